@@ -1,0 +1,59 @@
+"""What the cache simulation found: the contract between `caches/` and `profile/`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+Counts = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class MissProfile:
+    """Counts per pc (index of the arrays) over all warps of a launch on one cache geometry. All int64 [instructions].
+
+    Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
+    lines than 32 packed lanes would (`ceil(32 * access_bytes / 128)`); by slowest request, loads whose slowest request was an L1 hit,
+    an L2 hit, or DRAM: `slowest_l1`, `slowest_l2`, `slowest_dram`.
+
+    Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
+    (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
+    Atomics bypass the L1 and count as L2 reads and writes. `sectors` counts 32 B sectors of all accesses.
+    `dram_reads` and `dram_writes` count lines (reads: L2 read misses; writes: write-backs, charged to the pc that evicted them).
+    """
+
+    executions: Counts
+    divergent: Counts
+    sectors: Counts
+    slowest_l1: Counts
+    slowest_l2: Counts
+    slowest_dram: Counts
+    l1_reads: Counts
+    l1_hits: Counts
+    l1_misses: Counts
+    l1_merges: Counts
+    l1_writes: Counts
+    l2_reads: Counts
+    l2_read_hits: Counts
+    l2_read_misses: Counts
+    l2_read_merges: Counts
+    l2_writes: Counts
+    l2_write_hits: Counts
+    l2_write_misses: Counts
+    dram_reads: Counts
+    dram_writes: Counts
+    shared_executions: Counts
+    shared_passes: Counts
+
+    def totals(self) -> dict[str, int]:
+        """Each count summed over all pcs."""
+        return {name: int(getattr(self, name).sum()) for name in self.__dataclass_fields__}
+
+    @property
+    def llc_miss_ratio(self) -> float:
+        """L2 misses over L2 accesses, reads and writes; 0 when nothing reached the L2."""
+        reached = int(self.l2_reads.sum() + self.l2_writes.sum())
+        missed = int(self.l2_read_misses.sum() + self.l2_read_merges.sum() + self.l2_write_misses.sum())
+        return missed / reached if reached else 0.0

@@ -1,0 +1,89 @@
+"""What a GPU is, to every other part of Warpsight. Frozen; every quantity carries its unit in its name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class SmSpec:
+    """One streaming multiprocessor: what limits residency, and how it issues.
+
+    `policy` is the warp scheduler, `lrr` or `gto`; `issue_width` warp instructions per scheduler and cycle.
+    Allocation units follow CUDA's occupancy rules: registers per warp are rounded up to `register_unit`.
+    """
+
+    max_warps: int
+    max_blocks: int
+    registers: int
+    shared_memory_bytes: int
+    schedulers: int
+    issue_width: int
+    policy: str
+    max_threads_per_block: int = 1024
+    max_registers_per_thread: int = 255
+    register_unit: int = 256
+    shared_memory_unit_bytes: int = 256
+    shared_memory_banks: int = 32
+
+
+@dataclass(frozen=True)
+class CacheSpec:
+    """A set-associative cache. The L1 is per SM; the L2 is `slices` equal parts, `size_bytes` in all.
+
+    `latency_cycles` is the round trip of a hit seen by the SM, without contention. `index` is `modulo` or `xor`.
+    `mshrs` and `targets` per L1 or per slice. `slice_interleave_bytes` (L2): consecutive bytes that share a slice.
+    """
+
+    size_bytes: int
+    line_bytes: int
+    sector_bytes: int
+    ways: int
+    mshrs: int
+    targets: int
+    latency_cycles: int
+    index: str = "modulo"
+    replacement: str = "lru"
+    write_policy: str = "write-through"
+    write_allocate: bool = False
+    slices: int = 1
+    slice_interleave_bytes: int = 256
+
+    @property
+    def sets(self) -> int:
+        """Sets in one slice."""
+        return self.size_bytes // (self.line_bytes * self.ways * self.slices)
+
+
+@dataclass(frozen=True)
+class NocSpec:
+    """The network between SMs and L2. `bandwidth_bytes_per_s` is the aggregate in one direction."""
+
+    bandwidth_bytes_per_s: float
+
+
+@dataclass(frozen=True)
+class DramSpec:
+    """Device memory. `latency_cycles` is what a DRAM access adds to an L2 hit's round trip; bandwidth is the aggregate."""
+
+    bandwidth_bytes_per_s: float
+    channels: int
+    latency_cycles: int
+
+
+@dataclass(frozen=True)
+class GpuSpec:
+    """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps key patterns to where numbers come from."""
+
+    name: str
+    core_clock_hz: float
+    sm_count: int
+    sm: SmSpec
+    latency_cycles: dict[str, int]
+    initiation_cycles: dict[str, int]
+    l1: CacheSpec
+    noc: NocSpec
+    l2: CacheSpec
+    dram: DramSpec
+    sources: dict[str, str] = field(default_factory=dict)
+    description: str = ""

@@ -1,0 +1,69 @@
+"""A launch: which kernel, how many threads, which arguments. What the emulator runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.isa.program import Module
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Kernels ready to run: the parsed PTX module, its text, and where it came from.
+
+    `path` is what the user gave (shown in answers), `ptx` the PTX text, `target` its `.target` (`sm_75`).
+    """
+
+    path: str
+    ptx: str
+    module: Module
+
+    @property
+    def target(self) -> str:
+        """The PTX target, `sm_75`."""
+        return self.module.target
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """A scalar or by-value struct parameter: the bytes that the kernel sees."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ArrayArgument:
+    """Device memory. `array` is C-contiguous; it is copied in before the launch and, if `written_back`, out after it."""
+
+    array: npt.NDArray[Any]
+    written_back: bool = True
+
+
+Argument = ScalarArgument | ArrayArgument
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of `kernel` (mangled name). `shared_bytes` is dynamic shared memory. Arguments are in parameter order."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    arguments: tuple[Argument, ...]
+    shared_bytes: int = 0
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return int(np.prod(self.block))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return int(np.prod(self.grid))
