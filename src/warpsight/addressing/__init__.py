@@ -1,0 +1,1 @@
+"""Definitions that every part of Warpsight shares: coalescing, banks, set index, slices, block placement. No estimates here."""

@@ -1,0 +1,1 @@
+"""Runs of the pipeline: one kernel, or many."""

@@ -1,0 +1,1 @@
+"""What an instruction means: PTX parser, opcode table, control flow and data flow."""

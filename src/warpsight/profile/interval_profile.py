@@ -13,18 +13,12 @@ CAUSES = ("none", "compute", "memory")
 
 
 @dataclass(frozen=True)
-class Occupancy:
-    """Residency of a launch on a GPU. `fraction` is resident warps over the SM's warp slots, `limiter` what bounds it."""
-
-    blocks_per_sm: int
-    warps_per_sm: int
-    fraction: float
-    limiter: str
-
-
-@dataclass(frozen=True)
 class LaunchShape:
-    """What a model needs of the launch to place waves: optional in a profile; without it the GPU is taken as evenly full."""
+    """What a model needs of the launch to place waves: optional in a profile; without it the GPU is taken as evenly full.
+
+    `blocks_per_sm` is how many an SM can hold (at least 1), `limiter` the resource that bounds it, `occupancy` the fraction (0 to 1)
+    of the SM's warp slots that they fill.
+    """
 
     blocks: int
     warps_per_block: int
@@ -38,9 +32,11 @@ class IntervalProfile:
     """Intervals of one warp, each a float64 [intervals] array, per warp after coalescing.
 
     `instructions` warp instructions; `stall_cycles`; `cause` index into `CAUSES` (int8); `pc` of the stalling instruction, -1 none;
-    `memory_instructions`; `read_misses`, `write_misses` L1 misses, that is requests that leave the SM; `dram_reads`, `dram_writes`.
+    `memory_instructions` loads from device memory; `read_misses` and `write_misses` requests that leave the SM: read misses take an
+    MSHR, write misses (stores and atomics) do not; `dram_reads`, `dram_writes` lines read and written at DRAM.
+    `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` L2 misses over L2 accesses, 0 to 1.
     `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
-    `mean_warp_instructions` is the launch's average per warp (0: take the representative's own).
+    `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
     """
 
     kernel: str
@@ -60,3 +56,4 @@ class IntervalProfile:
     dpki: float | None = None
     launch: LaunchShape | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
+    memory_stall_levels: tuple[float, float, float] | None = None

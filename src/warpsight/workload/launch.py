@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,15 @@ Dim3 = tuple[int, int, int]
 class KernelSource:
     """Kernels ready to run: the parsed PTX module, its text, and where it came from.
 
-    `path` is what the user gave (shown in answers), `ptx` the PTX text, `target` its `.target` (`sm_75`).
+    `path` is what the user gave (shown in answers), `ptx` the PTX text, `target` its `.target` (`sm_75`). `mangled_names` maps the
+    kernel expressions that were asked for (`scale<float>`) to names in the PTX; `warnings` are the compiler's, as it words them.
     """
 
     path: str
     ptx: str
     module: Module
+    mangled_names: dict[str, str] = field(default_factory=dict)
+    warnings: str = ""
 
     @property
     def target(self) -> str:

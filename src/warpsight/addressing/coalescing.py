@@ -1,0 +1,65 @@
+"""Coalescing: from the byte addresses of a warp's lanes to 32-byte sectors, and from sectors to line requests.
+
+A warp instruction touches, lane by lane, the sectors that its bytes lie in; a sector that was touched before is not listed again
+(CUDA C++ Programming Guide, "Global Memory": device memory moves in 32-byte segments). A *request* is one cache line of that list.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+SECTOR_BYTES = 32
+DIVERGENCE_LINE_BYTES = 128
+
+
+def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
+    """The distinct sectors (byte address // 32) that the lanes touch, in lane order; inactive lanes are left out by the caller.
+
+    `addresses` are byte addresses, one per active lane, `access_bytes` what each lane moves.
+    """
+    seen: dict[int, None] = {}
+    for address in addresses:
+        for sector in range(address // SECTOR_BYTES, (address + access_bytes - 1) // SECTOR_BYTES + 1):
+            seen[sector] = None
+    return list(seen)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def merge_lines(
+    sectors: npt.NDArray[np.uint32],
+    first: int,
+    count: int,
+    sectors_per_line: int,
+    lines: npt.NDArray[np.int64],
+    masks: npt.NDArray[np.int64],
+) -> int:
+    """Merge `sectors[first:first + count]` into line requests; gives their number.
+
+    `lines[:n]` receives the distinct line numbers (byte address // line size) in the order of first touch, `masks[:n]` for each the
+    sectors touched (bit k: k-th sector of the line). Both arrays hold at least `count` items.
+    """
+    n = 0
+    for k in range(first, first + count):
+        sector = np.int64(sectors[k])
+        line = sector // sectors_per_line
+        bit = np.int64(1) << (sector - line * sectors_per_line)
+        place = n - 1
+        # Neighbouring lanes usually share a line, so the newest request is compared first.
+        while place >= 0 and lines[place] != line:
+            place -= 1
+        if place >= 0:
+            masks[place] |= bit
+        else:
+            lines[n] = line
+            masks[n] = bit
+            n += 1
+    return n
+
+
+def packed_lines(access_bytes: int) -> int:
+    """128 B lines that 32 lanes with `access_bytes` each need when their addresses are contiguous and aligned."""
+    return -(-32 * access_bytes // DIVERGENCE_LINE_BYTES)

@@ -1,0 +1,113 @@
+"""The Python interface: the same machine as the command line (DESIGN section 7).
+
+>>> trace = warpsight.trace("saxpy.cu", grid=4096, block=256, args=[2.0, x, y])     # x, y: NumPy arrays, written back
+>>> print(warpsight.predict(trace, gpu="mdm-pascal").cpi_stack)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from os import PathLike, fspath
+from typing import TYPE_CHECKING, Any
+
+from warpsight.explore.request import DEFAULT_GPU, DEFAULT_MODEL, DEFAULT_REPRESENTATIVE, KernelRequest
+
+if TYPE_CHECKING:
+    from warpsight.explore.request import Dimensions
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.profile.interval_profile import IntervalProfile
+    from warpsight.result.prediction import Prediction
+    from warpsight.trace.schema import KernelTrace
+
+
+def trace(
+    source: Any,
+    kernel: str | None = None,
+    *,
+    grid: Dimensions | None = None,
+    block: Dimensions | None = None,
+    args: Sequence[Any] | None = None,
+    shared: int | None = None,
+    registers: int | None = None,
+    seed: int | None = None,
+    max_instructions: int | None = None,
+    out: str | PathLike[str] | None = None,
+    arch: str | None = None,
+    defines: Sequence[str] | None = None,
+    include_dirs: Sequence[str] | None = None,
+) -> KernelTrace:
+    """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
+
+    `source` is a .cu, .ptx or launch file, source text, or a kernel compiled by Numba or Triton; `kernel` its name, where there are
+    several. `grid` counts blocks and `block` threads, one to three numbers. `args` in order: NumPy arrays are device memory and
+    written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in
+    bytes; `registers` per thread replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run stops.
+    Over a launch file the values given here win. A trace folder is opened as it is.
+    Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
+    """
+    from warpsight.explore import pipeline, store
+
+    request = KernelRequest(
+        path=source,
+        kernel=kernel,
+        grid=grid,
+        block=block,
+        shared=shared,
+        args=None if args is None else tuple(args),
+        seed=seed,
+        registers=registers,
+        max_instructions=max_instructions,
+        arch=arch,
+        defines=None if defines is None else tuple(defines),
+        include_dirs=None if include_dirs is None else tuple(include_dirs),
+    )
+    if out is not None:
+        return store.trace_into(request, fspath(out))
+    return pipeline.obtain_trace(request)
+
+
+def load_trace(folder: str | PathLike[str]) -> KernelTrace:
+    """The trace kept in `folder`; its chunks are read when iterated. Raises FormatError or UsageError if it is none."""
+    from warpsight.trace.store import open_trace
+
+    return open_trace(fspath(folder))
+
+
+def profile(
+    trace: KernelTrace | str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    *,
+    overrides: Sequence[str] = (),
+    representative: str = DEFAULT_REPRESENTATIVE,
+) -> IntervalProfile:
+    """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
+
+    `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6).
+    """
+    from warpsight.explore.pipeline import profile_trace
+    from warpsight.gpu.loader import load_gpu
+
+    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), representative=representative).profile
+
+
+def predict(
+    trace: KernelTrace | str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (),
+    *,
+    representative: str = DEFAULT_REPRESENTATIVE,
+) -> Prediction:
+    """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
+
+    `gpu`, `overrides` and `representative` as for `profile`. Raises WarpsightError for what is not known or does not fit.
+    """
+    from warpsight.explore.pipeline import predict_trace
+    from warpsight.gpu.loader import load_gpu
+
+    spec = load_gpu(gpu, overrides=overrides)
+    return predict_trace(_opened(trace), spec, [model], representative=representative)[0]
+
+
+def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
+    return load_trace(trace) if isinstance(trace, (str, PathLike)) else trace

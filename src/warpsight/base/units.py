@@ -1,0 +1,132 @@
+"""Quantities with units: text to numbers in base units (Hz, B, B/s, cycles, count) and back, without loss.
+
+Sizes are written in binary units (KiB, MiB, GiB) or plain bytes; `KB` is refused for them, because GPU papers write it for 1,024
+bytes and data sheets for 1,000. Bandwidths are decimal (GB/s) as everywhere in the field, or binary (GiB/s). Case matters.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from fractions import Fraction
+
+from warpsight.base.errors import SpecError, suggestion
+
+FREQUENCY, SIZE, BANDWIDTH, CYCLES, COUNT = "frequency", "size", "bandwidth", "cycles", "count"
+
+_DECIMAL = {"": 1, "k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_BINARY = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+
+# unit -> factor to the dimension's base unit; the first entries are those that `format_quantity` writes
+UNITS: dict[str, dict[str, int]] = {
+    FREQUENCY: {f"{prefix}Hz": factor for prefix, factor in _DECIMAL.items()},
+    SIZE: {"B": 1, **{f"{prefix}B": factor for prefix, factor in _BINARY.items()}, "kB": 1000},
+    BANDWIDTH: {f"{prefix}B/s": factor for prefix, factor in (_DECIMAL | _BINARY).items()},
+    CYCLES: {"cycles": 1, "cycle": 1},
+    COUNT: {},
+}
+EXAMPLES = {FREQUENCY: "1.4 GHz", SIZE: "96 KiB", BANDWIDTH: "1050 GB/s", CYCLES: "25 cycles", COUNT: "28"}
+_WRITTEN = {
+    FREQUENCY: ("GHz", "MHz", "kHz", "Hz"),
+    SIZE: ("TiB", "GiB", "MiB", "KiB", "B"),
+    BANDWIDTH: ("TB/s", "GB/s", "MB/s", "kB/s", "B/s"),
+    CYCLES: ("cycles",),
+}
+# read with a remedy, never taken: KB and its like mean 1,000 or 1,024 bytes depending on who writes
+_AMBIGUOUS = {
+    SIZE: {"KB": "KiB (1,024) or kB (1,000)", "MB": "MiB (1,048,576 B)", "GB": "GiB (1,073,741,824 B)", "TB": "TiB (2^40 B)"},
+    BANDWIDTH: {"KB/s": "kB/s (1,000) or KiB/s (1,024)"},
+}
+_QUANTITY = re.compile(r"([+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(.*)", re.DOTALL | re.ASCII)
+_SPECIAL = re.compile(r"[+-]?\.?(nan|inf|infinity)\b.*", re.IGNORECASE | re.DOTALL)
+_LONGEST = 64
+
+
+def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> int | float:
+    """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
+
+    Sizes, cycles and counts give int, frequencies (Hz) and bandwidths (B/s) the nearest float. The value is exact before that last
+    rounding. `key` names the quantity in messages. Raises SpecError: unit missing, unknown or of another dimension, ambiguous `KB`,
+    negative, NaN or infinite, not whole where only whole numbers make sense, or no number at all.
+    """
+    number, unit = _split(text.strip(), dimension, key, place)
+    factor = _factor(unit, dimension, number, key, place)
+    value = Fraction(Decimal(number.replace("_", ""))) * factor
+    if value < 0:
+        raise SpecError(f'{key} is negative: "{text}"', place=place, remedy=_write(dimension))
+    if dimension in (FREQUENCY, BANDWIDTH):
+        return float(value)
+    if value.denominator != 1:
+        whole = {SIZE: "bytes", CYCLES: "cycles"}.get(dimension, "things")
+        raise SpecError(f'{key} is not a whole number of {whole}: "{text}"', place=place, remedy=_write(dimension))
+    return int(value)
+
+
+def _split(text: str, dimension: str, key: str, place: str) -> tuple[str, str]:
+    """Number and unit, as written."""
+    if not text:
+        raise SpecError(f"{key} has no value", place=place, remedy=_write(dimension))
+    if _SPECIAL.fullmatch(text):
+        raise SpecError(f'{key} is not finite: "{text}"', place=place, remedy=_write(dimension))
+    match = _QUANTITY.fullmatch(text) if len(text) <= _LONGEST else None
+    if match is None:
+        shown = text if len(text) <= _LONGEST else text[:_LONGEST] + "..."
+        raise SpecError(f'{key} is not a {_noun(dimension)}: "{shown}"', place=place, remedy=_write(dimension))
+    return match[1], match[2].strip()
+
+
+def _factor(unit: str, dimension: str, number: str, key: str, place: str) -> int:
+    """What `unit` multiplies by, or the error that tells why it cannot."""
+    units = UNITS[dimension]
+    if unit in units:
+        return units[unit]
+    if not unit:
+        if dimension == COUNT:
+            return 1
+        raise SpecError(f'{key} has no unit: "{number}"', place=place, remedy=_write(dimension))
+    ambiguous = _AMBIGUOUS.get(dimension, {}).get(unit)
+    if ambiguous:
+        raise SpecError(f'{key}: "{unit}" means different sizes to different people', place=place, remedy=f"write {ambiguous}")
+    other = next((d for d, known in UNITS.items() if unit in known or unit in _AMBIGUOUS.get(d, {})), None)
+    if other is not None:
+        what = f'{key} is a {_noun(dimension)}, but "{number} {unit}" is a {_noun(other)}'
+        raise SpecError(what, place=place, remedy=_write(dimension))
+    if dimension == COUNT:
+        raise SpecError(f'{key} is a plain count, but "{number} {unit}" has something behind the number', place=place,
+                        remedy=_write(dimension))
+    same = next((known for known in units if known.lower() == unit.lower()), unit)
+    raise SpecError(f'{key} has an unknown unit "{unit}"{suggestion(same, units)}', place=place, remedy=_write(dimension))
+
+
+def _noun(dimension: str) -> str:
+    return {CYCLES: "number of cycles"}.get(dimension, dimension)
+
+
+def _write(dimension: str) -> str:
+    return f'write for example "{EXAMPLES[dimension]}"'
+
+
+def format_quantity(value: int | float, dimension: str) -> str:
+    """`value` (base unit) as text that `parse_quantity` turns back into the same number: `1.4 GHz`, `96 KiB`, `1 cycle`, `28`.
+
+    Raises ValueError when `value` is negative or not finite, which no checked quantity is.
+    """
+    exact = Decimal(repr(value if isinstance(value, int) else float(value)))
+    if not exact.is_finite() or exact < 0:
+        raise ValueError(f"{value!r} is not a quantity")
+    if dimension == COUNT:
+        return str(int(value))
+    if dimension == CYCLES:
+        return f"{int(value)} cycle" if value == 1 else f"{int(value)} cycles"
+    for unit in _WRITTEN[dimension]:
+        factor = UNITS[dimension][unit]
+        fits = value and value % factor == 0 if dimension == SIZE else exact >= factor
+        if fits:
+            return f"{_plain(exact / factor)} {unit}"
+    return f"{_plain(exact)} {_WRITTEN[dimension][-1]}"
+
+
+def _plain(number: Decimal) -> str:
+    """Without exponent or trailing zeros. Division by a power of ten or an exact divisor keeps every digit of a double."""
+    text = format(number, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text

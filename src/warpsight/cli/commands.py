@@ -1,0 +1,27 @@
+"""The commands: name, the module that answers, and one line for `warpsight --help`. Modules are imported only when used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command. Its module has `configure(parser)` and `run(arguments) -> exit code`."""
+
+    name: str
+    module: str
+    summary: str
+
+
+COMMANDS = (
+    Command("demo", "warpsight.cli.demo", "one loop at stride 1 and 32: the same work, far apart in time, and why"),
+    Command("predict", "warpsight.cli.predict", "cycles, what bounds them and the CPI stack of a kernel on a GPU"),
+    Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions"),
+    Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),
+    Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
+    Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),
+    Command("models", "warpsight.cli.models", "list and show the performance models"),
+)
+
+BY_NAME = {command.name: command for command in COMMANDS}

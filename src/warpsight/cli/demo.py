@@ -1,0 +1,62 @@
+"""`warpsight demo`: one loop at two strides, side by side."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+from warpsight.explore.request import DEFAULT_MODEL
+
+_EXAMPLES = """\
+examples:
+  warpsight demo
+  warpsight demo --gpu gpumech --json
+  warpsight demo --save my-demo && warpsight predict my-demo/stride32.yaml
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_gpu(parser)
+    parser.add_argument("--model", metavar="NAME", default=DEFAULT_MODEL, help=f"the performance model (default {DEFAULT_MODEL})")
+    parser.add_argument("--save", metavar="DIR", help="write the kernel and its launch files into DIR instead of running them")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Show the demonstration, or save what it is made of."""
+    return _save(arguments) if arguments.save else _show(arguments)
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from warpsight.explore.demo.run import LAUNCHES, predictions
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.demo_text import demo_text
+    from warpsight.report.next_step import line
+
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    with ProgressBar() as bar:
+        documents = [answer.to_json() for answer in predictions(gpu, [arguments.model], watch=bar.watch)]
+    if arguments.json:
+        print_json(documents)
+    else:
+        following = line(["demo", "--save", "my-demo"], "the kernel and its launches, to change and predict")
+        print_answer(demo_text(documents, list(LAUNCHES), terminal_style()), following)
+    return 0
+
+
+def _save(arguments: argparse.Namespace) -> int:
+    from warpsight.explore.demo.run import save
+    from warpsight.report.next_step import line
+
+    paths = save(arguments.save)
+    if arguments.json:
+        print_json([{"files": [str(path) for path in paths]}])
+    else:
+        command = line(["predict", str(Path(arguments.save) / "stride32.yaml")])
+        print_answer("\n".join(f"wrote {path}" for path in paths), command)
+    return 0

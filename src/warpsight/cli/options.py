@@ -1,0 +1,86 @@
+"""The options that several commands share: which kernel, which GPU, which model, and how to print."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from warpsight.explore.request import DEFAULT_GPU, DEFAULT_MODEL, DEFAULT_REPRESENTATIVE, REPRESENTATIVES, KernelRequest
+
+_KERNEL_HELP = "a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, or - for source on stdin"
+
+
+def add_kernel(parser: argparse.ArgumentParser) -> None:
+    """KERNEL and everything that says how it is compiled and launched."""
+    parser.add_argument("path", metavar="KERNEL", help=_KERNEL_HELP)
+    group = parser.add_argument_group("launch (not for a trace folder; over a launch file these win)")
+    group.add_argument("--kernel", metavar="NAME", help="which kernel of the file, by source name or mangled")
+    group.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks in the grid, as 128 or 16,16")
+    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads in a block, as 256 or 32,8")
+    group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
+    group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one argument, in order: "
+                       "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,n)', file.npy")
+    group.add_argument("--seed", metavar="N", type=_whole, help="seed of the argument rules (default 0)")
+    group.add_argument("--registers", metavar="N", type=_whole, help="registers per thread, instead of the assembler's count")
+    group.add_argument("--max-instructions", metavar="N", type=_whole, help="stop, with exit code 4, after this many warp "
+                       "instructions (default 10,000,000,000)")
+    compiling = parser.add_argument_group("compiling (CUDA sources)")
+    compiling.add_argument("--arch", metavar="ARCH", help="compile for this architecture (default compute_75)")
+    compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro")
+    compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="a folder of headers")
+
+
+def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
+    """What `add_kernel` collected; an option that was not given is None."""
+    return KernelRequest(
+        path=arguments.path,
+        kernel=arguments.kernel,
+        grid=arguments.grid,
+        block=arguments.block,
+        shared=arguments.shared,
+        args=None if arguments.args is None else tuple(arguments.args),
+        seed=arguments.seed,
+        registers=arguments.registers,
+        max_instructions=arguments.max_instructions,
+        arch=arguments.arch,
+        defines=None if arguments.defines is None else tuple(arguments.defines),
+        include_dirs=None if arguments.include_dirs is None else tuple(arguments.include_dirs),
+    )
+
+
+def add_gpu(parser: argparse.ArgumentParser) -> None:
+    """--gpu and --set."""
+    parser.add_argument("--gpu", metavar="NAME|FILE", default=DEFAULT_GPU, help=f"the GPU (default {DEFAULT_GPU}); "
+                        "`warpsight gpus list` names those known")
+    parser.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
+                        help="change one key of the GPU, as sm_count=56 or 'dram.bandwidth=960 GB/s' (repeatable)")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """--model, repeatable or a comma list."""
+    parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
+                        help=f"the performance model (default {DEFAULT_MODEL}; several make several predictions)")
+
+
+def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
+    """The models asked for, in order, each once."""
+    given = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
+    return tuple(dict.fromkeys(name.strip() for name in given))
+
+
+def add_representative(parser: argparse.ArgumentParser) -> None:
+    """--representative."""
+    parser.add_argument("--representative", choices=REPRESENTATIVES, default=DEFAULT_REPRESENTATIVE,
+                        help=f"how the representative warp is chosen (default {DEFAULT_REPRESENTATIVE})")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """--json."""
+    parser.add_argument("--json", action="store_true", help="print the whole result document")
+
+
+def _whole(text: str) -> int:
+    digits = text.replace(",", "").replace("_", "")
+    if not re.fullmatch(r"\d+", digits):
+        raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 0 or more')
+    return int(digits)

@@ -1,0 +1,53 @@
+"""`warpsight profile`: the interval profile of a kernel's representative warp on a GPU."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+examples:
+  warpsight profile launch.yaml
+  warpsight profile saxpy.trace --gpu gpumech --representative max -o saxpy.json
+  warpsight profile launch.yaml -o - | warpsight model --profile - --model gpumech
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser)
+    options.add_gpu(parser)
+    options.add_representative(parser)
+    parser.add_argument("-o", "--output", metavar="FILE|-", help="write the interchange JSON to FILE, or to stdout for -")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Profile, then print the summary, or write the interchange JSON."""
+    from warpsight.explore.pipeline import obtain_trace, profile_trace
+    from warpsight.explore.profile_file import document, write
+    from warpsight.explore.provenance import TOOL
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.next_step import line
+    from warpsight.report.profile_text import profile_text
+
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    with ProgressBar() as bar:
+        trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
+        profile = profile_trace(trace, gpu, representative=arguments.representative, watch=bar.watch).profile
+    result = document(profile)
+    if arguments.output and arguments.output != "-":
+        write(profile, arguments.output)
+    if arguments.json or arguments.output == "-":
+        print_json([result])
+        return 0
+    written = ["model", "--profile", arguments.output, "--gpu", arguments.gpu]
+    settings = [word for setting in arguments.overrides for word in ("--set", setting)]
+    following = [*written, *settings] if arguments.output else [*arguments.command_line, "-o", "profile.json"]
+    why = "a prediction from it" if arguments.output else "keep it, for `warpsight model`"
+    print_answer(profile_text(result, TOOL), line(following, why))
+    return 0

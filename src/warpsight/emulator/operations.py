@@ -1,0 +1,28 @@
+"""The one table of what the emulator executes: opcode to the function that emits it. To add an opcode, add it to a module of `ops/`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.ops import arithmetic, atomics, bitwise, comparison, conversion, floating, memory, movement, warpwide
+from warpsight.isa.program import Instruction
+
+Handler = Callable[[Emitter, Instruction], None]
+
+HANDLERS: dict[str, Handler] = {}
+for _module in (arithmetic, atomics, bitwise, comparison, conversion, floating, memory, movement, warpwide):
+    for _opcode, _handler in _module.HANDLERS.items():
+        assert _opcode not in HANDLERS, _opcode
+        HANDLERS[_opcode] = _handler
+
+# Block-ending opcodes live in `branching`; they are executed too.
+CONTROL_OPCODES = ("bra", "brx", "ret", "exit", "trap", "bar", "barrier")
+
+
+def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
+    """Emit one instruction that does not end its block; refuse what is not known."""
+    handler = HANDLERS.get(instruction.opcode)
+    if handler is None:
+        raise emitter.unsupported("it is not modelled")
+    handler(emitter, instruction)

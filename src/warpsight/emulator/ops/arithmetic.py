@@ -1,0 +1,163 @@
+"""Integer arithmetic: add, sub, mul, mad, div, rem, abs, neg, min, max, sad, mul24, mad24."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.lanes import Value, bits_of, call_same, intrinsic, is_float, is_signed, scalar_type, splat_constant, vector, vector_suffix
+from warpsight.emulator.ops import floating
+from warpsight.emulator.ops.common import allow, operands, the_type
+from warpsight.isa.program import Instruction
+
+
+def _by_type(integer: Callable[[Emitter, Instruction, str], None], floats: Callable[[Emitter, Instruction, str], None]):  # type: ignore[no-untyped-def]
+    """One opcode, two families: choose by the instruction's type."""
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        kind = the_type(emitter, instruction)
+        (floats if is_float(kind) else integer)(emitter, instruction, kind)
+
+    return emit
+
+
+def _saturating(emitter: Emitter, name: str, a: Value, b: Value) -> Value:
+    function = intrinsic(emitter.builder.module, f"llvm.{name}.sat.{vector_suffix(a.type)}", a.type, [a.type, a.type])
+    return emitter.builder.call(function, [a, b])
+
+
+def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    if "cc" in instruction.modifiers:
+        raise emitter.unsupported("extended precision (carry) is not modelled")
+    allow(emitter, instruction, "sat")
+    d, a, b = operands(emitter, instruction, 3)
+    x, y = emitter.read(a, kind), emitter.read(b, kind)
+    if "sat" in instruction.modifiers:
+        result = _saturating(emitter, "sadd" if instruction.opcode == "add" else "ssub", x, y)
+    else:
+        result = emitter.builder.add(x, y) if instruction.opcode == "add" else emitter.builder.sub(x, y)
+    emitter.write(d, result, kind)
+
+
+def _wide(emitter: Emitter, value: Value, kind: str) -> Value:
+    wide = vector(ir.IntType(2 * bits_of(kind)))
+    return emitter.builder.sext(value, wide) if is_signed(kind) else emitter.builder.zext(value, wide)
+
+
+def _product(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> tuple[Value, str]:
+    """`.lo`, `.hi` or `.wide` product and its type."""
+    bits = bits_of(kind)
+    if "lo" in instruction.modifiers:
+        return emitter.builder.mul(a, b), kind
+    full = emitter.builder.mul(_wide(emitter, a, kind), _wide(emitter, b, kind))
+    if "wide" in instruction.modifiers:
+        return full, f"{kind[0]}{2 * bits}"
+    if "hi" in instruction.modifiers:
+        high = emitter.builder.lshr(full, splat_constant(ir.IntType(2 * bits), bits))
+        return emitter.builder.trunc(high, vector(ir.IntType(bits))), kind
+    raise emitter.unsupported("an integer product needs .lo, .hi or .wide")
+
+
+def _mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    allow(emitter, instruction, "lo", "hi", "wide")
+    d, a, b = operands(emitter, instruction, 3)
+    value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
+    emitter.write(d, value, result)
+
+
+def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    if "cc" in instruction.modifiers:
+        raise emitter.unsupported("extended precision (carry) is not modelled")
+    allow(emitter, instruction, "lo", "hi", "wide", "sat")
+    d, a, b, c = operands(emitter, instruction, 4)
+    value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
+    addend = emitter.read(c, result)
+    total = _saturating(emitter, "sadd", value, addend) if "sat" in instruction.modifiers else emitter.builder.add(value, addend)
+    emitter.write(d, total, result)
+
+
+def _mul24(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "lo", "hi")
+    values = operands(emitter, instruction, 3 if instruction.opcode == "mul24" else 4)
+    builder, shift = emitter.builder, splat_constant(scalar_type(kind), 8)
+    cut = []
+    for operand in values[1:3]:  # the low 24 bits, sign- or zero-extended
+        up = builder.shl(emitter.read(operand, kind), shift)
+        cut.append(_wide(emitter, builder.ashr(up, shift) if is_signed(kind) else builder.lshr(up, shift), kind))
+    full = builder.mul(*cut)
+    if "hi" in instruction.modifiers:
+        full = builder.lshr(full, splat_constant(ir.IntType(64), 16))
+    result = builder.trunc(full, vector(scalar_type(kind)))
+    if instruction.opcode == "mad24":
+        result = builder.add(result, emitter.read(values[3], kind))
+    emitter.write(values[0], result, kind)
+
+
+def _div_rem(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """Division by zero gives all ones (the dividend for rem) and the most negative by -1 wraps, as NVIDIA hardware does."""
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    builder, element = emitter.builder, scalar_type(kind)
+    x, y = emitter.read(a, kind), emitter.read(b, kind)
+    zero = builder.icmp_signed("==", y, splat_constant(element, 0))
+    unsafe = zero
+    if is_signed(kind):
+        lowest = builder.icmp_signed("==", x, splat_constant(element, 1 << (bits_of(kind) - 1)))
+        minus_one = builder.icmp_signed("==", y, splat_constant(element, (1 << bits_of(kind)) - 1))
+        overflow = builder.and_(lowest, minus_one)
+        unsafe = builder.or_(zero, overflow)
+    divisor = builder.select(unsafe, splat_constant(element, 1), y)
+    if instruction.opcode == "div":
+        value = builder.sdiv(x, divisor) if is_signed(kind) else builder.udiv(x, divisor)
+        value = builder.select(zero, splat_constant(element, (1 << bits_of(kind)) - 1), value)
+    else:
+        value = builder.srem(x, divisor) if is_signed(kind) else builder.urem(x, divisor)
+        value = builder.select(zero, x, value)
+    emitter.write(d, value, kind)
+
+
+def _negate(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    x = emitter.read(a, kind)
+    negative = emitter.builder.sub(splat_constant(scalar_type(kind), 0), x)
+    if instruction.opcode == "abs":
+        negative = emitter.builder.select(emitter.builder.icmp_signed("<", x, splat_constant(scalar_type(kind), 0)), negative, x)
+    emitter.write(d, negative, kind)
+
+
+def _min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    name = ("s" if is_signed(kind) else "u") + instruction.opcode
+    emitter.write(d, call_same(emitter.builder, name, emitter.read(a, kind), emitter.read(b, kind)), kind)
+
+
+def _sad(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder, prefix = emitter.builder, "s" if is_signed(kind) else "u"
+    x, y = emitter.read(a, kind), emitter.read(b, kind)
+    difference = builder.sub(call_same(builder, prefix + "max", x, y), call_same(builder, prefix + "min", x, y))
+    emitter.write(d, builder.add(difference, emitter.read(c, kind)), kind)
+
+
+HANDLERS = {
+    "add": _by_type(_add_sub, floating.add_sub_mul),
+    "sub": _by_type(_add_sub, floating.add_sub_mul),
+    "mul": _by_type(_mul, floating.add_sub_mul),
+    "mad": _by_type(_mad, floating.fma),
+    "div": _by_type(_div_rem, floating.divide),
+    "rem": _by_type(_div_rem, floating.refuse),
+    "abs": _by_type(_negate, floating.sign),
+    "neg": _by_type(_negate, floating.sign),
+    "min": _by_type(_min_max, floating.min_max),
+    "max": _by_type(_min_max, floating.min_max),
+    "sad": _sad,
+    "mul24": _mul24,
+    "mad24": _mul24,
+}

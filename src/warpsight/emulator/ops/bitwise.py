@@ -1,0 +1,209 @@
+"""Logic and bits: and, or, xor, not, cnot, shifts, lop3, shf, bfe, bfi, bfind, brev, clz, popc, prmt."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.lanes import I1, I32, I64, Value, bits_of, call_same, intrinsic, is_signed, scalar_type, splat_constant, vector, vector_suffix
+from warpsight.emulator.ops.common import allow, operands, the_type
+from warpsight.isa.program import Immediate, Instruction
+
+
+def _logic(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    builder = emitter.builder
+    emit = {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[instruction.opcode]
+    emitter.write(d, emit(emitter.read(a, kind), emitter.read(b, kind)), kind)
+
+
+def _not(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    value = emitter.read(a, kind)
+    if instruction.opcode == "cnot":
+        zero = emitter.builder.icmp_signed("==", value, splat_constant(scalar_type(kind), 0))
+        emitter.write(d, emitter.builder.zext(zero, value.type), kind)
+    else:
+        emitter.write(d, emitter.builder.not_(value), kind)
+
+
+def _shift(emitter: Emitter, instruction: Instruction) -> None:
+    """Amounts past the width give 0 (the sign for an arithmetic right shift): PTX clamps, it does not wrap."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    builder, bits = emitter.builder, bits_of(kind)
+    value, amount32 = emitter.read(a, kind), emitter.read(b, "u32")
+    if isinstance(b, Immediate) and 0 <= int(b.value) < bits:
+        amount = splat_constant(scalar_type(kind), int(b.value))
+        emitter.write(d, _shifted(emitter, instruction.opcode, kind, value, amount), kind)
+        return
+    within = builder.icmp_unsigned("<", amount32, splat_constant(I32, bits))
+    largest = bits - 1 if instruction.opcode == "shr" and is_signed(kind) else 0
+    safe = builder.select(within, amount32, splat_constant(I32, largest))
+    shifted = _shifted(emitter, instruction.opcode, kind, value, emitter.reinterpret(safe, scalar_type(kind)))
+    if not (instruction.opcode == "shr" and is_signed(kind)):
+        shifted = builder.select(within, shifted, ir.Constant(value.type, None))
+    emitter.write(d, shifted, kind)
+
+
+def _shifted(emitter: Emitter, opcode: str, kind: str, value: Value, amount: Value) -> Value:
+    if opcode == "shl":
+        return emitter.builder.shl(value, amount)
+    return emitter.builder.ashr(value, amount) if is_signed(kind) else emitter.builder.lshr(value, amount)
+
+
+def _lop3(emitter: Emitter, instruction: Instruction) -> None:
+    """Any function of three bits: the or over the minterms in the table."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b, c, table = operands(emitter, instruction, 5)
+    lut = emitter.immediate_value(table) & 0xFF
+    builder = emitter.builder
+    values = [emitter.read(x, kind) for x in (a, b, c)]
+    result = splat_constant(scalar_type(kind), 0)
+    for k in range(8):
+        if lut >> k & 1:
+            term = [v if k >> (2 - n) & 1 else builder.not_(v) for n, v in enumerate(values)]
+            result = builder.or_(result, builder.and_(builder.and_(term[0], term[1]), term[2]))
+    emitter.write(d, result, kind)
+
+
+def _funnel(emitter: Emitter, instruction: Instruction) -> None:
+    """`shf.{l,r}.{wrap,clamp}.b32 d, a, b, c`: shift the 64-bit {b:a}."""
+    allow(emitter, instruction, "l", "r", "wrap", "clamp")
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder = emitter.builder
+    amount = emitter.read(c, "u32")
+    if "wrap" in instruction.modifiers:
+        amount = builder.and_(amount, splat_constant(I32, 31))
+    else:
+        amount = call_same(builder, "umin", amount, splat_constant(I32, 32))
+    low, high = (emitter.reinterpret(emitter.read(x, "b32"), I64) for x in (a, b))
+    both = builder.or_(builder.shl(high, splat_constant(I64, 32)), low)
+    amount = emitter.reinterpret(amount, I64)
+    if "l" in instruction.modifiers:
+        value = builder.lshr(builder.shl(both, amount), splat_constant(I64, 32))
+    else:
+        value = builder.lshr(both, amount)
+    emitter.write(d, builder.trunc(value, vector(I32)), "b32")
+
+
+def _bfe(emitter: Emitter, instruction: Instruction) -> None:
+    """Extract `len` bits from `pos`; past the top the sign (or 0) fills, and len 0 gives 0."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder, bits, element = emitter.builder, bits_of(kind), scalar_type(kind)
+    position, length = (builder.and_(emitter.read(x, "u32"), splat_constant(I32, 255)) for x in (b, c))
+    wide = ir.IntType(2 * bits)
+    value = emitter.read(a, kind)
+    extended = builder.sext(value, vector(wide)) if is_signed(kind) else builder.zext(value, vector(wide))
+    # With the value sign-extended to twice its width, positions clamp at the width and lengths at what is left of the double.
+    start = emitter.reinterpret(call_same(builder, "umin", position, splat_constant(I32, bits)), wide)
+    size = emitter.reinterpret(call_same(builder, "umin", length, splat_constant(I32, bits)), wide)
+    up = builder.sub(splat_constant(wide, 2 * bits), builder.add(start, size))
+    # A field that runs past the top keeps its sign because the extension continues it.
+    left = builder.shl(extended, up)
+    down = call_same(builder, "umin", builder.sub(splat_constant(wide, 2 * bits), size), splat_constant(wide, 2 * bits - 1))
+    field = builder.ashr(left, down) if is_signed(kind) else builder.lshr(left, down)
+    result = builder.trunc(field, vector(element))
+    empty = builder.icmp_signed("==", length, splat_constant(I32, 0))
+    emitter.write(d, builder.select(empty, splat_constant(element, 0), result), kind)
+
+
+def _bfi(emitter: Emitter, instruction: Instruction) -> None:
+    """Insert the low `len` bits of a into b at `pos`."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    f, a, b, c, e = operands(emitter, instruction, 5)
+    builder, bits = emitter.builder, bits_of(kind)
+    wide = ir.IntType(2 * bits)
+    clamp = splat_constant(I32, bits)
+    position, length = (
+        emitter.reinterpret(call_same(builder, "umin", builder.and_(emitter.read(x, "u32"), splat_constant(I32, 255)), clamp), wide)
+        for x in (c, e)
+    )
+    one = splat_constant(wide, 1)
+    mask = builder.shl(builder.sub(builder.shl(one, length), one), position)
+    new = builder.and_(builder.shl(builder.zext(emitter.read(a, kind), vector(wide)), position), mask)
+    kept = builder.and_(builder.zext(emitter.read(b, kind), vector(wide)), builder.not_(mask))
+    emitter.write(f, builder.trunc(builder.or_(new, kept), vector(scalar_type(kind))), kind)
+
+
+def _count(emitter: Emitter, name: str, value: Value) -> Value:
+    kind = value.type
+    if name == "ctpop":
+        return call_same(emitter.builder, name, value)
+    function = intrinsic(emitter.builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [kind, I1])
+    return emitter.builder.call(function, [value, I1(0)])
+
+
+def _popc_clz(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    value = _count(emitter, "ctpop" if instruction.opcode == "popc" else "ctlz", emitter.read(a, kind))
+    emitter.write(d, emitter.reinterpret(value, I32), "u32")
+
+
+def _bfind(emitter: Emitter, instruction: Instruction) -> None:
+    """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt` gives the shift that would bring it to the top."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "shiftamt")
+    d, a = operands(emitter, instruction, 2)
+    builder, element, bits = emitter.builder, scalar_type(kind), bits_of(kind)
+    value = emitter.read(a, kind)
+    if is_signed(kind):
+        negative = builder.icmp_signed("<", value, splat_constant(element, 0))
+        value = builder.select(negative, builder.not_(value), value)
+    leading = emitter.reinterpret(_count(emitter, "ctlz", value), I32)
+    place = leading if "shiftamt" in instruction.modifiers else builder.sub(splat_constant(I32, bits - 1), leading)
+    none = builder.icmp_signed("==", value, splat_constant(element, 0))
+    emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "u32")
+
+
+def _brev(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    emitter.write(d, call_same(emitter.builder, "bitreverse", emitter.read(a, kind)), kind)
+
+
+def _prmt(emitter: Emitter, instruction: Instruction) -> None:
+    """Default mode: each nibble of the selector picks a byte of {b, a}; its top bit replicates that byte's sign."""
+    allow(emitter, instruction)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder = emitter.builder
+    low, high, selector = (emitter.reinterpret(emitter.read(x, "b32"), I64) for x in (a, b, c))
+    both = builder.or_(builder.shl(high, splat_constant(I64, 32)), low)
+    result = splat_constant(I64, 0)
+    for k in range(4):
+        nibble = builder.lshr(selector, splat_constant(I64, 4 * k))
+        shift = builder.shl(builder.and_(nibble, splat_constant(I64, 7)), splat_constant(I64, 3))
+        byte = builder.and_(builder.lshr(both, shift), splat_constant(I64, 255))
+        negative = builder.icmp_unsigned(">=", byte, splat_constant(I64, 128))
+        replicate = builder.icmp_signed("!=", builder.and_(nibble, splat_constant(I64, 8)), splat_constant(I64, 0))
+        filled = builder.select(negative, splat_constant(I64, 255), splat_constant(I64, 0))
+        byte = builder.select(replicate, filled, byte)
+        result = builder.or_(result, builder.shl(byte, splat_constant(I64, 8 * k)))
+    emitter.write(d, builder.trunc(result, vector(I32)), "b32")
+
+
+HANDLERS = {
+    **dict.fromkeys(("and", "or", "xor"), _logic),
+    **dict.fromkeys(("not", "cnot"), _not),
+    **dict.fromkeys(("shl", "shr"), _shift),
+    "lop3": _lop3,
+    "shf": _funnel,
+    "bfe": _bfe,
+    "bfi": _bfi,
+    **dict.fromkeys(("popc", "clz"), _popc_clz),
+    "bfind": _bfind,
+    "brev": _brev,
+    "prmt": _prmt,
+}

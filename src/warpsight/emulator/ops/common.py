@@ -1,0 +1,84 @@
+"""What the families share: the types an instruction names, the modifiers it may have, flushing denormals, saturation."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.lanes import F32, F64, I32, Value, call_same, is_float, splat_constant, vector
+from warpsight.isa.program import Instruction
+
+_TYPE = re.compile(r"^(?:pred|[bus](?:8|16|32|64|128)|f16|f16x2|bf16|bf16x2|tf32|f32|f32x2|f64|[us]16x2|e4m3x2|e5m2x2)$")
+EMULATED = frozenset(["pred", "f16", "f32", "f64", *(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64))])
+
+
+def types_of(emitter: Emitter, instruction: Instruction) -> list[str]:
+    """The PTX types among the modifiers, in order; refuses types that are not emulated."""
+    found = [m for m in instruction.modifiers if _TYPE.match(m)]
+    for name in found:
+        if name not in EMULATED:
+            raise emitter.unsupported(f"type .{name} is not modelled")
+    return found
+
+
+def the_type(emitter: Emitter, instruction: Instruction) -> str:
+    """The instruction's single (last) type."""
+    found = types_of(emitter, instruction)
+    if not found:
+        raise emitter.unsupported("it names no type")
+    return found[-1]
+
+
+def allow(emitter: Emitter, instruction: Instruction, *known: str) -> None:
+    """Refuse any modifier that is neither a type nor in `known`: nothing is parsed and ignored."""
+    for modifier in instruction.modifiers:
+        if not _TYPE.match(modifier) and modifier not in known:
+            raise emitter.unsupported(f"modifier .{modifier} is not modelled")
+
+
+def operands(emitter: Emitter, instruction: Instruction, low: int, high: int | None = None) -> tuple[Any, ...]:
+    """The operands, checked for their number."""
+    count = len(instruction.operands)
+    if not low <= count <= (high or low):
+        raise emitter.unsupported(f"it has {count} operands; {low if not high else f'{low} to {high}'} expected")
+    return instruction.operands
+
+
+def flush(emitter: Emitter, value: Value) -> Value:
+    """`.ftz` of f32 lanes: denormals become zero of the same sign."""
+    builder = emitter.builder
+    bits = builder.bitcast(value, vector(I32))
+    exponent = builder.and_(bits, splat_constant(I32, 0x7F800000))
+    sign = builder.and_(bits, splat_constant(I32, 0x80000000))
+    tiny = builder.icmp_unsigned("==", exponent, splat_constant(I32, 0))
+    return builder.bitcast(builder.select(tiny, sign, bits), vector(F32))
+
+
+def flush_if(emitter: Emitter, instruction: Instruction, ptx_type: str, value: Value) -> Value:
+    """`flush` when the instruction says `.ftz` and the type is f32."""
+    return flush(emitter, value) if "ftz" in instruction.modifiers and ptx_type == "f32" else value
+
+
+def saturate(emitter: Emitter, value: Value) -> Value:
+    """`.sat` of a float: clamp to [0, 1], NaN to +0."""
+    kind = value.type.element
+    low = call_same(emitter.builder, "maxnum", value, splat_constant(kind, 0.0))
+    return call_same(emitter.builder, "minnum", low, splat_constant(kind, 1.0))
+
+
+def finish_float(emitter: Emitter, instruction: Instruction, ptx_type: str, value: Value) -> Value:
+    """Apply `.ftz` and `.sat` to a float result."""
+    value = flush_if(emitter, instruction, ptx_type, value)
+    return saturate(emitter, value) if "sat" in instruction.modifiers and is_float(ptx_type) else value
+
+
+def integer_view(emitter: Emitter, value: Value) -> Value:
+    """Float lanes as integer lanes of the same width."""
+    element = value.type.element
+    if isinstance(element, ir.IntType):
+        return value
+    width = {F32: 32, F64: 64}.get(element, 16)
+    return emitter.builder.bitcast(value, vector(ir.IntType(width)))

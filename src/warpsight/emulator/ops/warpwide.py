@@ -1,0 +1,79 @@
+"""Operations across a warp's lanes: vote, shfl, bar.warp.sync, and elections."""
+
+from __future__ import annotations
+
+from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.lanes import I1, I32, I64, PTR, IOTA32, Value, at, gather, lanes_to_mask, splat, splat_constant, vector
+from warpsight.emulator.ops.common import allow, operands
+from warpsight.isa.program import Instruction
+
+
+def _vote(emitter: Emitter, instruction: Instruction) -> None:
+    """`vote[.sync].{all,any,uni,ballot}` among the active lanes (of the member mask, which PTX wants to equal them)."""
+    allow(emitter, instruction, "sync", "all", "any", "uni", "ballot")
+    d, p, *member = operands(emitter, instruction, 2, 3)
+    builder, modifiers = emitter.builder, instruction.modifiers
+    votes = builder.and_(lanes_to_mask(builder, emitter.read(p, "pred")), emitter.active_mask)
+    voters = emitter.active_mask
+    if member:
+        named = builder.extract_element(emitter.read(member[0], "b32"), _any_lane(emitter))
+        votes, voters = builder.and_(votes, named), builder.and_(voters, named)
+    if "ballot" in modifiers:
+        emitter.write(d, splat(builder, votes), "b32")
+        return
+    everyone = builder.icmp_signed("==", votes, voters)
+    nobody = builder.icmp_signed("==", votes, I32(0))
+    outcome = everyone if "all" in modifiers else builder.not_(nobody) if "any" in modifiers else builder.or_(everyone, nobody)
+    emitter.write(d, splat(builder, outcome), "pred")
+
+
+def _any_lane(emitter: Emitter) -> Value:
+    """An active lane: where a value must be the same in all, this one's stands for it."""
+    from warpsight.emulator.lanes import trailing_zeros
+
+    return emitter.builder.and_(trailing_zeros(emitter.builder, emitter.mask), I32(31))
+
+
+def _shfl(emitter: Emitter, instruction: Instruction) -> None:
+    """`shfl[.sync].{up,down,bfly,idx}.b32 d|p, a, b, c[, mask]`: PTX ISA's lane formula, segment mask in c's high half."""
+    allow(emitter, instruction, "sync", "up", "down", "bfly", "idx")
+    d, a, b, c, *_member = operands(emitter, instruction, 4, 5)
+    builder = emitter.builder
+    value = emitter.read(a, "b32")
+    five = splat_constant(I32, 31)
+    offset, control = builder.and_(emitter.read(b, "u32"), five), emitter.read(c, "u32")
+    clamp = builder.and_(control, five)
+    segment = builder.and_(builder.lshr(control, splat_constant(I32, 8)), five)
+    highest = builder.or_(builder.and_(IOTA32, segment), builder.and_(clamp, builder.not_(segment)))
+    lowest = builder.and_(IOTA32, segment)
+    if "up" in instruction.modifiers:
+        source = builder.sub(IOTA32, offset)
+        valid = builder.icmp_signed(">=", source, highest)
+    elif "down" in instruction.modifiers:
+        source = builder.add(IOTA32, offset)
+        valid = builder.icmp_signed("<=", source, highest)
+    elif "bfly" in instruction.modifiers:
+        source = builder.xor(IOTA32, offset)
+        valid = builder.icmp_signed("<=", source, highest)
+    elif "idx" in instruction.modifiers:
+        source = builder.or_(lowest, builder.and_(offset, builder.not_(segment)))
+        valid = builder.icmp_signed("<=", source, highest)
+    else:
+        raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
+    source = builder.select(valid, source, IOTA32)
+    scratch = emitter.spill(value)
+    base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
+    offsets = builder.shl(builder.zext(builder.and_(source, five), vector(I64)), splat_constant(I64, 2))
+    moved = gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)
+    emitter.write(d, moved, "b32")
+    if instruction.pair is not None:
+        emitter.write(instruction.pair, valid, "pred")
+
+
+def _warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
+    """`bar.warp.sync`: lanes of a warp run in step, so they are already there."""
+    if "warp" not in instruction.modifiers:
+        raise emitter.unsupported("a barrier must end its basic block")
+
+
+HANDLERS = {"vote": _vote, "shfl": _shfl, "bar": _warp_barrier, "barrier": _warp_barrier}

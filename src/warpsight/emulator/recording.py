@@ -1,0 +1,129 @@
+"""What the code writes into the trace while it runs: block entries, events and sectors.
+
+Buffers are linear. A basic block reserves its worst case before it starts, so that single appends need no check.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from warpsight.emulator.lanes import I8, I32, I64, PTR, Value, at, intrinsic, load_as, population, store_as
+from warpsight.emulator.layout import LANES_SHIFT, MAX_REPEAT, PATH_ENTRY_BYTES, Slot
+from warpsight.isa.cfg import ControlFlowGraph
+from warpsight.isa.opcodes import memory_access
+from warpsight.isa.program import Function
+
+if TYPE_CHECKING:
+    from warpsight.emulator.emitter import Emitter
+
+# A warp touches at most 32 sectors of global memory per instruction, and 4 words x 32 lanes of local memory; stores of sectors are
+# made in vectors of 32, so that one vector beyond the last must also fit.
+SECTORS_PER_ACCESS = 160
+EVENT_BYTES_PER_ACCESS = 4
+
+
+@dataclass(frozen=True)
+class BlockRecord:
+    """What one execution of a basic block adds at most. `instructions` counts all of them, guarded off or not."""
+
+    number: int
+    instructions: int
+    accesses: int
+
+    @classmethod
+    def of(cls, function: Function, graph: ControlFlowGraph, block: int) -> BlockRecord:
+        """Count what block `block` can record."""
+        first, last = int(graph.block_start[block]), int(graph.block_start[block + 1])
+        found = [memory_access(function.instructions[k]) for k in range(first, last)]
+        return cls(block, last - first, sum(1 for a in found if a is not None and a.space not in ("param", "const")))
+
+
+def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
+    """Count instructions, ask Python whether to go on where due, reserve room, and append the block to the path."""
+    builder, context = emitter.builder, emitter.kernel.context
+    counter = at(builder, context, 8 * Slot.INSTRUCTIONS)
+    count = builder.add(load_as(builder, counter, I64, 8), I64(record.instructions))
+    store_as(builder, count, counter, 8)
+    due = builder.icmp_unsigned(">=", count, emitter.slot(Slot.POLL_AT))
+    need = builder.icmp_unsigned(">", builder.add(emitter.slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), emitter.slot(Slot.PATH_END))
+    if record.accesses:
+        for cursor, end, size in (
+            (Slot.EVENT_CURSOR, Slot.EVENT_END, EVENT_BYTES_PER_ACCESS),
+            (Slot.SECTOR_CURSOR, Slot.SECTOR_END, 4 * SECTORS_PER_ACCESS),
+        ):
+            after = builder.add(emitter.slot(cursor), I64(size * record.accesses))
+            need = builder.or_(need, builder.icmp_unsigned(">", after, emitter.slot(end)))
+    ask, go = builder.append_basic_block("ask"), builder.append_basic_block("go")
+    builder.cbranch(builder.or_(due, need), ask, go).set_weights([1, 1000])
+    builder.position_at_end(ask)
+    room = I64(max(1, record.accesses) * 4 * SECTORS_PER_ACCESS)
+    answer = builder.call(host_callback(emitter), [context, room])
+    failed = builder.icmp_signed("!=", answer, I32(0))
+    builder.cbranch(failed, emitter.kernel.fault_block, go)
+    builder.position_at_end(go)
+    _append_path(emitter, record)
+
+
+def host_callback(emitter: Emitter) -> Value:
+    """`i32 host(context, bytes)`: Python makes room or says stop. Bound when the module is loaded."""
+    return intrinsic(emitter.builder.module, "warpsight_host", I32, [PTR, I64])
+
+
+def _append_path(emitter: Emitter, record: BlockRecord) -> None:
+    """Append (block, active lanes), or count one more repetition of the last entry."""
+    builder, context = emitter.builder, emitter.kernel.context
+    cursor_pointer = at(builder, context, 8 * Slot.PATH_CURSOR)
+    cursor = load_as(builder, cursor_pointer, PTR, 8)
+    lanes = population(builder, emitter.mask)
+    key = builder.or_(builder.shl(lanes, I32(LANES_SHIFT)), I32(record.number))
+    last_key = load_as(builder, at(builder, cursor, -PATH_ENTRY_BYTES), I32, 4)
+    repeat_pointer = at(builder, cursor, 4 - PATH_ENTRY_BYTES)
+    repeat = load_as(builder, repeat_pointer, I32, 4)
+    same = builder.and_(builder.icmp_signed("==", last_key, key), builder.icmp_unsigned("<", repeat, I32(MAX_REPEAT)))
+    again, fresh, done = (builder.append_basic_block(n) for n in ("again", "fresh", "recorded"))
+    builder.cbranch(same, again, fresh)
+    builder.position_at_end(again)
+    store_as(builder, builder.add(repeat, I32(1)), repeat_pointer, 4)
+    builder.branch(done)
+    builder.position_at_end(fresh)
+    store_as(builder, key, cursor, 4)
+    store_as(builder, I32(1), at(builder, cursor, 4), 4)
+    store_as(builder, at(builder, cursor, PATH_ENTRY_BYTES), cursor_pointer, 8)
+    builder.branch(done)
+    builder.position_at_end(done)
+
+
+def emit_event_byte(emitter: Emitter, value: Value) -> None:
+    """Append one byte (from an i32) to the events."""
+    builder, context = emitter.builder, emitter.kernel.context
+    pointer = at(builder, context, 8 * Slot.EVENT_CURSOR)
+    cursor = load_as(builder, pointer, PTR, 8)
+    store_as(builder, builder.trunc(value, I8), cursor, 1)
+    store_as(builder, at(builder, cursor, 1), pointer, 8)
+
+
+def emit_sector_run(emitter: Emitter, first: Value, count: Value) -> None:
+    """Append `count` (i32, at most 32) consecutive sectors from sector number `first` (i64), and the event byte."""
+    from warpsight.emulator.lanes import IOTA32, splat
+
+    builder, context = emitter.builder, emitter.kernel.context
+    pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
+    cursor = load_as(builder, pointer, PTR, 8)
+    run = builder.add(splat(builder, builder.trunc(first, I32)), IOTA32)
+    store_as(builder, run, cursor, 4)
+    store_as(builder, at(builder, cursor, builder.zext(builder.shl(count, I32(2)), I64)), pointer, 8)
+    emit_event_byte(emitter, count)
+
+
+def internal_function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> tuple[ir.Function, bool]:
+    """A helper function of the module and whether it is new and must be given a body."""
+    known = module.globals.get(name)
+    if known is not None:
+        return known, False
+    function = ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function, True

@@ -1,0 +1,238 @@
+"""Helper functions in LLVM code, made once per module: address checks, sectors of scattered lanes, bank conflicts, sharing.
+
+They are the slow paths: each loops over lanes. All take the context first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.lanes import (
+
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    gather,
+    lanes_to_mask,
+    load_as,
+    mask_to_lanes,
+    scatter,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+    vector,
+)
+from warpsight.emulator.layout import Fault, Slot
+from warpsight.emulator.recording import internal_function
+
+def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value], None]) -> None:
+    """Run `body(builder, lane)` for each set bit of an i32 mask, lowest first. Continues in a new LLVM block."""
+    before = builder.block
+    head, inner, after = (builder.append_basic_block(n) for n in ("lane_head", "lane", "lane_end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    left = builder.phi(I32)
+    left.add_incoming(mask, before)
+    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, inner)
+    builder.position_at_end(inner)
+    lane = trailing_zeros(builder, left)
+    body(builder, lane)
+    left.add_incoming(builder.and_(left, builder.sub(left, I32(1))), builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+
+def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int) -> Value:
+    return load_as(builder, at(builder, pointer, builder.mul(builder.zext(lane, I64), I64(size))), kind, size)
+
+def _record_fault(builder: Builder, context: Value, kind: Value, pc: Value, lane: Value, address: Value) -> None:
+    for slot, value in ((Slot.FAULT_KIND, kind), (Slot.FAULT_PC, pc), (Slot.FAULT_LANE, lane), (Slot.FAULT_ADDRESS, address)):
+        wide = value if value.type == I64 else builder.zext(value, I64)
+        store_as(builder, wide, at(builder, context, 8 * slot), 8)
+
+def check_lanes(module: ir.Module) -> ir.Function:
+    """`i32 check(context, addresses, mask, size, align, write, site, pc)`: 0, or 1 with the fault recorded.
+
+    Each active lane's [address, address + size) must lie in one live allocation, aligned, and writable for a write. The allocation of
+    the last lane is remembered for the site. `addresses` points to 32 i64 device addresses.
+    """
+    function, fresh = internal_function(module, "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64])
+    if not fresh:
+        return function
+    context, addresses, mask, size, align, write, site, pc = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+
+    def fail(inner: Builder, kind: int, lane: Value, address: Value) -> None:
+        _record_fault(inner, context, I64(kind), pc, lane, address)
+        inner.ret(I32(1))
+
+    def lane_body(inner: Builder, lane: Value) -> None:
+        address = _element(inner, addresses, lane, I64, 8)
+        bad, fine = inner.append_basic_block("misaligned"), inner.append_basic_block("aligned")
+        inner.cbranch(inner.icmp_signed("!=", inner.and_(address, inner.sub(align, I64(1))), I64(0)), bad, fine)
+        inner.position_at_end(bad)
+        fail(inner, Fault.MISALIGNED, lane, address)
+        inner.position_at_end(fine)
+        table = load_as(inner, at(inner, context, 8 * Slot.ALLOC_PTR), PTR, 8)
+        count = load_as(inner, at(inner, context, 8 * Slot.ALLOC_COUNT), I64, 8)
+        _search(inner, table, count, address, size, write, lane, fail, context, site)
+
+    for_each_lane(builder, mask, lane_body)
+    builder.ret(I32(0))
+    return function
+
+def _search(
+    builder: Builder, table: Value, count: Value, address: Value, size: Value, write: Value, lane: Value, fail: Any, context: Value, site: Value
+) -> None:
+    """Binary search for the last allocation that starts at or below `address`; then check its end and its permission."""
+    before = builder.block
+    head, body, found = (builder.append_basic_block(n) for n in ("search", "halve", "found"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    low, high = builder.phi(I64), builder.phi(I64)
+    low.add_incoming(I64(0), before)
+    high.add_incoming(count, before)
+    builder.cbranch(builder.icmp_unsigned("<", low, high), body, found)
+    builder.position_at_end(body)
+    middle = builder.lshr(builder.add(low, high), I64(1))
+    start = load_as(builder, at(builder, table, builder.mul(middle, I64(24))), I64, 8)
+    below = builder.icmp_unsigned("<=", start, address)
+    low.add_incoming(builder.select(below, builder.add(middle, I64(1)), low), body)
+    high.add_incoming(builder.select(below, high, middle), body)
+    builder.branch(head)
+    builder.position_at_end(found)
+    outside, some = builder.append_basic_block("outside"), builder.append_basic_block("some")
+    builder.cbranch(builder.icmp_unsigned("==", low, I64(0)), outside, some)
+    builder.position_at_end(some)
+    row = at(builder, table, builder.mul(builder.sub(low, I64(1)), I64(24)))
+    start, end, writable = (load_as(builder, at(builder, row, 8 * k), I64, 8) for k in range(3))
+    inside, readonly, good = (builder.append_basic_block(n) for n in ("inside", "readonly", "good"))
+    builder.cbranch(builder.icmp_unsigned("<=", builder.add(address, size), end), inside, outside)
+    builder.position_at_end(inside)
+    refused = builder.and_(builder.icmp_signed("!=", write, I64(0)), builder.icmp_signed("==", writable, I64(0)))
+    builder.cbranch(refused, readonly, good)
+    builder.position_at_end(outside)
+    fail(builder, Fault.OUT_OF_BOUNDS, lane, address)
+    builder.position_at_end(readonly)
+    fail(builder, Fault.READ_ONLY, lane, address)
+    builder.position_at_end(good)
+    sites = load_as(builder, at(builder, context, 8 * Slot.SITE_PTR), PTR, 8)
+    entry = at(builder, sites, builder.mul(site, I64(16)))
+    store_as(builder, start, entry, 8)
+    store_as(builder, end, at(builder, entry, 8), 8)
+
+def scattered_sectors(module: ir.Module) -> ir.Function:
+    """`i32 sectors(context, first, last, mask)`: append the distinct sectors of scattered lanes, lane order; returns how many.
+
+    `first` and `last` are <32 x i32> sector numbers of each lane's first and last byte (equal unless an access straddles two).
+    """
+    lanes32 = vector(I32)
+    function, fresh = internal_function(module, "scattered_sectors", I32, [PTR, lanes32, I32])
+    if not fresh:
+        return function
+    context, numbers, mask = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    scratch = builder.alloca(lanes32)
+    scratch.align = 64
+    store_as(builder, numbers, scratch, 64)
+    pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
+    start = load_as(builder, pointer, I64, 8)
+    position = builder.alloca(I64)
+    builder.store(start, position)
+    # Each round takes the lowest lane left, appends its sector and drops every lane with the same one.
+    before = builder.block
+    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    left = builder.phi(I32)
+    left.add_incoming(mask, before)
+    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
+    builder.position_at_end(body)
+    sector = _element(builder, scratch, trailing_zeros(builder, left), I32, 4)
+    where = builder.load(position, typ=I64)
+    store_as(builder, sector, builder.inttoptr(where, PTR), 4)
+    builder.store(builder.add(where, I64(4)), position)
+    same = lanes_to_mask(builder, builder.icmp_signed("==", numbers, splat(builder, sector)))
+    left.add_incoming(builder.and_(left, builder.not_(same)), builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    end = builder.load(position, typ=I64)
+    store_as(builder, end, pointer, 8)
+    builder.ret(builder.trunc(builder.lshr(builder.sub(end, start), I64(2)), I32))
+    return function
+
+def bank_degree(module: ir.Module) -> ir.Function:
+    """`i32 degree(words, mask)`: most distinct 4-byte words that fall in one of 32 banks, over active lanes; 0 with none active.
+
+    Each round lets one word per bank through: lanes write their word to a table by bank, and those that read their own word back
+    are served. The number of rounds is the degree.
+    """
+    lanes32 = vector(I32)
+    function, fresh = internal_function(module, "bank_degree", I32, [lanes32, I32])
+    if not fresh:
+        return function
+    words, mask = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    table = builder.alloca(lanes32)
+    table.align = 64
+    store_as(builder, splat_constant(I32, 0), table, 64)
+    bank = builder.zext(builder.and_(words, splat_constant(I32, 31)), vector(I64))
+    base = splat(builder, builder.ptrtoint(table, I64))
+    pointers = builder.inttoptr(builder.add(base, builder.shl(bank, splat_constant(I64, 2))), vector(PTR))
+    before = builder.block
+    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    left, rounds = builder.phi(I32), builder.phi(I32)
+    left.add_incoming(mask, before)
+    rounds.add_incoming(I32(0), before)
+    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
+    builder.position_at_end(body)
+    waiting = mask_to_lanes(builder, left)
+    scatter(builder, words, pointers, waiting)
+    seen = gather(builder, pointers, waiting, I32)
+    served = lanes_to_mask(builder, builder.icmp_signed("==", seen, words))
+    left.add_incoming(builder.and_(left, builder.not_(served)), body)
+    rounds.add_incoming(builder.add(rounds, I32(1)), body)
+    builder.branch(head)
+    builder.position_at_end(after)
+    builder.ret(rounds)
+    return function
+
+def most_sharing(module: ir.Module) -> ir.Function:
+    """`i32 sharing(addresses, mask)`: the largest number of active lanes with one address; 0 with none active."""
+    lanes64 = vector(I64)
+    function, fresh = internal_function(module, "most_sharing", I32, [lanes64, I32])
+    if not fresh:
+        return function
+    addresses, mask = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    scratch = builder.alloca(lanes64)
+    scratch.align = 64
+    store_as(builder, addresses, scratch, 64)
+    before = builder.block
+    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    left, most = builder.phi(I32), builder.phi(I32)
+    left.add_incoming(mask, before)
+    most.add_incoming(I32(0), before)
+    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
+    builder.position_at_end(body)
+    address = _element(builder, scratch, trailing_zeros(builder, left), I64, 8)
+    same = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", addresses, splat(builder, address))), left)
+    count_function = module.globals.get("llvm.ctpop.i32") or ir.Function(module, ir.FunctionType(I32, [I32]), "llvm.ctpop.i32")
+    count = builder.call(count_function, [same])
+    most.add_incoming(builder.select(builder.icmp_unsigned(">", count, most), count, most), body)
+    left.add_incoming(builder.and_(left, builder.not_(same)), body)
+    builder.branch(head)
+    builder.position_at_end(after)
+    builder.ret(most)
+    return function
+

@@ -1,0 +1,284 @@
+"""Emits one LLVM function that runs one warp of a kernel to its next barrier or its end.
+
+Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at which
+they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the block
+where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack is bounded.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.base.errors import UnsupportedError
+from warpsight.emulator import layout
+from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.lanes import I1, I32, I64, PTR, Builder, Value, at, load_as, scalar_type, store_as, vector
+from warpsight.emulator.operations import emit_operation
+from warpsight.emulator.recording import BlockRecord, emit_block_entry
+from warpsight.emulator.special import emit_special
+from warpsight.emulator.symbols import SymbolTable
+from warpsight.isa.cfg import ControlFlowGraph
+from warpsight.isa.dataflow import live_in, live_out
+from warpsight.isa.program import Function, Instruction, Symbol
+
+
+@dataclass(frozen=True)
+class RegisterSlot:
+    """Where a register lives between blocks: a stack slot here, and `offset` in the save area while its warp waits at a barrier."""
+
+    pointer: Value
+    element: Any
+    stored: Any
+    is_predicate: bool
+    offset: int
+
+
+class KernelBuilder:
+    """Builds the warp function of one kernel. After `build`, `site_count`, `state_stride` and `records` describe what it expects."""
+
+    def __init__(self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str) -> None:
+        self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
+        self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
+        self.context, self.state = self.llvm.args
+        self.site_count = 0
+        self.records: list[BlockRecord] = []
+        self._entry = ir.IRBuilder(self.llvm.append_basic_block("entry"))
+        self._slots: dict[str, RegisterSlot] = {}
+        self._scratch: dict[str, list[Value]] = {}
+        self._buffers: dict[str, Value] = {}
+        self._save_bytes = 0
+        self.mask = self._entry.alloca(I32)
+        self.reconverge = self._entry.alloca(I32)
+        self.fault_block = self.llvm.append_basic_block("faulted")
+        ir.IRBuilder(self.fault_block).ret(I32(layout.FAULTED))
+        self.pop_block = self.llvm.append_basic_block("pop")
+        count = len(graph.block_start) - 1
+        self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(count)]
+        self._meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
+        self.arrivals = [self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)]
+        self._resumes: set[int] = set()
+        self._jump_targets: set[int] = set(self._meets)
+
+    # -- what emitters ask for ---------------------------------------------------------------------------------------------------
+
+    def slot_of(self, name: str, instruction: Instruction | None) -> RegisterSlot:
+        """The register's slot, made on first use."""
+        if name not in self._slots:
+            declared = self.function.registers.get(name)
+            if declared is None:
+                line = instruction.ptx_line if instruction else self.function.ptx_line
+                raise UnsupportedError(f'register "{name}" is not declared', place=f"{self.path}:{line}", remedy="declare it with .reg")
+            element = scalar_type(declared)
+            stored = I32 if element == I1 else vector(element)
+            pointer = self._entry.alloca(stored)
+            pointer.align = 64
+            self._slots[name] = RegisterSlot(pointer, element, stored, element == I1, self._save_bytes)
+            self._save_bytes += 8 if element == I1 else 32 * max(1, scalar_bytes(element))
+        return self._slots[name]
+
+    def scratch(self, kind: Any) -> Value:
+        """A scratch vector in the frame; one per type is enough because a spill is consumed before the next of its type."""
+        pool = self._scratch.setdefault(str(kind), [])
+        if len(pool) < 2:
+            pointer = self._entry.alloca(kind)
+            pointer.align = 64
+            pool.append(pointer)
+            return pointer
+        pool.append(pool.pop(0))
+        return pool[-1]
+
+    def lane_buffer(self, name: str, kind: Any) -> Value:
+        """A named vector in the frame, for code that visits lanes one by one."""
+        key = f"{name} {kind}"
+        if key not in self._buffers:
+            self._buffers[key] = self._entry.alloca(kind)
+            self._buffers[key].align = 64
+        return self._buffers[key]
+
+    def special(self, emitter: Emitter, name: str) -> Value:
+        """Lanes of a special register."""
+        return emit_special(emitter, name)
+
+    def symbol_address(self, emitter: Emitter, symbol: Symbol) -> Value:
+        """Address of a variable in its own state space, as an i64 scalar."""
+        return I64(self.symbols.address(symbol.name, emitter) + symbol.offset)
+
+    def next_site(self) -> int:
+        """A number for a memory instruction's allocation cache."""
+        self.site_count += 1
+        return self.site_count - 1
+
+    @property
+    def state_stride(self) -> int:
+        """Bytes of one warp's state."""
+        return (layout.SAVE_OFFSET + self._save_bytes + 127) // 128 * 128
+
+    # -- building ----------------------------------------------------------------------------------------------------------------
+
+    def build(self) -> None:
+        """Emit the whole function."""
+        self._live_in, self._live_out = live_in(self.function, self.graph), live_out(self.function, self.graph)
+        for block in range(len(self.bodies)):
+            self._build_block(block)
+        self._build_meets()
+        self._build_pop()
+        self._build_entry()
+
+    def _build_block(self, block: int) -> None:
+        builder = ir.IRBuilder(self.bodies[block])
+        record = BlockRecord.of(self.function, self.graph, block)
+        self.records.append(record)
+        mask = builder.load(self.mask, typ=I32)
+        emitter = Emitter(self, builder, mask)
+        emit_block_entry(emitter, record)
+        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
+        for index in range(first, last):
+            instruction = self.function.instructions[index]
+            emitter.begin(instruction)
+            if index == last - 1 and self._ends_block(emitter, block, instruction):
+                return
+            emit_operation(emitter, instruction)
+        emitter.guard_lanes = None
+        emitter.flush(self._live_out[block])
+        self._go(builder, block + 1)
+
+    def _ends_block(self, emitter: Emitter, block: int, instruction: Instruction) -> bool:
+        """Emit a block-ending control instruction; False when the last instruction is an ordinary one."""
+        from warpsight.emulator import branching
+
+        if instruction.opcode == "bra":
+            branching.emit_branch(self, emitter, block, instruction)
+        elif instruction.opcode == "brx":
+            branching.emit_indexed_branch(self, emitter, block, instruction)
+        elif instruction.opcode in ("ret", "exit"):
+            branching.emit_exit(self, emitter, block)
+        elif instruction.opcode == "trap":
+            branching.emit_trap(self, emitter, block)
+        elif instruction.opcode in ("bar", "barrier") and "warp" not in instruction.modifiers:
+            branching.emit_barrier(self, emitter, block, instruction)
+        else:
+            return False
+        return True
+
+    def flush_block(self, emitter: Emitter, block: int) -> None:
+        """Store the registers that are live out of `block`."""
+        emitter.guard_lanes = None
+        emitter.flush(self._live_out[block])
+
+    def _go(self, builder: Builder, block: int) -> None:
+        """Jump to a block, or leave the kernel when it lies past the end."""
+        if block >= len(self.bodies):
+            self.leave(builder, builder.load(self.mask, typ=I32))
+        else:
+            builder.branch(self.arrivals[block])
+
+    def leave(self, builder: Builder, lanes: Value) -> None:
+        """The lanes of an i32 mask have ended the kernel: run whoever waits."""
+        self.note_gone(builder, lanes)
+        builder.branch(self.pop_block)
+
+    def note_gone(self, builder: Builder, lanes: Value) -> None:
+        """Remember lanes that have ended, so that no waiting entry revives them."""
+        gone = at(builder, self.state, 4 * layout.GONE)
+        store_as(builder, builder.or_(load_as(builder, gone, I32, 4), lanes), gone, 4)
+
+    def target(self, block: int) -> Any:
+        """The LLVM block to jump to in order to run `block`."""
+        return self.arrivals[block]
+
+    def may_be_resumed_at(self, block: int) -> None:
+        """Note that a stack entry can name `block`."""
+        self._jump_targets.add(block)
+
+    def push(self, builder: Builder, block: int, mask: Value, reconverge: Value) -> None:
+        """Push a waiting entry."""
+        self.may_be_resumed_at(block)
+        depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
+        depth = load_as(builder, depth_pointer, I32, 4)
+        offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
+        entry = at(builder, self.state, offset)
+        for k, value in enumerate((I32(block), mask, reconverge)):
+            store_as(builder, value, at(builder, entry, 4 * k), 4)
+        store_as(builder, builder.add(depth, I32(1)), depth_pointer, 4)
+
+    def wait_at_barrier(self, builder: Builder, following: int) -> None:
+        """Save what the warp needs at block `following` and return BARRIER."""
+        self._resumes.add(following)
+        for name in sorted(self._live_in[following]):
+            slot = self.slot_of(name, None)
+            value = load_as(builder, slot.pointer, slot.stored, 4)
+            store_as(builder, value, at(builder, self.state, layout.SAVE_OFFSET + slot.offset), 4)
+        for word, value in (
+            (layout.RESUME, I32(following)),
+            (layout.MASK, builder.load(self.mask, typ=I32)),
+            (layout.RECONVERGE, builder.load(self.reconverge, typ=I32)),
+        ):
+            store_as(builder, value, at(builder, self.state, 4 * word), 4)
+        builder.ret(I32(layout.BARRIER))
+
+    def _build_meets(self) -> None:
+        for block in self._meets:
+            builder = ir.IRBuilder(self.arrivals[block])
+            here = builder.icmp_signed("==", builder.load(self.reconverge, typ=I32), I32(block))
+            builder.cbranch(here, self.pop_block, self.bodies[block])
+
+    def _build_pop(self) -> None:
+        """Take the youngest entry that still has lanes; with none left the warp has ended."""
+        builder = ir.IRBuilder(self.pop_block)
+        depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
+        depth = load_as(builder, depth_pointer, I32, 4)
+        ended, take = builder.append_basic_block("ended"), builder.append_basic_block("take")
+        builder.cbranch(builder.icmp_signed("==", depth, I32(0)), ended, take)
+        builder.position_at_end(ended)
+        store_as(builder, I32(layout.DONE_RESUME), at(builder, self.state, 4 * layout.RESUME), 4)
+        builder.ret(I32(layout.EXITED))
+        builder.position_at_end(take)
+        depth = builder.sub(depth, I32(1))
+        store_as(builder, depth, depth_pointer, 4)
+        offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
+        entry = at(builder, self.state, offset)
+        block, mask, reconverge = (load_as(builder, at(builder, entry, 4 * k), I32, 4) for k in range(3))
+        gone = load_as(builder, at(builder, self.state, 4 * layout.GONE), I32, 4)
+        mask = builder.and_(mask, builder.not_(gone))
+        builder.store(mask, self.mask)
+        builder.store(reconverge, self.reconverge)
+        run = builder.append_basic_block("run")
+        builder.cbranch(builder.icmp_signed("==", mask, I32(0)), self.pop_block, run)
+        builder.position_at_end(run)
+        nowhere = builder.append_basic_block("nowhere")
+        switch = builder.switch(block, nowhere)
+        for target in sorted(self._jump_targets):
+            switch.add_case(I32(target), self.bodies[target])
+        builder.position_at_end(nowhere)
+        builder.unreachable()
+
+    def _build_entry(self) -> None:
+        """Start at block 0 with cleared registers, or restore what was saved at a barrier."""
+        builder = self._entry
+        for slot in self._slots.values():
+            builder.store(ir.Constant(slot.stored, None), slot.pointer)
+        for word, place in ((layout.MASK, self.mask), (layout.RECONVERGE, self.reconverge)):
+            builder.store(load_as(builder, at(builder, self.state, 4 * word), I32, 4), place)
+        resume = load_as(builder, at(builder, self.state, 4 * layout.RESUME), I32, 4)
+        switch = builder.switch(resume, self.bodies[0] if self.bodies else self.pop_block)
+        for block in sorted(self._resumes):
+            restore = self.llvm.append_basic_block(f"resume{block}")
+            switch.add_case(I32(block), restore)
+            inner = ir.IRBuilder(restore)
+            for name in sorted(self._live_in[block]):
+                slot = self._slots[name]
+                saved = load_as(inner, at(inner, self.state, layout.SAVE_OFFSET + slot.offset), slot.stored, 4)
+                inner.store(saved, slot.pointer)
+            inner.branch(self.arrivals[block])
+
+
+def scalar_bytes(element: Any) -> int:
+    """Bytes of one lane of an LLVM scalar type."""
+    if isinstance(element, ir.IntType):
+        return max(1, int(element.width) // 8)
+    return {"half": 2, "float": 4, "double": 8}[str(element)]
+
+

@@ -1,0 +1,133 @@
+"""Where the variables of a kernel lie in their state spaces: parameters, shared, local, and the module's global and constant data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warpsight.base.errors import UnsupportedError
+from warpsight.emulator.layout import ARENA_BASE, WINDOW_BYTES
+from warpsight.isa.program import Address, Function, Module, Symbol, Variable, Vector
+
+if TYPE_CHECKING:
+    from warpsight.emulator.emitter import Emitter
+
+GLOBAL_ALIGN = 256  # as cudaMalloc
+
+
+def align_up(value: int, to: int) -> int:
+    """The next multiple of `to`."""
+    return -(-value // to) * to
+
+
+@dataclass(frozen=True)
+class GlobalData:
+    """A module variable in device memory: `address`, and whether stores to it are allowed."""
+
+    variable: Variable
+    address: int
+    writable: bool
+
+
+def used_symbols(function: Function) -> set[str]:
+    """Names of all symbols that the function's operands mention."""
+    names: set[str] = set()
+
+    def visit(operand: object) -> None:
+        if isinstance(operand, Symbol):
+            names.add(operand.name)
+        elif isinstance(operand, Address):
+            visit(operand.base)
+        elif isinstance(operand, Vector):
+            for element in operand.elements:
+                visit(element)
+
+    for instruction in function.instructions:
+        for operand in instruction.operands:
+            visit(operand)
+    return names
+
+
+class SymbolTable:
+    """Lays out every variable that a kernel can name. Offsets are within the state space; global and constant data have addresses.
+
+    `static_shared_bytes`, `local_bytes` (per lane) and `param_bytes` are the sizes of those spaces.
+    """
+
+    def __init__(self, module: Module, function: Function) -> None:
+        self._address: dict[str, int] = {}
+        self._place_parameters(function)
+        used = used_symbols(function)
+        local_variables = list(function.variables.values())
+        shared = [v for v in (*module.variables.values(), *local_variables) if v.space == "shared" and v.name in used]
+        self._place_shared(shared)
+        self.local_bytes = self._place([v for v in local_variables if v.space == "local"], 0)
+        self.local_bytes = align_up(self.local_bytes, 16)
+        self.global_data: list[GlobalData] = []
+        self._place_global([v for v in (*module.variables.values(), *local_variables) if v.space in ("global", "const")])
+
+    def _place_parameters(self, function: Function) -> None:
+        end = 0
+        for parameter in function.parameters:
+            end = align_up(end, max(1, parameter.align))
+            self._address[parameter.name] = end
+            end += parameter.size
+        self.param_bytes = end
+
+    def _place(self, variables: list[Variable], start: int) -> int:
+        for variable in variables:
+            start = align_up(start, max(1, variable.align))
+            self._address[variable.name] = start
+            start += variable.size
+        return start
+
+    def _place_shared(self, variables: list[Variable]) -> None:
+        """Static variables first; all dynamic (extern) ones begin where those end."""
+        self.static_shared_bytes = self._place([v for v in variables if not v.extern], 0)
+        dynamic = [v for v in variables if v.extern]
+        self.dynamic_shared_offset = align_up(self.static_shared_bytes, max((v.align for v in dynamic), default=1))
+        for variable in dynamic:
+            self._address[variable.name] = self.dynamic_shared_offset
+        self.uses_dynamic_shared = bool(dynamic)
+
+    def _place_global(self, variables: list[Variable]) -> None:
+        address = ARENA_BASE
+        for variable in variables:
+            address = align_up(address, max(GLOBAL_ALIGN, variable.align))
+            self._address[variable.name] = address
+            self.global_data.append(GlobalData(variable, address, variable.space == "global"))
+            address += variable.size
+        self.arena_start = align_up(address, GLOBAL_ALIGN)
+
+    def address(self, name: str, emitter: Emitter) -> int:
+        """Offset or address of a variable; refuses names that are not data."""
+        if name not in self._address:
+            raise emitter.unsupported(f'"{name}" is not a variable that this kernel can use')
+        return self._address[name]
+
+    def parameter_offset(self, name: str) -> int:
+        """Where a parameter lies among the parameter bytes."""
+        return self._address[name]
+
+    def address_of(self, name: str, place: str) -> int:
+        """Generic address of a module variable, for initialisers."""
+        if name not in self._address:
+            raise UnsupportedError(f'an initialiser needs the address of "{name}", which is not data', place=place)
+        return self._address[name]
+
+
+def initial_bytes(symbols: SymbolTable, data: GlobalData, place: str) -> bytes:
+    """The first contents of a module variable, symbol addresses filled in, zero-extended to its size."""
+    content = bytearray(data.variable.initial.ljust(data.variable.size, b"\0"))
+    for offset, name, addend in data.variable.initial_symbols:
+        content[offset : offset + 8] = (symbols.address_of(name, place) + addend).to_bytes(8, "little")
+    return bytes(content)
+
+
+def too_large(symbols: SymbolTable, shared_bytes: int) -> str:
+    """Why a kernel's on-chip memory cannot be laid out, or nothing."""
+    if shared_bytes > WINDOW_BYTES or symbols.local_bytes > WINDOW_BYTES:
+        return f"{shared_bytes} bytes of shared and {symbols.local_bytes} of local memory exceed the 16 MiB windows"
+    return ""
+
+

@@ -1,0 +1,72 @@
+"""From a request to kernels, a checked launch and the registers it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from warpsight.base.errors import UsageError
+from warpsight.explore.compiled import ptx_of
+from warpsight.explore.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
+
+if TYPE_CHECKING:
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.workload.launch import KernelSource, Launch
+    from warpsight.workload.launch_spec import LaunchSpec
+    from warpsight.workload.registers import RegisterUse
+
+_LAUNCH_FILES = (".yaml", ".yml", ".py")
+_OVER_A_FILE = ("kernel", "grid", "block", "args", "shared", "arch", "defines", "include_dirs", "registers", "seed")
+
+
+@dataclass(frozen=True)
+class ReadyLaunch:
+    """What the emulator needs, and what a reader of its results must know (`notes`)."""
+
+    source: KernelSource
+    launch: Launch
+    registers: RegisterUse
+    max_instructions: int
+    notes: tuple[str, ...]
+
+    def check_fit(self, gpu: GpuSpec) -> None:
+        """Raise `UsageError` if a block does not fit an SM of `gpu`: before the kernel runs, not after."""
+        from warpsight.gpu.occupancy import occupancy
+
+        shared = self.registers.static_shared_bytes + self.launch.shared_bytes
+        occupancy(gpu, self.launch.threads_per_block, self.registers.registers, shared)
+
+
+def prepare(request: KernelRequest) -> ReadyLaunch:
+    """Read or compile the kernels of `request`, check its launch and count its registers.
+
+    Raises UsageError, FormatError, CompileError, UnsupportedError.
+    """
+    from warpsight.workload import launch_spec
+    from warpsight.workload.registers import register_use
+
+    limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
+    if limit < 1:
+        raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
+    spec = _spec(request)
+    source, launch = launch_spec.prepare(spec)
+    registers = register_use(source, launch.kernel, spec.registers)
+    notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
+    return ReadyLaunch(source, launch, registers, limit, notes)
+
+
+def _spec(request: KernelRequest) -> LaunchSpec:
+    """The launch as a file says it, with what the request says over it; or the request alone."""
+    from warpsight.workload.launch_file import read_launch_file
+    from warpsight.workload.launch_spec import LaunchSpec
+
+    given: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
+    path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
+    if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
+        return replace(read_launch_file(path), **given)
+    for name in ("grid", "block"):
+        if name not in given:
+            what = "blocks in the grid" if name == "grid" else "threads in a block"
+            remedy = f"give --{name}, or a launch file (.yaml, .py)"
+            raise UsageError(f"is missing: how many {what}?", place=f"--{name}", remedy=remedy)
+    return LaunchSpec(source=ptx_of(path), **given)

@@ -1,0 +1,144 @@
+"""One run, end to end: kernel to trace to miss profile to interval profile to predictions (MDM, MICRO 2020, Fig. 1).
+
+Each step can be entered where its input already exists, and what several models need is made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from warpsight.explore.request import DEFAULT_REPRESENTATIVE, KernelRequest
+from warpsight.explore.watch import Watch, stage
+
+if TYPE_CHECKING:
+    from warpsight.caches.miss_profile import MissProfile
+    from warpsight.explore.kernel_input import ReadyLaunch
+    from warpsight.gpu.occupancy import Occupancy
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.profile.interval_profile import IntervalProfile
+    from warpsight.result.prediction import Prediction
+    from warpsight.trace.schema import KernelTrace
+    from warpsight.trace.sink import TraceSink
+
+
+@dataclass(frozen=True)
+class ProfiledTrace:
+    """A trace with what one GPU makes of it: residency, cache misses, interval profile. What every model starts from."""
+
+    trace: KernelTrace
+    occupancy: Occupancy
+    misses: MissProfile
+    profile: IntervalProfile
+    representative: str
+
+
+def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
+    """Run the kernel functionally and record it in memory. NumPy arrays among the arguments are written back.
+
+    A `gpu`, if given, only says beforehand whether a block fits an SM; the trace does not depend on it.
+    Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
+    """
+    from warpsight.explore.kernel_input import prepare
+
+    ready = prepare(request)
+    if gpu is not None:
+        ready.check_fit(gpu)
+    return replace(run_ready(ready, watch=watch), notes=ready.notes)
+
+
+def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
+    """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
+    from warpsight.emulator.launch import emulate
+
+    return emulate(
+        ready.source,
+        ready.launch,
+        sink=sink,
+        registers=ready.registers,
+        max_instructions=ready.max_instructions,
+        progress=stage(watch, "running the kernel"),
+    )
+
+
+def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
+    """The trace of `request`: read if it is a trace folder, else made in memory. `gpu` as for `trace_kernel`."""
+    if not request.is_trace:
+        return trace_kernel(request, gpu=gpu, watch=watch)
+    from warpsight.trace.store import open_trace
+
+    request.refuse_launch_options()
+    return open_trace(request.path)
+
+
+def profile_trace(
+    trace: KernelTrace, gpu: GpuSpec, *, representative: str = DEFAULT_REPRESENTATIVE, watch: Watch | None = None
+) -> ProfiledTrace:
+    """Residency, exact caches and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM."""
+    from warpsight.caches.simulate import simulate_caches
+    from warpsight.gpu.occupancy import occupancy
+    from warpsight.profile.build import build_profile
+
+    header = trace.header
+    shared = header.static_shared_bytes + header.dynamic_shared_bytes
+    resident = occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
+    misses = simulate_caches(trace, gpu, resident.blocks_per_sm, progress=stage(watch, "simulating the caches"))
+    profile = build_profile(trace, misses, gpu, resident, representative=representative)
+    return ProfiledTrace(trace, resident, misses, profile, representative)
+
+
+def predict_profiled(profiled: ProfiledTrace, gpu: GpuSpec, models: Sequence[str]) -> list[Prediction]:
+    """One prediction per model, in order, each with where it comes from. Raises UsageError for a model that is not known."""
+    from warpsight.explore.provenance import of_trace
+
+    provenance = of_trace(profiled.trace, gpu, profiled.representative, profiled.profile.notes)
+    return _predict(profiled.profile, gpu, models, provenance)
+
+
+def predict_profile(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], origin: str = "") -> list[Prediction]:
+    """Predictions from an interval profile alone, wherever it was made; `origin` is where it was read from."""
+    from warpsight.explore.provenance import of_profile
+
+    return _predict(profile, gpu, models, of_profile(profile, gpu, origin))
+
+
+def predict_trace(
+    trace: KernelTrace,
+    gpu: GpuSpec,
+    models: Sequence[str],
+    *,
+    representative: str = DEFAULT_REPRESENTATIVE,
+    watch: Watch | None = None,
+) -> list[Prediction]:
+    """Profile `trace` on `gpu` once, then one prediction per model."""
+    _known(models)
+    return predict_profiled(profile_trace(trace, gpu, representative=representative, watch=watch), gpu, models)
+
+
+def predict_kernel(
+    request: KernelRequest,
+    gpu: GpuSpec,
+    models: Sequence[str],
+    *,
+    representative: str = DEFAULT_REPRESENTATIVE,
+    watch: Watch | None = None,
+) -> list[Prediction]:
+    """From a kernel, or a trace folder, to one prediction per model."""
+    _known(models)
+    return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, representative=representative, watch=watch)
+
+
+def _known(models: Sequence[str]) -> None:
+    """Refuse an unknown model before minutes are spent on the trace."""
+    from warpsight.models.registry import get_model
+
+    for name in models:
+        get_model(name)
+
+
+def _predict(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], provenance: dict[str, object]) -> list[Prediction]:
+    from warpsight.models.registry import get_model
+
+    answers = [get_model(name).predict(profile, gpu) for name in models]
+    return [replace(answer, provenance={**answer.provenance, **provenance}) for answer in answers]

@@ -1,0 +1,55 @@
+"""Where a prediction comes from: tool, GPU, kernel, trace and method. Stored with every result, so that it can be made again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from warpsight._version import __version__
+
+if TYPE_CHECKING:
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.profile.interval_profile import IntervalProfile
+    from warpsight.trace.schema import KernelTrace
+
+TOOL = f"warpsight {__version__}"
+INTERLEAVING = (
+    "blocks round-robin over SMs; warps of the resident blocks interleaved; L1 misses into the L2 in SM round-robin order"
+)
+
+
+def of_trace(trace: KernelTrace, gpu: GpuSpec, representative: str, notes: tuple[str, ...]) -> dict[str, Any]:
+    """The provenance of a prediction made from `trace`: JSON values, the notes of trace and profile included, each once."""
+    header = trace.header
+    return {
+        "tool": TOOL,
+        **_of_gpu(gpu),
+        "launch": {
+            "source": header.source,
+            "mangled": header.mangled,
+            "grid": list(header.grid),
+            "block": list(header.block),
+            "static_shared_bytes": header.static_shared_bytes,
+            "dynamic_shared_bytes": header.dynamic_shared_bytes,
+            "registers_per_thread": header.registers_per_thread,
+            "registers_from": header.registers_from,
+            "target": header.target,
+        },
+        "kernel_hash": header.kernel_hash,
+        "input_hash": header.input_hash,
+        "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
+        "interleaving": INTERLEAVING,
+        "representative": representative,
+        "notes": list(dict.fromkeys([*trace.notes, *notes])),
+    }
+
+
+def of_profile(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> dict[str, Any]:
+    """The provenance of a prediction made from an interval profile that was read from `origin`."""
+    return {"tool": TOOL, **_of_gpu(gpu), "profile": origin, "notes": list(profile.notes)}
+
+
+def _of_gpu(gpu: GpuSpec) -> dict[str, Any]:
+    from warpsight.gpu.describe import resolved, spec_hash
+
+    return {"gpu": resolved(gpu), "gpu_hash": spec_hash(gpu)}
+

@@ -1,0 +1,61 @@
+"""What a user asks to be run: a kernel input with everything that may be said about its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UsageError
+
+Dimensions = str | int | Sequence[int]
+
+DEFAULT_GPU = "mdm-pascal"
+DEFAULT_MODEL = "mdm"
+DEFAULT_REPRESENTATIVE = "kmeans"
+REPRESENTATIVES = ("kmeans", "max", "min")
+DEFAULT_MAX_INSTRUCTIONS = 10**10
+
+_OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions"}
+
+
+@dataclass(frozen=True)
+class KernelRequest:
+    """A kernel input. `path` is a .cu, .ptx, launch file or trace folder, source text, or a kernel compiled by Numba or Triton.
+
+    Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
+    `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
+    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread.
+    """
+
+    path: Any
+    kernel: str | None = None
+    grid: Dimensions | None = None
+    block: Dimensions | None = None
+    shared: str | int | None = None
+    args: tuple[Any, ...] | None = None
+    seed: int | None = None
+    registers: int | None = None
+    max_instructions: int | None = None
+    arch: str | None = None
+    defines: tuple[str, ...] | None = None
+    include_dirs: tuple[str, ...] | None = None
+
+    @property
+    def is_trace(self) -> bool:
+        """The input is a folder: a trace made earlier."""
+        return isinstance(self.path, (str, Path)) and len(str(self.path)) < 4096 and "\n" not in str(self.path) and Path(
+            self.path
+        ).is_dir()
+
+    def refuse_launch_options(self) -> None:
+        """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed."""
+        for field in fields(self):
+            if field.name != "path" and getattr(self, field.name) is not None:
+                option = _OPTIONS.get(field.name, f"--{field.name}")
+                raise UsageError(
+                    f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",
+                    place=option,
+                    remedy="leave the option out, or trace the kernel again with it",
+                )

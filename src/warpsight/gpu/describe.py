@@ -1,0 +1,88 @@
+"""A GPU as data for people and files: the resolved description, its YAML, its hash, and rows for listings."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from warpsight.gpu.catalog import catalog_names
+from warpsight.gpu.document import SCHEMA
+from warpsight.gpu.keys import KEYS
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.values import GIVEN_IN_PYTHON, flatten, value_text
+
+
+@dataclass(frozen=True)
+class KeyRow:
+    """One key of a GPU: its value as a file writes it, where the number comes from (empty for a word), what it means."""
+
+    key: str
+    value: str
+    source: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class GpuSummary:
+    """One line of the catalogue."""
+
+    name: str
+    description: str
+
+
+def list_gpus() -> list[GpuSummary]:
+    """The catalogue, by name."""
+    return [GpuSummary(spec.name, spec.description) for spec in map(load_gpu, catalog_names())]
+
+
+def describe(spec: GpuSpec) -> list[KeyRow]:
+    """Every key of a GPU, in the order of the table."""
+    values = flatten(spec).items()
+    return [KeyRow(name, value_text(name, content), _source(spec, name), KEYS[name].meaning) for name, content in values]
+
+
+def _source(spec: GpuSpec, name: str) -> str:
+    return spec.sources.get(name, GIVEN_IN_PYTHON if KEYS[name].numeric else "")
+
+
+def resolved(spec: GpuSpec) -> dict[str, Any]:
+    """Every value, inherited and default ones included, in the shape of the YAML: quantities as text with unit, counts as int.
+
+    Plain JSON types. This is what results keep of the GPU they are for.
+    """
+    document: dict[str, Any] = {"schema": int(SCHEMA), "name": spec.name}
+    if spec.description:
+        document["description"] = spec.description
+    document |= _nested(spec)
+    document["sources"] = {name: _source(spec, name) for name in flatten(spec) if _source(spec, name)}
+    return document
+
+
+def _nested(spec: GpuSpec) -> dict[str, Any]:
+    """The values alone."""
+    document: dict[str, Any] = {}
+    for name, content in flatten(spec).items():
+        text = value_text(name, content)
+        section, _, last = name.rpartition(".")
+        into = document.setdefault(section, {}) if section else document
+        into[last] = content if isinstance(content, bool) else int(text) if text.isdecimal() else text
+    return document
+
+
+def spec_hash(spec: GpuSpec) -> str:
+    """SHA-256 (64 hexadecimal digits) of what a model computes with: every value, but not name, description and sources."""
+    return hashlib.sha256(json.dumps(_nested(spec), sort_keys=True).encode()).hexdigest()
+
+
+def dump_yaml(spec: GpuSpec) -> str:
+    """YAML that `load_gpu` turns back into an equal spec, when `spec` came from `load_gpu`."""
+    from ruamel.yaml import YAML
+
+    yaml, out = YAML(pure=True), io.StringIO()
+    yaml.width = 4096
+    yaml.dump(resolved(spec), out)
+    return out.getvalue()

@@ -1,0 +1,146 @@
+"""The one table of a GPU description's keys: what a file and `--set` may say, and where each value goes in `GpuSpec`.
+
+The loader, the writer, the `gpus` commands and the reference page all follow this table; nothing else lists the keys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, FREQUENCY, SIZE
+
+WORD, FLAG = "word", "true or false"
+TEXT_KEYS = ("schema", "name", "description", "like", "sources")
+OP_CLASSES = ("int", "fp32", "fp64", "sfu", "shared", "fp16")
+
+_MOST_CYCLES, _MOST_COUNT, _MOST_BYTES = 10**6, 2**20, 2**40
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key. `kind` is a dimension of `base.units`, or `WORD` (one of `choices`), or `FLAG`.
+
+    `path` is the attribute path in `GpuSpec`; a last part in brackets is a dictionary key. `least` and `most` bound it, in base
+    units. `default` is text as a file would write it, or `=other.key` for that key's value; None: the key is required. `reason` is
+    the source that a default carries, and starts with "default".
+    """
+
+    name: str
+    path: str
+    kind: str
+    meaning: str
+    least: float = 1
+    most: float = _MOST_COUNT
+    default: str | None = None
+    reason: str = ""
+    choices: tuple[str, ...] = ()
+
+    @property
+    def numeric(self) -> bool:
+        """A number, so it must have a source."""
+        return self.kind not in (WORD, FLAG)
+
+
+def _count(name: str, path: str, meaning: str, *, default: str | None = None, reason: str = "", most: float = _MOST_COUNT) -> Key:
+    return Key(name, path, COUNT, meaning, 1, most, default, reason)
+
+
+def _size(name: str, path: str, meaning: str, *, default: str | None = None, reason: str = "", least: float = 1) -> Key:
+    return Key(name, path, SIZE, meaning, least, _MOST_BYTES, default, reason)
+
+
+def _cycles(name: str, path: str, meaning: str, *, default: str | None = None, reason: str = "", least: float = 1) -> Key:
+    return Key(name, path, CYCLES, meaning, least, _MOST_CYCLES, default, reason)
+
+
+_CUDA = "default: CUDA occupancy rules, the same on every GPU of compute capability 5.0 to 9.0"
+
+_WHOLE_GPU = (
+    Key("core_clock", "core_clock_hz", FREQUENCY, "clock of the SMs; all cycles count it", 1e6, 1e11),
+    _count("sm_count", "sm_count", "streaming multiprocessors", most=2**16),
+)
+_SM = (
+    _count("sm.max_warps", "sm.max_warps", "warp slots of an SM", most=1024),
+    _count("sm.max_blocks", "sm.max_blocks", "block slots of an SM", most=1024),
+    _count("sm.registers", "sm.registers", "32-bit registers of an SM", most=2**24),
+    _size("sm.shared_memory", "sm.shared_memory_bytes", "shared memory of an SM", least=0),
+    _count("sm.schedulers", "sm.schedulers", "warp schedulers of an SM; warps and registers are split evenly among them", most=64),
+    _count("sm.issue_width", "sm.issue_width", "warp instructions that one scheduler issues a cycle", most=16),
+    Key("sm.policy", "sm.policy", WORD, "which eligible warp issues: lrr round-robin, gto greedy then oldest",
+        choices=("lrr", "gto")),
+    _count("sm.max_threads_per_block", "sm.max_threads_per_block", "largest block", default="1024", reason=_CUDA, most=1024),
+    _count("sm.max_registers_per_thread", "sm.max_registers_per_thread", "most registers a thread can have",
+           default="255", reason=_CUDA, most=1024),
+    _count("sm.register_unit", "sm.register_unit", "registers of a warp come in multiples of this", default="256", reason=_CUDA),
+    _size("sm.shared_memory_unit", "sm.shared_memory_unit_bytes", "shared memory of a block is given in multiples of this",
+          default="256 B", reason=_CUDA),
+    _count("sm.shared_memory_banks", "sm.shared_memory_banks", "shared-memory banks, 4 B wide",
+           default="32", reason="default: CUDA, 32 banks since compute capability 2.0", most=1024),
+    _size("sm.max_shared_memory_per_block", "sm.max_shared_memory_per_block_bytes", "most shared memory of one block; 0 B: all",
+          default="0 B", reason="default: all of the SM's", least=0),
+    _size("sm.shared_memory_reserved", "sm.shared_memory_reserved_bytes", "shared memory of each block that the system takes",
+          default="0 B", reason="default: CUDA takes none before compute capability 8.0", least=0),
+)
+
+_OP_MEANING = {
+    "int": "integer and logic operations, conversions, moves", "fp32": "32-bit floating point", "fp64": "64-bit floating point",
+    "sfu": "special functions: reciprocal, square root, sine, exponential", "fp16": "16-bit floating point",
+    "shared": "shared-memory access without bank conflict",
+}
+
+
+def _op_key(op: str) -> tuple[Key, Key]:
+    """Latency and initiation interval of an op class. Classes that papers do not tell apart default to fp32."""
+    follows = op == "fp16"
+    return (
+        _cycles(f"latency.{op}", f"latency_cycles[{op}]", f"issue to dependent issue: {_OP_MEANING[op]}",
+                default="=latency.fp32" if follows else None, reason="default: as fp32"),
+        _cycles(f"initiation.{op}", f"initiation_cycles[{op}]", f"between two warp instructions of a scheduler: {_OP_MEANING[op]}",
+                default="=initiation.fp32" if follows else "1 cycle",
+                reason="default: as fp32" if follows else "default: fully pipelined"),
+    )
+
+
+_OPS = tuple(key for column in zip(*(_op_key(op) for op in OP_CLASSES), strict=True) for key in column)
+
+
+def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...]:
+    """The keys that L1 and L2 share."""
+    def name(part: str) -> str:
+        return f"{level}.{part}"
+
+    per = "L1" if level == "l1" else "slice"
+    return (
+        _size(name("size"), name("size_bytes"), f"capacity, {where}"),
+        _size(name("line"), name("line_bytes"), "cache line, a power of two", least=32),
+        _size(name("sector"), name("sector_bytes"), "what a miss fetches, a power of two that divides the line",
+              default=f"={name('line')}", reason="default: not sectored", least=32),
+        _count(name("ways"), name("ways"), "lines in a set", most=4096),
+        _count(name("mshrs"), name("mshrs"), f"miss registers per {per}: lines that can be in flight"),
+        _count(name("targets"), name("targets"), "requests that one miss register can hold",
+               default="64", reason="default: estimated"),
+        _cycles(name("latency"), name("latency_cycles"), "round trip of a hit seen by the SM, without contention"),
+        Key(name("index"), name("index"), WORD, "set of a line: modulo, or xor, which folds higher bits in (2^n sets)",
+            default="modulo", choices=("modulo", "xor")),
+        Key(name("replacement"), name("replacement"), WORD, "which line leaves a full set: the least recently used",
+            default="lru", choices=("lru",)),
+        Key(name("write_policy"), name("write_policy"), WORD, "when a write goes on: at once, or when its line leaves",
+            default=policy, choices=("write-through", "write-back")),
+        Key(name("write_allocate"), name("write_allocate"), FLAG, "whether a write that misses takes a line", default=allocate),
+    )
+
+
+_MEMORY = (
+    *_cache("l1", "per SM", "write-through", "false"),
+    Key("noc.bandwidth", "noc.bandwidth_bytes_per_s", BANDWIDTH, "between all SMs and the L2, one direction, aggregate", 1, 1e18),
+    *_cache("l2", "all slices together", "write-back", "true"),
+    _count("l2.slices", "l2.slices", "equal parts of the L2, each with its own port", most=4096),
+    _size("l2.slice_interleave", "l2.slice_interleave_bytes", "consecutive bytes that one slice holds, a power of two",
+          default="256 B", reason="default: estimated"),
+    Key("dram.bandwidth", "dram.bandwidth_bytes_per_s", BANDWIDTH, "peak of all channels together", 1, 1e18),
+    _count("dram.channels", "dram.channels", "memory channels", most=4096),
+    _cycles("dram.latency", "dram.latency_cycles", "what an access adds to an L2 hit's round trip, without contention", least=0),
+)
+
+KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY)}
+SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))

@@ -1,0 +1,99 @@
+"""How many blocks of a launch are resident on an SM, and which resource bounds it: CUDA's occupancy rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpsight.base.errors import UsageError
+from warpsight.gpu.spec import GpuSpec, SmSpec
+
+WARP_SIZE = 32
+LIMITERS = ("threads", "blocks", "registers", "shared memory")
+
+
+@dataclass(frozen=True)
+class Occupancy:
+    """Residency of a launch on a GPU. `fraction` is resident warps over the SM's warp slots, `limiter` one of `LIMITERS`."""
+
+    blocks_per_sm: int
+    warps_per_sm: int
+    fraction: float
+    limiter: str
+
+
+def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, shared_bytes: int) -> Occupancy:
+    """Residency of blocks of that size. `shared_bytes` is a block's static and dynamic shared memory together.
+
+    Registers are given to warps, in units, out of the equal parts of the register file that the warp schedulers own; shared memory
+    is given to blocks, in units (CUDA C++ Programming Guide, hardware multithreading; CUDA's occupancy calculator). Of equal limits
+    the first of `LIMITERS` is named. How many blocks the launch has does not matter here.
+    Raises UsageError when a single block does not fit, naming resource, need and what there is.
+    """
+    sm = gpu.sm
+    warps = -(-threads_per_block // WARP_SIZE)
+    _check_block(gpu, threads_per_block, warps, registers_per_thread, shared_bytes)
+    limits = {
+        "threads": sm.max_warps // warps,
+        "blocks": sm.max_blocks,
+        "registers": _by_registers(sm, warps, registers_per_thread),
+        "shared memory": _by_shared_memory(sm, shared_bytes),
+    }
+    limiter = min(limits, key=lambda name: limits[name])
+    blocks = limits[limiter]
+    return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter)
+
+
+def _round_up(number: int, unit: int) -> int:
+    return -(-number // unit) * unit
+
+
+def _registers_per_warp(sm: SmSpec, registers_per_thread: int) -> int:
+    return _round_up(registers_per_thread * WARP_SIZE, sm.register_unit)
+
+
+def _by_registers(sm: SmSpec, warps: int, registers_per_thread: int) -> int:
+    """Blocks whose warps find registers; each scheduler's part of the file holds whole warps."""
+    per_warp = _registers_per_warp(sm, registers_per_thread)
+    if per_warp == 0:
+        return sm.max_blocks
+    return sm.registers // sm.schedulers // per_warp * sm.schedulers // warps
+
+
+def _shared_per_block(sm: SmSpec, shared_bytes: int) -> int:
+    return _round_up(shared_bytes + sm.shared_memory_reserved_bytes, sm.shared_memory_unit_bytes)
+
+
+def _by_shared_memory(sm: SmSpec, shared_bytes: int) -> int:
+    per_block = _shared_per_block(sm, shared_bytes)
+    return sm.shared_memory_bytes // per_block if per_block else sm.max_blocks
+
+
+def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_bytes: int) -> None:
+    """Whether one block fits on an SM at all, resource by resource."""
+    sm = gpu.sm
+    if threads < 1 or registers < 0 or shared_bytes < 0:
+        block = f"{threads:,} threads, {registers:,} registers a thread and {shared_bytes:,} B of shared memory"
+        remedy = "a block has at least one thread, and no resource is negative"
+        raise UsageError(f"a block of {block} cannot be meant", remedy=remedy)
+    most = min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE)
+    if threads > most:
+        raise _does_not_fit(gpu, "threads a block", threads, most, "make the block smaller")
+    if registers > sm.max_registers_per_thread:
+        raise _does_not_fit(gpu, "registers a thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount")
+    # the hardware's own check takes the warps as spread over all schedulers
+    needed = _registers_per_warp(sm, registers) * _round_up(warps, sm.schedulers)
+    if needed > sm.registers:
+        remedy = "make the block smaller, or compile with __launch_bounds__"
+        raise _does_not_fit(gpu, "registers a block", needed, sm.registers, remedy)
+    largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
+    if shared_bytes > largest:
+        raise _does_not_fit(gpu, "bytes of shared memory a block", shared_bytes, largest, "use less shared memory")
+    taken = _shared_per_block(sm, shared_bytes)
+    if taken > sm.shared_memory_bytes:
+        unit = "bytes of shared memory a block, with what the system takes and rounded up"
+        raise _does_not_fit(gpu, unit, taken, sm.shared_memory_bytes, "use less shared memory")
+
+
+def _does_not_fit(gpu: GpuSpec, unit: str, needed: int, available: int, remedy: str) -> UsageError:
+    what = f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available"
+    return UsageError(what, remedy=remedy)

@@ -1,0 +1,214 @@
+"""Bodies of kernels and device functions: statement by statement to instructions, labels, registers and local variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from warpsight.base.errors import FormatError
+from warpsight.isa.declarations import declare_registers, read_variables
+from warpsight.isa.lexer import CUT, IDENTIFIER, STATEMENT, Source
+from warpsight.isa.names import SINK, Names
+from warpsight.isa.operands import OperandReader
+from warpsight.isa.program import Address, Guard, Instruction, Negated, Operand, Register, Symbol, Variable, Vector
+
+_FIX = "correct this line, or compile the kernel again"
+_SPACES = ("local", "shared", "param", "global", "const")
+_TARGETS = re.compile(IDENTIFIER)
+_IGNORED = frozenset({".pragma", ".callprototype", ".calltargets"})
+
+
+@dataclass(frozen=True)
+class Body:
+    """What stands between a function's braces. `used` are symbols that the body does not declare, with their lines."""
+
+    instructions: tuple[Instruction, ...]
+    registers: dict[str, str]
+    labels: dict[str, int]
+    variables: dict[str, Variable]
+    branch_targets: dict[str, tuple[str, ...]]
+    used: dict[str, int]
+
+
+class BodyReader:
+    """Reads one function's body. `parameters` are the function's own, `files` the module's `.file` table."""
+
+    def __init__(self, source: Source, files: dict[int, str], parameters: Iterable[Variable]) -> None:
+        self._source = source
+        self._files = files
+        parameters = tuple(parameters)
+        self._names = Names(p.name for p in parameters if p.space == "param")
+        for parameter in parameters:
+            if parameter.space == "reg":
+                self._names.declare_register(parameter.name, parameter.type)
+        self._operands = OperandReader(self._names)
+        self._operands.line_of_statement = self._line_now
+        self._position = 0
+        self._line = 0
+        self._instructions: list[Instruction] = []
+        self._labels: dict[str, int] = {}
+        self._targets: dict[str, tuple[str, ...]] = {}
+        self._prototypes: set[str] = set()
+        self._modifiers: dict[str, tuple[str, ...]] = {"": ()}
+        self._pending_label = ""
+
+    def _line_now(self) -> int:
+        return self._line
+
+    def _fail(self, what: str) -> FormatError:
+        return self._source.error_at(self._line, what, _FIX)
+
+    def read(self, begin: int, end: int) -> Body:
+        """Read `text[begin:end]`, the body without its outer braces. Raises FormatError at the first statement that is none."""
+        source, text = self._source, self._source.text
+        match_statement = STATEMENT.match
+        file, line = "", 0
+        position = begin
+        while True:
+            match = match_statement(text, position, end)
+            if match is None:
+                self._finish(position, end)
+                break
+            position = match.end()
+            kind = match.lastindex or 0
+            if kind == 9:
+                negated, guard, opcode, modifiers, operands = match.group(5, 6, 7, 8, 9)
+                self._line = source.line(match.start(7))
+                condition = Guard(self._operands.register(guard, self._fail), negated == "!") if guard else None
+                self._instruction(opcode, modifiers, operands.strip(), condition, (file, line))
+            elif kind == 2:
+                line = int(match[2]) if len(match[2]) < 10 else 0
+                file = self._files.get(int(match[1]), "") if line and len(match[1]) < 10 else ""
+                line = line if file else 0
+            elif kind == 4:
+                self._line = source.line(match.start(4))
+                self._label(match[4])
+            elif kind == 3:
+                self._line = source.line(match.start(3))
+                self._brace(match[3])
+            else:
+                self._line = source.line(match.start(10))
+                self._directive(match[10], match[11])
+        return Body(
+            tuple(self._instructions), self._names.registers, self._labels, self._names.variables, self._targets,
+            {name: line for name, line in self._operands.used.items() if name not in self._labels and name not in self._prototypes},
+        )
+
+    def _finish(self, position: int, end: int) -> None:
+        source = self._source
+        position = source.skip(position)
+        if position < end:
+            self._line = source.line(position)
+            if ";" not in source.text[position:end]:
+                raise self._source.error(position, f'"{source.excerpt(position)}" has no closing semicolon', CUT)
+            raise self._fail(f'"{source.excerpt(position)}" is not a PTX statement')
+        if len(self._names.scopes) > 1:
+            raise source.error_at(self._names.scopes[-1].line, "this { has no closing brace", CUT)
+        if self._pending_label:
+            self._mark(self._pending_label)
+        self._resolve_labels(self._names.scopes[0].labels, 0)
+
+    def _label(self, name: str) -> None:
+        if self._pending_label:
+            self._mark(self._pending_label)
+        self._pending_label = name
+
+    def _mark(self, name: str) -> None:
+        """A label stands before the next instruction. (A label of .branchtargets or of a prototype marks none.)"""
+        scope = self._names.scopes[-1]
+        if name in scope.labels:
+            raise self._fail(f'label "{name}" is there twice')
+        # Labels may be used before they stand, so the uses in an inner scope are put right when it closes.
+        flat = name if len(self._names.scopes) == 1 and name not in self._labels else self._names.distinct(name)
+        while flat in self._labels:
+            flat = self._names.distinct(name)
+        scope.labels[name] = flat
+        self._labels[flat] = len(self._instructions)
+        self._pending_label = ""
+
+    def _brace(self, brace: str) -> None:
+        if self._pending_label:
+            self._mark(self._pending_label)
+        if brace == "{":
+            self._names.open(len(self._instructions), self._line)
+            return
+        if len(self._names.scopes) == 1:
+            raise self._fail("this } closes nothing")
+        scope = self._names.close()
+        self._resolve_labels(scope.labels, scope.first_instruction)
+        if scope.registers or scope.ranges or scope.symbols:
+            self._operands.forget()
+
+    def _resolve_labels(self, labels: dict[str, str], first: int) -> None:
+        renamed = {name: flat for name, flat in labels.items() if name != flat}
+        if renamed:
+            for index in range(first, len(self._instructions)):
+                old = self._instructions[index]
+                operands = tuple(_renamed(operand, renamed) for operand in old.operands)
+                if operands != old.operands:
+                    self._instructions[index] = replace(old, operands=operands)
+
+    def _instruction(self, opcode: str, modifiers: str, text: str, guard: Guard | None, place: tuple[str, int], /) -> None:
+        if self._pending_label:
+            self._mark(self._pending_label)
+        words = self._modifiers.get(modifiers)
+        if words is None:
+            words = self._modifiers[modifiers] = tuple(modifiers[1:].split("."))
+        parsed: tuple[Operand | Negated, ...] = ()
+        pair: Register | None = None
+        if opcode == "call":
+            parsed = self._operands.call(text, self._fail)
+        elif text:
+            parsed, pair, selectors = self._operands.read(text, self._fail)
+            words += selectors
+        self._instructions.append(Instruction(len(self._instructions), opcode, words, parsed, guard, pair, self._line, *place))
+
+    def _directive(self, name: str, text: str) -> None:
+        label, self._pending_label = self._pending_label, ""
+        if label and name not in {".branchtargets", ".callprototype", ".calltargets"}:
+            self._mark(label)
+        if name == ".reg":
+            declare_registers(text, self._names, self._fail)
+        elif name[1:] in _SPACES or name == ".extern":
+            self._variables(name, text)
+        elif name == ".branchtargets":
+            self._targets[label] = tuple(piece.strip() for piece in text.split(","))
+            if not label or not all(_TARGETS.fullmatch(target) for target in self._targets[label]):
+                raise self._fail("a .branchtargets list is not understood")
+            for target in self._targets[label]:
+                self._operands.used.setdefault(target, self._line)
+            self._prototypes.add(label)
+        elif name in _IGNORED:
+            # Prototypes repeat what the call's operands say; pragmas (unrolling) steer the assembler only.
+            self._prototypes.add(label)
+        else:
+            raise self._fail(f'directive "{name}" is not understood in a function')
+        if len(self._names.scopes) > 1 and name not in _IGNORED:
+            self._operands.forget()
+
+    def _variables(self, name: str, text: str) -> None:
+        extern = name == ".extern"
+        if extern:
+            space, _, text = text.strip().removeprefix(".").partition(" ")
+            if space not in _SPACES:
+                raise self._fail("a declaration after .extern is not understood")
+        else:
+            space = name[1:]
+        for variable in read_variables(text, space, extern, self._fail):
+            if variable.name == SINK:
+                raise self._fail("a variable has no name")
+            flat = replace(variable, name=self._names.distinct(variable.name))
+            if not self._names.declare_variable(variable.name, flat):
+                raise self._fail(f'"{variable.name}" is declared twice')
+
+
+def _renamed(operand: Operand | Negated, names: dict[str, str]) -> Operand | Negated:
+    if isinstance(operand, Symbol) and operand.name in names:
+        return Symbol(names[operand.name], operand.offset)
+    if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in names:
+        return Address(Symbol(names[operand.base.name], operand.base.offset), operand.offset)
+    if isinstance(operand, Vector) and any(isinstance(e, Symbol) and e.name in names for e in operand.elements):
+        changed = (Symbol(names[e.name], e.offset) if isinstance(e, Symbol) and e.name in names else e for e in operand.elements)
+        return Vector(tuple(changed))
+    return operand

@@ -1,0 +1,93 @@
+"""From a trace and its misses on a GPU to the interval profile of its representative warp (MDM Fig. 1, steps 2 and 3)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.gpu.occupancy import Occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.profile.dependences import dependences, occurrences, path_use
+from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
+from warpsight.profile.intervals import PathIntervals, path_intervals, path_stats
+from warpsight.profile.latency import LatencyTable, latency_table
+from warpsight.profile.representative import select
+from warpsight.trace.schema import ATOMIC, STORE, KernelTrace
+
+_NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute", "memory"))
+
+
+def build_profile(
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans"
+) -> IntervalProfile:
+    """The interval profile of `trace` on `gpu`; every distinct path is walked, the representative's intervals are kept.
+
+    `misses` is what the caches of `gpu` made of the trace, `occupancy` its residency. `representative` as for `select`.
+    Raises SpecError for an op class without a latency, UsageError for an unknown method or a trace without instructions.
+    """
+    warps, first_warp = path_use(trace)
+    times = occurrences(trace, warps)
+    depends = dependences(trace.instructions)
+    latency = latency_table(trace.instructions, misses, gpu, times)
+    stats = path_stats(trace, depends, latency)
+    path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
+    columns = traffic(trace, misses, times)
+    found = path_intervals(trace, path, int(stats.intervals[path]), depends, latency, columns)
+    header = trace.header
+    resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
+    cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
+    return IntervalProfile(
+        kernel=header.kernel,
+        warps_per_sm=resident * header.warps_per_block,
+        total_warp_instructions=header.warp_instructions,
+        llc_miss_ratio=misses.llc_miss_ratio,
+        instructions=found.instructions,
+        stall_cycles=found.stall_cycles,
+        cause=cause,
+        pc=found.pc,
+        **{name: np.ascontiguousarray(found.sums[:, column]) for column, name in enumerate(_COLUMNS)},
+        dpki=1000.0 * float(misses.divergent.sum()) / header.warp_instructions,
+        launch=LaunchShape(
+            header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
+        ),
+        notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
+        memory_stall_levels=_levels(found, cause, latency),
+    )
+
+
+_COLUMNS = ("memory_instructions", "read_misses", "write_misses", "dram_reads", "dram_writes")
+
+
+def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
+    """What one occurrence of each pc adds to an interval, float64 [instructions, 5], in the order of `_COLUMNS`.
+
+    Counts are means over all occurrences, so that they sum over the launch to what the caches saw. A memory instruction here is one
+    that waits for device memory: a load or an atomic. Atomics pass the L1 by and take no MSHR, so they count with the write misses.
+    """
+    atomic = np.array([instruction.access == ATOMIC for instruction in trace.instructions], dtype=np.bool_)
+    waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
+    write_like = misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
+    read_like = np.where(atomic, 0, misses.l1_misses)
+    counts = np.stack([read_like, write_like, misses.dram_reads, misses.dram_writes], axis=1)
+    means = counts / np.maximum(times, 1)[:, None]
+    return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
+
+
+def _levels(found: PathIntervals, cause: npt.NDArray[np.int8], latency: LatencyTable) -> tuple[float, float, float] | None:
+    """Shares of L1, L2 and DRAM in the memory stall cycles, by the distribution of each stalling pc (GPUMech section VII)."""
+    memory = cause == _MEMORY
+    stalls, parts = found.stall_cycles[memory], latency.levels[found.pc[memory]]
+    if not stalls.size:
+        return None
+    cycles = (stalls[:, None] * parts / parts.sum(axis=1, keepdims=True)).sum(axis=0)
+    l1, l2, dram = (float(share) for share in cycles / cycles.sum())
+    return l1, l2, dram
+
+
+def _who(warp: int, warps_per_block: int, method: str, warps: npt.NDArray[np.int64], path: int) -> str:
+    block, place = divmod(warp, warps_per_block)
+    return (
+        f"representative ({method}): warp {place} of block {block}, whose path {warps[path]:,} of {warps.sum():,} warps took; "
+        f"{np.count_nonzero(warps):,} distinct paths"
+    )

@@ -1,0 +1,113 @@
+"""A launch that CUDA would accept: grid and block within its limits and the kernel's own, arguments that fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.isa.program import Function
+from warpsight.workload.binding import bind
+from warpsight.workload.launch import Dim3, KernelSource, Launch
+from warpsight.workload.mangling import display_name
+from warpsight.workload.sizes import parse_integer
+from warpsight.workload.sources import find_kernel
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the same for every one since 3.0.
+MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
+MAX_BLOCK: Dim3 = (1024, 1024, 64)
+MAX_THREADS_PER_BLOCK = 1024
+_EXAMPLES = "write e.g. 128, 16x64 or 12,12,1"
+
+
+def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
+    """One to three whole numbers, `128`, `16x64`, `12,12,1`, `(16, 16)`; missing dimensions are 1. Raises UsageError."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text.startswith(("(", "[")) and text.endswith((")", "]")) and re.search(r"[,x]", text):
+            text = text[1:-1].rstrip(", ")
+        # The x of a hexadecimal 0x10 does not separate dimensions.
+        parts = [part if part.strip() else "nothing" for part in re.split(r",|(?<!\b0)[xX]", text)]
+        numbers = [parse_integer(part, place) for part in parts]
+    elif isinstance(value, Sequence):
+        numbers = [_integer(part, place) for part in value]
+    else:
+        numbers = [_integer(value, place)]
+    if not 1 <= len(numbers) <= 3:
+        raise UsageError(f"{value!r} has {len(numbers)} dimensions, not 1 to 3", place=place, remedy=_EXAMPLES)
+    x, y, z = (*numbers, 1, 1)[:3]
+    return (x, y, z)
+
+
+def _integer(value: Any, place: str) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise UsageError(f"{value!r} is not a whole number", place=place, remedy=_EXAMPLES)
+    return int(value.__index__())
+
+
+def _shown(dims: Dim3) -> str:
+    return f"({dims[0]},{dims[1]},{dims[2]})"
+
+
+def _check_dims(dims: Dim3, limits: Dim3, place: str, what: str) -> None:
+    for axis, size, limit in zip("xyz", dims, limits, strict=True):
+        if size <= 0:
+            raise UsageError(f"the {what} {_shown(dims)} has {size} in {axis}: nothing would run", place=place, remedy=_EXAMPLES)
+        if size > limit:
+            raise UsageError(
+                f"the {what} {_shown(dims)} has {size:,} in {axis}, above CUDA's limit of {limit:,}",
+                place=place,
+                remedy=f"use at most {limit:,} in {axis}",
+            )
+
+
+def _check_block(block: Dim3, function: Function) -> None:
+    threads, name = block[0] * block[1] * block[2], display_name(function.name)
+    if min(block) > 0 and threads > MAX_THREADS_PER_BLOCK:
+        raise UsageError(
+            f"the block {_shown(block)} has {threads:,} threads, above CUDA's limit of {MAX_THREADS_PER_BLOCK:,}",
+            place="--block",
+            remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads a block, and more blocks",
+        )
+    _check_dims(block, MAX_BLOCK, "--block", "block")
+    if function.required_threads is not None and block != function.required_threads:
+        raise UsageError(
+            f"the block is {_shown(block)}, and {name} is compiled for {_shown(function.required_threads)} only (.reqntid)",
+            place="--block",
+            remedy=f"use --block {'x'.join(str(size) for size in function.required_threads)}",
+        )
+    if function.max_threads is not None:
+        most = function.max_threads[0] * function.max_threads[1] * function.max_threads[2]
+        if threads > most:
+            raise UsageError(
+                f"the block {_shown(block)} has {threads:,} threads, and {name} was compiled for at most {most:,} (.maxntid)",
+                place="--block",
+                remedy=f"use at most {most:,} threads a block, or raise __launch_bounds__",
+            )
+
+
+def make_launch(
+    source: KernelSource,
+    kernel: str | None,
+    grid: str | int | Sequence[int],
+    block: str | int | Sequence[int],
+    args: Sequence[Any] = (),
+    *,
+    shared: str | int = 0,
+    seed: int = 0,
+) -> Launch:
+    """A checked launch of `kernel` (as `find_kernel` reads it; None when `source` has only one).
+
+    `grid` in blocks and `block` in threads, 1 to 3 dimensions; `args` as `bind` takes them; `shared` dynamic shared bytes.
+    Raises UsageError for what CUDA would refuse. What depends on the GPU (its shared memory) is checked by occupancy.
+    """
+    name = find_kernel(source, kernel)
+    function = source.module.kernels[name]
+    grid_dims, block_dims = parse_dim3(grid, "--grid"), parse_dim3(block, "--block")
+    _check_dims(grid_dims, MAX_GRID, "--grid", "grid")
+    _check_block(block_dims, function)
+    shared_bytes = parse_integer(shared, "--shared") if isinstance(shared, str) else _integer(shared, "--shared")
+    if shared_bytes < 0:
+        raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="--shared", remedy="give 0 or more bytes")
+    return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes)

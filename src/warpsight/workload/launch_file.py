@@ -1,0 +1,132 @@
+"""A launch kept in a file: a small YAML, or a Python file where arrays are made by the user's own code.
+
+Keys and their meaning are those of `LaunchSpec`; `source` and `include_dirs` are relative to the file.
+"""
+
+from __future__ import annotations
+
+import runpy
+import traceback
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.workload.launch_spec import KEYS, REQUIRED, LaunchSpec
+from warpsight.workload.launch_yaml import read_yaml
+from warpsight.workload.sizes import parse_integer
+
+_LISTS = ("args", "defines", "include_dirs")
+
+
+def _refuse(what: str, place: str, remedy: str = "") -> NoReturn:
+    raise UsageError(what, place=place, remedy=remedy or f"the keys are: {', '.join(KEYS)}")
+
+
+def _as_integer(value: Any, key: str, place: str) -> int:
+    if isinstance(value, str):
+        return parse_integer(value, place)
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        _refuse(f"{key} is {value!r}, not a whole number", place, f"write e.g. {key}: 32")
+    return int(value.__index__())
+
+
+def _as_text(value: Any, key: str, place: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        _refuse(f"{key} is {value!r}, not a text", place, f"write e.g. {key}: NAME")
+    return value
+
+
+def _relative(name: str, folder: Path) -> str:
+    """`name` seen from where the program runs; text of a kernel stays as it is."""
+    return name if "\n" in name or name == "-" else str(folder / name)
+
+
+def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: str) -> LaunchSpec:
+    """The spec of checked `values`. `lines` gives the line of each key where the file has lines.
+
+    Raises UsageError at `path:line` for an unknown or missing key or a value of the wrong kind.
+    """
+    for key in values:
+        if key not in KEYS:
+            _refuse(f"{key} is not a known key{suggestion(key, KEYS)}", f"{path}:{lines[key]}" if key in lines else path)
+    for key in REQUIRED:
+        if values.get(key) is None:
+            _refuse(f"{key} is missing", path, f"a launch needs {', '.join(REQUIRED)}")
+    checked: dict[str, Any] = {}
+    folder = Path(path).parent
+    for key, value in values.items():
+        place = f"{path}:{lines[key]}" if key in lines else f"{path}: {key}"
+        if value is None:
+            continue
+        if key in _LISTS:
+            if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple)):
+                _refuse(f"{key} is not a list", place, f"write {key}: [...]")
+            checked[key] = tuple(value)
+        elif key in ("registers", "seed"):
+            checked[key] = _as_integer(value, key, place)
+        elif key == "arch":
+            checked[key] = str(value)
+        elif key in ("kernel", "source"):
+            checked[key] = _as_text(str(value) if isinstance(value, Path) else value, key, place)
+        else:
+            checked[key] = value
+    checked["include_dirs"] = tuple(_relative(str(each), folder) for each in checked.get("include_dirs", ()))
+    checked["args"] = tuple(_argument(value, folder) for value in checked.get("args", ()))
+    return LaunchSpec(**{**checked, "source": _relative(checked["source"], folder), "path": path})
+
+
+def _argument(value: Any, folder: Path) -> Any:
+    """An argument that names a file, `@a.npy` or `a.npy`, relative to the launch file as `source` is."""
+    if isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
+        return f"@{folder / value.removeprefix('@')}"
+    return value
+
+
+def _user_code_failed(error: BaseException, path: str) -> NoReturn:
+    """The user's file raised: name the line of theirs, not ours."""
+    own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else None
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    place = f"{path}:{line}" if line else path
+    raise UsageError(f"{type(error).__name__}: {text}", place=place, remedy="correct the launch file") from error
+
+
+def _read_python(path: str) -> LaunchSpec:
+    try:
+        names = runpy.run_path(path, run_name="warpsight_launch")
+        result = names["launch"]() if callable(names.get("launch")) else None
+    except WarpsightError:
+        raise
+    except (Exception, SystemExit) as error:
+        _user_code_failed(error, path)
+    if isinstance(result, LaunchSpec):
+        return replace(result, source=_relative(result.source, Path(path).parent), path=path)
+    if callable(names.get("launch")):
+        if not isinstance(result, Mapping):
+            _refuse(f"launch() gave a {type(result).__name__}", path, "return a dict with the keys of a launch, or a LaunchSpec")
+        return spec_from_keys(result, {}, path)
+    values = {key: names[key] for key in KEYS if key in names}
+    for key in REQUIRED:
+        if key not in values:
+            near = suggestion(key, [name for name in names if not name.startswith("_")])
+            _refuse(f"there is no launch() and no {key}{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
+    return spec_from_keys(values, {}, path)
+
+
+def read_launch_file(path: str | Path) -> LaunchSpec:
+    """Read a `.yaml`/`.yml` or `.py` launch file. A Python file is run in this process: it is the user's own code.
+
+    It either sets the keys at its top level or defines `launch()`, which returns them as a dict or as a LaunchSpec.
+    Raises UsageError that names file and line.
+    """
+    name = str(path)
+    if not Path(name).is_file():
+        raise UsageError("no such launch file", place=name, remedy="give a .yaml or .py file")
+    if name.endswith(".py"):
+        return _read_python(name)
+    if name.endswith((".yaml", ".yml")):
+        values, lines = read_yaml(name)
+        return spec_from_keys(values, lines, name)
+    raise UsageError("is not a launch file", place=name, remedy="give a .yaml or .py file")

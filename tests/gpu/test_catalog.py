@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import pytest
+
+from warpsight.gpu.catalog import catalog_names, catalog_path
+from warpsight.gpu.describe import describe, list_gpus
+from warpsight.gpu.keys import KEYS
+from warpsight.gpu.loader import check_gpu, load_gpu
+
+pytestmark = pytest.mark.paper
+
+
+def test_catalog_lists_its_gpus_with_descriptions() -> None:
+    listed = {gpu.name: gpu.description for gpu in list_gpus()}
+    assert {"gpumech", "mdm-letter", "mdm-pascal"} <= set(listed)
+    assert all(listed.values())
+    assert catalog_names() == sorted(listed)
+    assert catalog_path("../catalog/gpumech") is None
+
+
+@pytest.mark.parametrize("name", catalog_names())
+def test_every_gpu_of_the_catalog_is_sound_and_every_number_has_a_source(name: str) -> None:
+    assert check_gpu(name) == []
+    gpu = load_gpu(name)
+    assert gpu.name == name
+    rows = {row.key: row for row in describe(gpu)}
+    assert list(rows) == list(KEYS)
+    assert [key for key, row in rows.items() if KEYS[key].numeric and len(row.source) < 9] == []
+
+
+def test_mdm_pascal_is_table_iii_of_mdm() -> None:
+    gpu = load_gpu("mdm-pascal")
+    assert (gpu.core_clock_hz, gpu.sm_count, gpu.sm.max_warps, gpu.sm.policy) == (1.4e9, 28, 64, "gto")
+    assert (gpu.l1.size_bytes, gpu.l1.ways, gpu.l1.mshrs, gpu.l1.sets) == (48 * 1024, 6, 128, 64)
+    assert (gpu.l2.size_bytes, gpu.l2.slices, gpu.l2.ways) == (24 * 128 * 1024, 24, 8)
+    assert (gpu.l2.mshrs, gpu.l2.latency_cycles) == (128, 120)
+    assert (gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s) == (1050e9, 480e9)
+    assert (gpu.dram.channels, gpu.dram.latency_cycles) == (24, 220)
+
+
+def test_mdm_letter_is_table_1_of_the_letter() -> None:
+    gpu, base = load_gpu("mdm-letter"), load_gpu("mdm-pascal")
+    assert (gpu.sm.schedulers, gpu.sm.issue_width, gpu.sm.policy, gpu.sm.max_warps) == (4, 2, "lrr", 64)
+    assert gpu.l2.size_bytes // gpu.dram.channels == 128 * 1024
+    assert (gpu.l1, gpu.l2, gpu.noc, gpu.dram, gpu.core_clock_hz) == (base.l1, base.l2, base.noc, base.dram, base.core_clock_hz)
+    stated = ("core_clock", "sm_count", "sm.max_warps", "sm.schedulers", "l1.mshrs", "l2.size", "noc.bandwidth", "dram.latency")
+    assert all("IEEE CAL 2019, Table 1" in gpu.sources[key] for key in stated)
+
+
+def test_gpumech_is_table_i_of_gpumech_where_it_says_something() -> None:
+    gpu = load_gpu("gpumech")
+    assert (gpu.core_clock_hz, gpu.sm_count, gpu.sm.max_warps * 32, gpu.sm.issue_width) == (1e9, 16, 1024, 1)
+    assert gpu.sm.shared_memory_bytes == 16 * 1024
+    assert (gpu.l1.size_bytes, gpu.l1.line_bytes, gpu.l1.ways, gpu.l1.mshrs, gpu.l1.latency_cycles) == (32 * 1024, 128, 8, 32, 25)
+    assert (gpu.l2.size_bytes, gpu.l2.line_bytes, gpu.l2.ways, gpu.l2.latency_cycles) == (768 * 1024, 128, 8, 120)
+    assert (gpu.dram.bandwidth_bytes_per_s, gpu.dram.latency_cycles) == (192e9, 300)
+    assert "25 cycles" in gpu.sources["latency.fp32"]
+
+
+@pytest.mark.parametrize("name", ["mdm-pascal", "gpumech"])
+def test_machines_of_the_reference_have_its_latencies_and_residency(name: str) -> None:
+    gpu = load_gpu(name)
+    assert [gpu.latency_cycles[op] for op in ("int", "fp32", "fp64", "sfu", "shared")] == [4, 4, 8, 20, 24]
+    assert [gpu.initiation_cycles[op] for op in ("int", "fp32", "fp64", "sfu")] == [1, 1, 2, 4]
+    assert (gpu.sm.registers, gpu.sm.max_blocks) == {"mdm-pascal": (65_536, 32), "gpumech": (32_768, 16)}[name]
+    # dependent loads took 341 and 420 cycles to DRAM on the reference simulator
+    assert gpu.l2.latency_cycles + gpu.dram.latency_cycles == pytest.approx({"mdm-pascal": 341, "gpumech": 420}[name], abs=1)

@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from warpsight.gpu.describe import describe, dump_yaml, resolved, spec_hash
+from warpsight.gpu.keys import FLAG, KEYS, WORD
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "gpu-description.md"
+
+text = st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), min_size=1, max_size=30)
+words = st.lists(text, min_size=1, max_size=4).map(" ".join)
+count, cycles = st.integers(1, 1000), st.integers(1, 10**6)
+power = st.integers(5, 9).map(lambda exponent: 1 << exponent)
+floats = st.floats(1e6, 1e11)
+
+
+@st.composite
+def caches(draw: st.DrawFn, most_slices: int) -> CacheSpec:
+    line, ways, slices = draw(power), draw(st.integers(1, 64)), draw(st.integers(1, most_slices))
+    return CacheSpec(
+        size_bytes=line * ways * slices * draw(st.integers(1, 300)), line_bytes=line, sector_bytes=min(line, draw(power)),
+        ways=ways, mshrs=draw(count), targets=draw(count), latency_cycles=draw(cycles), slices=slices,
+        slice_interleave_bytes=line * 2 if most_slices > 1 else 256, write_allocate=draw(st.booleans()),
+        write_policy=draw(st.sampled_from(["write-through", "write-back"])),
+    )
+
+
+@st.composite
+def specs(draw: st.DrawFn) -> GpuSpec:
+    ops = ("int", "fp32", "fp64", "sfu", "shared", "fp16")
+    shared = draw(st.integers(0, 2**20))
+    sm = SmSpec(
+        max_warps=draw(count), max_blocks=draw(count), registers=draw(st.integers(1, 2**20)), shared_memory_bytes=shared,
+        schedulers=draw(st.integers(1, 8)), issue_width=draw(st.integers(1, 8)), policy=draw(st.sampled_from(["lrr", "gto"])),
+        max_shared_memory_per_block_bytes=draw(st.integers(0, shared)),
+    )
+    return GpuSpec(
+        name=draw(words), description=draw(words), core_clock_hz=draw(floats), sm_count=draw(count), sm=sm,
+        latency_cycles={op: draw(cycles) for op in ops}, initiation_cycles={op: draw(cycles) for op in ops},
+        l1=draw(caches(1)), l2=draw(caches(48)), noc=NocSpec(draw(floats) * 1e3),
+        dram=DramSpec(draw(floats), draw(count), draw(st.integers(0, 1000))),
+        sources={key.name: draw(words) for key in KEYS.values() if key.numeric and draw(st.booleans())},
+    )
+
+
+@pytest.mark.property
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
+@given(specs())
+def test_any_gpu_written_and_loaded_is_equal(tmp_path: Path, spec: GpuSpec) -> None:
+    path = tmp_path / "written.yaml"
+    loaded = load_gpu(spec)
+    path.write_text(dump_yaml(loaded), encoding="utf-8")
+    assert load_gpu(path) == loaded
+    assert replace(loaded, sources=spec.sources) == spec
+    assert json.loads(json.dumps(resolved(loaded))) == resolved(loaded)
+
+
+@pytest.mark.unit
+def test_resolved_gpu_has_every_key_as_a_file_writes_it() -> None:
+    document = resolved(load_gpu("mdm-pascal", ["sm_count=56"]))
+    assert document["sm_count"] == 56
+    assert document["l1"]["size"] == "48 KiB"
+    assert document["noc"]["bandwidth"] == "1.05 TB/s"
+    assert document["l2"]["write_allocate"] is True
+    assert document["sources"]["sm_count"] == "set by the user (--set)"
+    sources = document.pop("sources")
+    leaves = {key for key, value in document.items() if not isinstance(value, dict)}
+    leaves |= {f"{section}.{key}" for section, part in document.items() if isinstance(part, dict) for key in part}
+    assert leaves == {*KEYS, "schema", "name", "description"}
+    assert {name for name, key in KEYS.items() if key.numeric} <= set(sources)
+
+
+@pytest.mark.unit
+def test_hash_of_a_gpu_sees_numbers_and_not_words_about_them() -> None:
+    gpu = load_gpu("gpumech")
+    assert spec_hash(gpu) == spec_hash(replace(gpu, name="other", description="", sources={}))
+    assert re.fullmatch(r"[0-9a-f]{64}", spec_hash(gpu))
+    others = ["l1.mshrs=33", "sm.policy=gto", "l1.write_allocate=true", "noc.bandwidth=767GB/s", "latency.sfu=21cycles"]
+    assert len({spec_hash(load_gpu(gpu, [other])) for other in others} | {spec_hash(gpu)}) == len(others) + 1
+
+
+# what to set a key to where twice its value does not fit with the rest
+OTHER = {
+    "core_clock": "2.8 GHz", "sm.max_shared_memory_per_block": "48 KiB", "sm.shared_memory_reserved": "1 KiB",
+    "sm.max_threads_per_block": "512", "l1.sector": "32 B", "l2.sector": "64 B", "l1.line": "256 B", "l2.line": "256 B",
+}
+COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"]}
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize("name", [name for name, key in KEYS.items() if len(key.choices) != 1])
+def test_every_key_can_be_set_and_changes_the_gpu(name: str) -> None:
+    key, gpu = KEYS[name], load_gpu("mdm-pascal")
+    now = {row.key: row.value for row in describe(gpu)}[name]
+    if key.kind == FLAG:
+        new = "false" if now == "true" else "true"
+    elif key.kind == WORD:
+        new = next(choice for choice in key.choices if choice != now)
+    else:
+        number, _, unit = now.partition(" ")
+        new = OTHER.get(name, f"{float(number) * 2:g} {unit}".strip())
+    changed = load_gpu(gpu, [f"{name}={new}", *COMPANIONS.get(name, [])])
+    assert spec_hash(changed) != spec_hash(gpu)
+    assert {row.key: row.value for row in describe(changed)}[name] != now
+
+
+@pytest.mark.unit
+def test_reference_page_has_every_key_with_its_default() -> None:
+    lines = REFERENCE.read_text().splitlines()
+    for key in KEYS.values():
+        rows = [line for line in lines if line.startswith(f"| `{key.name}` |")]
+        assert len(rows) == 1, key.name
+        assert key.meaning in rows[0], key.name
+        default = "required" if key.default is None else key.default.replace("=", "as ")
+        assert f"| {default} |" in rows[0], key.name
+    documented = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert [name for name in documented if name in KEYS] == list(KEYS)
