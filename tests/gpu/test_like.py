@@ -28,7 +28,7 @@ def test_file_like_another_differs_in_what_it_says_only(write: Write) -> None:
     text = "like: mdm-pascal\nsm_count: 56\nl1: {mshrs: 256}\nsources: {sm_count: planned, l1.mshrs: estimated}\n"
     path = write("big.yaml", text)
     base, gpu = load_gpu("mdm-pascal"), load_gpu(path)
-    assert (gpu.name, gpu.sm_count, gpu.l1.mshrs) == ("big", 56, 256)
+    assert (gpu.name, gpu.description, gpu.sm_count, gpu.l1.mshrs) == ("big", "like mdm-pascal", 56, 256)
     assert replace(gpu, name=base.name, description=base.description, sm_count=28, l1=base.l1, sources=base.sources) == base
     assert (gpu.sources["sm_count"], gpu.sources["l1.mshrs"]) == ("planned", "estimated")
     assert gpu.sources["l1.ways"] == base.sources["l1.ways"]

@@ -139,7 +139,7 @@ def test_file_with_one_mistake_is_refused_with_its_line(write: Write, old: str, 
     [("", "my.yaml: is empty"), ("# nothing\n", "my.yaml: is empty"), ("just words", "my.yaml:1: is not a mapping"),
      ("- a\n- b\n", "my.yaml:1: is not a mapping"), ("a: b: c", "my.yaml:1: is not YAML"),
      ("a: 1\n---\nb: 2\n", "my.yaml:2: is not YAML"),
-     ("\x00", "my.yaml: is not YAML"), ("[" * 5000, "my.yaml")],
+     ("\x00", "my.yaml: is not YAML"), ("[" * 600, "my.yaml")],
 )
 def test_file_that_is_no_mapping_is_refused(write: Write, text: str, message: str) -> None:
     assert refusal(write(text)).startswith(message)
@@ -210,6 +210,14 @@ def test_override_that_cannot_be_meant_is_refused(overrides: list[str], message:
     with pytest.raises(SpecError) as caught:
         load_gpu("mdm-pascal", overrides)
     assert str(caught.value).startswith(message)
+
+
+def test_tensor_cores_are_there_when_both_numbers_are_given() -> None:
+    assert "tensor" not in load_gpu("mdm-pascal").latency_cycles
+    gpu = load_gpu("mdm-pascal", ["latency.tensor=16 cycles", "initiation.tensor=8 cycles"])
+    assert (gpu.latency_cycles["tensor"], gpu.initiation_cycles["tensor"]) == (16, 8)
+    with pytest.raises(SpecError, match=r"latency\.tensor is given but initiation\.tensor is not"):
+        load_gpu("mdm-pascal", ["latency.tensor=16 cycles"])
 
 
 def test_spec_in_python_is_checked_and_can_be_overridden() -> None:

@@ -25,7 +25,7 @@ def test_demo_of_two_predictions_puts_them_side_by_side() -> None:
 
 
 def test_explanation_of_a_queueing_kernel_sums_mshr_noc_and_dram() -> None:
-    assert "32 requests" in explanation(DIVERGENT, 32)
+    assert "32 requests a load" in explanation(DIVERGENT, 32)
     assert "95.0 % of the cycles go to MSHRs" in explanation(DIVERGENT, 32)
 
 

@@ -34,11 +34,23 @@ def _array(text: str, seed: int = 0, position: int = 0) -> np.ndarray:
 @pytest.mark.parametrize(
     ("text", "layout", "value"),
     [
-        ("i32:1024", "<i", 1024), ("i32:-1", "<i", -1), ("u32:4294967295", "<I", 2**32 - 1), ("i8:-128", "<b", -128), ("u8:255", "<B", 255),
-        ("i16:-2", "<h", -2), ("u16:7", "<H", 7), ("i64:-1<<40", "<q", -(1 << 40)), ("u64:1Mi", "<Q", 1 << 20), ("f32:0.5", "<f", 0.5),
-        ("f64:1e-3", "<d", 1e-3), ("f16:1.5", "<e", 1.5), ("bool:true", "<?", True), ("bool:0", "<?", False), ("f32:inf", "<f", float("inf")),
+        ("i32:1024", "<i", 1024),
+        ("i32:-1", "<i", -1),
+        ("u32:4294967295", "<I", 2**32 - 1),
+        ("i8:-128", "<b", -128),
+        ("u8:255", "<B", 255),
+        ("i16:-2", "<h", -2),
+        ("u16:7", "<H", 7),
+        ("i64:-1<<40", "<q", -(1 << 40)),
+        ("u64:1Mi", "<Q", 1 << 20),
+        ("f32:0.5", "<f", 0.5),
+        ("f64:1e-3", "<d", 1e-3),
+        ("f16:1.5", "<e", 1.5),
+        ("bool:true", "<?", True),
+        ("bool:0", "<?", False),
+        ("f32:inf", "<f", float("inf")),
     ],
-)  # fmt: skip
+)
 def test_typed_scalar_becomes_its_little_endian_bytes(text: str, layout: str, value: object) -> None:
     assert _scalar(text) == struct.pack(layout, value)
 
@@ -46,11 +58,17 @@ def test_typed_scalar_becomes_its_little_endian_bytes(text: str, layout: str, va
 @pytest.mark.parametrize(
     ("text", "kind", "size", "expected"),
     [
-        ("5", "u32", 4, struct.pack("<I", 5)), ("-1", "u32", 4, struct.pack("<i", -1)), ("2", "f32", 4, struct.pack("<f", 2.0)),
-        ("1e3", "f64", 8, struct.pack("<d", 1000.0)), ("7", "b32", 4, struct.pack("<I", 7)), ("0x10", "u64", 8, struct.pack("<Q", 16)),
-        ("true", "u8", 1, b"\1"), ("nan", "f32", 4, struct.pack("<f", float("nan"))), ("hex:00ff", "b8", 2, b"\0\xff"),
+        ("5", "u32", 4, struct.pack("<I", 5)),
+        ("-1", "u32", 4, struct.pack("<i", -1)),
+        ("2", "f32", 4, struct.pack("<f", 2.0)),
+        ("1e3", "f64", 8, struct.pack("<d", 1000.0)),
+        ("7", "b32", 4, struct.pack("<I", 7)),
+        ("0x10", "u64", 8, struct.pack("<Q", 16)),
+        ("true", "u8", 1, b"\1"),
+        ("nan", "f32", 4, struct.pack("<f", float("nan"))),
+        ("hex:00ff", "b8", 2, b"\0\xff"),
     ],
-)  # fmt: skip
+)
 def test_bare_number_takes_the_type_of_its_parameter(text: str, kind: str, size: int, expected: bytes) -> None:
     assert _scalar(text, _parameter(kind, size)) == expected
 
@@ -58,12 +76,18 @@ def test_bare_number_takes_the_type_of_its_parameter(text: str, kind: str, size:
 @pytest.mark.parametrize(
     ("text", "kind", "size", "complaint"),
     [
-        ("4294967296", "u32", 4, "does not fit in u32"), ("1.5", "u32", 4, "not a whole number"), ("1.5", "b32", 4, "no type"),
-        ("f32:1", "u32", 4, "f32 is given, and the parameter is u32"), ("i32:1", "f32", 4, "i32 is given"), ("i64:1", "u32", 4, "has 8 bytes"),
-        ("f32[4]:zeros", "u32", 4, "holds no address"), ("3", "b8", 12, "no type"), ("hex:00", "b8", 12, "1 bytes are given"),
+        ("4294967296", "u32", 4, "does not fit in u32"),
+        ("1.5", "u32", 4, "not a whole number"),
+        ("1.5", "b32", 4, "no type"),
+        ("f32:1", "u32", 4, "f32 is given, and the parameter is u32"),
+        ("i32:1", "f32", 4, "i32 is given"),
+        ("i64:1", "u32", 4, "has 8 bytes"),
+        ("f32[4]:zeros", "u32", 4, "holds no address"),
+        ("3", "b8", 12, "no type"),
+        ("hex:00", "b8", 12, "1 bytes are given"),
     ],
-)  # fmt: skip
-def test_argument_that_is_not_what_the_parameter_is_names_position_and_types(text: str, kind: str, size: int, complaint: str) -> None:
+)
+def test_argument_that_is_not_what_the_parameter_is_names_position(text: str, kind: str, size: int, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint) as caught:
         parse_argument(text, _parameter(kind, size), position=2)
     assert caught.value.place.startswith("argument 3 ")
@@ -72,13 +96,42 @@ def test_argument_that_is_not_what_the_parameter_is_names_position_and_types(tex
 @pytest.mark.parametrize(
     "text",
     [
-        "", "x", "i32", "q32:1", "i32:", "i32:one", "i32:1.5", "u8:256", "i8:-129", "f16:1e6", "bool:2", "hex:0", "f32[]:zeros", "f32[4]",
-        "f32[0]:zeros", "f32[-4]:zeros", "f32[4]:ones(1)", "f32[4]:unifrm", "i32[4]:uniform", "i8[1000]:arange", "i32[4]:randint(5,5)",
-        "i32[4]:randint", "u8[4]:randint(0,300)", "f32[4]:uniform(1)", "f32[4]:uniform(2,1)", "f32[4]:uniform(a,b)", "i32[4]:full(0.5)",
-        "f32[4]:uniform(sed=1)", "f32[1<<60]:zeros", "i32[4]:offsets(3,3)", "float[3]:zeros", "f32[4,x]:zeros", "f32[4]:normal(0,-1)",
+        "",
+        "x",
+        "i32",
+        "q32:1",
+        "i32:",
+        "i32:one",
+        "i32:1.5",
+        "u8:256",
+        "i8:-129",
+        "f16:1e6",
+        "bool:2",
+        "hex:0",
+        "f32[]:zeros",
+        "f32[4]",
+        "f32[0]:zeros",
+        "f32[-4]:zeros",
+        "f32[4]:ones(1)",
+        "f32[4]:unifrm",
+        "i32[4]:uniform",
+        "i8[1000]:arange",
+        "i32[4]:randint(5,5)",
+        "i32[4]:randint",
+        "u8[4]:randint(0,300)",
+        "f32[4]:uniform(1)",
+        "f32[4]:uniform(2,1)",
+        "f32[4]:uniform(a,b)",
+        "i32[4]:full(0.5)",
+        "f32[4]:uniform(sed=1)",
+        "f32[1<<60]:zeros",
+        "i32[4]:offsets(3,3)",
+        "float[3]:zeros",
+        "f32[4,x]:zeros",
+        "f32[4]:normal(0,-1)",
         "5",
     ],
-)  # fmt: skip
+)
 def test_text_that_is_no_argument_is_refused_with_a_remedy(text: str) -> None:
     with pytest.raises(WarpsightError) as caught:
         parse_argument(text)
@@ -147,10 +200,10 @@ def test_npy_file_that_cannot_be_used_says_why(tmp_path: Path) -> None:
     (tmp_path / "text.npy").write_text("hello")
     np.save(tmp_path / "objects.npy", np.array([{}], dtype=object), allow_pickle=True)
     for name in ("cut", "empty", "text", "objects"):
-        with pytest.raises(FormatError, match="not a readable .npy"):
+        with pytest.raises(FormatError, match=r"not a readable .npy"):
             parse_argument(f"@{tmp_path / name}.npy")
-    with pytest.raises(FormatError, match='did you mean "good.npy"'):
+    with pytest.raises(FormatError, match=r'did you mean "good.npy"'):
         parse_argument(f"@{tmp_path}/god.npy")
     np.save(tmp_path / "fortran.npy", np.asfortranarray(np.ones((3, 4))))
-    with pytest.raises(UsageError, match="not C-contiguous"):
+    with pytest.raises(UsageError, match=r"not C-contiguous"):
         parse_argument(f"@{tmp_path}/fortran.npy")

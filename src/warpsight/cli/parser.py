@@ -36,9 +36,14 @@ class Parser(argparse.ArgumentParser):
         for word in unknown:
             if word.startswith("-") and word != "-":
                 option = word.split("=")[0]
-                what = f"is not an option of `{self.prog}`{suggestion(option, self._option_string_actions)}"
+                what = f"is not an option of `{self.prog}`{suggestion(option, self._options())}"
                 raise UsageError(what, place=option, remedy=f"`{self.prog} --help` shows the options and an example")
         if unknown:
             what = f'unexpected argument "{unknown[0]}"'
             raise UsageError(what, place=self.prog, remedy=f"`{self.prog} --help` shows what it takes")
         return arguments
+
+    def _options(self) -> list[str]:
+        """Every option string, those of subcommands included."""
+        parts = [part for action in self._actions if isinstance(action, argparse._SubParsersAction) for part in action.choices.values()]
+        return [*self._option_string_actions, *(option for part in parts for option in part._option_string_actions)]

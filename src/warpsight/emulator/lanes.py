@@ -113,6 +113,14 @@ def scatter(builder: Builder, values: Value, pointers: Value, mask: Value) -> No
     builder.call(function, [values, pointers, I32(1), mask])
 
 
+def compress_store(builder: Builder, values: Value, pointer: Value, mask: Value) -> None:
+    """Store the lanes of `mask` next to each other at `pointer`."""
+    kind = values.type
+    name = f"llvm.masked.compressstore.{vector_suffix(kind)}"
+    function = intrinsic(builder.module, name, ir.VoidType(), [kind, PTR, vector(I1)])
+    builder.call(function, [values, pointer, mask])
+
+
 def population(builder: Builder, mask: Value) -> Value:
     """Number of set bits of an i32."""
     return builder.call(intrinsic(builder.module, "llvm.ctpop.i32", I32, [I32]), [mask])
@@ -132,7 +140,9 @@ def reduce_vector(builder: Builder, operation: str, values: Value) -> Value:
 def at(builder: Builder, base: Value, byte_offset: int | Value) -> Value:
     """Pointer `base + byte_offset`."""
     offset = I64(byte_offset) if isinstance(byte_offset, int) else byte_offset
-    return builder.gep(base, [offset], source_etype=I8)
+    pointer = builder.gep(base, [offset], source_etype=I8)
+    pointer.type = PTR  # llvmlite still types pointers into an alloca by what was allocated
+    return pointer
 
 
 def load_as(builder: Builder, pointer: Value, kind: Any, align: int = 1) -> Value:

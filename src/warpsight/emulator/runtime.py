@@ -18,10 +18,12 @@ from warpsight.emulator.lanes import (
     Builder,
     Value,
     at,
+    compress_store,
     gather,
     lanes_to_mask,
     load_as,
     mask_to_lanes,
+    population,
     scatter,
     splat,
     splat_constant,
@@ -29,7 +31,7 @@ from warpsight.emulator.lanes import (
     trailing_zeros,
     vector,
 )
-from warpsight.emulator.layout import Fault, Slot
+from warpsight.emulator.layout import WARP, Fault, Slot
 from warpsight.emulator.recording import internal_function
 
 def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value], None]) -> None:
@@ -128,9 +130,9 @@ def _search(
     store_as(builder, end, at(builder, entry, 8), 8)
 
 def scattered_sectors(module: ir.Module) -> ir.Function:
-    """`i32 sectors(context, first, last, mask)`: append the distinct sectors of scattered lanes, lane order; returns how many.
+    """`i32 sectors(context, numbers, mask)`: append the distinct sectors of the active lanes, in lane order; returns how many.
 
-    `first` and `last` are <32 x i32> sector numbers of each lane's first and last byte (equal unless an access straddles two).
+    A lane is a duplicate when an active lane before it has the same sector: each pair of lanes is compared once, 32 at a time.
     """
     lanes32 = vector(I32)
     function, fresh = internal_function(module, "scattered_sectors", I32, [PTR, lanes32, I32])
@@ -138,34 +140,33 @@ def scattered_sectors(module: ir.Module) -> ir.Function:
         return function
     context, numbers, mask = function.args
     builder = ir.IRBuilder(function.append_basic_block())
-    scratch = builder.alloca(lanes32)
-    scratch.align = 64
-    store_as(builder, numbers, scratch, 64)
     pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
-    start = load_as(builder, pointer, I64, 8)
-    position = builder.alloca(I64)
-    builder.store(start, position)
-    # Each round takes the lowest lane left, appends its sector and drops every lane with the same one.
-    before = builder.block
-    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    left = builder.phi(I32)
-    left.add_incoming(mask, before)
-    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
-    builder.position_at_end(body)
-    sector = _element(builder, scratch, trailing_zeros(builder, left), I32, 4)
-    where = builder.load(position, typ=I64)
-    store_as(builder, sector, builder.inttoptr(where, PTR), 4)
-    builder.store(builder.add(where, I64(4)), position)
-    same = lanes_to_mask(builder, builder.icmp_signed("==", numbers, splat(builder, sector)))
-    left.add_incoming(builder.and_(left, builder.not_(same)), builder.block)
-    builder.branch(head)
-    builder.position_at_end(after)
-    end = builder.load(position, typ=I64)
-    store_as(builder, end, pointer, 8)
-    builder.ret(builder.trunc(builder.lshr(builder.sub(end, start), I64(2)), I32))
+    cursor = load_as(builder, pointer, PTR, 8)
+    first = builder.extract_element(numbers, builder.and_(trailing_zeros(builder, mask), I32(31)))
+    alike = lanes_to_mask(builder, builder.icmp_signed("==", numbers, splat(builder, first)))
+    differ = builder.icmp_signed("!=", builder.and_(mask, builder.not_(alike)), I32(0))
+    several, one = builder.append_basic_block("several"), builder.append_basic_block("one")
+    builder.cbranch(differ, several, one)
+    builder.position_at_end(one)  # one sector, or none when no lane is active
+    some = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
+    store_as(builder, first, cursor, 4)
+    store_as(builder, at(builder, cursor, builder.zext(builder.shl(some, I32(2)), I64)), pointer, 8)
+    builder.ret(some)
+    builder.position_at_end(several)
+    duplicate: Value = I32(0)
+    undefined = ir.Constant(lanes32, ir.Undefined)
+    for distance in range(1, WARP):
+        order = ir.Constant(lanes32, [(lane - distance) % WARP for lane in range(WARP)])
+        before = builder.shuffle_vector(numbers, undefined, order)
+        same = lanes_to_mask(builder, builder.icmp_signed("==", numbers, before))
+        duplicate = builder.or_(duplicate, builder.and_(same, builder.shl(mask, I32(distance))))
+    kept = builder.and_(mask, builder.not_(duplicate))
+    compress_store(builder, numbers, cursor, mask_to_lanes(builder, kept))
+    count = population(builder, kept)
+    store_as(builder, at(builder, cursor, builder.zext(builder.shl(count, I32(2)), I64)), pointer, 8)
+    builder.ret(count)
     return function
+
 
 def bank_degree(module: ir.Module) -> ir.Function:
     """`i32 degree(words, mask)`: most distinct 4-byte words that fall in one of 32 banks, over active lanes; 0 with none active.
@@ -227,8 +228,7 @@ def most_sharing(module: ir.Module) -> ir.Function:
     builder.position_at_end(body)
     address = _element(builder, scratch, trailing_zeros(builder, left), I64, 8)
     same = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", addresses, splat(builder, address))), left)
-    count_function = module.globals.get("llvm.ctpop.i32") or ir.Function(module, ir.FunctionType(I32, [I32]), "llvm.ctpop.i32")
-    count = builder.call(count_function, [same])
+    count = population(builder, same)
     most.add_incoming(builder.select(builder.icmp_unsigned(">", count, most), count, most), body)
     left.add_incoming(builder.and_(left, builder.not_(same)), body)
     builder.branch(head)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
 
 SCHEMA = "1"
-_LARGEST = 1 << 20
+_LARGEST = 1 << 18
 _AS_LINES = "write `key: value` lines"
 
 

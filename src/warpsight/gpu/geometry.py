@@ -14,6 +14,7 @@ _MOST_WAYS = 64
 def check_geometry(values: dict[str, Value], problems: Problems) -> None:
     """Records what does not fit: powers of two, sectors in lines, lines in slices, whole sets, shared memory of a block."""
     before = len(problems)
+    _check_tensor(values, problems)
     for name in _POWERS_OF_TWO:
         number = _number(values, name)
         if number & (number - 1):
@@ -27,6 +28,15 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
         _check_sets(values, level, problems)
     _check_larger(values, "l2.slice_interleave", "l2.line", "a line lies in one slice", problems)
     _check_larger(values, "sm.shared_memory", "sm.max_shared_memory_per_block", "a block lies in one SM", problems)
+
+
+def _check_tensor(values: dict[str, Value], problems: Problems) -> None:
+    """Tensor cores have both a latency and an initiation interval, or neither."""
+    pair = ("latency.tensor", "initiation.tensor")
+    given = [name for name in pair if name in values]
+    if len(given) == 1:
+        missing = next(name for name in pair if name not in values)
+        problems.add(f"{given[0]} is given but {missing} is not", place=values[given[0]].place, remedy=f"give {missing} too")
 
 
 def _number(values: dict[str, Value], name: str) -> int:

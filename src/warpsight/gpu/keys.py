@@ -11,7 +11,7 @@ from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, FREQUENCY, SIZE
 
 WORD, FLAG = "word", "true or false"
 TEXT_KEYS = ("schema", "name", "description", "like", "sources")
-OP_CLASSES = ("int", "fp32", "fp64", "sfu", "shared", "fp16")
+OP_CLASSES = ("int", "fp32", "fp64", "sfu", "shared", "fp16", "tensor")
 
 _MOST_CYCLES, _MOST_COUNT, _MOST_BYTES = 10**6, 2**20, 2**40
 
@@ -21,8 +21,8 @@ class Key:
     """One key. `kind` is a dimension of `base.units`, or `WORD` (one of `choices`), or `FLAG`.
 
     `path` is the attribute path in `GpuSpec`; a last part in brackets is a dictionary key. `least` and `most` bound it, in base
-    units. `default` is text as a file would write it, or `=other.key` for that key's value; None: the key is required. `reason` is
-    the source that a default carries, and starts with "default".
+    units. `default` is text as a file would write it, or `=other.key` for that key's value; None: the key is required; empty: the
+    GPU may lack what it describes, and then the spec lacks it. `reason` is the source that a default carries.
     """
 
     name: str
@@ -85,19 +85,25 @@ _SM = (
 _OP_MEANING = {
     "int": "integer and logic operations, conversions, moves", "fp32": "32-bit floating point", "fp64": "64-bit floating point",
     "sfu": "special functions: reciprocal, square root, sine, exponential", "fp16": "16-bit floating point",
-    "shared": "shared-memory access without bank conflict",
+    "tensor": "warp matrix multiply; none: the GPU has no tensor cores", "shared": "shared-memory access without bank conflict",
+}
+
+
+# the default latency and initiation interval of the classes that not every paper, or not every GPU, has
+_OP_DEFAULTS = {
+    "fp16": ("=latency.fp32", "=initiation.fp32", "default: as fp32"),
+    "tensor": ("", "", ""),
 }
 
 
 def _op_key(op: str) -> tuple[Key, Key]:
-    """Latency and initiation interval of an op class. Classes that papers do not tell apart default to fp32."""
-    follows = op == "fp16"
+    """Latency and initiation interval of an op class."""
+    latency, initiation, reason = _OP_DEFAULTS.get(op, (None, "1 cycle", "default: fully pipelined"))
+    meaning = _OP_MEANING[op]
     return (
-        _cycles(f"latency.{op}", f"latency_cycles[{op}]", f"issue to dependent issue: {_OP_MEANING[op]}",
-                default="=latency.fp32" if follows else None, reason="default: as fp32"),
-        _cycles(f"initiation.{op}", f"initiation_cycles[{op}]", f"between two warp instructions of a scheduler: {_OP_MEANING[op]}",
-                default="=initiation.fp32" if follows else "1 cycle",
-                reason="default: as fp32" if follows else "default: fully pipelined"),
+        _cycles(f"latency.{op}", f"latency_cycles[{op}]", f"issue to dependent issue: {meaning}", default=latency, reason=reason),
+        _cycles(f"initiation.{op}", f"initiation_cycles[{op}]", f"between two warp instructions of a scheduler: {meaning}",
+                default=initiation, reason=reason),
     )
 
 

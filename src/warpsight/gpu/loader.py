@@ -88,15 +88,13 @@ def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems:
     own = read_values(document, problems)
     like = document.texts.get("like")
     base: dict[str, Value | None] = {}
-    description = ""
     if like is not None:
         parent, parent_shown = _locate(like.text, path.parent, like.place)
         if parent.resolve() in [link for link, _ in chain]:
             circle = " -> ".join([*(link for _, link in chain), parent_shown])
             raise SpecError(f"like goes in a circle: {circle}", place=like.place, remedy="let one of them name no other")
-        draft = _read(parent, parent_shown, chain, problems)
-        base, description = draft.values, draft.description
-    description = _text(document, "description", f"like {like.text}" if like and not description else description)
+        base = _read(parent, parent_shown, chain, problems).values
+    description = _text(document, "description", f"like {like.text}" if like else "")
     return _Draft(_name(document, path, problems), description, shown, base | own)
 
 
@@ -153,6 +151,8 @@ def _complete(draft: _Draft, problems: Problems) -> dict[str, Value]:
             example = f"{section}: {{{last}: ...}}" if section else f"{name}: ..."
             remedy = f"add `{example}`, or `like:` a GPU that has it"
             problems.add(f"{name} is missing ({key.meaning})", place=draft.place, remedy=remedy)
+        elif not key.default:
+            continue
         elif not key.default.startswith("="):
             source = "" if key.kind == WORD else key.reason
             values[name] = Value(parse_value(key, Text(key.default, draft.place)), draft.place, source)

@@ -77,7 +77,7 @@ class DramSpec:
 
 @dataclass(frozen=True)
 class GpuSpec:
-    """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps key patterns to where numbers come from."""
+    """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps keys to where numbers come from."""
 
     name: str
     core_clock_hz: float

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from warpsight.base.errors import FormatError
 from warpsight.isa.declarations import declare_registers, read_variables
 from warpsight.isa.lexer import CUT, IDENTIFIER, STATEMENT, Source
-from warpsight.isa.names import SINK, Names
+from warpsight.isa.names import SINK, Names, Scope
 from warpsight.isa.operands import OperandReader
 from warpsight.isa.program import Address, Guard, Instruction, Negated, Operand, Register, Symbol, Variable, Vector
 
@@ -49,7 +49,7 @@ class BodyReader:
         self._instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._targets: dict[str, tuple[str, ...]] = {}
-        self._prototypes: set[str] = set()
+        self._resolved: set[str] = set()
         self._modifiers: dict[str, tuple[str, ...]] = {"": ()}
         self._pending_label = ""
 
@@ -92,7 +92,7 @@ class BodyReader:
                 self._directive(match[10], match[11])
         return Body(
             tuple(self._instructions), self._names.registers, self._labels, self._names.variables, self._targets,
-            {name: line for name, line in self._operands.used.items() if name not in self._labels and name not in self._prototypes},
+            {name: line for name, line in self._operands.used.items() if name not in self._labels and name not in self._resolved},
         )
 
     def _finish(self, position: int, end: int) -> None:
@@ -107,7 +107,6 @@ class BodyReader:
             raise source.error_at(self._names.scopes[-1].line, "this { has no closing brace", CUT)
         if self._pending_label:
             self._mark(self._pending_label)
-        self._resolve_labels(self._names.scopes[0].labels, 0)
 
     def _label(self, name: str) -> None:
         if self._pending_label:
@@ -117,12 +116,14 @@ class BodyReader:
     def _mark(self, name: str) -> None:
         """A label stands before the next instruction. (A label of .branchtargets or of a prototype marks none.)"""
         scope = self._names.scopes[-1]
-        if name in scope.labels:
+        if name in scope.labels or (len(self._names.scopes) == 1 and name in self._labels):
             raise self._fail(f'label "{name}" is there twice')
-        # Labels may be used before they stand, so the uses in an inner scope are put right when it closes.
-        flat = name if len(self._names.scopes) == 1 and name not in self._labels else self._names.distinct(name)
-        while flat in self._labels:
-            flat = self._names.distinct(name)
+        # A label may be used before it stands: only when its scope closes is it known which uses mean it. An inner label never
+        # takes the plain name, which may still come in an outer scope.
+        number, flat = 0, name
+        while len(self._names.scopes) > 1 and (not number or flat in self._labels):
+            number += 1
+            flat = f"{name}${number}"
         scope.labels[name] = flat
         self._labels[flat] = len(self._instructions)
         self._pending_label = ""
@@ -131,23 +132,27 @@ class BodyReader:
         if self._pending_label:
             self._mark(self._pending_label)
         if brace == "{":
-            self._names.open(len(self._instructions), self._line)
+            self._names.open(len(self._instructions), len(self._targets), self._line)
             return
         if len(self._names.scopes) == 1:
             raise self._fail("this } closes nothing")
         scope = self._names.close()
-        self._resolve_labels(scope.labels, scope.first_instruction)
+        self._resolve_labels(scope)
         if scope.registers or scope.ranges or scope.symbols:
             self._operands.forget()
 
-    def _resolve_labels(self, labels: dict[str, str], first: int) -> None:
-        renamed = {name: flat for name, flat in labels.items() if name != flat}
-        if renamed:
-            for index in range(first, len(self._instructions)):
-                old = self._instructions[index]
-                operands = tuple(_renamed(operand, renamed) for operand in old.operands)
-                if operands != old.operands:
-                    self._instructions[index] = replace(old, operands=operands)
+    def _resolve_labels(self, scope: Scope) -> None:
+        """Give the uses of an inner scope's labels their flat names."""
+        if not scope.labels:
+            return
+        self._resolved.update(scope.labels)
+        for index in range(scope.first_instruction, len(self._instructions)):
+            old = self._instructions[index]
+            operands = tuple(_renamed(operand, scope.labels) for operand in old.operands)
+            if operands != old.operands:
+                self._instructions[index] = replace(old, operands=operands)
+        for label in list(self._targets)[scope.first_list :]:
+            self._targets[label] = tuple(scope.labels.get(target, target) for target in self._targets[label])
 
     def _instruction(self, opcode: str, modifiers: str, text: str, guard: Guard | None, place: tuple[str, int], /) -> None:
         if self._pending_label:
@@ -173,15 +178,17 @@ class BodyReader:
         elif name[1:] in _SPACES or name == ".extern":
             self._variables(name, text)
         elif name == ".branchtargets":
+            if label in self._targets:
+                raise self._fail(f'label "{label}" is there twice')
             self._targets[label] = tuple(piece.strip() for piece in text.split(","))
             if not label or not all(_TARGETS.fullmatch(target) for target in self._targets[label]):
                 raise self._fail("a .branchtargets list is not understood")
             for target in self._targets[label]:
                 self._operands.used.setdefault(target, self._line)
-            self._prototypes.add(label)
+            self._resolved.add(label)
         elif name in _IGNORED:
             # Prototypes repeat what the call's operands say; pragmas (unrolling) steer the assembler only.
-            self._prototypes.add(label)
+            self._resolved.add(label)
         else:
             raise self._fail(f'directive "{name}" is not understood in a function')
         if len(self._names.scopes) > 1 and name not in _IGNORED:

@@ -130,7 +130,8 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
     for piece in split_top(rest, fail):
         ranged = _RANGE.fullmatch(piece)
         if ranged is not None and not lanes:
-            names.declare_range(ranged[1], int(ranged[2]), type)
+            if not names.declare_range(ranged[1], int(ranged[2]), type):
+                raise fail(f'registers "{_printable(piece)}" are declared twice')
         elif _NAME_ONLY.fullmatch(piece):
             _declare_register(piece, type, lanes, names, fail)
         else:

@@ -109,6 +109,7 @@ class Initializer:
     def _pack(self, number: Immediate) -> bytes:
         if is_float(self._type):
             if number.is_float and self._type == "f32" and number.bits < 1 << 32:
+                # A 0f constant keeps its pattern, also of a NaN.
                 return struct.pack("<I", number.bits)
             try:
                 return pack_float(self._type, float(number.value))

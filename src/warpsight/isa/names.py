@@ -35,8 +35,9 @@ SPECIAL_REGISTERS = frozenset(
 class Scope:
     """The declarations of one `{ }`: registers, register ranges (`%r<10>`), vector registers, symbols. Values are flat names."""
 
-    def __init__(self, first_instruction: int, line: int) -> None:
+    def __init__(self, first_instruction: int, first_list: int, line: int) -> None:
         self.first_instruction = first_instruction
+        self.first_list = first_list
         self.line = line
         self.registers: dict[str, str] = {}
         self.ranges: dict[str, tuple[int, str, str]] = {}
@@ -52,13 +53,13 @@ class Names:
         self.registers: dict[str, str] = {}
         self.variables: dict[str, Variable] = {}
         self._taken: set[str] = set(symbols)
-        self.scopes = [Scope(0, 0)]
+        self.scopes = [Scope(0, 0, 0)]
         self.scopes[0].symbols.update((name, name) for name in self._taken)
         self.declared = 0
 
-    def open(self, first_instruction: int, line: int) -> None:
-        """Enter a `{`."""
-        self.scopes.append(Scope(first_instruction, line))
+    def open(self, first_instruction: int, first_list: int, line: int) -> None:
+        """Enter a `{` on a line, before an instruction and before a list of branch targets."""
+        self.scopes.append(Scope(first_instruction, first_list, line))
 
     def close(self) -> Scope:
         """Leave at a `}`; gives the scope left."""
@@ -84,10 +85,16 @@ class Names:
         self.declared += 1
         return True
 
-    def declare_range(self, prefix: str, count: int, type: str) -> None:
-        """Declare `prefix<count>`: registers prefix0 to prefix(count - 1). They enter the table when first used."""
+    def declare_range(self, prefix: str, count: int, type: str) -> bool:
+        """Declare `prefix<count>`: registers prefix0 to prefix(count - 1). They enter the table when first used.
+
+        False when this scope has the prefix already.
+        """
+        if prefix in self.scopes[-1].ranges:
+            return False
         self.scopes[-1].ranges[prefix] = (count, type, prefix)
         self.declared += count
+        return True
 
     def declare_variable(self, name: str, variable: Variable) -> bool:
         """Declare a variable whose flat name is `variable.name`; False when this scope has it already."""

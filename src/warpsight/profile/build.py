@@ -8,11 +8,12 @@ import numpy.typing as npt
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.profile.dependences import dependences, occurrences, path_use
+from warpsight.profile.dependences import dependences, steps
 from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.profile.intervals import PathIntervals, path_intervals, path_stats
 from warpsight.profile.latency import LatencyTable, latency_table
 from warpsight.profile.representative import select
+from warpsight.profile.usage import occurrences, path_use
 from warpsight.trace.schema import ATOMIC, STORE, KernelTrace
 
 _NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute", "memory"))
@@ -28,15 +29,14 @@ def build_profile(
     """
     warps, first_warp = path_use(trace)
     times = occurrences(trace, warps)
-    depends = dependences(trace.instructions)
     latency = latency_table(trace.instructions, misses, gpu, times)
-    stats = path_stats(trace, depends, latency)
+    stats = path_stats(trace, steps(trace.instructions, trace.block_start), latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
-    columns = traffic(trace, misses, times)
-    found = path_intervals(trace, path, int(stats.intervals[path]), depends, latency, columns)
+    found = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
     header = trace.header
     resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
     cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
+    memory_instructions, read_misses, write_misses, dram_reads, dram_writes = np.ascontiguousarray(found.sums.T)
     return IntervalProfile(
         kernel=header.kernel,
         warps_per_sm=resident * header.warps_per_block,
@@ -46,7 +46,11 @@ def build_profile(
         stall_cycles=found.stall_cycles,
         cause=cause,
         pc=found.pc,
-        **{name: np.ascontiguousarray(found.sums[:, column]) for column, name in enumerate(_COLUMNS)},
+        memory_instructions=memory_instructions,
+        read_misses=read_misses,
+        write_misses=write_misses,
+        dram_reads=dram_reads,
+        dram_writes=dram_writes,
         dpki=1000.0 * float(misses.divergent.sum()) / header.warp_instructions,
         launch=LaunchShape(
             header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
@@ -56,11 +60,10 @@ def build_profile(
     )
 
 
-_COLUMNS = ("memory_instructions", "read_misses", "write_misses", "dram_reads", "dram_writes")
-
-
 def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
-    """What one occurrence of each pc adds to an interval, float64 [instructions, 5], in the order of `_COLUMNS`.
+    """What one occurrence of each pc adds to an interval, float64 [instructions, 5].
+
+    Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes.
 
     Counts are means over all occurrences, so that they sum over the launch to what the caches saw. A memory instruction here is one
     that waits for device memory: a load or an atomic. Atomics pass the L1 by and take no MSHR, so they count with the write misses.

@@ -20,7 +20,7 @@ SOURCES_PER_STEP = 3
 class Dependences:
     """Registers read and written by each pc, all int32.
 
-    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the like of `destinations`; there are `registers` in all.
+    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]` and writes the like of `destinations`. There are `registers`.
     """
 
     source_offset: Ints
@@ -36,13 +36,13 @@ class Steps:
 
     Basic block b is steps `start[b]` to `start[b + 1]`. A step reads `sources` uint32 [steps, 3] and writes `destination` uint32
     [steps]; register number `registers` stands for no source, `registers + 1` for no destination. Most instructions are one step;
-    `issues` is False for the further steps of one with more registers. `pc` int32 is the instruction of each step.
+    `ends` is False for all but the last step of one with more registers. `pc` int32 is the instruction of each step.
     """
 
     start: Longs
     sources: npt.NDArray[np.uint32]
     destination: npt.NDArray[np.uint32]
-    issues: npt.NDArray[np.bool_]
+    ends: npt.NDArray[np.bool_]
     pc: Ints
     registers: int
 
@@ -58,11 +58,11 @@ def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
 def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Steps:
     """The steps of every basic block; `block_start` int32 [blocks + 1] as in a trace.
 
-    A source that an earlier instruction of the block has read, and nothing has written since, is left out: a warp issues in order, so
-    it was waited for then and cannot stall anybody again.
+    A source that an earlier instruction of the block has read, and nothing has written since, is left out: a warp issues in
+    order, so it was waited for then and cannot stall anybody again.
     """
     registers = dependences(instructions).registers
-    rows: list[tuple[int, bool, list[int], int]] = []
+    rows: list[_Row] = []
     start = [0]
     for begin, end in pairwise(block_start.tolist()):
         waited: set[int] = set()
@@ -81,15 +81,18 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     )
 
 
-def _steps_of(instruction: StaticInstruction, waited: set[int], registers: int) -> list[tuple[int, bool, list[int], int]]:
-    """Pc, whether it issues, sources and destination of each step; every source is waited for before the first result is written."""
+_Row = tuple[int, bool, list[int], int]
+
+
+def _steps_of(instruction: StaticInstruction, waited: set[int], registers: int) -> list[_Row]:
+    """Pc, whether it is the last, sources and destination of each step. All sources are waited for before any result is written."""
     none, sink = registers, registers + 1
     needed = [source for source in dict.fromkeys(instruction.sources) if source not in waited]
     reads = [needed[k : k + SOURCES_PER_STEP] for k in range(0, len(needed), SOURCES_PER_STEP)] or [[]]
     writes = list(instruction.destinations) or [sink]
     pairs = [*((part, sink) for part in reads[:-1]), (reads[-1], writes[0]), *(([], register) for register in writes[1:])]
     padded = [(part + [none] * (SOURCES_PER_STEP - len(part)), register) for part, register in pairs]
-    return [(instruction.pc, number == 0, part, register) for number, (part, register) in enumerate(padded)]
+    return [(instruction.pc, number == len(padded) - 1, part, register) for number, (part, register) in enumerate(padded)]
 
 
 def _flat(lists: list[tuple[int, ...]]) -> tuple[Ints, Ints]:

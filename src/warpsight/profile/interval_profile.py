@@ -16,8 +16,8 @@ CAUSES = ("none", "compute", "memory")
 class LaunchShape:
     """What a model needs of the launch to place waves: optional in a profile; without it the GPU is taken as evenly full.
 
-    `blocks_per_sm` is how many an SM can hold (at least 1), `limiter` the resource that bounds it, `occupancy` the fraction (0 to 1)
-    of the SM's warp slots that they fill.
+    `blocks_per_sm` is how many an SM can hold (at least 1), `limiter` the resource that bounds it, `occupancy` the fraction of the
+    SM's warp slots that they fill.
     """
 
     blocks: int

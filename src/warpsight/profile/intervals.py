@@ -1,4 +1,8 @@
-"""The interval algorithm (GPUMech section III-B, eq. 4): one warp alone, in order, one instruction a cycle, stalling on registers."""
+"""The interval algorithm (GPUMech section III-B, eq. 4): one warp alone, in order, one instruction a cycle.
+
+An instruction issues one cycle after the one before it, or one cycle after the last of its sources is done, whichever is later; a
+source is done its latency after its issue. An interval is the instructions between two stalls, with the stall that follows it.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +11,23 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.profile.dependences import Dependences
-from warpsight.profile.latency import LatencyTable
+from warpsight.profile.dependences import Dependences, Steps
 from warpsight.profile.walk import measure_paths, record_path
 from warpsight.trace.schema import KernelTrace
 
 Floats = npt.NDArray[np.float64]
+Longs = npt.NDArray[np.int64]
+
+# Ticks in a cycle: latencies are rounded to a millionth of a cycle, and a path may last 2^43 cycles.
+TICKS = 1 << 20
 
 
 @dataclass(frozen=True)
 class PathStats:
-    """Per path: `instructions` int64, `cycles` float64 (issue and stall cycles of a warp alone) and `intervals` int64, all [paths]."""
+    """Per path: `instructions` int64 and `cycles` float64, the issue and stall cycles of a warp alone; both [paths]."""
 
-    instructions: npt.NDArray[np.int64]
+    instructions: Longs
     cycles: Floats
-    intervals: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -38,39 +44,45 @@ class PathIntervals:
     sums: Floats
 
 
-def path_stats(trace: KernelTrace, depends: Dependences, latency: LatencyTable) -> PathStats:
-    """Instructions, cycles and number of intervals of every distinct path, walked in full."""
-    paths = len(trace.paths)
-    instructions, intervals = np.zeros(paths, dtype=np.int64), np.zeros(paths, dtype=np.int64)
-    cycles = np.zeros(paths, dtype=np.float64)
+def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
+    """Instructions and cycles of every distinct path, walked in full. `latency` float64 [instructions], cycles."""
+    paths = trace.paths
+    lengths = np.diff(trace.block_start).astype(np.int64)[paths.block] * paths.repeat
+    running = np.concatenate([[0], np.cumsum(lengths)])
+    ticks = np.zeros(len(paths), dtype=np.int64)
     measure_paths(
-        _writable(trace.paths.offset, np.int64), *_stream(trace), *_flat(depends), latency.cycles, instructions, cycles, intervals
-    )
-    return PathStats(instructions, cycles, intervals)
+        _plain(paths.offset, np.int64), _plain(paths.block, np.int32), _plain(paths.repeat, np.int32), walked.start, walked.sources,
+        walked.destination, np.where(walked.ends, TICKS, 0), _ticks(latency)[walked.pc], walked.registers, ticks,
+    )  # fmt: skip
+    return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
 
 
-def path_intervals(
-    trace: KernelTrace, path: int, count: int, depends: Dependences, latency: LatencyTable, columns: Floats
-) -> PathIntervals:
-    """The intervals of path number `path`, of which there are `count` (from `path_stats`).
+def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency: Floats, columns: Floats) -> PathIntervals:
+    """The intervals of path number `path`.
 
-    `columns` float64 [instructions, columns]: what each execution of a pc adds to `sums`.
+    `latency` float64 [instructions], cycles; `columns` float64 [instructions, columns]: what each pc adds to `sums`.
     """
     first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
-    instructions, stalls = np.zeros(count), np.zeros(count)
-    pc, sums = np.full(count, -1, dtype=np.int32), np.zeros((count, columns.shape[1]))
-    record_path(first, last, *_stream(trace), *_flat(depends), latency.cycles, columns, instructions, stalls, pc, sums)
-    return PathIntervals(instructions, stalls, pc, sums)
+    stream = (
+        _plain(trace.paths.block[first:last], np.int32), _plain(trace.paths.repeat[first:last], np.int32),
+        _plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
+        depends.destinations, depends.registers, TICKS, _ticks(latency), _plain(columns, np.float64),
+    )  # fmt: skip
+
+    def outputs(count: int) -> tuple[Longs, Longs, npt.NDArray[np.int32], Floats]:
+        pc = np.full(count, -1, dtype=np.int32)
+        return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), pc, np.zeros((count, columns.shape[1]))
+
+    instructions, stalls, pc, sums = outputs(record_path(*stream, *outputs(0)))
+    record_path(*stream, instructions, stalls, pc, sums)
+    return PathIntervals(instructions.astype(np.float64), stalls / TICKS, pc, sums)
 
 
-def _stream(trace: KernelTrace) -> tuple[npt.NDArray[np.int32], ...]:
-    return tuple(_writable(array, np.int32) for array in (trace.paths.block, trace.paths.repeat, trace.block_start))
+def _ticks(latency: Floats) -> Longs:
+    """From the issue of each instruction to the first cycle in which a consumer can issue, in ticks."""
+    return np.round(latency * TICKS).astype(np.int64) + TICKS
 
 
-def _flat(depends: Dependences) -> tuple[npt.NDArray[np.int32] | int, ...]:
-    return depends.source_offset, depends.sources, depends.destination_offset, depends.destinations, depends.registers
-
-
-def _writable(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.int32]:
+def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
     # Arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time.
     return np.require(array, dtype=dtype, requirements=["C", "W"])

@@ -18,8 +18,6 @@ Floats = npt.NDArray[np.float64]
 ISSUE_ONLY = ("branch", "barrier", "control")
 LEVELS = ("l1", "l2", "dram")
 
-# Latencies are rounded to this fraction of a cycle, so that sums of them are exact in float64 and do not depend on their order.
-_GRAIN = 2.0**20
 
 
 @dataclass(frozen=True)
@@ -52,7 +50,6 @@ def latency_table(
         elif times and instruction.access != STORE and instruction.destinations:
             levels[pc] = _served(instruction, misses, gpu) / times
             other[pc] = _on_chip(instruction, misses, gpu, times)
-    levels, other = np.round(levels * _GRAIN) / _GRAIN, np.round(other * _GRAIN) / _GRAIN
     device = levels.sum(axis=1)
     return LatencyTable(device + other, device > other, levels)
 
@@ -80,11 +77,13 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
     reach = np.array([float(gpu.l1.latency_cycles), l2, l2 + gpu.dram.latency_cycles])
     if instruction.access == LOAD:
         events = [misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]]
-        return np.asarray(events, dtype=np.float64) * reach
+        served: Floats = np.asarray(events, dtype=np.float64) * reach
+        return served
     if instruction.access == ATOMIC and misses.l2_reads[pc]:
         # An atomic's requests are told apart only one by one, so its misses are taken as spread evenly over its executions.
         missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
-        return float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach
+        spread: Floats = float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach
+        return spread
     return np.zeros(len(LEVELS))
 
 

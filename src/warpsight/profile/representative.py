@@ -18,8 +18,8 @@ _MAX_ROUNDS = 300
 def select(instructions: Longs, cycles: Floats, warps: Longs, first_warp: Longs, *, method: str = "kmeans") -> int:
     """The number of the path whose warps are representative. All arrays [paths]; paths that no warp took are passed over.
 
-    `method` kmeans: the warp nearest to the centre of the larger of two clusters over (performance, instructions), each over its mean
-    (eqs. 5-6); `max`, `min`: highest, lowest warp performance. Equal candidates: the lowest-numbered warp (`first_warp`).
+    `method` kmeans: the warp nearest to the centre of the larger of two clusters over (performance, instructions), each over its
+    mean (eqs. 5-6); `max`, `min`: highest, lowest warp performance. Equal candidates: the lowest-numbered warp (`first_warp`).
     Raises UsageError for another method, or when no warp executed anything.
     """
     if method not in METHODS:

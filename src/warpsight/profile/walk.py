@@ -22,8 +22,8 @@ def measure_paths(  # noqa: PLR0917
 ) -> None:
     """Fill `ticks` int64 [paths] with the issue and stall time of a warp alone on each path.
 
-    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources` and `destination` as in `Steps`. `advance` [steps] is one cycle
-    where an instruction issues, else 0; `after` [steps] is from its issue to the first cycle in which a consumer can issue.
+    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources` and `destination` as in `Steps`. `advance` [steps] is one
+    cycle at an instruction's last step, else 0; `after` [steps] is from its issue to the first cycle a consumer can issue in.
     """
     ready = np.empty(registers + 2, dtype=np.int64)
     for path in range(len(offset) - 1):
@@ -33,9 +33,8 @@ def measure_paths(  # noqa: PLR0917
             begin, end = start[block[run]], start[block[run] + 1]
             for _ in range(repeat[run]):
                 for step in range(begin, end):
-                    # `cycle` is the first in which this instruction may issue; an extra step belongs to the issue before it
-                    first = max(ready[sources[step, 0]], ready[sources[step, 1]])
-                    issue = max(max(cycle - 0, first), ready[sources[step, 2]])
+                    # `cycle` is the first in which this instruction may issue, given the one before and its own steps so far
+                    issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
                     ready[destination[step]] = issue + after[step]
                     cycle = issue + advance[step]
         ticks[path] = cycle

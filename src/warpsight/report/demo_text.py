@@ -45,7 +45,7 @@ def _row(label: str, cells: list[str]) -> str:
 def explanation(document: dict[str, Any], stride: int) -> str:
     """One line: how the loads fall on cache lines (a fact of the kernel), then where the cycles go (from the prediction)."""
     lines = min(32, max(1, stride * 32 * 4 // 128))
-    access = "neighbours share a line" if lines == 1 else f"a line per thread, {lines} requests per load of a warp"
+    access = "neighbours share a line" if lines == 1 else f"a line per thread, {lines} requests a load"
     share = shares(document)
     queueing = sum(share.get(name, 0.0) for name in QUEUES)
     if queueing > 0.5:

@@ -2,8 +2,8 @@
 
 The section layout has no public specification. Used here: `.nv.info` holds attributes as (format, attribute, size, payload), where
 0x2f is a pair (symbol index, registers per thread) and 0x11 a pair (symbol index, bytes of stack frame); `.nv.shared.<kernel>`
-has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on (a section
-`.nv.shared.reserved.0` then stands beside it). Before sm_90 the number of registers is also in bits 31 to 24 of the `sh_info`
+has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on (symbols
+`.nv.reservedSmem.*` then stand in the symbol table). Before sm_90 the number of registers is also in bits 31 to 24 of the `sh_info`
 of `.text.<kernel>`; the tests check that the two agree.
 """
 
@@ -20,7 +20,7 @@ _FRAME_SIZE = 0x11
 _SIZED_VALUE = 0x04
 _SYMBOL_TABLE = 2
 _SYMBOL_BYTES = 24
-_SYSTEM_SHARED_SECTION = ".nv.shared.reserved.0"
+_SYSTEM_SHARED_SYMBOL = ".nv.reservedSmem."
 _SYSTEM_SHARED_BYTES = 1024
 
 
@@ -77,8 +77,8 @@ def _attributes(data: bytes, section: _Section) -> list[tuple[int, bytes]]:
     return found
 
 
-def _static_shared(sections: list[_Section]) -> dict[str, int]:
-    kept = _SYSTEM_SHARED_BYTES if any(section.name == _SYSTEM_SHARED_SECTION for section in sections) else 0
+def _static_shared(sections: list[_Section], symbols: list[str]) -> dict[str, int]:
+    kept = _SYSTEM_SHARED_BYTES if any(symbol.startswith(_SYSTEM_SHARED_SYMBOL) for symbol in symbols) else 0
     return {s.name.removeprefix(".nv.shared."): max(s.size - kept, 0) for s in sections if s.name.startswith(".nv.shared.")}
 
 
@@ -93,7 +93,7 @@ def read_cubin(data: bytes) -> dict[str, CubinKernel]:
         sections = _sections(data)
         symbols = _symbol_names(data, sections)
         code = [section.name.removeprefix(".text.") for section in sections if section.name.startswith(".text.")]
-        shared = _static_shared(sections)
+        shared = _static_shared(sections, symbols)
         values: dict[int, dict[str, int]] = {_REGISTER_COUNT: {}, _FRAME_SIZE: {}}
         for section in sections:
             for attribute, payload in _attributes(data, section) if section.name == ".nv.info" else ():

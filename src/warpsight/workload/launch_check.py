@@ -31,7 +31,7 @@ def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
         parts = [part if part.strip() else "nothing" for part in re.split(r",|(?<!\b0)[xX]", text)]
         numbers = [parse_integer(part, place) for part in parts]
     elif isinstance(value, Sequence):
-        numbers = [_integer(part, place) for part in value]
+        numbers = [parse_integer(part, place) if isinstance(part, str) else _integer(part, place) for part in value]
     else:
         numbers = [_integer(value, place)]
     if not 1 <= len(numbers) <= 3:

@@ -57,7 +57,8 @@ class _Reader:
             raise _NotCoveredError
         self.at += length
         while self.take("B"):  # ABI tags are not part of the name that people write
-            self.at += int(self.matched(r"[1-9]\d*"))
+            length = int(self.matched(r"[1-9]\d*"))
+            self.at += length
         return "(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name
 
     def substitution(self) -> str:

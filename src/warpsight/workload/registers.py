@@ -16,7 +16,7 @@ from warpsight.workload.libraries import MissingLibraryError
 from warpsight.workload.register_estimate import declared_shared_bytes, estimate_registers
 
 _CACHE_KIND = "registers"
-_CACHE_FORMAT = "1"
+_CACHE_FORMAT = "2"
 _OLDEST_ASSEMBLED = 75
 _MOST_REGISTERS = 255
 

@@ -96,14 +96,16 @@ def _site_bounds(emitter: Emitter, site: int) -> tuple[Value, Value]:
 def check_window(emitter: Emitter, offsets: Value, size: int, limit: Value, kind: Fault) -> None:
     """Stop the warp unless each active lane's offset (i32 lanes) lies aligned within `limit` (i64) bytes."""
     builder = emitter.builder
-    wide = builder.zext(offsets, vector(I64))
-    inside = builder.icmp_unsigned("<=", builder.add(wide, splat_constant(I64, size)), splat(builder, limit))
-    outside = builder.and_(emitter.active_mask, builder.not_(lanes_to_mask(builder, inside)))
-    _stop_on(emitter, outside, wide, kind)
+    # Offsets and limits are below 2^32; a space smaller than the access admits nothing.
+    room = builder.trunc(builder.sub(limit, I64(size)), I32)
+    inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
+    fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
+    outside = builder.and_(emitter.active_mask, builder.not_(builder.and_(inside, fits)))
+    _stop_on(emitter, outside, offsets, kind)
     if size > 1:
         low_bits = builder.and_(offsets, splat_constant(I32, size - 1))
         crooked = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
-        _stop_on(emitter, builder.and_(crooked, emitter.active_mask), wide, Fault.MISALIGNED)
+        _stop_on(emitter, builder.and_(crooked, emitter.active_mask), offsets, Fault.MISALIGNED)
 
 
 def _stop_on(emitter: Emitter, mask: Value, addresses: Value, kind: Fault) -> None:
@@ -113,7 +115,7 @@ def _stop_on(emitter: Emitter, mask: Value, addresses: Value, kind: Fault) -> No
     failing, following = builder.append_basic_block("bad"), builder.append_basic_block("good")
     builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), failing, following).set_weights([1, 1000])
     builder.position_at_end(failing)
-    address = builder.extract_element(addresses, lane)
+    address = builder.zext(builder.extract_element(addresses, lane), I64)
     emitter.stop_if_with(ir.Constant(ir.IntType(1), 1), kind, lane, address)
     builder.branch(following)
     builder.position_at_end(following)
