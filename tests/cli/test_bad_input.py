@@ -75,7 +75,9 @@ def test_arguments_too_few_or_too_many_are_refused_with_what_is_needed(dropped: 
 
 
 def test_grid_left_out_is_asked_for(saxpy: Path, capsys: Capture) -> None:
-    assert_one_error(run(capsys, "trace", saxpy, "--kernel", "spin", "--block", "32", "-o", saxpy.parent / "t"), 2, "--grid: is missing")
+    assert_one_error(
+        run(capsys, "trace", saxpy, "--kernel", "spin", "--block", "32", "-o", saxpy.parent / "t"), 2, "--grid: is missing"
+    )
 
 
 def test_shared_memory_above_the_gpu_s_is_refused_before_the_run(saxpy: Path, capsys: Capture) -> None:
@@ -130,7 +132,12 @@ def test_gpu_file_with_a_slip_is_refused_with_its_line(line: str, parts: list[st
 
 @pytest.mark.parametrize(
     ("setting", "part"),
-    [("l1.mshr=4", 'did you mean "l1.mshrs"?'), ("sm_count", "key=value"), ("sm_count=-1", "negative"), ("core_clock=2", "no unit")],
+    [
+        ("l1.mshr=4", 'did you mean "l1.mshrs"?'),
+        ("sm_count", "key=value"),
+        ("sm_count=-1", "negative"),
+        ("core_clock=2", "no unit"),
+    ],
 )
 def test_setting_that_cannot_be_meant_is_refused(setting: str, part: str, launch_file: Path, capsys: Capture) -> None:
     assert_one_error(run(capsys, "predict", launch_file, "--set", setting), 2, "--set", part)
@@ -140,7 +147,9 @@ def test_setting_that_cannot_be_meant_is_refused(setting: str, part: str, launch
     ("words", "part"),
     [(["--gpu", "mdm-pasqal"], 'did you mean "mdm-pascal"?'), (["--model", "mdn"], 'did you mean "mdm"?')],
 )
-def test_name_that_is_not_known_is_refused_with_the_nearest(words: list[str], part: str, launch_file: Path, capsys: Capture) -> None:
+def test_name_that_is_not_known_is_refused_with_the_nearest(
+    words: list[str], part: str, launch_file: Path, capsys: Capture
+) -> None:
     assert_one_error(run(capsys, "predict", launch_file, *words), 2, part)
 
 

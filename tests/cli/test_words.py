@@ -19,7 +19,7 @@ HEAVY = ("numpy", "numba", "scipy", "pyarrow", "rich", "pydantic", "ruamel", "ll
 
 
 def test_help_names_every_command_and_loads_nothing_heavy() -> None:
-    code = "import sys; from warpsight.cli.main import main; main(['--help']); print(sorted(set(sys.modules) & set(%r)))" % (HEAVY,)
+    code = f"import sys; from warpsight.cli.main import main; main(['--help']); print(sorted(set(sys.modules) & set({HEAVY!r})))"
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out.splitlines()[-1] == "[]"
     for command in COMMANDS:
@@ -27,7 +27,7 @@ def test_help_names_every_command_and_loads_nothing_heavy() -> None:
 
 
 def test_import_of_the_package_loads_nothing_heavy() -> None:
-    code = "import sys, warpsight; print(sorted(set(sys.modules) & set(%r)))" % (HEAVY,)
+    code = f"import sys, warpsight; print(sorted(set(sys.modules) & set({HEAVY!r})))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
 
 

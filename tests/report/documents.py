@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 DRAWN_STACK = {
-    "base": 0.25, "com_data": 0.14, "com_struct": 0.0, "mem_data": 0.42, "mshr": 0.31, "noc": 0.17, "dram": 0.21, "sync": 0.0, "idle": 0.0,
+    "base": 0.25, "com_data": 0.14, "com_struct": 0.0, "mem_data": 0.42, "mshr": 0.31, "noc": 0.17, "dram": 0.21, "sync": 0.0,
+    "idle": 0.0,
 }  # fmt: skip
 
 

@@ -20,7 +20,12 @@ def _next(doc: dict[str, object], command: list[str] = COMMAND) -> list[str]:
 
 @pytest.mark.parametrize(
     ("bottleneck", "setting"),
-    [("mem_data", "dram.latency=110 cycles"), ("mshr", "l1.mshrs=256"), ("dram", "dram.bandwidth=960 GB/s"), ("base", "sm_count=56")],
+    [
+        ("mem_data", "dram.latency=110 cycles"),
+        ("mshr", "l1.mshrs=256"),
+        ("dram", "dram.bandwidth=960 GB/s"),
+        ("base", "sm_count=56"),
+    ],
 )
 def test_next_step_of_each_bottleneck_relieves_it_twofold(bottleneck: str, setting: str) -> None:
     assert _next(document({"base": 0.1, bottleneck: 1.0})) == ["warpsight", *COMMAND, "--set", setting]

@@ -2,60 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.addressing.setindex import RULES, XOR
 from warpsight.base.errors import SpecError, UsageError
+from warpsight.caches import layout as at
+from warpsight.caches.layout import GTO, LRR, TICKS, Ints
 from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.trace.schema import SECTOR_BYTES
 
-GTO, LRR = 0, 1
 POLICIES = {"gto": GTO, "lrr": LRR}
 INTERLEAVINGS = ("clocked", "round-robin")
 MAX_LINE_BYTES = 512
-
-Ints = npt.NDArray[np.int64]
-
-
-class Machine(NamedTuple):
-    """One SM count, one hierarchy, one interleaving rule. Times in core cycles; `*_line` in 32 B sectors; `slots` warps per SM.
-
-    `issue_cost` is the time of one instruction on one scheduler, `lsu_cost` that of one request in the load-store unit; `*_service` is how
-    long one line keeps a port, a slice's reply path or a memory channel busy.
-    """
-
-    sm_count: int
-    schedulers: int
-    policy: int
-    blocks_per_sm: int
-    warps_per_block: int
-    slots: int
-    blocks: int
-    issue_cost: float
-    lsu_cost: float
-    l1_sets: int
-    l1_ways: int
-    l1_rule: int
-    l1_line: int
-    l1_latency: float
-    mshrs: int
-    l1_unit: Ints
-    slices: int
-    l2_sets: int
-    l2_ways: int
-    l2_rule: int
-    l2_line: int
-    per_piece: int
-    l2_latency: float
-    l2_unit: Ints
-    channels: int
-    dram_latency: float
-    port_service: float
-    slice_service: float
-    dram_service: float
 
 
 def _units(line_bytes: int, sector_bytes: int) -> Ints:
@@ -117,48 +75,46 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
         raise UsageError(f'unknown interleaving "{interleaving}"', remedy=f"use one of {', '.join(INTERLEAVINGS)}")
 
 
-def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int, interleaving: str) -> Machine:
-    """Check and reduce `gpu` for a launch of `blocks` blocks. Raises SpecError or UsageError for what cannot be simulated.
+def cache_units(cache: CacheSpec) -> Ints:
+    """`_units` of a cache."""
+    return _units(cache.line_bytes, cache.sector_bytes)
+
+
+def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int, interleaving: str) -> Ints:
+    """Check and reduce `gpu` for a launch of `blocks` blocks to the machine part of `p` (module `layout`).
 
     With `round-robin` every turn takes one cycle and everything returns at once, which leaves nothing but the order.
+    Raises SpecError or UsageError for what cannot be simulated.
     """
     _check(gpu, blocks_per_sm, interleaving)
     clocked = interleaving == "clocked"
-    timed = 1.0 if clocked else 0.0
+    p = np.zeros(at.PARAMETERS, np.int64)
+    p[at.SM_COUNT], p[at.GRID] = gpu.sm_count, blocks
+    p[at.SCHEDULERS] = gpu.sm.schedulers if clocked else 1
+    p[at.POLICY] = POLICIES[gpu.sm.policy] if clocked else LRR
+    p[at.BLOCKS_PER_SM], p[at.WARPS_PER_BLOCK] = blocks_per_sm, warps_per_block
+    p[at.SLOTS] = blocks_per_sm * warps_per_block
+    p[at.ISSUERS] = p[at.SM_COUNT] * p[at.SCHEDULERS]
+    p[at.LEAVES] = 1 << max(int(p[at.ISSUERS]) - 1, 1).bit_length()
+    p[at.ISSUE_COST] = TICKS // gpu.sm.issue_width if clocked else TICKS
     l1, l2 = gpu.l1, gpu.l2
-    cycle_bytes = gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz
+    p[at.L1_SETS], p[at.L1_WAYS], p[at.L1_RULE], p[at.L1_LINE] = l1.sets, l1.ways, RULES[l1.index], l1.line_bytes // SECTOR_BYTES
+    p[at.L2_SETS], p[at.L2_WAYS], p[at.L2_RULE], p[at.L2_LINE] = l2.sets, l2.ways, RULES[l2.index], l2.line_bytes // SECTOR_BYTES
+    p[at.L2_MASK] = (1 << int(p[at.L2_LINE])) - 1
+    p[at.SLICES], p[at.CHANNELS] = l2.slices, gpu.dram.channels
+    p[at.PER_PIECE] = l2.slice_interleave_bytes // l2.line_bytes
+    p[at.MSHRS] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))
+    if clocked:
+        _set_times(p, gpu)
+    return p
+
+
+def _set_times(p: Ints, gpu: GpuSpec) -> None:
+    p[at.LSU_COST] = TICKS
+    p[at.L1_LATENCY] = TICKS * gpu.l1.latency_cycles
+    p[at.L2_LATENCY] = TICKS * gpu.l2.latency_cycles
+    p[at.DRAM_LATENCY] = TICKS * gpu.dram.latency_cycles
+    line_ticks = TICKS * gpu.l2.line_bytes * gpu.core_clock_hz
     # A crossbar's ports are equally wide, so the narrower side carries the aggregate.
-    port = timed * l2.line_bytes * min(gpu.sm_count, l2.slices) / cycle_bytes
-    dram = timed * l2.line_bytes * gpu.dram.channels * gpu.core_clock_hz / gpu.dram.bandwidth_bytes_per_s
-    lines_in_flight = l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes)
-    return Machine(
-        sm_count=gpu.sm_count,
-        schedulers=gpu.sm.schedulers if clocked else 1,
-        policy=POLICIES[gpu.sm.policy] if clocked else LRR,
-        blocks_per_sm=blocks_per_sm,
-        warps_per_block=warps_per_block,
-        slots=blocks_per_sm * warps_per_block,
-        blocks=blocks,
-        issue_cost=1.0 / gpu.sm.issue_width if clocked else 1.0,
-        lsu_cost=timed,
-        l1_sets=l1.sets,
-        l1_ways=l1.ways,
-        l1_rule=RULES[l1.index],
-        l1_line=l1.line_bytes // SECTOR_BYTES,
-        l1_latency=timed * l1.latency_cycles,
-        mshrs=min(l1.mshrs, lines_in_flight),
-        l1_unit=_units(l1.line_bytes, l1.sector_bytes),
-        slices=l2.slices,
-        l2_sets=l2.sets,
-        l2_ways=l2.ways,
-        l2_rule=RULES[l2.index],
-        l2_line=l2.line_bytes // SECTOR_BYTES,
-        per_piece=l2.slice_interleave_bytes // l2.line_bytes,
-        l2_latency=timed * l2.latency_cycles,
-        l2_unit=_units(l2.line_bytes, l2.sector_bytes),
-        channels=gpu.dram.channels,
-        dram_latency=timed * gpu.dram.latency_cycles,
-        port_service=port,
-        slice_service=port,
-        dram_service=dram,
-    )
+    p[at.PORT_SERVICE] = p[at.SLICE_SERVICE] = round(line_ticks * min(gpu.sm_count, gpu.l2.slices) / gpu.noc.bandwidth_bytes_per_s)
+    p[at.DRAM_SERVICE] = round(line_ticks * gpu.dram.channels / gpu.dram.bandwidth_bytes_per_s)

@@ -10,64 +10,53 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.addressing.coalescing import packed_lines
+from warpsight.caches.layout import (
+    BARRIER,
+    BLOCK_WIDTH,
+    CODE_WIDTH,
+    IS_ATOMIC,
+    IS_LOAD,
+    IS_STORE,
+    SECTORS,
+    SHARED,
+    STOP_WIDTH,
+    TICKS,
+    WAIT,
+    Ints,
+)
 from warpsight.gpu.spec import GpuSpec
 from warpsight.trace.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
-Ints = npt.NDArray[np.int64]
-
-WAIT, SECTORS, SHARED, BARRIER = 0, 1, 2, 3
-IS_LOAD, IS_STORE, IS_ATOMIC = 0, 1, 2
 _ACCESS = {LOAD: IS_LOAD, STORE: IS_STORE, ATOMIC: IS_ATOMIC}
 
 
 class Program(NamedTuple):
-    """Stops of basic block b: `begin[b]` .. `begin[b + 1]`; `tail_*` is what follows its last stop. Other arrays are by pc.
+    """The tables `BLOCK`, `STOP`, `CODE` and `PATH` of module `layout`, int64, one row an entry, and the number of loads.
 
-    `kind`, `item` (a pc, or for WAIT a load index), `gap` (instructions since the last stop) and `lag` (cycles) are by stop.
-    `load_index` numbers the loads and atomics that write a register (-1: none); `packed` is the 128 B lines of 32 packed lanes;
-    `cost` the issue slots of an access that makes no request.
+    A load is numbered (`LOAD_INDEX`) where it or an atomic writes a register; the item of a WAIT is such a number, of other stops a pc.
     """
 
-    begin: Ints
-    tail_gap: Ints
-    tail_lag: Ints
-    kind: Ints
-    item: Ints
-    gap: Ints
-    lag: Ints
-    access: Ints
-    access_bytes: Ints
-    packed: Ints
-    event_bytes: Ints
-    has_sectors: npt.NDArray[np.bool_]
-    has_degree: npt.NDArray[np.bool_]
-    cost: Ints
-    load_index: Ints
-    path_block: npt.NDArray[np.int32]
-    path_lanes: npt.NDArray[np.uint8]
-    path_repeat: npt.NDArray[np.int32]
+    blocks: Ints
+    stops: Ints
+    code: Ints
+    paths: Ints
+    loads: int
 
 
 class _Table:
     """Collects the stops while the blocks are walked."""
 
     def __init__(self) -> None:
-        self.begin, self.tail_gap, self.tail_lag = [0], list[int](), list[int]()
-        self.kind, self.item, self.gap, self.lag = list[int](), list[int](), list[int](), list[int]()
+        self.stops: list[tuple[int, int, int, int]] = []
+        self.blocks: list[tuple[int, int, int]] = []
 
-    def add(self, kind: int, item: int, gap: int, lag: int) -> None:
-        self.kind.append(kind)
-        self.item.append(item)
-        self.gap.append(gap)
-        self.lag.append(lag)
+    def add(self, kind: int, item: int, gap: int, cycles: int) -> None:
+        self.stops.append((kind, item, gap, cycles * TICKS))
 
-    def close(self, gap: int, lag: int) -> None:
-        self.tail_gap.append(gap)
-        self.tail_lag.append(lag)
-        self.begin.append(len(self.kind))
+    def close(self, first: int, gap: int, cycles: int) -> None:
+        self.blocks.append((first, gap, cycles * TICKS))
 
 
 def is_block_barrier(instruction: StaticInstruction) -> bool:
@@ -96,6 +85,7 @@ def _latency(instruction: StaticInstruction, latencies: dict[str, int]) -> int:
 
 def _walk(block: tuple[StaticInstruction, ...], writers: dict[int, list[int]], latencies: dict[str, int], table: _Table, timed: bool) -> None:
     """Append the stops of one basic block. `writers` maps a register to the load indices that may write it."""
+    first = len(table.stops)
     ready: dict[int, int] = {}
     waited: set[int] = set()
     cycle, last_cycle, gap = -1, 0, 0
@@ -115,46 +105,51 @@ def _walk(block: tuple[StaticInstruction, ...], writers: dict[int, list[int]], l
             waited -= {w for r in instruction.destinations for w in writers[r]}
         else:
             ready.update(dict.fromkeys(instruction.destinations, cycle + _latency(instruction, latencies)))
-    table.close(gap if timed else 0, cycle + 1 - last_cycle if timed else 0)
+    table.close(first, gap if timed else 0, cycle + 1 - last_cycle if timed else 0)
 
 
-def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> tuple[Program, int]:
-    """The stops of all blocks and the number of loads. Without `timed` only memory accesses are stops and nothing costs time."""
-    code = trace.instructions
-    load_index = np.full(len(code), -1, np.int64)
+def _number_loads(code: tuple[StaticInstruction, ...]) -> tuple[list[int], dict[int, list[int]], int]:
+    """The load index of each pc (-1: none), the loads that may write each register, and how many loads there are."""
+    index: list[int] = []
     writers: dict[int, list[int]] = {}
     loads = 0
     for instruction in code:
-        if _returns_later(instruction):
-            load_index[instruction.pc] = loads
-            for register in instruction.destinations:
-                writers.setdefault(register, []).append(loads)
-            loads += 1
+        if not _returns_later(instruction):
+            index.append(-1)
+            continue
+        for register in instruction.destinations:
+            writers.setdefault(register, []).append(loads)
+        index.append(loads)
+        loads += 1
+    return index, writers, loads
+
+
+def program_of(trace: KernelTrace, gpu: GpuSpec, timed: bool) -> Program:
+    """The stops of all blocks. Without `timed` only memory accesses are stops and nothing costs time."""
+    code = trace.instructions
+    index, writers, loads = _number_loads(code)
     table = _Table()
     for first, end in zip(trace.block_start[:-1].tolist(), trace.block_start[1:].tolist(), strict=True):
         _walk(code[first:end], writers, gpu.latency_cycles, table, timed)
-
-    def ints(values: list[int]) -> Ints:
-        return np.array(values, np.int64)
-
-    program = Program(
-        begin=ints(table.begin),
-        tail_gap=ints(table.tail_gap),
-        tail_lag=ints(table.tail_lag),
-        kind=ints(table.kind),
-        item=ints(table.item),
-        gap=ints(table.gap),
-        lag=ints(table.lag),
-        access=ints([_ACCESS.get(i.access, -1) for i in code]),
-        access_bytes=ints([i.access_bytes for i in code]),
-        packed=ints([packed_lines(i.access_bytes) for i in code]),
-        event_bytes=ints([i.event_bytes for i in code]),
-        has_sectors=np.array([i.has_sectors for i in code], np.bool_),
-        has_degree=np.array([i.has_degree for i in code], np.bool_),
-        cost=np.full(len(code), int(timed), np.int64),
-        load_index=load_index,
-        path_block=np.ascontiguousarray(trace.paths.block, np.int32),
-        path_lanes=np.ascontiguousarray(trace.paths.lanes, np.uint8),
-        path_repeat=np.ascontiguousarray(trace.paths.repeat, np.int32),
+    table.close(len(table.stops), 0, 0)
+    rows = [
+        (
+            _ACCESS.get(i.access, -1),
+            i.access_bytes,
+            packed_lines(i.access_bytes),
+            i.event_bytes,
+            i.has_sectors,
+            i.has_degree,
+            timed,
+            index[i.pc],
+        )
+        for i in code
+    ]
+    paths = np.stack([trace.paths.block, trace.paths.lanes, trace.paths.repeat], axis=1).astype(np.int64)
+    return Program(
+        np.array(table.blocks, np.int64).reshape(-1, BLOCK_WIDTH),
+        np.array(table.stops, np.int64).reshape(-1, STOP_WIDTH),
+        np.array(rows, np.int64).reshape(-1, CODE_WIDTH),
+        paths,
+        loads,
     )
-    return program, loads

@@ -45,5 +45,6 @@ class Parser(argparse.ArgumentParser):
 
     def _options(self) -> list[str]:
         """Every option string, those of subcommands included."""
-        parts = [part for action in self._actions if isinstance(action, argparse._SubParsersAction) for part in action.choices.values()]
-        return [*self._option_string_actions, *(option for part in parts for option in part._option_string_actions)]
+        groups = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
+        inner = [option for group in groups for part in group.values() for option in part._option_string_actions]
+        return [*self._option_string_actions, *inner]

@@ -193,7 +193,7 @@ def emulate(
     opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
     function = source.module.functions[launch.kernel]
-    native = compile_kernel(source.module, function)
+    native = compile_kernel(source.module, function, source.ptx)
     run = _Run(source, launch, function, native, max_instructions, progress)
     sink = sink if sink is not None else MemorySink()
     input_hash = _hash_inputs(launch)

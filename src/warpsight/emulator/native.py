@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 import hashlib
+import struct
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -15,7 +18,6 @@ from llvmlite import ir
 from warpsight._version import __version__
 from warpsight.base import diskcache
 from warpsight.emulator.driver import build_driver
-from warpsight.emulator.recording import BlockRecord
 from warpsight.emulator.skeleton import KernelBuilder
 from warpsight.emulator.symbols import SymbolTable
 from warpsight.isa.cfg import ControlFlowGraph, build_cfg
@@ -23,6 +25,7 @@ from warpsight.isa.program import Function, Module
 
 _LOCK = threading.Lock()
 _READY = False
+_HEAD = "<qq"
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -47,23 +50,45 @@ class NativeKernel:
     symbols: SymbolTable
     site_count: int
     state_stride: int
-    records: list[BlockRecord]
     engine: Any
 
 
-class _ObjectCache:
-    """Serves one module's object code from disk, or stores what was compiled."""
+def compile_kernel(module: Module, function: Function, ptx: str) -> NativeKernel:
+    """Machine code for `function` of `module`, whose text is `ptx`: from the disk cache, or compiled now.
 
-    def __init__(self, key: str) -> None:
-        self.key, self.hit = key, diskcache.get("native", key)
+    Raises UnsupportedError for anything that is not modelled.
+    """
+    _initialise()
+    graph = build_cfg(function)
+    symbols = SymbolTable(module, function)
+    machine, host = _machine()
+    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), function.name, ptx)
+    key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
+    stored = diskcache.get("native", key)
+    if stored is None:
+        stored = _compile(module, function, graph, symbols, machine)
+        diskcache.put("native", key, stored)
+    site_count, state_stride = struct.unpack_from(_HEAD, stored)
+    with _LOCK:
+        llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
+        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        engine.add_object_file(llvm.ObjectFileRef.from_data(stored[struct.calcsize(_HEAD) :]))
+        engine.finalize_object()
+        run = RUN_TYPE(engine.get_function_address("run"))
+    return NativeKernel(run, graph, symbols, site_count, state_stride, engine)
 
-    def store(self, _module: Any, buffer: bytes) -> None:
-        """Called by LLVM with freshly compiled code."""
-        diskcache.put("native", self.key, bytes(buffer))
 
-    def load(self, _module: Any) -> bytes | None:
-        """Called by LLVM before it compiles."""
-        return self.hit
+def _compile(module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any) -> bytes:
+    """Build, optimise and emit: a small head (sites, bytes of a warp's state), then the object file."""
+    llvm_module = ir.Module(name="kernel")
+    llvm_module.triple = llvm.get_default_triple()
+    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path)
+    builder.build()
+    build_driver(llvm_module, builder.llvm)
+    parsed = llvm.parse_assembly(str(llvm_module))
+    parsed.verify()
+    _optimise(parsed, machine)
+    return struct.pack(_HEAD, builder.site_count, builder.state_stride) + bytes(machine.emit_object(parsed))
 
 
 def _initialise() -> None:
@@ -83,33 +108,12 @@ def _machine() -> tuple[Any, str]:
     return target.create_target_machine(cpu=name, features=features, opt=2, jit=True), f"{name} {features}"
 
 
-def compile_kernel(module: Module, function: Function) -> NativeKernel:
-    """Compile `function` of `module`; code of the same text is taken from the disk cache.
-
-    Raises UnsupportedError for anything that is not modelled.
-    """
-    _initialise()
-    graph = build_cfg(function)
-    symbols = SymbolTable(module, function)
-    llvm_module = ir.Module(name="kernel")
-    llvm_module.triple = llvm.get_default_triple()
-    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path)
-    builder.build()
-    build_driver(llvm_module, builder.llvm)
-    text = str(llvm_module)
-    machine, identity = _machine()
-    key = hashlib.sha256(f"{__version__}|{identity}|{llvm.llvm_version_info}|{text}".encode()).hexdigest()
-    cache = _ObjectCache(key)
-    parsed = llvm.parse_assembly(text)
-    if cache.hit is None:
-        parsed.verify()
-        _optimise(parsed, machine)
-    engine = llvm.create_mcjit_compiler(parsed, machine)
-    engine.set_object_cache(cache.store, cache.load)
-    llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
-    engine.finalize_object()
-    run = RUN_TYPE(engine.get_function_address("run"))
-    return NativeKernel(run, graph, symbols, builder.site_count, builder.state_stride, builder.records, engine)
+@functools.cache
+def _generator() -> str:
+    """Identity of the code that generates code, so that a changed emulator never runs old machine code."""
+    root = Path(__file__).parent.parent
+    files = sorted(f for part in ("emulator", "isa") for f in (root / part).rglob("*.py"))
+    return repr([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
 
 
 def _optimise(parsed: Any, machine: Any) -> None:

@@ -37,14 +37,13 @@ class RegisterSlot:
 
 
 class KernelBuilder:
-    """Builds the warp function of one kernel. After `build`, `site_count`, `state_stride` and `records` describe what it expects."""
+    """Builds the warp function of one kernel. After `build`, `site_count` and `state_stride` say what it expects."""
 
     def __init__(self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str) -> None:
         self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
         self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         self.context, self.state = self.llvm.args
         self.site_count = 0
-        self.records: list[BlockRecord] = []
         self._entry = ir.IRBuilder(self.llvm.append_basic_block("entry"))
         self._slots: dict[str, RegisterSlot] = {}
         self._scratch: dict[str, list[Value]] = {}
@@ -130,7 +129,6 @@ class KernelBuilder:
     def _build_block(self, block: int) -> None:
         builder = ir.IRBuilder(self.bodies[block])
         record = BlockRecord.of(self.function, self.graph, block)
-        self.records.append(record)
         mask = builder.load(self.mask, typ=I32)
         emitter = Emitter(self, builder, mask)
         emit_block_entry(emitter, record)

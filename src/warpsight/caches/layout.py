@@ -1,0 +1,140 @@
+"""The simulation's memory: one int64 array of parameters `p`, one of state `s`, and where each table begins in `s`.
+
+Compiled code that hands dozens of arrays from function to function takes a minute to compile and spends its time on copying array
+descriptors, so every table lies in one array: entry k of table T is `s[p[T] + k * width + column]`. Times are int64 *ticks*,
+`TICKS` to a core cycle.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+TICKS = 1024
+NEVER = np.int64(1) << 62
+
+# Parameters: machine and launch. Times in ticks, lines in 32 B sectors.
+(
+    SM_COUNT,
+    SCHEDULERS,
+    POLICY,
+    BLOCKS_PER_SM,
+    WARPS_PER_BLOCK,
+    SLOTS,
+    GRID,
+    ISSUE_COST,
+    LSU_COST,
+    L1_SETS,
+    L1_WAYS,
+    L1_RULE,
+    L1_LINE,
+    L1_LATENCY,
+    MSHRS,
+    SLICES,
+    L2_SETS,
+    L2_WAYS,
+    L2_RULE,
+    L2_LINE,
+    PER_PIECE,
+    L2_LATENCY,
+    CHANNELS,
+    DRAM_LATENCY,
+    PORT_SERVICE,
+    SLICE_SERVICE,
+    DRAM_SERVICE,
+    ISSUERS,
+    LEAVES,
+    LOADS,
+    INSTRUCTIONS,
+    L2_MASK,
+) = range(32)
+
+# Parameters: where tables begin in the state.
+(
+    BLOCK,  # per basic block: first stop, instructions and ticks after its last stop; one more row for the end
+    STOP,  # per stop: kind, item, instructions and ticks since the stop before
+    CODE,  # per pc
+    PATH,  # per path entry: basic block, active lanes, repeat
+    L1_UNIT,  # per mask of touched 32 B sectors: the L1's own sectors, as such a mask
+    L2_UNIT,
+    CELL,  # launch bookkeeping
+    QUEUE,  # ring of free block slots: SM, place, since when
+    WARP,  # per warp slot
+    ELIGIBLE,  # per warp slot: when it can be picked
+    READY,  # per warp slot and load: when its data is there
+    LSU_FREE,  # per SM
+    PORT_FREE,  # per SM
+    RESIDENT,  # per SM: blocks
+    ORDER,  # per SM and age: place of the block
+    LIVE,  # per SM and place: warps not ended
+    WAITING,  # per SM and place: warps at the barrier
+    CLOCK,  # per issuer (warp scheduler)
+    PICKED,  # per issuer: place of the warp that goes next
+    LAST,  # per issuer: place of the warp that went last
+    KEY,  # per leaf of the tournament: when the issuer acts next
+    WINNER,  # per node of the tournament: issuer
+    L1_TAG,
+    L1_USED,
+    L1_VALID,
+    L1_READY,
+    L1_LEVEL,
+    MSHR,  # per SM: a heap of return times
+    MSHR_USED,  # per SM
+    L2_TAG,
+    L2_USED,
+    L2_VALID,
+    L2_READY,
+    L2_DIRTY,
+    SLICE_FREE,
+    CHANNEL_FREE,
+    COUNT,  # per pc: counters
+    LINES,  # requests of the access in hand
+    MASKS,
+) = range(32, 32 + 39)
+
+PARAMETERS = 32 + 39
+
+# Columns.
+BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 16
+ACCESS, ACCESS_BYTES, PACKED, EVENT_BYTES, HAS_SECTORS, HAS_DEGREE, COST, LOAD_INDEX = range(8)
+ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE = range(14)
+NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TICK, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP = range(9)
+# Columns of the window's table of warps, which is an array of its own.
+W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
+WINDOW_WIDTH = 6
+
+# What a warp stands at.
+DO_MEMORY, DO_BARRIER, DO_EXIT = 0, 1, 2
+# Kinds of stops and of accesses.
+WAIT, SECTORS, SHARED, BARRIER = 0, 1, 2, 3
+IS_LOAD, IS_STORE, IS_ATOMIC = 0, 1, 2
+GTO, LRR = 0, 1
+LEVEL_L1, LEVEL_L2, LEVEL_DRAM = 0, 1, 2
+
+COUNTERS = 22
+(
+    EXECUTIONS,
+    DIVERGENT,
+    TOUCHED_SECTORS,
+    SLOWEST_L1,
+    SLOWEST_L2,
+    SLOWEST_DRAM,
+    L1_READS,
+    L1_HITS,
+    L1_MISSES,
+    L1_MERGES,
+    L1_WRITES,
+    L2_READS,
+    L2_READ_HITS,
+    L2_READ_MISSES,
+    L2_READ_MERGES,
+    L2_WRITES,
+    L2_WRITE_HITS,
+    L2_WRITE_MISSES,
+    DRAM_READS,
+    DRAM_WRITES,
+    SHARED_EXECUTIONS,
+    SHARED_PASSES,
+) = range(COUNTERS)

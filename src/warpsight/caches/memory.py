@@ -1,0 +1,86 @@
+"""Lays out the simulation's memory and fills it for a launch on an empty GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from warpsight.caches import layout as at
+from warpsight.caches.layout import Ints
+from warpsight.caches.program import Program
+
+
+def _sizes(p: Ints, program: Program) -> dict[int, int]:
+    sms, issuers, slots = int(p[at.SM_COUNT]), int(p[at.ISSUERS]), int(p[at.SM_COUNT] * p[at.SLOTS])
+    places, leaves = int(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM]), int(p[at.LEAVES])
+    l1 = int(p[at.SM_COUNT] * p[at.L1_SETS] * p[at.L1_WAYS])
+    l2 = int(p[at.SLICES] * p[at.L2_SETS] * p[at.L2_WAYS])
+    sizes = {
+        at.BLOCK: program.blocks.size,
+        at.STOP: program.stops.size,
+        at.CODE: program.code.size,
+        at.PATH: program.paths.size,
+        at.L1_UNIT: 1 << int(p[at.L1_LINE]),
+        at.L2_UNIT: 1 << int(p[at.L2_LINE]),
+        at.CELL: 16,
+        at.QUEUE: places * at.QUEUE_WIDTH,
+        at.WARP: slots * at.WARP_WIDTH,
+        at.READY: slots * program.loads,
+        at.KEY: leaves,
+        at.WINNER: 2 * leaves,
+        at.MSHR: sms * int(p[at.MSHRS]),
+        at.SLICE_FREE: int(p[at.SLICES]),
+        at.CHANNEL_FREE: int(p[at.CHANNELS]),
+        at.COUNT: len(program.code) * at.COUNTERS,
+        at.LINES: 256,
+        at.MASKS: 256,
+    }
+    sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
+    sizes |= dict.fromkeys((at.LSU_FREE, at.PORT_FREE, at.RESIDENT, at.MSHR_USED), sms)
+    sizes |= dict.fromkeys((at.ORDER, at.LIVE, at.WAITING), places)
+    sizes |= dict.fromkeys((at.CLOCK, at.PICKED, at.LAST), issuers)
+    sizes |= dict.fromkeys((at.L1_TAG, at.L1_USED, at.L1_VALID, at.L1_READY, at.L1_LEVEL), l1)
+    sizes |= dict.fromkeys((at.L2_TAG, at.L2_USED, at.L2_VALID, at.L2_READY, at.L2_DIRTY), l2)
+    return sizes
+
+
+def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Ints:
+    """Fill in the table places in `p` and give the state `s`: cold caches, no warp resident, the first wave queued."""
+    p[at.LOADS], p[at.INSTRUCTIONS] = program.loads, len(program.code)
+    sizes = _sizes(p, program)
+    top = 0
+    for table in range(at.BLOCK, at.PARAMETERS):
+        p[table] = top
+        # Tables start on a cache line of the host.
+        top += -(-sizes[table] // 8) * 8
+    s = np.zeros(top, np.int64)
+
+    def put(table: int, values: Ints) -> None:
+        s[p[table] : p[table] + values.size] = values.ravel()
+
+    for table, values in ((at.BLOCK, program.blocks), (at.STOP, program.stops), (at.CODE, program.code), (at.PATH, program.paths)):
+        put(table, values)
+    put(at.L1_UNIT, l1_units)
+    put(at.L2_UNIT, l2_units)
+    for table in (at.WARP, at.PICKED, at.LAST, at.L1_TAG, at.L2_TAG):
+        put(table, np.full(sizes[table], -1, np.int64))
+    for table in (at.ELIGIBLE, at.KEY):
+        put(table, np.full(sizes[table], at.NEVER, np.int64))
+    put(at.WINNER, np.tile(np.arange(p[at.LEAVES], dtype=np.int64), 2))
+    places = np.arange(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM], dtype=np.int64)
+    # The first wave: SMs in turn (addressing.placement), the next place of each once all SMs have had one.
+    put(at.QUEUE, np.stack([places % p[at.SM_COUNT], places // p[at.SM_COUNT], 0 * places], axis=1))
+    s[p[at.CELL] + at.QUEUE_TAIL] = len(places)
+    s[p[at.CELL] + at.BAD_WARP] = -1
+    return s
+
+
+def warp_rows(p: Ints, s: Ints) -> Ints:
+    """The table of warp slots as [slots, WARP_WIDTH], a view."""
+    n = int(p[at.SM_COUNT] * p[at.SLOTS])
+    return s[p[at.WARP] : p[at.WARP] + n * at.WARP_WIDTH].reshape(n, at.WARP_WIDTH)
+
+
+def counts(p: Ints, s: Ints) -> Ints:
+    """The counters as [instructions, COUNTERS], a view."""
+    n = int(p[at.INSTRUCTIONS])
+    return s[p[at.COUNT] : p[at.COUNT] + n * at.COUNTERS].reshape(n, at.COUNTERS)

@@ -1,0 +1,57 @@
+"""Warps that hide each other's stalls (GPUMech, MICRO 2014, section IV-A, eqs. 7-16).
+
+Intervals are arrays [..., I]; GPU values are scalars, or arrays that broadcast against them ([D, 1] for D designs). `warps` counts those
+that share one warp scheduler and may be a fraction; a warp alone issues one instruction a cycle, whatever the scheduler's width.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+
+
+def issue_probability(instructions: Floats, stall_cycles: Floats) -> float:
+    """Eq. 9, which is also a warp's performance alone (eq. 5): instructions per cycle of issue and stall, 0 to 1."""
+    return float(instructions.sum() / (instructions.sum() + stall_cycles.sum()))
+
+
+def nonoverlapped_round_robin(instructions: Floats, probability: float, warps: Any) -> Floats:
+    """Eqs. 10-11: instructions of the other warps issued between two of the representative's, per interval."""
+    waiting_slots = instructions - 1
+    return np.asarray(probability * (warps - 1) * waiting_slots)
+
+
+def nonoverlapped_greedy(instructions: Floats, stall_cycles: Floats, probability: float, warps: Any, issue_rate: Any) -> Floats:
+    """Eqs. 12-16: instructions of the other warps that are still to be issued when an interval's stall is over, per interval.
+
+    Eq. 15 as printed takes a maximum where a probability is meant, eq. 16 a minimum where a count is meant; both are corrected here.
+    """
+    average = instructions.mean()
+    in_stall = np.minimum(probability * stall_cycles, 1.0)
+    issued = average * (in_stall * (warps - 1))
+    return np.asarray(np.maximum(issued - stall_cycles * issue_rate, 0.0))
+
+
+def nonoverlapped(instructions: Floats, stall_cycles: Floats, warps: Floats, issue_rate: Floats, greedy: npt.NDArray[np.bool_]) -> Floats:
+    """Eq. 8: non-overlapped instructions of all intervals [I], for designs `warps`, `issue_rate`, `greedy` [D]; float64 [D].
+
+    `greedy` is True for greedy-then-oldest, False for loose round-robin.
+    """
+    probability = issue_probability(instructions, stall_cycles)
+    total = np.empty(len(warps))
+    robin = ~greedy
+    # eq. 11 is linear in the instructions, so its sum over the intervals needs only theirs
+    total[robin] = probability * (warps[robin] - 1) * (instructions.sum() - len(instructions))
+    if greedy.any():
+        columns = warps[greedy][:, None], issue_rate[greedy][:, None]
+        total[greedy] = nonoverlapped_greedy(instructions, stall_cycles, probability, *columns).sum(axis=1)
+    return total
+
+
+def multithreaded_cycles(instructions: Floats, stall_cycles: Floats, nonoverlapped_instructions: Any, issue_rate: Any) -> Any:
+    """The denominator of eq. 7: cycles in which all warps of a scheduler run these intervals, free of contention."""
+    return instructions.sum() + stall_cycles.sum() + nonoverlapped_instructions / issue_rate

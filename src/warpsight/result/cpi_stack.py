@@ -1,0 +1,56 @@
+"""The components of the CPI stack: what each means, what Nsight Compute calls its nearest relative, and what bounds a kernel.
+
+Nsight's stall reasons count stalled warps and a CPI stack counts cycles of an SM, so the names are near and not the same; where none is
+near, none is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from warpsight.result.prediction import COMPONENTS
+
+
+@dataclass(frozen=True)
+class Component:
+    """`meaning` in words of a CUDA programmer, `nsight` the nearest stall reasons of Nsight Compute, `bound` for `bound by ...`."""
+
+    name: str
+    meaning: str
+    nsight: str
+    bound: str
+
+
+_ALL = (
+    Component("base", "issue slots doing work", "selected", "instruction issue"),
+    Component("com_data", "waiting for arithmetic results", "wait, short scoreboard", "arithmetic latency"),
+    Component("com_struct", "arithmetic units busy", "math pipe throttle", "arithmetic throughput"),
+    Component("mem_data", "waiting for loads", "long scoreboard", "exposed memory latency"),
+    Component("mshr", "no free miss register in L1", "lg throttle", "MSHR"),
+    Component("noc", "queueing to and from L2", "", "NoC queueing"),
+    Component("dram", "queueing at DRAM", "", "DRAM queueing"),
+    Component("sync", "waiting at barriers", "barrier", "barriers"),
+    Component("idle", "no warps left to run", "", "idle SMs"),
+)
+STACK = {component.name: component for component in _ALL}
+assert tuple(STACK) == COMPONENTS
+
+# A second component is named where it is at least this part of the first and of the whole.
+_SECOND_OF_FIRST, _SECOND_OF_ALL = 0.5, 0.15
+
+
+def bound_by(stack: Mapping[str, float]) -> str:
+    """What bounds a kernel with this CPI stack: its largest component, and the next where that is nearly as large."""
+    first, second = sorted(stack, key=lambda name: -stack[name])[:2]
+    words = [STACK[first].bound]
+    if stack[second] >= max(_SECOND_OF_FIRST * stack[first], _SECOND_OF_ALL * sum(stack.values())):
+        words.append(STACK[second].bound)
+    return " and ".join(words)
+
+
+def memory_class(dpki: float | None) -> str:
+    """MDM's classes (MICRO 2020, section I): divergent above 10 divergent loads per 1000 instructions; unknown without the count."""
+    if dpki is None:
+        return "unknown"
+    return "memory-divergent" if dpki > 10 else "not memory-divergent"
