@@ -10,14 +10,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from ptx_samples import llvm_ptx  # noqa: E402
+from ptx_samples import llvm_ptx
 
 
 def compile_cuda(source: str) -> str:
     """CUDA C++ to PTX by the run-time compiler, called without anything of the package."""
     import nvidia.cu13 as toolkit
 
-    library = ctypes.CDLL(str(Path(toolkit.__path__[0], "lib", "libnvrtc.so.13")))
+    folder = Path(toolkit.__path__[0], "lib")
+    for name in folder.glob("libnvrtc-builtins.so.*"):
+        ctypes.CDLL(str(name), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(str(folder / "libnvrtc.so.13"))
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     assert library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernels.cu", 0, None, None) == 0
     options = (ctypes.c_char_p * 2)(b"--gpu-architecture=compute_75", b"-lineinfo")

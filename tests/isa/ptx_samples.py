@@ -13,6 +13,12 @@ def kernel(body: str, *, name: str = "k", module: str = "", parameters: str = ".
     return f"{HEAD}{module}.visible .entry {name}({parameters}) {{ {REGISTERS}\n{body}\n}}\n"
 
 
+# Inline assembly as a kernel author may write it: the same names for registers and labels each time.
+SNIPPET = (
+    '"{ .reg .pred p; .reg .b32 t; setp.lt.s32 p, $1, LIMIT; @p bra L; add.s32 t, $1, 1; bra D;'
+    ' L: mov.u32 t, VALUE; D: mov.u32 $0, t; }"'
+)
+
 LLVM_IR = r"""
 target triple = "nvptx64-nvidia-cuda"
 @smem = external addrspace(3) global [0 x i8], align 16
@@ -35,9 +41,9 @@ define ptx_kernel void @k(ptr addrspace(1) %x, ptr addrspace(1) %y, i32 %n) !dbg
   %v = call {i32,i32} asm sideeffect "mov.u32 $0, 0x0;\0A\09mov.u32 $1, 0x0;\0A\09@$3 ld.global.v2.b32 { $0, $1 }, [ $2 + 0 ];",
        "=r,=r,l,b"(ptr addrspace(1) %p, i1 %m), !dbg !8
   %v0 = extractvalue {i32,i32} %v, 0
-  %s = call i32 asm sideeffect "{ .reg .pred p; .reg .b32 t; setp.lt.s32 p, $1, 3; @p bra L; add.s32 t, $1, 1; bra D; L: mov.u32 t, 7; D: mov.u32 $0, t; }",
+  %s = call i32 asm sideeffect SNIPPET3,
        "=r,r"(i32 %v0), !dbg !9
-  %s2 = call i32 asm sideeffect "{ .reg .pred p; .reg .b32 t; setp.lt.s32 p, $1, 4; @p bra L; add.s32 t, $1, 2; bra D; L: mov.u32 t, 8; D: mov.u32 $0, t; }",
+  %s2 = call i32 asm sideeffect SNIPPET4,
         "=r,r"(i32 %s), !dbg !9
   %h = call i32 @helper(i32 %s2, i32 %c), !dbg !9
   call void @llvm.nvvm.barrier0(), !dbg !9
@@ -60,7 +66,7 @@ d: ret void, !dbg !9
 }
 !llvm.dbg.cu = !{!0}
 !llvm.module.flags = !{!2,!3}
-!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, producer: "p", isOptimized: true, runtimeVersion: 0, emissionKind: FullDebug)
+!0 = distinct !DICompileUnit(language: DW_LANG_C, file: !1, isOptimized: true, runtimeVersion: 0, emissionKind: FullDebug)
 !1 = !DIFile(filename: "kernel.py", directory: "/home/u")
 !2 = !{i32 2, !"Debug Info Version", i32 3}
 !3 = !{i32 2, !"Dwarf Version", i32 4}
@@ -76,8 +82,11 @@ d: ret void, !dbg !9
 
 
 def llvm_ptx(features: str = "+ptx72") -> str:
-    """`LLVM_IR` as LLVM writes it in PTX: the writer that Triton and Numba use, with DWARF sections, inlined lines and inline assembly."""
+    """`LLVM_IR` as LLVM writes it in PTX: Triton's writer, with DWARF sections, inlined lines and inline assembly."""
+    text = LLVM_IR
+    for limit, value in ((3, 7), (4, 8)):
+        text = text.replace(f"SNIPPET{limit}", SNIPPET.replace("LIMIT", str(limit)).replace("VALUE", str(value)))
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     machine = llvm.Target.from_triple("nvptx64-nvidia-cuda").create_target_machine(cpu="sm_75", features=features, opt=2)
-    return str(machine.emit_assembly(llvm.parse_assembly(LLVM_IR)))
+    return str(machine.emit_assembly(llvm.parse_assembly(text)))

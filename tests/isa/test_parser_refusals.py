@@ -16,6 +16,7 @@ from warpsight.isa.opcodes import memory_access, op_class
 from warpsight.isa.parser import parse_module
 
 WHOLE = llvm_ptx()
+CHARACTERS = st.characters() | st.sampled_from("{}[]();,.:@%$<>=-+|!_\"'/*\\\n\t 019abxfU")
 CODE = WHOLE[: WHOLE.index(".section")]
 
 
@@ -40,7 +41,8 @@ CODE = WHOLE[: WHOLE.index(".section")]
         (kernel("mov.u32 %r1, %r99;"), 5, '"%r99" is not a declared register'),
         (kernel("bra nowhere;"), 5, '"nowhere" is neither'),
         (kernel("ld.global.u32 %r1, [%rd1;"), 5, "bracket"),
-        (kernel("ld.global.u32 %r1, %rd1];"), 5, "closes nothing"),
+        (kernel("ld.global.u32 %r1, %rd1];"), 5, '"%rd1]" is not an operand'),
+        (kernel("mov.b64 {%r1, %r2}}, %rd1;"), 5, '"mov.b64 {%r1, %r2}" has no closing semicolon'),
         (kernel("mov.u32 %r1, 99999999999999999999;"), 5, "99999999999999999999"),
         (kernel("mov.u32 %r1, 1/0;"), 5, "1/0"),
         (kernel("{ ret;"), 4, "no closing brace"),
@@ -86,7 +88,7 @@ def test_text_cut_anywhere_is_refused_or_whole(cut: int) -> None:
 
 @pytest.mark.property
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.integers(0, len(CODE) - 1), st.characters() | st.sampled_from("{}[]();,.:@%$<>=-+|!_\"'/*\\\n\t 019abxfU")), max_size=3))
+@given(st.lists(st.tuples(st.integers(0, len(CODE) - 1), CHARACTERS), max_size=3))
 def test_text_with_changed_characters_is_refused_or_read(changes: list[tuple[int, str]]) -> None:
     characters = list(CODE)
     for place, character in changes:
@@ -109,7 +111,9 @@ def test_any_text_as_operands_is_refused_or_read(text: str) -> None:
 
 
 @pytest.mark.unit
-@pytest.mark.parametrize("text", ["(" * 300 + "1" + ")" * 300, "-" * 399 + "1", "{" * 3000 + "}" * 3000, "1" + "+1" * 5000, "0x" + "F" * 9000])
+@pytest.mark.parametrize(
+    "text", ["(" * 300 + "1" + ")" * 300, "-" * 399 + "1", "{" * 3000 + "}" * 3000, "1" + "+1" * 5000, "0x" + "F" * 9000]
+)
 def test_nesting_and_length_beyond_reason_are_refused(text: str) -> None:
     with pytest.raises(FormatError):
         parse_module(kernel(f"mov.u32 %r1, {text};"))

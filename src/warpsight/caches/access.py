@@ -2,89 +2,122 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
+import numpy.typing as npt
 
 from warpsight.addressing.coalescing import merge_lines
-from warpsight.caches.counters import DIVERGENT, EXECUTIONS, SLOWEST_L1, TOUCHED_SECTORS
-from warpsight.caches.geometry import Machine
-from warpsight.caches.l1 import atomic, l1_read, l1_write
-from warpsight.caches.l2 import LEVEL_L1
-from warpsight.caches.program import IS_ATOMIC, IS_LOAD, Program
-from warpsight.caches.state import COUNT, ENTRY, PC, SECTOR, TICK, State
-from warpsight.caches.warps import Window
+from warpsight.caches.compiled import compiled
+from warpsight.caches.l1 import l1_read, l1_write
+from warpsight.caches.l2 import l2_read, l2_write
+from warpsight.caches.layout import (
+    ACCESS,
+    ACCESS_BYTES,
+    CELL,
+    CODE,
+    CODE_WIDTH,
+    COUNT,
+    COUNTERS,
+    DIVERGENT,
+    ENTRY,
+    EXECUTIONS,
+    IS_ATOMIC,
+    IS_LOAD,
+    L1_LINE,
+    L2_LINE,
+    LEVEL_L1,
+    LINES,
+    LOAD_INDEX,
+    LOADS,
+    LSU_COST,
+    LSU_FREE,
+    MASKS,
+    PACKED,
+    PATH,
+    PATH_WIDTH,
+    PC,
+    READY,
+    SECTOR,
+    SECTORS_HERE,
+    SLOWEST_L1,
+    TICK,
+    TOUCHED_SECTORS,
+    WARP,
+    WARP_WIDTH,
+    Ints,
+)
 
+Sectors = npt.NDArray[np.uint32]
 LINE_128 = 4
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _load(machine: Machine, state: State, sm: int, n: int, pc: int, now: float) -> float:
-    """A load of `n` line requests; gives when the last of its data is there."""
-    cache, sms = state.cache, state.sm
+@compiled
+def _load(p: Ints, s: Ints, sm: int, requests: int, pc: int, now: int) -> int:
+    """A load of line requests; gives when the last of its data is there."""
     back, level = now, LEVEL_L1
-    for k in range(n):
-        state.control.cell[TICK] += 1
-        one, its_level, now = l1_read(machine, cache, sms, state.control.cell[TICK], sm, cache.lines[k], cache.masks[k], pc, now)
-        back, level = max(back, one), max(level, its_level)
-        now += machine.lsu_cost
-    sms.lsu_free[sm] = now
-    cache.count[pc, SLOWEST_L1 + level] += 1
+    for k in range(requests):
+        s[p[CELL] + TICK] += 1
+        its_back, its_level, now = l1_read(p, s, sm, s[p[LINES] + k], s[p[MASKS] + k], pc, now)
+        back, level = max(back, its_back), max(level, its_level)
+        now += p[LSU_COST]
+    s[p[LSU_FREE] + sm] = now
+    s[p[COUNT] + pc * COUNTERS + SLOWEST_L1 + level] += 1
     return back
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _store(machine: Machine, state: State, sm: int, n: int, whole: bool, pc: int, now: float) -> None:
-    cache = state.cache
-    for k in range(n):
-        state.control.cell[TICK] += 1
-        l1_write(machine, cache, state.control.cell[TICK], sm, cache.lines[k], cache.masks[k], whole, pc, now)
-        now += machine.lsu_cost
-    state.sm.lsu_free[sm] = now
+@compiled
+def _store(p: Ints, s: Ints, sm: int, requests: int, whole: bool, pc: int, now: int) -> None:
+    for k in range(requests):
+        s[p[CELL] + TICK] += 1
+        l1_write(p, s, sm, s[p[LINES] + k], s[p[MASKS] + k], whole, pc, now)
+        now += p[LSU_COST]
+    s[p[LSU_FREE] + sm] = now
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _atomic(machine: Machine, window: Window, state: State, sm: int, first: int, count: int, pc: int, now: float) -> float:
-    """An atomic of `count` sectors, each a request of its own; gives when the last old value is there."""
-    cache = state.cache
+@compiled
+def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int, now: int) -> int:
+    """An atomic, done in the L2: each of its sectors is read and written there; gives when the last old value is back."""
     back, level = now, LEVEL_L1
     for k in range(first, first + count):
-        state.control.cell[TICK] += 1
-        sector = np.int64(window.sectors[k])
-        line = sector // machine.l2_line
-        bit = np.int64(1) << (sector - line * machine.l2_line)
-        one, its_level = atomic(machine, cache, state.control.cell[TICK], line, bit, pc, now)
-        back, level = max(back, one), max(level, its_level)
-        now += machine.lsu_cost
-    state.sm.lsu_free[sm] = now
-    cache.count[pc, SLOWEST_L1 + level] += 1
+        s[p[CELL] + TICK] += 1
+        sector = np.int64(sectors[k])
+        line = sector // p[L2_LINE]
+        bit = np.int64(1) << (sector - line * p[L2_LINE])
+        its_back, its_level = l2_read(p, s, line, bit, pc, now)
+        l2_write(p, s, line, bit, False, pc, now)
+        back, level = max(back, its_back), max(level, its_level)
+        now += p[LSU_COST]
+    s[p[LSU_FREE] + sm] = now
+    s[p[COUNT] + pc * COUNTERS + SLOWEST_L1 + level] += 1
     return back
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def access(machine: Machine, program: Program, window: Window, state: State, sm: int, slot: int, now: float) -> None:
+@compiled
+def access(p: Ints, s: Ints, sectors: Sectors, sm: int, slot: int, now: int) -> None:
     """Do the memory instruction that the warp in `slot` stands at."""
-    row = state.warp.row[slot]
-    cache = state.cache
-    pc, first, count = row[PC], row[SECTOR], row[COUNT]
-    row[SECTOR] = first + count
-    cache.count[pc, EXECUTIONS] += 1
-    cache.count[pc, TOUCHED_SECTORS] += count
-    kind = program.access[pc]
-    now = max(now, state.sm.lsu_free[sm])
-    if kind == IS_LOAD and program.packed[pc] < count:
-        if merge_lines(window.sectors, first, count, LINE_128, cache.lines, cache.masks) > program.packed[pc]:
-            cache.count[pc, DIVERGENT] += 1
+    row = p[WARP] + slot * WARP_WIDTH
+    pc, first, count = s[row + PC], s[row + SECTOR], s[row + SECTORS_HERE]
+    s[row + SECTOR] = first + count
+    code, counters = p[CODE] + pc * CODE_WIDTH, p[COUNT] + pc * COUNTERS
+    s[counters + EXECUTIONS] += 1
+    s[counters + TOUCHED_SECTORS] += count
+    kind, packed = s[code + ACCESS], s[code + PACKED]
+    lines, masks = s[p[LINES] : p[LINES] + 256], s[p[MASKS] : p[MASKS] + 256]
+    requests = merge_lines(sectors, first, count, p[L1_LINE], lines, masks)
+    if kind == IS_LOAD and count > packed:
+        touched = requests
+        if p[L1_LINE] != LINE_128:
+            touched = merge_lines(sectors, first, count, LINE_128, lines, masks)
+            merge_lines(sectors, first, count, p[L1_LINE], lines, masks)
+        s[counters + DIVERGENT] += 1 if touched > packed else 0
+    now = max(now, s[p[LSU_FREE] + sm])
     back = now
     if kind == IS_ATOMIC:
-        back = _atomic(machine, window, state, sm, first, count, pc, now)
+        back = _atomic(p, s, sectors, sm, first, count, pc, now)
+    elif kind == IS_LOAD:
+        back = _load(p, s, sm, requests, pc, now)
     else:
-        n = merge_lines(window.sectors, first, count, machine.l1_line, cache.lines, cache.masks)
-        if kind == IS_LOAD:
-            back = _load(machine, state, sm, n, pc, now)
-        else:
-            # Lanes are known where the block was entered; with fewer bytes than its sectors hold, some sector is only partly written.
-            whole = np.int64(program.path_lanes[row[ENTRY]]) * program.access_bytes[pc] >= 32 * count
-            _store(machine, state, sm, n, whole, pc, now)
-    index = program.load_index[pc]
-    if index >= 0:
-        state.warp.load_ready[slot, index] = back
+        # Lanes are known where the block was entered; with fewer bytes than its sectors hold, some sector is only partly written.
+        lanes = s[p[PATH] + s[row + ENTRY] * PATH_WIDTH + 1]
+        _store(p, s, sm, requests, lanes * s[code + ACCESS_BYTES] >= 32 * count, pc, now)
+    if s[code + LOAD_INDEX] >= 0:
+        s[p[READY] + slot * p[LOADS] + s[code + LOAD_INDEX]] = back

@@ -2,130 +2,151 @@
 
 from __future__ import annotations
 
-import numba
-
 from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
-from warpsight.caches.counters import (
+from warpsight.caches.compiled import compiled
+from warpsight.caches.layout import (
+    CELL,
+    CHANNEL_FREE,
+    CHANNELS,
+    COUNT,
+    COUNTERS,
+    DRAM_LATENCY,
     DRAM_READS,
+    DRAM_SERVICE,
     DRAM_WRITES,
+    L2_DIRTY,
+    L2_LATENCY,
     L2_READ_HITS,
     L2_READ_MERGES,
     L2_READ_MISSES,
     L2_READS,
+    L2_READY,
+    L2_RULE,
+    L2_SETS,
+    L2_TAG,
+    L2_UNIT,
+    L2_USED,
+    L2_VALID,
+    L2_WAYS,
     L2_WRITE_HITS,
     L2_WRITE_MISSES,
     L2_WRITES,
+    LEVEL_DRAM,
+    LEVEL_L2,
+    PER_PIECE,
+    SLICE_FREE,
+    SLICE_SERVICE,
+    SLICES,
+    TICK,
+    Ints,
 )
-from warpsight.caches.geometry import Machine
-from warpsight.caches.state import CacheState, Floats, Ints
-
-LEVEL_L1, LEVEL_L2, LEVEL_DRAM = 0, 1, 2
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def queue_for(free: Floats, server: int, now: float, service: float) -> float:
-    """Take the next place at a server that serves one after the other; gives the wait before service."""
-    start = max(free[server], now)
-    free[server] = start + service
+@compiled
+def queue_for(s: Ints, server: int, now: int, service: int) -> int:
+    """Take the next place at the server whose time lies in `s[server]` and that serves one after the other; gives the wait."""
+    start = max(s[server], now)
+    s[server] = start + service
     return start - now
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def find(tags: Ints, base: int, ways: int, line: int) -> int:
-    """Index of the way that holds `line` in the set that starts at `base`, or -1."""
-    for way in range(base, base + ways):
-        if tags[way] == line:
+@compiled
+def find(s: Ints, tags: int, ways: int, line: int) -> int:
+    """The way that holds `line` in the set whose tags begin at `s[tags]`, or -1."""
+    for way in range(ways):
+        if s[tags + way] == line:
             return way
     return -1
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def least_recent(used: Ints, ready: Floats, base: int, ways: int, now: float) -> int:
+@compiled
+def least_recent(s: Ints, used: int, ready: int, ways: int, now: int) -> int:
     """The way to give up: least recently used of those not in flight at `now`; if all are, the one that arrives first."""
-    best = -1
-    first = base
-    for way in range(base, base + ways):
-        if ready[way] <= now:
-            if best < 0 or used[way] < used[best]:
+    best, first = -1, 0
+    for way in range(ways):
+        if s[ready + way] <= now:
+            if best < 0 or s[used + way] < s[used + best]:
                 best = way
-        elif ready[way] < ready[first]:
+        elif s[ready + way] < s[ready + first]:
             first = way
     return best if best >= 0 else first
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _take_way(machine: Machine, cache: CacheState, base: int, channel: int, line: int, pc: int, now: float) -> int:
-    """Make room for `line`, writing back what was dirty."""
-    way = least_recent(cache.l2_used, cache.l2_ready, base, machine.l2_ways, now)
-    if cache.l2_dirty[way]:
-        cache.count[pc, DRAM_WRITES] += 1
-        queue_for(cache.channel_free, channel, now, machine.dram_service)
-    cache.l2_tag[way] = line
-    cache.l2_valid[way] = 0
-    cache.l2_dirty[way] = False
-    cache.l2_ready[way] = 0.0
-    return way
+@compiled
+def _take_way(p: Ints, s: Ints, base: int, channel: int, line: int, pc: int, now: int) -> int:
+    """Make room for `line` in the set that begins at entry `base`, writing back what was dirty; gives the entry."""
+    entry = base + least_recent(s, p[L2_USED] + base, p[L2_READY] + base, p[L2_WAYS], now)
+    if s[p[L2_DIRTY] + entry] != 0:
+        s[p[COUNT] + pc * COUNTERS + DRAM_WRITES] += 1
+        queue_for(s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
+    s[p[L2_TAG] + entry] = line
+    s[p[L2_VALID] + entry] = 0
+    s[p[L2_DIRTY] + entry] = 0
+    s[p[L2_READY] + entry] = 0
+    return entry
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _fetch(machine: Machine, cache: CacheState, way: int, channel: int, pc: int, now: float) -> float:
-    """Read a line from memory into `way`; gives when a reader has it, without what it waits for in the network."""
-    cache.count[pc, DRAM_READS] += 1
-    queued = queue_for(cache.channel_free, channel, now, machine.dram_service)
-    ready = now + machine.l2_latency + machine.dram_latency + queued
-    cache.l2_ready[way] = max(ready, cache.l2_ready[way])
+@compiled
+def _fetch(p: Ints, s: Ints, entry: int, channel: int, pc: int, now: int) -> int:
+    """Read from memory into `entry`; gives when a reader has it, without what it waits for in the network."""
+    s[p[COUNT] + pc * COUNTERS + DRAM_READS] += 1
+    queued = queue_for(s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
+    ready = now + p[L2_LATENCY] + p[DRAM_LATENCY] + queued
+    s[p[L2_READY] + entry] = max(ready, s[p[L2_READY] + entry])
     return ready
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def l2_read(machine: Machine, cache: CacheState, tick: int, line: int, sectors: int, pc: int, now: float) -> tuple[float, int]:
-    """One read request for `sectors` (mask) of L2 line `line`, sent at `now`: when its data is back at the SM, and the level it came from."""
-    count = cache.count
-    part = slice_of_line(line, machine.per_piece, machine.slices)
-    row = set_index(line_in_slice(line, machine.per_piece, machine.slices), machine.l2_sets, machine.l2_rule)
-    base = (part * machine.l2_sets + row) * machine.l2_ways
-    needed = machine.l2_unit[sectors]
-    count[pc, L2_READS] += 1
-    queued = queue_for(cache.slice_free, part, now, machine.slice_service)
-    way = find(cache.l2_tag, base, machine.l2_ways, line)
+@compiled
+def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> tuple[int, int]:
+    """Read `sectors` (mask) of L2 line `line`, asked for at `now`: when the data is back at the SM, and the level it came from."""
+    count = p[COUNT] + pc * COUNTERS
+    part = slice_of_line(line, p[PER_PIECE], p[SLICES])
+    row = set_index(line_in_slice(line, p[PER_PIECE], p[SLICES]), p[L2_SETS], p[L2_RULE])
+    base = (part * p[L2_SETS] + row) * p[L2_WAYS]
+    needed = s[p[L2_UNIT] + sectors]
+    s[count + L2_READS] += 1
+    queued = queue_for(s, p[SLICE_FREE] + part, now, p[SLICE_SERVICE])
+    way = find(s, p[L2_TAG] + base, p[L2_WAYS], line)
+    entry = base + way
     if way >= 0:
-        cache.l2_used[way] = tick
-        if cache.l2_valid[way] & needed == needed:
-            back = now + machine.l2_latency
-            if cache.l2_ready[way] <= back:
-                count[pc, L2_READ_HITS] += 1
+        s[p[L2_USED] + entry] = s[p[CELL] + TICK]
+        if s[p[L2_VALID] + entry] & needed == needed:
+            back, arrives = now + p[L2_LATENCY], s[p[L2_READY] + entry]
+            if arrives <= back:
+                s[count + L2_READ_HITS] += 1
                 return back + queued, LEVEL_L2
-            count[pc, L2_READ_MERGES] += 1
-            return cache.l2_ready[way] + queued, LEVEL_DRAM
-    channel = channel_of_slice(part, machine.slices, machine.channels)
+            s[count + L2_READ_MERGES] += 1
+            return arrives + queued, LEVEL_DRAM
+    s[count + L2_READ_MISSES] += 1
+    channel = channel_of_slice(part, p[SLICES], p[CHANNELS])
     if way < 0:
-        way = _take_way(machine, cache, base, channel, line, pc, now)
-        cache.l2_used[way] = tick
-    count[pc, L2_READ_MISSES] += 1
-    cache.l2_valid[way] |= needed
-    return _fetch(machine, cache, way, channel, pc, now) + queued, LEVEL_DRAM
+        entry = _take_way(p, s, base, channel, line, pc, now)
+        s[p[L2_USED] + entry] = s[p[CELL] + TICK]
+    s[p[L2_VALID] + entry] |= needed
+    return _fetch(p, s, entry, channel, pc, now) + queued, LEVEL_DRAM
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def l2_write(machine: Machine, cache: CacheState, tick: int, line: int, sectors: int, whole: bool, pc: int, now: float) -> None:
-    """One write request. `whole`: it covers every byte of its sectors, so that a miss on them need not be fetched first."""
-    count = cache.count
-    part = slice_of_line(line, machine.per_piece, machine.slices)
-    row = set_index(line_in_slice(line, machine.per_piece, machine.slices), machine.l2_sets, machine.l2_rule)
-    base = (part * machine.l2_sets + row) * machine.l2_ways
-    needed = machine.l2_unit[sectors]
-    count[pc, L2_WRITES] += 1
-    way = find(cache.l2_tag, base, machine.l2_ways, line)
-    channel = channel_of_slice(part, machine.slices, machine.channels)
-    if way >= 0 and cache.l2_valid[way] & needed == needed:
-        count[pc, L2_WRITE_HITS] += 1
+@compiled
+def l2_write(p: Ints, s: Ints, line: int, sectors: int, whole: bool, pc: int, now: int) -> None:
+    """Write `sectors`. `whole`: all bytes of them are written, so that a miss need not fetch what it overwrites."""
+    count = p[COUNT] + pc * COUNTERS
+    part = slice_of_line(line, p[PER_PIECE], p[SLICES])
+    row = set_index(line_in_slice(line, p[PER_PIECE], p[SLICES]), p[L2_SETS], p[L2_RULE])
+    base = (part * p[L2_SETS] + row) * p[L2_WAYS]
+    needed = s[p[L2_UNIT] + sectors]
+    s[count + L2_WRITES] += 1
+    way = find(s, p[L2_TAG] + base, p[L2_WAYS], line)
+    entry = base + way
+    if way >= 0 and s[p[L2_VALID] + entry] & needed == needed:
+        s[count + L2_WRITE_HITS] += 1
     else:
-        count[pc, L2_WRITE_MISSES] += 1
+        s[count + L2_WRITE_MISSES] += 1
+        channel = channel_of_slice(part, p[SLICES], p[CHANNELS])
         if way < 0:
-            way = _take_way(machine, cache, base, channel, line, pc, now)
+            entry = _take_way(p, s, base, channel, line, pc, now)
         if not (whole and sectors == needed):
-            _fetch(machine, cache, way, channel, pc, now)
-        cache.l2_valid[way] |= needed
-    cache.l2_used[way] = tick
-    cache.l2_dirty[way] = True
+            _fetch(p, s, entry, channel, pc, now)
+        s[p[L2_VALID] + entry] |= needed
+    s[p[L2_USED] + entry] = s[p[CELL] + TICK]
+    s[p[L2_DIRTY] + entry] = 1

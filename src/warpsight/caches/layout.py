@@ -13,7 +13,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 TICKS = 1024
-NEVER = np.int64(1) << 62
+NEVER = 1 << 62
 
 # Parameters: machine and launch. Times in ticks, lines in 32 B sectors.
 (

@@ -43,6 +43,15 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
     return sizes
 
 
+def _leftmost(leaves: int) -> Ints:
+    """A tournament in which nobody has played: every node names the first leaf below it."""
+    winner = np.zeros(2 * leaves, np.int64)
+    winner[leaves:] = np.arange(leaves)
+    for node in range(leaves - 1, 0, -1):
+        winner[node] = winner[2 * node]
+    return winner
+
+
 def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Ints:
     """Fill in the table places in `p` and give the state `s`: cold caches, no warp resident, the first wave queued."""
     p[at.LOADS], p[at.INSTRUCTIONS] = program.loads, len(program.code)
@@ -65,7 +74,7 @@ def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Int
         put(table, np.full(sizes[table], -1, np.int64))
     for table in (at.ELIGIBLE, at.KEY):
         put(table, np.full(sizes[table], at.NEVER, np.int64))
-    put(at.WINNER, np.tile(np.arange(p[at.LEAVES], dtype=np.int64), 2))
+    put(at.WINNER, _leftmost(int(p[at.LEAVES])))
     places = np.arange(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM], dtype=np.int64)
     # The first wave: SMs in turn (addressing.placement), the next place of each once all SMs have had one.
     put(at.QUEUE, np.stack([places % p[at.SM_COUNT], places // p[at.SM_COUNT], 0 * places], axis=1))

@@ -16,15 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from warpsight.base.errors import FormatError
-from warpsight.caches import counters
+from warpsight.caches import layout as at
 from warpsight.caches.engine import BAD_TRACE, DONE, NEED_BLOCK, run
-from warpsight.caches.geometry import machine_of
+from warpsight.caches.geometry import cache_units, parameters_of
+from warpsight.caches.layout import Ints
+from warpsight.caches.memory import counts, new_memory
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.caches.program import program_of
-from warpsight.caches.state import BAD_WARP, LIVE_WARPS, NEXT_BLOCK, new_state
 from warpsight.caches.stream import Stream
 from warpsight.gpu.spec import GpuSpec
 from warpsight.trace.schema import KernelTrace
@@ -44,31 +43,29 @@ def simulate_caches(
     simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving, FormatError for a trace that contradicts itself.
     """
     header = trace.header
-    machine = machine_of(gpu, header.blocks, header.warps_per_block, blocks_per_sm, interleaving)
-    program, loads = program_of(trace, gpu, interleaving == "clocked")
-    state = new_state(machine, len(trace.instructions), loads, counters.COUNTERS)
+    p = parameters_of(gpu, header.blocks, header.warps_per_block, blocks_per_sm, interleaving)
+    s = new_memory(p, program_of(trace, gpu, interleaving == "clocked"), cache_units(gpu.l1), cache_units(gpu.l2))
     stream = Stream(trace)
-    cell = state.control.cell
+    cell = s[p[at.CELL] :]
     outcome = NEED_BLOCK
     while outcome != DONE:
-        outcome = run(machine, program, stream.window, state, TURNS_PER_REPORT)
+        outcome = run(p, s, stream.warps, stream.events, stream.sectors, TURNS_PER_REPORT)
+        launched = int(cell[at.NEXT_BLOCK]) * header.warps_per_block
         if outcome == NEED_BLOCK:
-            stream.extend(state, int(cell[NEXT_BLOCK]) * header.warps_per_block)
+            stream.extend(p, s, launched)
         elif outcome == BAD_TRACE:
             raise FormatError(
-                f"warp {int(cell[BAD_WARP])} has other events or sectors than its path asks for",
+                f"warp {int(cell[at.BAD_WARP])} has other events or sectors than its path asks for",
                 place=trace.origin or header.kernel,
                 remedy="make the trace again",
             )
         if progress is not None:
-            progress(int(cell[NEXT_BLOCK]) * header.warps_per_block - int(cell[LIVE_WARPS]), header.warps)
-    return _profile(state.cache.count)
+            progress(launched - int(cell[at.LIVE_WARPS]), header.warps)
+    return _profile(counts(p, s))
 
 
-def _profile(count: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> MissProfile:
-    columns = np.ascontiguousarray(count.T)
-    return MissProfile(**{name: columns[getattr(counters, _column(name))] for name in MissProfile.__dataclass_fields__})
+def _profile(count: Ints) -> MissProfile:
+    def column(field: str) -> Ints:
+        return count[:, at.TOUCHED_SECTORS if field == "sectors" else getattr(at, field.upper())].copy()
 
-
-def _column(field: str) -> str:
-    return "TOUCHED_SECTORS" if field == "sectors" else field.upper()
+    return MissProfile(**{field: column(field) for field in MissProfile.__dataclass_fields__})

@@ -1,89 +1,92 @@
-"""The sliding window over a trace: only the chunks whose blocks are still to run, and what resident warps have not yet consumed."""
+"""The sliding window over a trace: only chunks whose blocks are still to be launched, and what resident warps have not yet consumed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
-from warpsight.caches.state import EVENT, EVENT_END, ID, SECTOR, SECTOR_END, Ints, State
-from warpsight.caches.warps import Window
+from warpsight.caches import layout as at
+from warpsight.caches.compiled import compiled
+from warpsight.caches.layout import EVENT, EVENT_END, ID, SECTOR, SECTOR_END, WARP_WIDTH, Ints
+from warpsight.caches.memory import warp_rows
 from warpsight.trace.schema import KernelTrace, TraceChunk
 
+Events = npt.NDArray[np.uint8]
+Sectors = npt.NDArray[np.uint32]
 
-@numba.njit(cache=True, nogil=True)
-def _carry_over(
-    row: Ints, events: npt.NDArray[np.uint8], sectors: npt.NDArray[np.uint32], kept_events: npt.NDArray[np.uint8], kept_sectors: npt.NDArray[np.uint32]
-) -> None:
-    """Copy what live warps still need to the front of new buffers, and point them there."""
-    e, s = 0, 0
-    for slot in range(row.shape[0]):
-        if row[slot, ID] < 0:
-            continue
-        n = row[slot, EVENT_END] - row[slot, EVENT]
-        for k in range(n):
-            kept_events[e + k] = events[row[slot, EVENT] + k]
-        row[slot, EVENT] = e
-        e += n
-        row[slot, EVENT_END] = e
-        n = row[slot, SECTOR_END] - row[slot, SECTOR]
-        for k in range(n):
-            kept_sectors[s + k] = sectors[row[slot, SECTOR] + k]
-        row[slot, SECTOR] = s
-        s += n
-        row[slot, SECTOR_END] = s
+
+@compiled
+def _carry_over(rows: Ints, events: Events, sectors: Sectors, kept_events: Events, kept_sectors: Sectors) -> None:
+    """Copy what resident warps still need to the front of new buffers, and point them there."""
+    e, k = np.int64(0), np.int64(0)
+    for row in range(0, len(rows), WARP_WIDTH):
+        if rows[row + ID] >= 0:
+            n = rows[row + EVENT_END] - rows[row + EVENT]
+            kept_events[e : e + n] = events[rows[row + EVENT] : rows[row + EVENT_END]]
+            rows[row + EVENT], rows[row + EVENT_END] = e, e + n
+            e += n
+            n = rows[row + SECTOR_END] - rows[row + SECTOR]
+            kept_sectors[k : k + n] = sectors[rows[row + SECTOR] : rows[row + SECTOR_END]]
+            rows[row + SECTOR], rows[row + SECTOR_END] = k, k + n
+            k += n
 
 
 class Stream:
-    """Feeds the engine. `window` always starts with the first warp of the first block that was not launched yet."""
+    """Feeds the engine: `warps` (a row of `WINDOW_WIDTH` per warp, flat), `events` and `sectors` are what it reads.
+
+    The first row is that of the first warp not launched when the window was last moved (`FIRST_WARP`).
+    """
 
     def __init__(self, trace: KernelTrace) -> None:
         self._trace = trace
         self._chunks: Iterator[TraceChunk] = iter(trace.chunks)
-        offset = np.zeros(1, np.int64)
-        self.window = Window(
-            0,
-            np.zeros(0, np.int32),
-            np.ascontiguousarray(trace.paths.offset, np.int64),
-            offset,
-            np.zeros(0, np.uint8),
-            offset,
-            np.zeros(0, np.uint32),
-        )
+        self._path_offset = np.asarray(trace.paths.offset, np.int64)
+        self._first = self._end = 0
+        self.warps = np.zeros(0, np.int64)
+        self.events = np.zeros(0, np.uint8)
+        self.sectors = np.zeros(0, np.uint32)
 
-    def extend(self, state: State, next_warp: int) -> None:
-        """Add the next chunk and drop what is consumed. Raises FormatError when the trace has no more chunks."""
+    def _next_chunk(self) -> TraceChunk:
         chunk = next(self._chunks, None)
-        old = self.window
-        expected = old.first + len(old.path)
-        place = self._trace.origin or self._trace.header.kernel
-        if chunk is None:
-            raise FormatError(
-                f"the trace ends after {expected} of {self._trace.header.warps} warps", place=place, remedy="make the trace again"
-            )
-        if chunk.first_warp != expected:
-            raise FormatError(
-                f"a chunk starts with warp {chunk.first_warp}, expected was {expected}", place=place, remedy="make the trace again"
-            )
-        live = state.warp.row[state.warp.row[:, ID] >= 0]
-        carried_events = int((live[:, EVENT_END] - live[:, EVENT]).sum())
-        carried_sectors = int((live[:, SECTOR_END] - live[:, SECTOR]).sum())
-        waiting = next_warp - old.first
-        first_event, first_sector = int(old.event_offset[waiting]), int(old.sector_offset[waiting])
-        events = np.empty(carried_events + len(old.events) - first_event + len(chunk.events), np.uint8)
-        sectors = np.empty(carried_sectors + len(old.sectors) - first_sector + len(chunk.sectors), np.uint32)
-        _carry_over(state.warp.row, old.events, old.sectors, events, sectors)
-        events[carried_events:] = np.concatenate([old.events[first_event:], chunk.events])
-        sectors[carried_sectors:] = np.concatenate([old.sectors[first_sector:], chunk.sectors])
-        event_offset = _joined(old.event_offset[waiting:] - first_event, chunk.event_offset) + carried_events
-        sector_offset = _joined(old.sector_offset[waiting:] - first_sector, chunk.sector_offset) + carried_sectors
-        path = np.concatenate([old.path[waiting:], chunk.path.astype(np.int32, copy=False)])
-        self.window = Window(next_warp, path, old.path_begin, event_offset, events, sector_offset, sectors)
+        if chunk is not None and chunk.first_warp == self._end:
+            return chunk
+        what = f"ends after warp {self._end} of {self._trace.header.warps}"
+        if chunk is not None:
+            what = f"goes on with warp {chunk.first_warp} where warp {self._end} should follow"
+        raise FormatError(f"the trace {what}", place=self._trace.origin or self._trace.header.kernel, remedy="make the trace again")
 
+    def extend(self, p: Ints, s: Ints, next_warp: int) -> None:
+        """Drop what is consumed and add the next chunk. `next_warp` is the first not yet launched. Raises FormatError if there is none."""
+        chunk = self._next_chunk()
+        rows = warp_rows(p, s)
+        resident = rows[rows[:, ID] >= 0]
+        kept = self.warps.reshape(-1, at.WINDOW_WIDTH)[next_warp - self._first :].copy()
+        parts = []
+        for name, ends, column in (("events", (EVENT, EVENT_END), at.W_EVENT), ("sectors", (SECTOR, SECTOR_END), at.W_SECTOR)):
+            carried = int((resident[:, ends[1]] - resident[:, ends[0]]).sum())
+            old, added = getattr(self, name), getattr(chunk, name)
+            waiting = old[kept[0, column] :] if len(kept) else old[:0]
+            buffer = np.empty(carried + len(waiting) + len(added), old.dtype)
+            buffer[carried : carried + len(waiting)] = waiting
+            buffer[carried + len(waiting) :] = added
+            kept[:, column : column + 2] += carried - (int(kept[0, column]) if len(kept) else 0)
+            parts.append((buffer, carried + len(waiting)))
+        (events, before_events), (sectors, before_sectors) = parts
+        _carry_over(rows.reshape(-1), self.events, self.sectors, events, sectors)
+        added_rows = self._rows(chunk, before_events, before_sectors)
+        self.warps = np.concatenate([kept, added_rows]).reshape(-1)
+        self.events, self.sectors = events, sectors
+        self._first, self._end = next_warp, self._end + len(added_rows)
+        s[p[at.CELL] + at.FIRST_WARP], s[p[at.CELL] + at.LAST_WARP] = self._first, self._end
 
-def _joined(kept: Ints, added: Ints) -> Ints:
-    """Offsets of two parts that now follow each other; both start at 0."""
-    return np.concatenate([kept, added[1:].astype(np.int64) - int(added[0]) + int(kept[-1])])
+    def _rows(self, chunk: TraceChunk, events: int, sectors: int) -> Ints:
+        """The window's rows for a chunk whose events and sectors begin at these places of the buffers."""
+        rows = np.empty((len(chunk.path), at.WINDOW_WIDTH), np.int64)
+        rows[:, at.W_ENTRY] = self._path_offset[chunk.path]
+        rows[:, at.W_END] = self._path_offset[chunk.path + 1]
+        rows[:, at.W_EVENT], rows[:, at.W_EVENT_END] = chunk.event_offset[:-1] + events, chunk.event_offset[1:] + events
+        rows[:, at.W_SECTOR], rows[:, at.W_SECTOR_END] = chunk.sector_offset[:-1] + sectors, chunk.sector_offset[1:] + sectors
+        return rows

@@ -1,160 +1,181 @@
-"""How a warp goes from one stop to the next along its path, and what it does to the counters on the way."""
+"""How a warp goes from one stop to the next along its path, and what it counts on the way."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.counters import SHARED_EXECUTIONS, SHARED_PASSES
-from warpsight.caches.geometry import Machine
-from warpsight.caches.program import BARRIER, SECTORS, WAIT, Program
-from warpsight.caches.state import (
+from warpsight.caches.compiled import compiled
+from warpsight.caches.layout import (
+    ARRIVE,
     BAD_WARP,
+    BARRIER,
+    BLOCK,
+    BLOCK_WIDTH,
+    CELL,
+    CODE,
+    CODE_WIDTH,
+    COST,
     COUNT,
+    COUNTERS,
     DO_BARRIER,
     DO_EXIT,
     DO_MEMORY,
+    ELIGIBLE,
     END,
     ENTRY,
     EVENT,
+    EVENT_BYTES,
     EVENT_END,
+    FIRST_WARP,
     GAP,
+    HAS_DEGREE,
+    HAS_SECTORS,
     ID,
+    ISSUE_COST,
     KIND,
+    LOADS,
+    NEXT,
+    PATH,
+    PATH_WIDTH,
     PC,
+    READY,
     REPEAT,
     SECTOR,
     SECTOR_END,
+    SECTORS_HERE,
+    SHARED_EXECUTIONS,
+    SHARED_PASSES,
     STOP,
+    STOP_WIDTH,
+    W_END,
+    W_ENTRY,
+    W_EVENT,
+    W_EVENT_END,
+    W_SECTOR,
+    W_SECTOR_END,
+    WAIT,
+    WARP,
+    WARP_WIDTH,
+    WINDOW_WIDTH,
     Ints,
-    State,
 )
 
-
-class Window(NamedTuple):
-    """The part of the trace that is in memory: warps `first` .. `first + len(path)`, and what is left of the resident warps' streams.
-
-    `path_begin` is `PathTable.offset`; the other arrays as in `TraceChunk`.
-    """
-
-    first: int
-    path: npt.NDArray[np.int32]
-    path_begin: Ints
-    event_offset: Ints
-    events: npt.NDArray[np.uint8]
-    sector_offset: Ints
-    sectors: npt.NDArray[np.uint32]
+Events = npt.NDArray[np.uint8]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _take_event(program: Program, window: Window, state: State, slot: int, pc: int) -> int:
-    """Read the next event of the warp in `slot`; gives its number of sectors, or -1 when the trace ends too early."""
-    row = state.warp.row[slot]
-    at = row[EVENT]
-    row[EVENT] = at + program.event_bytes[pc]
-    if row[EVENT] > row[EVENT_END]:
+@compiled
+def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
+    """Read the warp's next event, of instruction `pc`; gives its number of sectors, or -1 where the trace contradicts its path."""
+    code = p[CODE] + pc * CODE_WIDTH
+    at = s[row + EVENT]
+    s[row + EVENT] = at + s[code + EVENT_BYTES]
+    if s[row + EVENT] > s[row + EVENT_END]:
         return -1
-    sectors = 0
-    if program.has_sectors[pc]:
-        sectors = np.int64(window.events[at])
+    sectors = np.int64(0)
+    if s[code + HAS_SECTORS] != 0:
+        sectors = np.int64(events[at])
         at += 1
-    if program.has_degree[pc]:
-        passes = np.int64(window.events[at])
-        if passes > 0:
-            state.cache.count[pc, SHARED_EXECUTIONS] += 1
-            state.cache.count[pc, SHARED_PASSES] += passes
-    if row[SECTOR] + sectors > row[SECTOR_END]:
+    if s[code + HAS_DEGREE] != 0 and events[at] > 0:
+        s[p[COUNT] + pc * COUNTERS + SHARED_EXECUTIONS] += 1
+        s[p[COUNT] + pc * COUNTERS + SHARED_PASSES] += np.int64(events[at])
+    if s[row + SECTOR] + sectors > s[row + SECTOR_END]:
         return -1
     return sectors
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _stop_here(machine: Machine, state: State, slot: int, kind: int, gap: int, since_wait: int, now: float) -> None:
-    row = state.warp.row[slot]
-    row[KIND] = kind
-    row[GAP] = gap
-    state.warp.arrive[slot] = now
+@compiled
+def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
+    """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions of which `since_wait` follow its last wait."""
+    row = p[WARP] + slot * WARP_WIDTH
+    s[row + KIND] = kind
+    s[row + GAP] = gap
+    s[row + ARRIVE] = now
     # What the warp issues on the way takes its turns while it waits, so it can be picked that much earlier.
-    state.warp.eligible[slot] = now - since_wait * machine.issue_cost
+    s[p[ELIGIBLE] + slot] = now - since_wait * p[ISSUE_COST]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def _next_block(program: Program, row: Ints, block: int) -> None:
-    """Move to the next basic block of the path; a block without stops is passed as often as it repeats."""
-    row[REPEAT] -= 1
-    if row[REPEAT] > 0 and program.begin[block] < program.begin[block + 1]:
-        row[STOP] = program.begin[block]
-        return
-    row[ENTRY] += 1
-    if row[ENTRY] < row[END]:
-        row[REPEAT] = program.path_repeat[row[ENTRY]]
-        row[STOP] = program.begin[program.path_block[row[ENTRY]]]
+@compiled
+def _enter(p: Ints, s: Ints, row: int) -> None:
+    """Begin the path entry that the warp has come to, if there is one left."""
+    if s[row + ENTRY] < s[row + END]:
+        entry = p[PATH] + s[row + ENTRY] * PATH_WIDTH
+        s[row + REPEAT] = s[entry + 2]
+        s[row + NEXT] = s[p[BLOCK] + s[entry] * BLOCK_WIDTH]
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def advance(machine: Machine, program: Program, window: Window, state: State, slot: int, now: float) -> None:
+@compiled
+def _leave(p: Ints, s: Ints, row: int, block: int) -> int:
+    """Leave a basic block; gives how often its tail was passed. A block without stops is passed as often as it repeats."""
+    passed = s[row + REPEAT]
+    if s[block] < s[block + BLOCK_WIDTH]:
+        passed = np.int64(1)
+        s[row + REPEAT] -= 1
+        s[row + NEXT] = s[block]
+        if s[row + REPEAT] > 0:
+            return passed
+    s[row + ENTRY] += 1
+    _enter(p, s, row)
+    return passed
+
+
+@compiled
+def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
     """Bring the warp in `slot`, which goes on at `now`, to its next stop that needs a turn: a request, a barrier or its end.
 
     Shared-memory accesses, accesses without an active lane and data that is already there are passed on the way.
     """
-    row = state.warp.row[slot]
-    gap, since_wait = 0, 0
-    while row[ENTRY] < row[END]:
-        block = np.int64(program.path_block[row[ENTRY]])
-        end = program.begin[block + 1]
-        while row[STOP] < end:
-            stop = row[STOP]
-            row[STOP] = stop + 1
-            gap += program.gap[stop]
-            since_wait += program.gap[stop]
-            now += program.lag[stop]
-            kind, item = program.kind[stop], program.item[stop]
+    row = p[WARP] + slot * WARP_WIDTH
+    gap, since_wait = np.int64(0), np.int64(0)
+    while s[row + ENTRY] < s[row + END]:
+        block = p[BLOCK] + s[p[PATH] + s[row + ENTRY] * PATH_WIDTH] * BLOCK_WIDTH
+        while s[row + NEXT] < s[block + BLOCK_WIDTH]:
+            stop = p[STOP] + s[row + NEXT] * STOP_WIDTH
+            s[row + NEXT] += 1
+            kind, item = s[stop], s[stop + 1]
+            gap += s[stop + 2]
+            since_wait += s[stop + 2]
+            now += s[stop + 3]
             if kind == WAIT:
-                ready = state.warp.load_ready[slot, item]
+                ready = s[p[READY] + slot * p[LOADS] + item]
                 if ready > now:
-                    now, since_wait = ready, 0
+                    now, since_wait = ready, np.int64(0)
                 continue
             if kind == BARRIER:
-                _stop_here(machine, state, slot, DO_BARRIER, gap, since_wait, now)
+                _stand(p, s, slot, DO_BARRIER, gap, since_wait, now)
                 return
-            row[PC] = item
-            row[COUNT] = _take_event(program, window, state, slot, item)
-            if row[COUNT] < 0:
-                state.control.cell[BAD_WARP] = row[ID]
-                row[COUNT] = 0
-            if row[COUNT] > 0:
-                _stop_here(machine, state, slot, DO_MEMORY, gap, since_wait, now)
+            sectors = _take_event(p, s, events, row, item)
+            if sectors < 0:
+                s[p[CELL] + BAD_WARP] = s[row + ID]
+            elif sectors > 0:
+                s[row + PC] = item
+                s[row + SECTORS_HERE] = sectors
+                _stand(p, s, slot, DO_MEMORY, gap, since_wait, now)
                 return
-            gap += program.cost[item]
-            since_wait += program.cost[item]
-        times = np.int64(1) if program.begin[block] < end else row[REPEAT]
-        gap += times * program.tail_gap[block]
-        since_wait += times * program.tail_gap[block]
-        now += times * program.tail_lag[block]
-        _next_block(program, row, block)
-    if row[EVENT] != row[EVENT_END] or row[SECTOR] != row[SECTOR_END]:
-        state.control.cell[BAD_WARP] = row[ID]
-    _stop_here(machine, state, slot, DO_EXIT, gap, since_wait, now)
+            gap += s[p[CODE] + item * CODE_WIDTH + COST]
+            since_wait += s[p[CODE] + item * CODE_WIDTH + COST]
+        passed = _leave(p, s, row, block)
+        gap += passed * s[block + 1]
+        since_wait += passed * s[block + 1]
+        now += passed * s[block + 2]
+    if s[row + EVENT] != s[row + EVENT_END] or s[row + SECTOR] != s[row + SECTOR_END]:
+        s[p[CELL] + BAD_WARP] = s[row + ID]
+    _stand(p, s, slot, DO_EXIT, gap, since_wait, now)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
-def start_warp(machine: Machine, program: Program, window: Window, state: State, slot: int, warp: int, now: float) -> None:
-    """Put `warp`, which the window holds, into `slot` and bring it to its first stop."""
-    row = state.warp.row[slot]
-    at = warp - window.first
-    path = window.path[at]
-    row[ID] = warp
-    row[ENTRY] = window.path_begin[path]
-    row[END] = window.path_begin[path + 1]
-    row[EVENT] = window.event_offset[at]
-    row[EVENT_END] = window.event_offset[at + 1]
-    row[SECTOR] = window.sector_offset[at]
-    row[SECTOR_END] = window.sector_offset[at + 1]
-    if row[ENTRY] < row[END]:
-        row[REPEAT] = program.path_repeat[row[ENTRY]]
-        row[STOP] = program.begin[program.path_block[row[ENTRY]]]
-    state.warp.load_ready[slot, :] = 0.0
-    advance(machine, program, window, state, slot, now)
+@compiled
+def start_warp(p: Ints, s: Ints, warps: Ints, events: Events, slot: int, warp: int, now: int) -> None:
+    """Put `warp`, which the window `warps` holds, into `slot` and bring it to its first stop."""
+    row = p[WARP] + slot * WARP_WIDTH
+    at = (warp - s[p[CELL] + FIRST_WARP]) * WINDOW_WIDTH
+    s[row + ID] = warp
+    s[row + ENTRY] = warps[at + W_ENTRY]
+    s[row + END] = warps[at + W_END]
+    s[row + EVENT] = warps[at + W_EVENT]
+    s[row + EVENT_END] = warps[at + W_EVENT_END]
+    s[row + SECTOR] = warps[at + W_SECTOR]
+    s[row + SECTOR_END] = warps[at + W_SECTOR_END]
+    _enter(p, s, row)
+    for load in range(p[LOADS]):
+        s[p[READY] + slot * p[LOADS] + load] = 0
+    advance(p, s, events, slot, now)

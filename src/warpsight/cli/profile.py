@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.output import print_answer
 from warpsight.cli.progress import ProgressBar
 
 _EXAMPLES = """\
@@ -29,9 +29,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Profile, then print the summary, or write the interchange JSON."""
     from warpsight.explore.pipeline import obtain_trace, profile_trace
-    from warpsight.explore.profile_file import document, write
+    from warpsight.explore.profile_file import write
     from warpsight.explore.provenance import TOOL
     from warpsight.gpu.loader import load_gpu
+    from warpsight.profile.interchange import profile_document, write_profile
     from warpsight.report.next_step import line
     from warpsight.report.profile_text import profile_text
 
@@ -39,15 +40,14 @@ def run(arguments: argparse.Namespace) -> int:
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
         profile = profile_trace(trace, gpu, representative=arguments.representative, watch=bar.watch).profile
-    result = document(profile)
     if arguments.output and arguments.output != "-":
         write(profile, arguments.output)
     if arguments.json or arguments.output == "-":
-        print_json([result])
+        print(write_profile(profile), end="")
         return 0
     written = ["model", "--profile", arguments.output, "--gpu", arguments.gpu]
     settings = [word for setting in arguments.overrides for word in ("--set", setting)]
     following = [*written, *settings] if arguments.output else [*arguments.command_line, "-o", "profile.json"]
     why = "a prediction from it" if arguments.output else "keep it, for `warpsight model`"
-    print_answer(profile_text(result, TOOL), line(following, why))
+    print_answer(profile_text(profile_document(profile), TOOL), line(following, why))
     return 0

@@ -62,9 +62,11 @@ def emit_indexed_branch(kernel: KernelBuilder, emitter: Emitter, block: int, ins
     beyond = builder.and_(builder.icmp_unsigned(">=", index, splat_constant(I32, len(labels))), emitter.lanes)
     beyond_mask = lanes_to_mask(builder, beyond)
     lane = trailing_zeros(builder, beyond_mask)
-    safe_lane = builder.and_(lane, I32(31))
-    value = builder.zext(builder.extract_element(index, safe_lane), I64)
-    emitter.stop_if_with(builder.icmp_signed("!=", beyond_mask, I32(0)), Fault.BRANCH_INDEX, safe_lane, value)
+    emitter.stop_if(
+        builder.icmp_signed("!=", beyond_mask, I32(0)),
+        Fault.BRANCH_INDEX,
+        lambda: (lane, builder.zext(builder.extract_element(index, lane), I64)),
+    )
     targets: dict[int, list[int]] = {}
     for k, label in enumerate(labels):
         targets.setdefault(_block_of_label(kernel, emitter, Symbol(label)), []).append(k)
@@ -105,8 +107,7 @@ def emit_trap(kernel: KernelBuilder, emitter: Emitter, block: int) -> None:
     """`trap`: stop the launch when any lane gets here."""
     builder = emitter.builder
     mask = emitter.active_mask
-    lane = builder.and_(trailing_zeros(builder, mask), I32(31))
-    emitter.stop_if_with(builder.icmp_signed("!=", mask, I32(0)), Fault.TRAP, lane, I64(0))
+    emitter.stop_if(builder.icmp_signed("!=", mask, I32(0)), Fault.TRAP, lambda: (trailing_zeros(builder, mask), I64(0)))
     kernel.flush_block(emitter, block)
     _enter(kernel, builder, block + 1)
 

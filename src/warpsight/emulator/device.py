@@ -29,7 +29,9 @@ class DeviceMemory:
 
     def __init__(self, symbols: SymbolTable, launch: Launch, parameter_names: list[tuple[str, int]], place: str) -> None:
         self.allocations: list[Allocation] = [
-            Allocation(g.address, g.variable.size, g.writable, f'variable "{g.variable.name}"') for g in symbols.global_data if g.variable.size
+            Allocation(g.address, g.variable.size, g.writable, f'variable "{g.variable.name}"')
+            for g in symbols.global_data
+            if g.variable.size
         ]
         self._arrays: list[tuple[int, ArrayArgument]] = []
         self.parameters = bytearray(symbols.param_bytes or 1)
@@ -59,7 +61,9 @@ class DeviceMemory:
                 if not array.flags.c_contiguous:
                     raise UsageError(f'array for parameter "{name}" is not C-contiguous', remedy="pass np.ascontiguousarray(...)")
                 data = address.to_bytes(8, "little")
-                self.allocations.append(Allocation(address, array.nbytes, True, f'array of parameter "{name}" ({array.nbytes:,} bytes)'))
+                self.allocations.append(
+                    Allocation(address, array.nbytes, True, f'array of parameter "{name}" ({array.nbytes:,} bytes)')
+                )
                 self._arrays.append((address, argument))
                 address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
             self.parameters[offset : offset + len(data)] = data

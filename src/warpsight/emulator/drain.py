@@ -47,7 +47,9 @@ def gather_streams(segments, first_warp, path, events, sectors, place, out_path,
 
 
 @numba.njit(
-    "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], uint32[:, ::1], int64)", cache=True, nogil=True
+    "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], uint32[:, ::1], int64)",
+    cache=True,
+    nogil=True,
 )
 def number_paths(entries, offset, numbers, table, hashes, known_offset, known, known_count):  # type: ignore[no-untyped-def]
     """Give each warp's entry list a path number: that of an equal known path, or the next new one.

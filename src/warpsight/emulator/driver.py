@@ -145,7 +145,9 @@ def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_
     builder.position_at_end(run)
     _set(builder, context, Slot.WARP, warp)
     room = builder.icmp_unsigned(
-        ">", builder.add(_get(builder, context, Slot.PATH_CURSOR), I64(layout.PATH_ENTRY_BYTES)), _get(builder, context, Slot.PATH_END)
+        ">",
+        builder.add(_get(builder, context, Slot.PATH_CURSOR), I64(layout.PATH_ENTRY_BYTES)),
+        _get(builder, context, Slot.PATH_END),
     )
     segment_room = builder.icmp_unsigned(
         ">",

@@ -12,16 +12,14 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from warpsight.base.errors import UnsupportedError
+from warpsight.emulator.frame import Frame
 from warpsight.emulator.lanes import (
     F32,
     F64,
     I1,
-    I32,
     I64,
-    PTR,
     Builder,
     Value,
-    at,
     bits_of,
     is_float,
     is_signed,
@@ -34,19 +32,19 @@ from warpsight.emulator.lanes import (
     store_as,
     vector,
 )
-from warpsight.emulator.layout import Slot
 from warpsight.isa.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol
 
 if TYPE_CHECKING:
     from warpsight.emulator.skeleton import KernelBuilder
 
 
-class Emitter:
+class Emitter(Frame):
     """The state while one basic block is emitted: the builder, the mask, and the registers' current values."""
 
     def __init__(self, kernel: KernelBuilder, builder: Builder, mask: Value) -> None:
         self.kernel = kernel
         self.builder = builder
+        self.context, self.fault_block = kernel.context, kernel.fault_block
         self.mask = mask  # i32, lanes active in this block
         self.lanes = mask_to_lanes(builder, mask)
         self.values: dict[str, Value] = {}
@@ -54,15 +52,7 @@ class Emitter:
         self.instruction: Instruction | None = None
         self.guard_lanes: Value | None = None  # lanes of this block whose guard holds, or None without a guard
 
-    # -- context -----------------------------------------------------------------------------------------------------------------
-
-    def slot(self, slot: Slot) -> Value:
-        """Load a context slot as i64."""
-        return load_as(self.builder, at(self.builder, self.kernel.context, 8 * slot), I64, 8)
-
-    def slot_pointer(self, slot: Slot) -> Value:
-        """Load a context slot as a pointer."""
-        return load_as(self.builder, at(self.builder, self.kernel.context, 8 * slot), PTR, 8)
+    # -- context -------------------------------------------------------------------------------------------------------------
 
     @property
     def active(self) -> Value:
@@ -73,6 +63,16 @@ class Emitter:
     def active_mask(self) -> Value:
         """The same as an i32."""
         return self.mask if self.guard_lanes is None else lanes_to_mask(self.builder, self.guard_lanes)
+
+    @property
+    def pc(self) -> Value:
+        """i64: index of the current instruction."""
+        assert self.instruction is not None
+        return I64(self.instruction.index)
+
+    def buffer(self, name: str, kind: Any) -> Value:
+        """A named stack slot of the warp function."""
+        return self.kernel.buffer(name, kind)
 
     def unsupported(self, why: str) -> UnsupportedError:
         """The error for the current instruction."""
@@ -85,7 +85,7 @@ class Emitter:
             remedy="rewrite the line without it, or compile for another --arch",
         )
 
-    # -- registers ---------------------------------------------------------------------------------------------------------------
+    # -- registers -----------------------------------------------------------------------------------------------------------
 
     def begin(self, instruction: Instruction) -> None:
         """Make `instruction` current and evaluate its guard."""
@@ -127,7 +127,7 @@ class Emitter:
                 merged = self.builder.select(self.lanes, self.values[name], old)
             store_as(self.builder, merged, slot.pointer, 4)
 
-    # -- operands ----------------------------------------------------------------------------------------------------------------
+    # -- operands ------------------------------------------------------------------------------------------------------------
 
     def read(self, operand: Operand | Negated | None, ptx_type: str) -> Value:
         """An operand as 32 lanes of `ptx_type`. A wider register gives its low bits."""
@@ -205,39 +205,6 @@ class Emitter:
         if not isinstance(operand, Immediate) or operand.is_float:
             raise self.unsupported("needs an integer literal here")
         return int(operand.value)
-
-    # -- side effects ------------------------------------------------------------------------------------------------------------
-
-    def spill(self, value: Value) -> Value:
-        """Store a vector in scratch memory and return the pointer (predicates as bytes)."""
-        if value.type.element == I1:
-            value = self.builder.zext(value, vector(ir.IntType(8)))
-        pointer = self.kernel.scratch(value.type)
-        store_as(self.builder, value, pointer, 64)
-        return pointer
-
-    def stop_if(self, failed: Value) -> None:
-        """Leave the warp with FAULTED when the i1 holds; the fault is already in the context. Continues in a new LLVM block."""
-        following = self.builder.append_basic_block("ok")
-        self.builder.cbranch(failed, self.kernel.fault_block, following).set_weights([0, 1000])
-        self.builder.position_at_end(following)
-
-    def stop_if_with(self, failed: Value, kind: int, lane: Value, address: Value) -> None:
-        """Record a fault of `kind` and stop when the i1 holds. `lane` i32, `address` i64."""
-        failing, following = self.builder.append_basic_block("fault"), self.builder.append_basic_block("ok")
-        self.builder.cbranch(failed, failing, following).set_weights([0, 1000])
-        self.builder.position_at_end(failing)
-        assert self.instruction is not None
-        context = self.kernel.context
-        for slot, value in (
-            (Slot.FAULT_KIND, I64(kind)),
-            (Slot.FAULT_PC, I64(self.instruction.index)),
-            (Slot.FAULT_LANE, self.builder.zext(lane, I64) if lane.type == I32 else lane),
-            (Slot.FAULT_ADDRESS, address),
-        ):
-            store_as(self.builder, value, at(self.builder, context, 8 * slot), 8)
-        self.builder.branch(self.kernel.fault_block)
-        self.builder.position_at_end(following)
 
 
 def _width(kind: Any) -> int:

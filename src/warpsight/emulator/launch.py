@@ -15,7 +15,7 @@ from warpsight.emulator.buffers import MAX_BUFFER_BYTES, Recorder
 from warpsight.emulator.device import DeviceMemory
 from warpsight.emulator.drain import PathStore, count_per_warp, gather_streams
 from warpsight.emulator.faults import describe_fault, limit_error
-from warpsight.emulator.layout import WARP, Fault, Slot
+from warpsight.emulator.layout import PATTERN_BYTES, WARP, Fault, Slot
 from warpsight.emulator.native import HOSTS, NativeKernel, compile_kernel
 from warpsight.emulator.static import static_instructions
 from warpsight.emulator.symbols import align_up, too_large
@@ -42,7 +42,9 @@ class _Run:
         self.name = display_name(launch.kernel)
         self.warps_per_block = -(-launch.threads_per_block // WARP)
         symbols = native.symbols
-        self.shared_bytes = (symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes) + launch.shared_bytes
+        self.shared_bytes = (
+            symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
+        ) + launch.shared_bytes
         problem = too_large(symbols, self.shared_bytes)
         if problem:
             raise UsageError(f"kernel {self.name}: {problem}", remedy="use less shared or local memory")
@@ -61,6 +63,7 @@ class _Run:
         local_memory = np.zeros(warps * WARP * local + 256, dtype=np.uint8)
         table = self.memory.table()
         sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
+        patterns = np.zeros((native.site_count + 1) * PATTERN_BYTES + 64, dtype=np.uint8)
         parameters = np.frombuffer(self.memory.parameters, dtype=np.uint8)
         states = np.zeros(warps * native.state_stride + 128, dtype=np.uint8)
         tids = np.zeros((warps, 3, WARP), dtype=np.int32)
@@ -78,6 +81,7 @@ class _Run:
             Slot.ALLOC_PTR: table.ctypes.data,
             Slot.ALLOC_COUNT: len(table),
             Slot.SITE_PTR: sites.ctypes.data,
+            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64),
             Slot.POLL_AT: min(self.limit + 1, _POLL_INSTRUCTIONS),
             Slot.WARPS_PER_BLOCK: warps,
             Slot.STATE_PTR: align_up(states.ctypes.data, 64),
@@ -89,7 +93,7 @@ class _Run:
             c[slot] = value
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
-        return [shared, local_memory, table, sites, parameters, states, tids]
+        return [shared, local_memory, table, sites, patterns, parameters, states, tids]
 
     def host(self, room: int) -> int:
         """Native code asks: make room, and say 0 to go on. Nothing may be raised through native frames."""
@@ -152,9 +156,7 @@ class _Run:
         )
         numbers = paths.number(entries, np.ascontiguousarray(offsets[:, 0]))
         recorder.rewind()
-        return TraceChunk(
-            first, numbers, np.ascontiguousarray(offsets[:, 1]), events, np.ascontiguousarray(offsets[:, 2]), sectors
-        )
+        return TraceChunk(first, numbers, np.ascontiguousarray(offsets[:, 1]), events, np.ascontiguousarray(offsets[:, 2]), sectors)
 
     def _fault(self, block: int) -> BaseException:
         c = self.context
@@ -165,7 +167,8 @@ class _Run:
             return limit_error(self.name, self.limit)
         if kind == Fault.NO_MEMORY:
             return LimitError(
-                f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB", remedy="use a smaller input"
+                f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB",
+                remedy="use a smaller input",
             )
         record = {
             "kind": kind,

@@ -32,6 +32,7 @@ class Slot(IntEnum):
     ALLOC_PTR = auto()  # live allocations, int64 rows (low, high, writable)
     ALLOC_COUNT = auto()
     SITE_PTR = auto()  # per memory instruction, int64 rows (low, high): the allocation it last hit
+    PATTERN_PTR = auto()  # per shared-memory instruction, its last pattern of words and that pattern's conflict degree
     PATH_CURSOR = auto()
     PATH_END = auto()
     EVENT_CURSOR = auto()
@@ -86,6 +87,9 @@ class Fault(IntEnum):
     BRANCH_INDEX = auto()
     MIXED_SPACES = auto()
 
+
+# A remembered pattern: 32 int32 word offsets from lane 0's, int32 mask, int32 degree.
+PATTERN_BYTES = 192
 
 # Result of the native warp function.
 EXITED, BARRIER, FAULTED = 0, 1, 2

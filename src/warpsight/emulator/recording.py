@@ -18,6 +18,7 @@ from warpsight.isa.program import Function
 
 if TYPE_CHECKING:
     from warpsight.emulator.emitter import Emitter
+    from warpsight.emulator.frame import Frame
 
 # A warp touches at most 32 sectors of global memory per instruction, and 4 words x 32 lanes of local memory; stores of sectors are
 # made in vectors of 32, so that one vector beyond the last must also fit.
@@ -43,12 +44,14 @@ class BlockRecord:
 
 def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
     """Count instructions, ask Python whether to go on where due, reserve room, and append the block to the path."""
-    builder, context = emitter.builder, emitter.kernel.context
+    builder, context = emitter.builder, emitter.context
     counter = at(builder, context, 8 * Slot.INSTRUCTIONS)
     count = builder.add(load_as(builder, counter, I64, 8), I64(record.instructions))
     store_as(builder, count, counter, 8)
     due = builder.icmp_unsigned(">=", count, emitter.slot(Slot.POLL_AT))
-    need = builder.icmp_unsigned(">", builder.add(emitter.slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), emitter.slot(Slot.PATH_END))
+    need = builder.icmp_unsigned(
+        ">", builder.add(emitter.slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), emitter.slot(Slot.PATH_END)
+    )
     if record.accesses:
         for cursor, end, size in (
             (Slot.EVENT_CURSOR, Slot.EVENT_END, EVENT_BYTES_PER_ACCESS),
@@ -62,19 +65,19 @@ def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
     room = I64(max(1, record.accesses) * 4 * SECTORS_PER_ACCESS)
     answer = builder.call(host_callback(emitter), [context, room])
     failed = builder.icmp_signed("!=", answer, I32(0))
-    builder.cbranch(failed, emitter.kernel.fault_block, go)
+    builder.cbranch(failed, emitter.fault_block, go)
     builder.position_at_end(go)
     _append_path(emitter, record)
 
 
-def host_callback(emitter: Emitter) -> Value:
+def host_callback(emitter: Frame) -> Value:
     """`i32 host(context, bytes)`: Python makes room or says stop. Bound when the module is loaded."""
     return intrinsic(emitter.builder.module, "warpsight_host", I32, [PTR, I64])
 
 
 def _append_path(emitter: Emitter, record: BlockRecord) -> None:
     """Append (block, active lanes), or count one more repetition of the last entry."""
-    builder, context = emitter.builder, emitter.kernel.context
+    builder, context = emitter.builder, emitter.context
     cursor_pointer = at(builder, context, 8 * Slot.PATH_CURSOR)
     cursor = load_as(builder, cursor_pointer, PTR, 8)
     lanes = population(builder, emitter.mask)
@@ -96,20 +99,20 @@ def _append_path(emitter: Emitter, record: BlockRecord) -> None:
     builder.position_at_end(done)
 
 
-def emit_event_byte(emitter: Emitter, value: Value) -> None:
+def emit_event_byte(emitter: Frame, value: Value) -> None:
     """Append one byte (from an i32) to the events."""
-    builder, context = emitter.builder, emitter.kernel.context
+    builder, context = emitter.builder, emitter.context
     pointer = at(builder, context, 8 * Slot.EVENT_CURSOR)
     cursor = load_as(builder, pointer, PTR, 8)
     store_as(builder, builder.trunc(value, I8), cursor, 1)
     store_as(builder, at(builder, cursor, 1), pointer, 8)
 
 
-def emit_sector_run(emitter: Emitter, first: Value, count: Value) -> None:
+def emit_sector_run(emitter: Frame, first: Value, count: Value) -> None:
     """Append `count` (i32, at most 32) consecutive sectors from sector number `first` (i64), and the event byte."""
     from warpsight.emulator.lanes import IOTA32, splat
 
-    builder, context = emitter.builder, emitter.kernel.context
+    builder, context = emitter.builder, emitter.context
     pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
     cursor = load_as(builder, pointer, PTR, 8)
     run = builder.add(splat(builder, builder.trunc(first, I32)), IOTA32)

@@ -11,7 +11,6 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.lanes import (
-
     I32,
     I64,
     PTR,
@@ -34,6 +33,7 @@ from warpsight.emulator.lanes import (
 from warpsight.emulator.layout import WARP, Fault, Slot
 from warpsight.emulator.recording import internal_function
 
+
 def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value], None]) -> None:
     """Run `body(builder, lane)` for each set bit of an i32 mask, lowest first. Continues in a new LLVM block."""
     before = builder.block
@@ -50,13 +50,16 @@ def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value]
     builder.branch(head)
     builder.position_at_end(after)
 
+
 def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int) -> Value:
     return load_as(builder, at(builder, pointer, builder.mul(builder.zext(lane, I64), I64(size))), kind, size)
+
 
 def _record_fault(builder: Builder, context: Value, kind: Value, pc: Value, lane: Value, address: Value) -> None:
     for slot, value in ((Slot.FAULT_KIND, kind), (Slot.FAULT_PC, pc), (Slot.FAULT_LANE, lane), (Slot.FAULT_ADDRESS, address)):
         wide = value if value.type == I64 else builder.zext(value, I64)
         store_as(builder, wide, at(builder, context, 8 * slot), 8)
+
 
 def check_lanes(module: ir.Module) -> ir.Function:
     """`i32 check(context, addresses, mask, size, align, write, site, pc)`: 0, or 1 with the fault recorded.
@@ -89,8 +92,18 @@ def check_lanes(module: ir.Module) -> ir.Function:
     builder.ret(I32(0))
     return function
 
+
 def _search(
-    builder: Builder, table: Value, count: Value, address: Value, size: Value, write: Value, lane: Value, fail: Any, context: Value, site: Value
+    builder: Builder,
+    table: Value,
+    count: Value,
+    address: Value,
+    size: Value,
+    write: Value,
+    lane: Value,
+    fail: Any,
+    context: Value,
+    site: Value,
 ) -> None:
     """Binary search for the last allocation that starts at or below `address`; then check its end and its permission."""
     before = builder.block
@@ -128,6 +141,7 @@ def _search(
     entry = at(builder, sites, builder.mul(site, I64(16)))
     store_as(builder, start, entry, 8)
     store_as(builder, end, at(builder, entry, 8), 8)
+
 
 def scattered_sectors(module: ir.Module) -> ir.Function:
     """`i32 sectors(context, numbers, mask)`: append the distinct sectors of the active lanes, in lane order; returns how many.
@@ -206,6 +220,7 @@ def bank_degree(module: ir.Module) -> ir.Function:
     builder.ret(rounds)
     return function
 
+
 def most_sharing(module: ir.Module) -> ir.Function:
     """`i32 sharing(addresses, mask)`: the largest number of active lanes with one address; 0 with none active."""
     lanes64 = vector(I64)
@@ -235,4 +250,3 @@ def most_sharing(module: ir.Module) -> ir.Function:
     builder.position_at_end(after)
     builder.ret(most)
     return function
-

@@ -46,7 +46,6 @@ class KernelBuilder:
         self.site_count = 0
         self._entry = ir.IRBuilder(self.llvm.append_basic_block("entry"))
         self._slots: dict[str, RegisterSlot] = {}
-        self._scratch: dict[str, list[Value]] = {}
         self._buffers: dict[str, Value] = {}
         self._save_bytes = 0
         self.mask = self._entry.alloca(I32)
@@ -57,11 +56,13 @@ class KernelBuilder:
         count = len(graph.block_start) - 1
         self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(count)]
         self._meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
-        self.arrivals = [self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)]
+        self.arrivals = [
+            self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)
+        ]
         self._resumes: set[int] = set()
         self._jump_targets: set[int] = set(self._meets)
 
-    # -- what emitters ask for ---------------------------------------------------------------------------------------------------
+    # -- what emitters ask for -----------------------------------------------------------------------------------------------
 
     def slot_of(self, name: str, instruction: Instruction | None) -> RegisterSlot:
         """The register's slot, made on first use."""
@@ -69,7 +70,9 @@ class KernelBuilder:
             declared = self.function.registers.get(name)
             if declared is None:
                 line = instruction.ptx_line if instruction else self.function.ptx_line
-                raise UnsupportedError(f'register "{name}" is not declared', place=f"{self.path}:{line}", remedy="declare it with .reg")
+                raise UnsupportedError(
+                    f'register "{name}" is not declared', place=f"{self.path}:{line}", remedy="declare it with .reg"
+                )
             element = scalar_type(declared)
             stored = I32 if element == I1 else vector(element)
             pointer = self._entry.alloca(stored)
@@ -78,18 +81,7 @@ class KernelBuilder:
             self._save_bytes += 8 if element == I1 else 32 * max(1, scalar_bytes(element))
         return self._slots[name]
 
-    def scratch(self, kind: Any) -> Value:
-        """A scratch vector in the frame; one per type is enough because a spill is consumed before the next of its type."""
-        pool = self._scratch.setdefault(str(kind), [])
-        if len(pool) < 2:
-            pointer = self._entry.alloca(kind)
-            pointer.align = 64
-            pool.append(pointer)
-            return pointer
-        pool.append(pool.pop(0))
-        return pool[-1]
-
-    def lane_buffer(self, name: str, kind: Any) -> Value:
+    def buffer(self, name: str, kind: Any) -> Value:
         """A named vector in the frame, for code that visits lanes one by one."""
         key = f"{name} {kind}"
         if key not in self._buffers:
@@ -115,7 +107,7 @@ class KernelBuilder:
         """Bytes of one warp's state."""
         return (layout.SAVE_OFFSET + self._save_bytes + 127) // 128 * 128
 
-    # -- building ----------------------------------------------------------------------------------------------------------------
+    # -- building ------------------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
         """Emit the whole function."""
@@ -278,5 +270,3 @@ def scalar_bytes(element: Any) -> int:
     if isinstance(element, ir.IntType):
         return max(1, int(element.width) // 8)
     return {"half": 2, "float": 4, "double": 8}[str(element)]
-
-

@@ -129,5 +129,3 @@ def too_large(symbols: SymbolTable, shared_bytes: int) -> str:
     if shared_bytes > WINDOW_BYTES or symbols.local_bytes > WINDOW_BYTES:
         return f"{shared_bytes} bytes of shared and {symbols.local_bytes} of local memory exceed the 16 MiB windows"
     return ""
-
-

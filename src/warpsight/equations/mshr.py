@@ -1,7 +1,7 @@
 """Waiting for miss registers (MSHRs): GPUMech's expected delay (eqs. 18-20) and MDM's batches (MICRO 2020, eqs. 2, 3 and 6).
 
-Per interval: `read_misses` and `write_misses` of one warp, arrays [..., I]. GPU values broadcast against them. `warps` counts all warps
-of an SM, since they share its L1. Requests are means over executions and may be fractions.
+Per interval: `read_misses` and `write_misses` of one warp, arrays [..., I]. GPU values broadcast against them. `warps` counts all
+warps of an SM, since they share its L1. Requests are means over executions and may be fractions.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ def core_requests(warp_requests: Any, warps: Any) -> Any:
 
 
 def expected_queueing_delay(requests: Any, mshrs: Any, miss_latency: Any) -> Floats:
-    """GPUMech eq. 19: mean cycles that one of `requests` (at least 1) waits for an MSHR, when request j is served in round ceil(j / mshrs).
+    """GPUMech eq. 19: mean cycles that one of `requests` (above 0) waits for an MSHR.
 
-    In closed form: with q full rounds and r requests over, the rounds sum to mshrs q (q + 1) / 2 + r (q + 1).
+    Request j, counted from 1, is served in round ceil(j / mshrs). In closed form: with q full rounds and r requests over, the rounds
+    sum to mshrs q (q + 1) / 2 + r (q + 1).
     """
     full = np.floor(requests / mshrs)
     rounds = mshrs * full * (full + 1) / 2 + (requests - full * mshrs) * (full + 1)

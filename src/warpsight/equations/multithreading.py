@@ -1,7 +1,7 @@
 """Warps that hide each other's stalls (GPUMech, MICRO 2014, section IV-A, eqs. 7-16).
 
-Intervals are arrays [..., I]; GPU values are scalars, or arrays that broadcast against them ([D, 1] for D designs). `warps` counts those
-that share one warp scheduler and may be a fraction; a warp alone issues one instruction a cycle, whatever the scheduler's width.
+Intervals are arrays [..., I]; GPU values are scalars, or arrays that broadcast against them ([D, 1] for D designs). `warps` counts
+those that share one warp scheduler and may be a fraction; a warp alone issues one instruction a cycle, however wide the scheduler.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ def nonoverlapped_round_robin(instructions: Floats, probability: float, warps: A
     return np.asarray(probability * (warps - 1) * waiting_slots)
 
 
-def nonoverlapped_greedy(instructions: Floats, stall_cycles: Floats, probability: float, warps: Any, issue_rate: Any) -> Floats:
-    """Eqs. 12-16: instructions of the other warps that are still to be issued when an interval's stall is over, per interval.
+def nonoverlapped_greedy(
+    instructions: Floats, stall_cycles: Floats, probability: float, warps: Any, *, issue_rate: Any
+) -> Floats:
+    """Eqs. 12-16: instructions of other warps still to be issued when an interval's stall is over, per interval.
 
     Eq. 15 as printed takes a maximum where a probability is meant, eq. 16 a minimum where a count is meant; both are corrected here.
     """
@@ -36,7 +38,9 @@ def nonoverlapped_greedy(instructions: Floats, stall_cycles: Floats, probability
     return np.asarray(np.maximum(issued - stall_cycles * issue_rate, 0.0))
 
 
-def nonoverlapped(instructions: Floats, stall_cycles: Floats, warps: Floats, issue_rate: Floats, greedy: npt.NDArray[np.bool_]) -> Floats:
+def nonoverlapped(
+    instructions: Floats, stall_cycles: Floats, warps: Floats, issue_rate: Floats, *, greedy: npt.NDArray[np.bool_]
+) -> Floats:
     """Eq. 8: non-overlapped instructions of all intervals [I], for designs `warps`, `issue_rate`, `greedy` [D]; float64 [D].
 
     `greedy` is True for greedy-then-oldest, False for loose round-robin.
@@ -47,8 +51,9 @@ def nonoverlapped(instructions: Floats, stall_cycles: Floats, warps: Floats, iss
     # eq. 11 is linear in the instructions, so its sum over the intervals needs only theirs
     total[robin] = probability * (warps[robin] - 1) * (instructions.sum() - len(instructions))
     if greedy.any():
-        columns = warps[greedy][:, None], issue_rate[greedy][:, None]
-        total[greedy] = nonoverlapped_greedy(instructions, stall_cycles, probability, *columns).sum(axis=1)
+        others, rate = warps[greedy][:, None], issue_rate[greedy][:, None]
+        left = nonoverlapped_greedy(instructions, stall_cycles, probability, others, issue_rate=rate)
+        total[greedy] = left.sum(axis=1)
     return total
 
 

@@ -1,7 +1,7 @@
 """Queueing at NoC and DRAM: GPUMech's M/D/1 queue (eqs. 21-23) and MDM's contention model (MICRO 2020, eqs. 4, 5 and 7-10).
 
-Latencies are in core cycles, bandwidths in bytes per second over all channels, clocks in hertz. A bandwidth over all channels already
-holds the division by the number of channels that MDM asks for. Arguments broadcast.
+Latencies are in core cycles, bandwidths in bytes per second over all channels, clocks in hertz. A bandwidth over all channels
+already holds the division by the number of channels that MDM asks for. Arguments broadcast.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def bandwidth_delay(core_requests: Any, sm_count: Any, service: Any, interval_cy
     cap = service * core_requests * sm_count / 2
     steady = utilisation < 1
     waiting = rate * service * service / (2 * np.where(steady, 1 - utilisation, 1.0))
-    return np.where(steady, np.minimum(waiting, cap), cap)
+    return np.asarray(np.where(steady, np.minimum(waiting, cap), cap))
 
 
 def latency_without_contention(l2_latency: Any, dram_latency: Any, llc_miss_ratio: Any) -> Any:

@@ -1,7 +1,7 @@
 """How a launch's blocks fill the GPU over time: full waves, a last one, and SMs that idle.
 
-Blocks are dealt to the SMs evenly; the busiest SM has ceil(blocks / SMs) and its time is the launch's. It runs them in waves of as many
-as it holds, and a last wave of the rest.
+Blocks are dealt to the SMs evenly; the busiest SM has ceil(blocks / SMs) and its time is the launch's. It runs them in waves of as
+many as it holds, and a last wave of the rest.
 """
 
 from __future__ import annotations

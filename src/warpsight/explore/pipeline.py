@@ -138,7 +138,8 @@ def _known(models: Sequence[str]) -> None:
 
 
 def _predict(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], provenance: dict[str, object]) -> list[Prediction]:
+    from warpsight.explore.provenance import merged
     from warpsight.models.registry import get_model
 
     answers = [get_model(name).predict(profile, gpu) for name in models]
-    return [replace(answer, provenance={**answer.provenance, **provenance}) for answer in answers]
+    return [replace(answer, provenance=merged(answer.provenance, provenance)) for answer in answers]

@@ -48,8 +48,14 @@ def of_profile(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> dict[str,
     return {"tool": TOOL, **_of_gpu(gpu), "profile": origin, "notes": list(profile.notes)}
 
 
+def merged(by_model: dict[str, Any], by_run: dict[str, Any]) -> dict[str, Any]:
+    """What the model says of its answer and what the run knows, the model's note among the notes."""
+    model = by_model.get("model")
+    note = model.get("note") if isinstance(model, dict) else None
+    return {**by_model, **by_run, "notes": [*by_run["notes"], *([note] if note else [])]}
+
+
 def _of_gpu(gpu: GpuSpec) -> dict[str, Any]:
     from warpsight.gpu.describe import resolved, spec_hash
 
     return {"gpu": resolved(gpu), "gpu_hash": spec_hash(gpu)}
-

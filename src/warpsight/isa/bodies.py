@@ -101,8 +101,8 @@ class BodyReader:
         if position < end:
             self._line = source.line(position)
             if ";" not in source.text[position:end]:
-                raise self._source.error(position, f'"{source.excerpt(position)}" has no closing semicolon', CUT)
-            raise self._fail(f'"{source.excerpt(position)}" is not a PTX statement')
+                raise self._source.error(position, f'"{source.excerpt(position, end)}" has no closing semicolon', CUT)
+            raise self._fail(f'"{source.excerpt(position, end)}" is not a PTX statement')
         if len(self._names.scopes) > 1:
             raise source.error_at(self._names.scopes[-1].line, "this { has no closing brace", CUT)
         if self._pending_label:

@@ -116,7 +116,7 @@ def _dimension(text: str, fail: Fail) -> int:
     if not text:
         return -1
     number = constant(text)
-    if number is None or not isinstance(number.value, int) or number.value < 0 or number.value > MAX_VARIABLE_BYTES:
+    if number is None or not isinstance(number.value, int) or number.value < 0:
         raise fail(f'"{_printable(text)}" is not a number of elements')
     return number.value
 

@@ -60,9 +60,9 @@ class Source:
         match = SPACE.match(self.text, position)
         return match.end() if match else position
 
-    def excerpt(self, position: int) -> str:
-        """The rest of the line at a position, shortened, for a message."""
-        rest = self.text[position : position + 200].split("\n", 1)[0].strip()
+    def excerpt(self, position: int, end: int | None = None) -> str:
+        """The rest of the line at a position (up to `end`), shortened, for a message."""
+        rest = self.text[position : min(position + 200, len(self.text) if end is None else end)].split("\n", 1)[0].strip()
         printable = "".join(c if c.isprintable() else "?" for c in rest)
         return printable if len(printable) <= 48 else printable[:45] + "..."
 

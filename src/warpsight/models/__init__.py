@@ -1,0 +1,1 @@
+"""Performance models, one a file: interval profile and GPU description in, prediction out."""

@@ -36,7 +36,9 @@ def build_profile(
     header = trace.header
     resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
     cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
-    memory_instructions, read_misses, write_misses, dram_reads, dram_writes = np.ascontiguousarray(found.sums.T)
+    # to nine decimals, or the noise of summing thirds could tip ceil(10.000000000000002) into another batch
+    rounded = np.round(found.sums, 9)
+    memory_instructions, read_misses, write_misses, dram_reads, dram_writes = np.ascontiguousarray(rounded.T)
     return IntervalProfile(
         kernel=header.kernel,
         warps_per_sm=resident * header.warps_per_block,

@@ -1,4 +1,4 @@
-"""The interval profile as JSON, schema 1: what `warpsight profile` writes and `warpsight model` reads. Strict in both directions."""
+"""The interval profile as JSON, schema 1: what `warpsight profile` writes and `warpsight model` reads. Strict both ways."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
     """The profile that a JSON object (as Python values) holds. Raises as `read_profile`."""
     top = Fields(document, origin, "")
     if top.has("schema") and top.whole("schema") != SCHEMA:
-        top.fail("schema", f"is {document['schema']}; this version reads schema {SCHEMA}", "write the profile again with this version")
+        top.fail("schema", f"is {document['schema']}; this version reads schema {SCHEMA}", "make the profile again")
     top.known(REQUIRED_KEYS, OPTIONAL_KEYS)
     launch = _launch(top)
     warps = top.whole("warps_per_sm", least=1)
@@ -141,6 +141,6 @@ def _json(text: str | bytes, origin: str) -> Any:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique)
     except json.JSONDecodeError as error:
         place = f"{origin}:{error.lineno}:{error.colno}"
-        raise FormatError(f"not JSON: {error.msg}", place=place, remedy="is the file whole? `warpsight profile` writes it") from None
+        raise FormatError(f"not JSON: {error.msg}", place=place, remedy="is the file whole?") from None
     except (UnicodeDecodeError, RecursionError, ValueError) as error:
         raise FormatError(f"not JSON: {error}", place=origin, remedy="`warpsight profile` writes what is read here") from None

@@ -1,7 +1,7 @@
 """The components of the CPI stack: what each means, what Nsight Compute calls its nearest relative, and what bounds a kernel.
 
-Nsight's stall reasons count stalled warps and a CPI stack counts cycles of an SM, so the names are near and not the same; where none is
-near, none is given.
+Nsight's stall reasons count stalled warps and a CPI stack counts cycles of an SM, so the names are near and not the same; where
+none is near, none is given.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def bound_by(stack: Mapping[str, float]) -> str:
 
 
 def memory_class(dpki: float | None) -> str:
-    """MDM's classes (MICRO 2020, section I): divergent above 10 divergent loads per 1000 instructions; unknown without the count."""
+    """MDM's classes (MICRO 2020, section I): divergent above 10 divergent loads per 1000 instructions; None is unknown."""
     if dpki is None:
         return "unknown"
     return "memory-divergent" if dpki > 10 else "not memory-divergent"

@@ -1,16 +1,17 @@
 """One warp-wide access to a state space: checked, performed, recorded. Used by loads and stores; atomics share the checks.
 
-A full warp with consecutive addresses takes a vector load or store; every other pattern a masked gather or scatter.
+A full warp with consecutive addresses takes a vector load or store in line; every other pattern an out-of-line function with masked
+gathers or scatters, one per shape of access.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator.emitter import Emitter
+from warpsight.emulator.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.lanes import (
     I32,
     I64,
@@ -27,8 +28,9 @@ from warpsight.emulator.lanes import (
     store_as,
     trailing_zeros,
     vector,
+    vector_suffix,
 )
-from warpsight.emulator.layout import LOCAL_TRACE_BASE, WARP, Fault, Slot
+from warpsight.emulator.layout import LOCAL_TRACE_BASE, PATTERN_BYTES, WARP, Fault, Slot
 from warpsight.emulator.recording import emit_event_byte, emit_sector_run
 from warpsight.emulator.runtime import bank_degree, check_lanes, scattered_sectors
 
@@ -58,143 +60,196 @@ class Access:
         """Is it a store?"""
         return self.values is not None
 
+    def outside(self, frame: Frame, space: str, site: int, addresses: Value, body: Any) -> list[Value]:
+        """Do this access in an out-of-line function of its shape; `body(frame, addresses, access)` emits it there."""
+        name = f"{space}_{'store' if self.writes else 'load'}_{self.count}{vector_suffix(vector(self.element))}{'' if self.record else '_quiet'}"
 
-def check_global(emitter: Emitter, addresses: Value, size: int, writes: bool, site: int) -> None:
-    """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write)."""
-    builder = emitter.builder
-    low, high = _site_bounds(emitter, site)
-    room = builder.sub(builder.sub(high, low), I64(size))  # the cached allocation is empty at first: -size, so nothing passes signed
-    offset = builder.sub(addresses, splat(builder, low))
-    inside = builder.icmp_unsigned("<=", offset, splat(builder, room))
-    fits = builder.icmp_signed(">=", room, I64(0))
-    good = lanes_to_mask(builder, inside)
-    if size > 1:
-        aligned = builder.icmp_signed("==", builder.and_(addresses, splat_constant(I64, size - 1)), splat_constant(I64, 0))
-        good = builder.and_(good, lanes_to_mask(builder, aligned))
-    mask = emitter.active_mask
-    bad = builder.icmp_signed("!=", builder.and_(mask, builder.not_(good)), I32(0))
-    bad = builder.or_(bad, builder.not_(fits))
-    slow, after = builder.append_basic_block("check"), builder.append_basic_block("checked")
-    builder.cbranch(bad, slow, after).set_weights([1, 1000])
-    builder.position_at_end(slow)
-    assert emitter.instruction is not None
-    pointer = emitter.spill(addresses)
-    failed = builder.call(
-        check_lanes(builder.module),
-        [emitter.kernel.context, pointer, mask, I64(size), I64(size), I64(int(writes)), I64(site), I64(emitter.instruction.index)],
-    )
-    builder.cbranch(builder.icmp_signed("!=", failed, I32(0)), emitter.kernel.fault_block, after)
-    builder.position_at_end(after)
+        def inside(helper: HelperFrame) -> list[Value]:
+            where, *values = helper.arguments
+            return list(body(helper, where, replace(self, values=tuple(values) if self.writes else None)))
+
+        results = [] if self.writes else [vector(self.element)] * self.count
+        return call_helper(frame, name, site, [addresses, *(self.values or ())], results, inside)
 
 
-def _site_bounds(emitter: Emitter, site: int) -> tuple[Value, Value]:
-    builder = emitter.builder
-    entry = at(builder, emitter.slot_pointer(Slot.SITE_PTR), 16 * site)
-    return load_as(builder, entry, I64, 8), load_as(builder, at(builder, entry, 8), I64, 8)
+def iota(step: int) -> Value:
+    """0, step, 2 step, ... as <32 x i64>."""
+    return ir.Constant(vector(I64), [step * k for k in range(WARP)])
 
 
-def check_window(emitter: Emitter, offsets: Value, size: int, limit: Value, kind: Fault) -> None:
-    """Stop the warp unless each active lane's offset (i32 lanes) lies aligned within `limit` (i64) bytes."""
-    builder = emitter.builder
-    # Offsets and limits are below 2^32; a space smaller than the access admits nothing.
-    room = builder.trunc(builder.sub(limit, I64(size)), I32)
-    inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
-    fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
-    outside = builder.and_(emitter.active_mask, builder.not_(builder.and_(inside, fits)))
-    _stop_on(emitter, outside, offsets, kind)
-    if size > 1:
-        low_bits = builder.and_(offsets, splat_constant(I32, size - 1))
-        crooked = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
-        _stop_on(emitter, builder.and_(crooked, emitter.active_mask), offsets, Fault.MISALIGNED)
+# -- global memory -----------------------------------------------------------------------------------------------------------
 
 
-def _stop_on(emitter: Emitter, mask: Value, addresses: Value, kind: Fault) -> None:
-    builder = emitter.builder
-    lane = builder.and_(trailing_zeros(builder, mask), I32(31))
-    # The address is only wanted when the fault happens; extracting by a variable lane goes through memory, so do it there.
-    failing, following = builder.append_basic_block("bad"), builder.append_basic_block("good")
-    builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), failing, following).set_weights([1, 1000])
-    builder.position_at_end(failing)
-    address = builder.zext(builder.extract_element(addresses, lane), I64)
-    emitter.stop_if_with(ir.Constant(ir.IntType(1), 1), kind, lane, address)
-    builder.branch(following)
-    builder.position_at_end(following)
-
-
-def global_access(emitter: Emitter, addresses: Value, access: Access) -> list[Value]:
-    """Access device memory at <32 x i64> addresses; appends sectors and one event byte."""
-    builder = emitter.builder
-    site = emitter.kernel.next_site()
-    size = access.size
+def global_access(frame: Frame, addresses: Value, access: Access, site: Value, number: int) -> list[Value]:
+    """Access device memory at <32 x i64> addresses; appends sectors and one event byte. `site` is `number` as an i64."""
+    builder, size = frame.builder, access.size
     first = builder.extract_element(addresses, I32(0))
-    expected = builder.add(splat(builder, first), splat_constant_iota(size))
-    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, expected))
-    low, high = _site_bounds(emitter, site)
-    fits = builder.and_(
-        builder.icmp_unsigned(">=", first, low), builder.icmp_unsigned("<=", builder.add(first, I64(size * WARP)), high)
-    )
-    straight = builder.and_(builder.icmp_signed("==", builder.and_(in_order, emitter.active_mask), FULL), fits)
+    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
+    low, high = _site_bounds(frame, site)
+    last = builder.add(first, I64(size * WARP))
+    straight = builder.and_(builder.icmp_unsigned(">=", first, low), builder.icmp_unsigned("<=", last, high))
+    straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL))
     if size > 1:
         straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I64(size - 1)), I64(0)))
     fast, slow, done = (builder.append_basic_block(n) for n in ("straight", "scattered", "accessed"))
     builder.cbranch(straight, fast, slow)
     builder.position_at_end(fast)
-    delta = emitter.slot(Slot.ARENA_DELTA)
-    fast_values = _straight(emitter, builder.inttoptr(builder.add(first, delta), PTR), access)
+    pointer = builder.inttoptr(builder.add(first, frame.slot(Slot.ARENA_DELTA)), PTR)
+    fast_values = _straight(frame, pointer, access)
     if access.record:
-        sector = builder.lshr(first, I64(5))
-        last = builder.lshr(builder.add(first, I64(size * WARP - 1)), I64(5))
-        emit_sector_run(emitter, sector, builder.trunc(builder.add(builder.sub(last, sector), I64(1)), I32))
+        sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.sub(last, I64(1)), I64(5))
+        emit_sector_run(frame, sector, builder.trunc(builder.add(builder.sub(end, sector), I64(1)), I32))
     fast_end = builder.block
     builder.branch(done)
     builder.position_at_end(slow)
-    check_global(emitter, addresses, size, access.writes, site)
-    slow_values = _scattered(emitter, builder.add(addresses, splat(builder, emitter.slot(Slot.ARENA_DELTA))), access)
+    slow_values = access.outside(frame, "global", number, addresses, scattered_global)
+    return merge(frame, done, [(fast_end, fast_values)], slow_values)
+
+
+def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
+    """The out-of-line body of an access to device memory."""
+    builder = helper.builder
+    check_global(helper, addresses, access.size, access.writes, helper.site)
+    values = _scattered(helper, builder.add(addresses, splat(builder, helper.slot(Slot.ARENA_DELTA))), access)
     if access.record:
-        record_sectors(emitter, addresses)
-    return _merge(emitter, done, [(fast_end, fast_values)], slow_values)
+        record_sectors(helper, addresses)
+    return values
 
 
-def splat_constant_iota(step: int) -> Value:
-    """0, step, 2 step, ... as <32 x i64>."""
-    return ir.Constant(vector(I64), [step * k for k in range(WARP)])
+def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: Value) -> None:
+    """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write)."""
+    builder = frame.builder
+    low, high = _site_bounds(frame, site)
+    room = builder.sub(builder.sub(high, low), I64(size))  # negative while the site has hit nothing yet
+    inside = builder.icmp_unsigned("<=", builder.sub(addresses, splat(builder, low)), splat(builder, room))
+    good = lanes_to_mask(builder, inside)
+    if size > 1:
+        aligned = builder.icmp_signed("==", builder.and_(addresses, splat_constant(I64, size - 1)), splat_constant(I64, 0))
+        good = builder.and_(good, lanes_to_mask(builder, aligned))
+    mask = frame.active_mask
+    bad = builder.icmp_signed("!=", builder.and_(mask, builder.not_(good)), I32(0))
+    bad = builder.or_(bad, builder.icmp_signed("<", room, I64(0)))
+    slow, after = builder.append_basic_block("check"), builder.append_basic_block("checked")
+    builder.cbranch(bad, slow, after).set_weights([1, 1000])
+    builder.position_at_end(slow)
+    pointer = frame.spill(addresses, "checked")
+    failed = builder.call(
+        check_lanes(builder.module),
+        [frame.context, pointer, mask, I64(size), I64(size), I64(int(writes)), site, frame.pc],
+    )
+    builder.cbranch(builder.icmp_signed("!=", failed, I32(0)), frame.fault_block, after)
+    builder.position_at_end(after)
 
 
-def record_sectors(emitter: Emitter, addresses: Value) -> None:
+def _site_bounds(frame: Frame, site: Value) -> tuple[Value, Value]:
+    """The allocation that this memory instruction last hit, as [low, high); empty at first."""
+    builder = frame.builder
+    entry = at(builder, frame.slot_pointer(Slot.SITE_PTR), builder.mul(site, I64(16)))
+    return load_as(builder, entry, I64, 8), load_as(builder, at(builder, entry, 8), I64, 8)
+
+
+def record_sectors(frame: Frame, addresses: Value) -> None:
     """Append the distinct sectors of the active lanes and their number as an event byte. An aligned access lies in one sector."""
-    builder = emitter.builder
+    builder = frame.builder
     numbers = builder.trunc(builder.lshr(addresses, splat_constant(I64, 5)), vector(I32))
-    count = builder.call(scattered_sectors(builder.module), [emitter.kernel.context, numbers, emitter.active_mask])
-    emit_event_byte(emitter, count)
+    count = builder.call(scattered_sectors(builder.module), [frame.context, numbers, frame.active_mask])
+    emit_event_byte(frame, count)
 
 
-def shared_access(emitter: Emitter, offsets: Value, access: Access) -> list[Value]:
+# -- shared memory -----------------------------------------------------------------------------------------------------------
+
+
+def shared_access(frame: Frame, offsets: Value, access: Access, number: int) -> list[Value]:
     """Access the block's shared memory at <32 x i32> offsets; appends one event byte, the bank-conflict degree."""
-    builder = emitter.builder
-    check_window(emitter, offsets, access.size, emitter.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
-    base = emitter.slot(Slot.SHARED_PTR)
+    builder, size = frame.builder, access.size
     first = builder.extract_element(offsets, I32(0))
-    step = ir.Constant(vector(I32), [access.size * k for k in range(WARP)])
+    step = ir.Constant(vector(I32), [size * k for k in range(WARP)])
     in_order = lanes_to_mask(builder, builder.icmp_signed("==", offsets, builder.add(splat(builder, first), step)))
-    straight = builder.icmp_signed("==", builder.and_(in_order, emitter.active_mask), FULL)
+    wide = builder.zext(first, I64)
+    straight = builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL)
+    fits = builder.icmp_unsigned("<=", builder.add(wide, I64(size * WARP)), frame.slot(Slot.SHARED_SIZE))
+    straight = builder.and_(straight, fits)
+    if size > 1:
+        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I32(size - 1)), I32(0)))
     fast, slow, done = (builder.append_basic_block(n) for n in ("straight", "scattered", "accessed"))
     builder.cbranch(straight, fast, slow)
     builder.position_at_end(fast)
-    fast_values = _straight(emitter, builder.inttoptr(builder.add(base, builder.zext(first, I64)), PTR), access)
-    emit_event_byte(emitter, I32(max(1, access.size // 4)))
+    pointer = builder.inttoptr(builder.add(frame.slot(Slot.SHARED_PTR), wide), PTR)
+    fast_values = _straight(frame, pointer, access)
+    emit_event_byte(frame, I32(max(1, size // 4)))
     fast_end = builder.block
     builder.branch(done)
     builder.position_at_end(slow)
-    slow_values = _scattered(emitter, builder.add(builder.zext(offsets, vector(I64)), splat(builder, base)), access)
-    emit_event_byte(emitter, conflict_degree(emitter, offsets, access.size))
-    return _merge(emitter, done, [(fast_end, fast_values)], slow_values)
+    slow_values = access.outside(frame, "shared", number, offsets, scattered_shared)
+    return merge(frame, done, [(fast_end, fast_values)], slow_values)
 
 
-def conflict_degree(emitter: Emitter, offsets: Value, size: int) -> Value:
-    """Passes through the banks: 8-byte accesses go by half-warps, 16-byte ones by quarters (i32)."""
-    builder = emitter.builder
+def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
+    """The out-of-line body of an access to shared memory."""
+    builder = helper.builder
+    check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    base = splat(builder, helper.slot(Slot.SHARED_PTR))
+    values = _scattered(helper, builder.add(builder.zext(offsets, vector(I64)), base), access)
+    emit_event_byte(helper, remembered_degree(helper, offsets, access.size))
+    return values
+
+
+def check_window(frame: Frame, offsets: Value, size: int, limit: Value, kind: Fault) -> None:
+    """Stop the warp unless each active lane's offset (i32 lanes) lies, aligned, within `limit` (i64) bytes."""
+    builder = frame.builder
+    # Offsets and limits are below 2^32; a space smaller than the access admits nothing.
+    room = builder.trunc(builder.sub(limit, I64(size)), I32)
+    inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
+    fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
+    _stop_on(frame, builder.not_(builder.and_(inside, fits)), offsets, kind)
+    if size > 1:
+        low_bits = builder.and_(offsets, splat_constant(I32, size - 1))
+        crooked = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
+        _stop_on(frame, crooked, offsets, Fault.MISALIGNED)
+
+
+def _stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault) -> None:
+    """Stop when an active lane is in the i32 mask, naming the first such lane and its offset."""
+    builder = frame.builder
+    wrong = builder.and_(mask, frame.active_mask)
+
+    def details() -> tuple[Value, Value]:
+        lane = trailing_zeros(builder, wrong)
+        return lane, builder.zext(builder.extract_element(offsets, lane), I64)
+
+    frame.stop_if(builder.icmp_signed("!=", wrong, I32(0)), kind, details)
+
+
+def remembered_degree(helper: HelperFrame, offsets: Value, size: int) -> Value:
+    """`conflict_degree`, kept per instruction: moving all words alike rotates the banks and changes nothing.
+
+    Instructions in loops nearly always repeat their pattern relative to lane 0.
+    """
+    builder = helper.builder
     words = builder.lshr(offsets, splat_constant(I32, 2))
-    function, mask = bank_degree(builder.module), emitter.active_mask
+    relative = builder.sub(words, splat(builder, builder.extract_element(words, I32(0))))
+    entry = at(builder, helper.slot_pointer(Slot.PATTERN_PTR), builder.mul(helper.site, I64(PATTERN_BYTES)))
+    known = load_as(builder, entry, vector(I32), 64)
+    known_mask = load_as(builder, at(builder, entry, 128), I32, 4)
+    differ = builder.not_(lanes_to_mask(builder, builder.icmp_signed("==", known, relative)))
+    new = builder.or_(builder.and_(differ, helper.active_mask), builder.xor(known_mask, helper.active_mask))
+    fresh, after = builder.append_basic_block("pattern"), builder.append_basic_block("known")
+    builder.cbranch(builder.icmp_signed("!=", new, I32(0)), fresh, after)
+    builder.position_at_end(fresh)
+    degree = conflict_degree(helper, offsets, size)
+    store_as(builder, relative, entry, 64)
+    store_as(builder, helper.active_mask, at(builder, entry, 128), 4)
+    store_as(builder, degree, at(builder, entry, 132), 4)
+    builder.branch(after)
+    builder.position_at_end(after)
+    return load_as(builder, at(builder, entry, 132), I32, 4)
+
+
+def conflict_degree(frame: Frame, offsets: Value, size: int) -> Value:
+    """Passes through the banks: 8-byte accesses go by half-warps, 16-byte ones by quarters (i32)."""
+    builder = frame.builder
+    words = builder.lshr(offsets, splat_constant(I32, 2))
+    function, mask = bank_degree(builder.module), frame.active_mask
     parts = max(1, size // 4)
     share = WARP // parts
     total: Value = I32(0)
@@ -204,81 +259,88 @@ def conflict_degree(emitter: Emitter, offsets: Value, size: int) -> Value:
     return total
 
 
-def local_access(emitter: Emitter, offsets: Value, access: Access) -> list[Value]:
-    """Access the lanes' own local memory at <32 x i32> offsets. Recorded word by word as hardware interleaves it."""
-    builder = emitter.builder
-    limit = emitter.slot(Slot.LOCAL_SIZE)
-    check_window(emitter, offsets, access.size, limit, Fault.LOCAL_BOUNDS)
+# -- local memory ------------------------------------------------------------------------------------------------------------
+
+
+def local_access(frame: Frame, offsets: Value, access: Access, number: int) -> list[Value]:
+    """Access the lanes' own local memory at <32 x i32> offsets; appends sectors and one event byte."""
+    return access.outside(frame, "local", number, offsets, local_body)
+
+
+def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
+    """Recorded word by word, as hardware interleaves local memory: lane after lane for each 4-byte word."""
+    builder = helper.builder
+    limit = helper.slot(Slot.LOCAL_SIZE)
+    check_window(helper, offsets, access.size, limit, Fault.LOCAL_BOUNDS)
     wide = builder.zext(offsets, vector(I64))
-    warp = builder.mul(emitter.slot(Slot.WARP), I64(WARP))
+    warp = builder.mul(helper.slot(Slot.WARP), I64(WARP))
     lane_base = builder.mul(builder.add(splat(builder, warp), IOTA64), splat(builder, limit))
-    addresses = builder.add(builder.add(lane_base, wide), splat(builder, emitter.slot(Slot.LOCAL_PTR)))
-    values = _scattered(emitter, addresses, access)
-    if not access.record:
-        return values
-    whole = builder.add(builder.mul(emitter.slot(Slot.BLOCK), emitter.slot(Slot.WARPS_PER_BLOCK)), emitter.slot(Slot.WARP))
+    addresses = builder.add(builder.add(lane_base, wide), splat(builder, helper.slot(Slot.LOCAL_PTR)))
+    values = _scattered(helper, addresses, access)
+    whole = builder.add(builder.mul(helper.slot(Slot.BLOCK), helper.slot(Slot.WARPS_PER_BLOCK)), helper.slot(Slot.WARP))
     rows = builder.mul(whole, builder.mul(limit, I64(WARP)))
+    base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), iota(4))
     total: Value = I32(0)
     for word in range(max(1, access.size // 4)):
-        row = builder.shl(builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word)), splat_constant(I64, 7))
-        place = builder.add(row, builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), splat_constant_iota(4)))
-        numbers = builder.trunc(builder.lshr(place, splat_constant(I64, 5)), vector(I32))
-        count = builder.call(scattered_sectors(builder.module), [emitter.kernel.context, numbers, emitter.active_mask])
+        row = builder.shl(
+            builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word)), splat_constant(I64, 7)
+        )
+        numbers = builder.trunc(builder.lshr(builder.add(row, base), splat_constant(I64, 5)), vector(I32))
+        count = builder.call(scattered_sectors(builder.module), [helper.context, numbers, helper.active_mask])
         total = builder.add(total, count)
-    emit_event_byte(emitter, total)
+    emit_event_byte(helper, total)
     return values
 
 
-def _straight(emitter: Emitter, pointer: Value, access: Access) -> list[Value]:
+# -- moving the data ---------------------------------------------------------------------------------------------------------
+
+
+def _straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
     """All lanes, consecutive: one wide load or store; several elements per lane are (de)interleaved."""
-    builder, count = emitter.builder, access.count
+    builder, count = frame.builder, access.count
     total = ir.VectorType(access.element, WARP * count)
     if access.values is None:
         whole = load_as(builder, pointer, total, 1)
         if count == 1:
             return [whole]
         undefined = ir.Constant(total, ir.Undefined)
-        return [
-            builder.shuffle_vector(whole, undefined, ir.Constant(vector(I32), [count * lane + k for lane in range(WARP)]))
-            for k in range(count)
-        ]
-    if count == 1:
-        store_as(builder, access.values[0], pointer, 1)
-        return []
+        orders = ([count * lane + k for lane in range(WARP)] for k in range(count))
+        return [builder.shuffle_vector(whole, undefined, ir.Constant(vector(I32), order)) for order in orders]
     whole = access.values[0]
-    for k in range(1, count):  # concatenate, then interleave
-        have = ir.VectorType(access.element, WARP * k)
-        extended = builder.shuffle_vector(
-            access.values[k],
-            ir.Constant(vector(access.element), ir.Undefined),
-            ir.Constant(ir.VectorType(I32, WARP * k), [j if j < WARP else 0 for j in range(WARP * k)]),
+    for k in range(1, count):  # concatenate: both sides of a shuffle must be equally long, so stretch the new one first
+        order = [lane if lane < WARP else 0 for lane in range(WARP * k)]
+        stretched = _shuffle(frame, access.values[k], order)
+        whole = builder.shuffle_vector(
+            whole, stretched, ir.Constant(ir.VectorType(I32, WARP * (k + 1)), list(range(WARP * (k + 1))))
         )
-        assert whole.type == have
-        order = [j if j < WARP * k else WARP * k + (j - WARP * k) for j in range(WARP * (k + 1))]
-        whole = builder.shuffle_vector(whole, extended, ir.Constant(ir.VectorType(I32, WARP * (k + 1)), order))
-    order = [k * WARP + lane for lane in range(WARP) for k in range(count)]
-    whole = builder.shuffle_vector(whole, ir.Constant(total, ir.Undefined), ir.Constant(ir.VectorType(I32, WARP * count), order))
+    if count > 1:
+        whole = _shuffle(frame, whole, [k * WARP + lane for lane in range(WARP) for k in range(count)])
     store_as(builder, whole, pointer, 1)
     return []
 
 
-def _scattered(emitter: Emitter, host: Value, access: Access) -> list[Value]:
+def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
+    undefined = ir.Constant(value.type, ir.Undefined)
+    return frame.builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, len(order)), order))
+
+
+def _scattered(frame: Frame, host: Value, access: Access) -> list[Value]:
     """Masked gather or scatter at <32 x i64> host addresses."""
-    builder = emitter.builder
+    builder = frame.builder
     values = []
     for k in range(access.count):
         shifted = builder.add(host, splat_constant(I64, k * access.element_bytes)) if k else host
         pointers = builder.inttoptr(shifted, vector(PTR))
         if access.values is None:
-            values.append(gather(builder, pointers, emitter.active, access.element))
+            values.append(gather(builder, pointers, frame.active, access.element))
         else:
-            scatter(builder, access.values[k], pointers, emitter.active)
+            scatter(builder, access.values[k], pointers, frame.active)
     return values
 
 
-def _merge(emitter: Emitter, done: Any, others: list[tuple[Any, list[Value]]], values: list[Value]) -> list[Value]:
-    """Join the paths of an access in `done`; the current block holds `values`."""
-    builder = emitter.builder
+def merge(frame: Frame, done: Any, others: list[tuple[Any, list[Value]]], values: list[Value]) -> list[Value]:
+    """Join the ways of an access in `done`: the current block holds `values`, `others` have already branched there."""
+    builder = frame.builder
     here = builder.block
     builder.branch(done)
     builder.position_at_end(done)
@@ -290,5 +352,3 @@ def _merge(emitter: Emitter, done: Any, others: list[tuple[Any, list[Value]]], v
             phi.add_incoming(alternatives[k], block)
         merged.append(phi)
     return merged
-
-

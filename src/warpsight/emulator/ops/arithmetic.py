@@ -7,7 +7,18 @@ from collections.abc import Callable
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import Value, bits_of, call_same, intrinsic, is_float, is_signed, scalar_type, splat_constant, vector, vector_suffix
+from warpsight.emulator.lanes import (
+    Value,
+    bits_of,
+    call_same,
+    intrinsic,
+    is_float,
+    is_signed,
+    scalar_type,
+    splat_constant,
+    vector,
+    vector_suffix,
+)
 from warpsight.emulator.ops import floating
 from warpsight.emulator.ops.common import allow, operands, the_type
 from warpsight.isa.program import Instruction

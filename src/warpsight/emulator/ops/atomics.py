@@ -18,18 +18,16 @@ from warpsight.emulator.lanes import (
     bits_of,
     is_float,
     is_signed,
-    lanes_to_mask,
     load_as,
     scalar_type,
     splat,
-    splat_constant,
     store_as,
     vector,
 )
-from warpsight.emulator.layout import SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
-from warpsight.emulator.ops.access import check_global, check_window, conflict_degree, record_sectors
+from warpsight.emulator.layout import SHARED_WINDOW, Fault, Slot
+from warpsight.emulator.ops.access import check_global, check_window, conflict_degree, merge, record_sectors
 from warpsight.emulator.ops.common import allow, operands, the_type
-from warpsight.emulator.ops.memory import CACHE_WORDS, space_of
+from warpsight.emulator.ops.memory import CACHE_WORDS, space_of, window_mask, window_offset
 from warpsight.emulator.recording import emit_event_byte
 from warpsight.emulator.runtime import for_each_lane, most_sharing
 from warpsight.isa.program import Instruction
@@ -87,34 +85,26 @@ def _locate(emitter: Emitter, space: str, operand: Any, size: int) -> Value:
         host = _device_place(emitter, addresses, size)
         _record_sharing(emitter, addresses)
         return host
-    offset = builder.sub(addresses, splat_constant(I64, SHARED_WINDOW))
-    inside = lanes_to_mask(builder, builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES)))
-    in_shared = builder.and_(inside, emitter.active_mask)
+    in_shared = window_mask(emitter, addresses, SHARED_WINDOW)
     any_shared = builder.icmp_signed("!=", in_shared, I32(0))
     mixed = builder.and_(any_shared, builder.icmp_signed("!=", in_shared, emitter.active_mask))
-    emitter.stop_if_with(mixed, Fault.MIXED_SPACES, I32(0), I64(0))
+    emitter.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
     shared, device, done = (builder.append_basic_block(n) for n in ("shared", "device", "placed"))
     builder.cbranch(any_shared, shared, device)
     builder.position_at_end(shared)
     emit_event_byte(emitter, I32(0))
-    first = _shared_place(emitter, builder.trunc(offset, vector(I32)), size)
+    first = _shared_place(emitter, window_offset(emitter, addresses, SHARED_WINDOW), size)
     first_end = builder.block
     builder.branch(done)
     builder.position_at_end(device)
     second = _device_place(emitter, addresses, size)
     emit_event_byte(emitter, I32(0))
     _record_sharing(emitter, addresses)
-    second_end = builder.block
-    builder.branch(done)
-    builder.position_at_end(done)
-    phi = builder.phi(first.type)
-    phi.add_incoming(first, first_end)
-    phi.add_incoming(second, second_end)
-    return phi
+    return merge(emitter, done, [(first_end, [first])], [second])[0]
 
 
 def _device_place(emitter: Emitter, addresses: Value, size: int) -> Value:
-    check_global(emitter, addresses, size, True, emitter.kernel.next_site())
+    check_global(emitter, addresses, size, True, I64(emitter.kernel.next_site()))
     record_sectors(emitter, addresses)
     return emitter.builder.add(addresses, splat(emitter.builder, emitter.slot(Slot.ARENA_DELTA)))
 
@@ -136,14 +126,9 @@ def _record_sharing(emitter: Emitter, addresses: Value) -> None:
 def _run(emitter: Emitter, operation: str, kind: str, host: Value, sources: list[Value], destination: Any) -> None:
     """The read-modify-write of each active lane in turn."""
     builder, element, size = emitter.builder, scalar_type(kind), bits_of(kind) // 8
-    kernel = emitter.kernel
-    places, results = kernel.lane_buffer("places", vector(I64)), kernel.lane_buffer("results", vector(element))
-    store_as(builder, host, places, 64)
-    held = []
-    for k, value in enumerate(sources):
-        pointer = kernel.lane_buffer(f"source{k}", vector(element))
-        store_as(builder, value, pointer, 64)
-        held.append(pointer)
+    places = emitter.spill(host, "places")
+    results = emitter.spill(ir.Constant(vector(element), None), "results")
+    held = [emitter.spill(value, f"source{k}") for k, value in enumerate(sources)]
 
     def of_lane(inner: Builder, pointer: Value, lane: Value, what: Any, width: int) -> Value:
         return load_as(inner, at(inner, pointer, inner.mul(inner.zext(lane, I64), I64(width))), what, width)
@@ -156,7 +141,6 @@ def _run(emitter: Emitter, operation: str, kind: str, host: Value, sources: list
         store_as(inner, new, pointer, 1)
         store_as(inner, old, at(inner, results, inner.mul(inner.zext(lane, I64), I64(size))), size)
 
-    store_as(builder, ir.Constant(vector(element), None), results, 64)
     for_each_lane(builder, emitter.active_mask, body)
     if destination is not None:
         emitter.write(destination, load_as(builder, results, vector(element), 64), kind)

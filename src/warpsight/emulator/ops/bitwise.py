@@ -5,7 +5,20 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import I1, I32, I64, Value, bits_of, call_same, intrinsic, is_signed, scalar_type, splat_constant, vector, vector_suffix
+from warpsight.emulator.lanes import (
+    I1,
+    I32,
+    I64,
+    Value,
+    bits_of,
+    call_same,
+    intrinsic,
+    is_signed,
+    scalar_type,
+    splat_constant,
+    vector,
+    vector_suffix,
+)
 from warpsight.emulator.ops.common import allow, operands, the_type
 from warpsight.isa.program import Immediate, Instruction
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import Value, bits_of, call_same, intrinsic, is_float, is_signed, scalar_type, splat_constant, vector, vector_suffix
+from warpsight.emulator.lanes import (
+    Value,
+    bits_of,
+    call_same,
+    intrinsic,
+    is_float,
+    is_signed,
+    scalar_type,
+    splat_constant,
+    vector,
+    vector_suffix,
+)
 from warpsight.emulator.ops.common import allow, finish_float, flush_if, operands, types_of
 from warpsight.isa.program import Instruction
 
@@ -22,7 +33,9 @@ def _cvt(emitter: Emitter, instruction: Instruction) -> None:
     value = emitter.read(a, source)
     if is_float(source):
         value = flush_if(emitter, instruction, source, value)
-        result = _float_to_float(emitter, instruction, value, to) if is_float(to) else _float_to_integer(emitter, instruction, value, to)
+        result = (
+            _float_to_float(emitter, instruction, value, to) if is_float(to) else _float_to_integer(emitter, instruction, value, to)
+        )
     elif is_float(to):
         convert = emitter.builder.sitofp if is_signed(source) else emitter.builder.uitofp
         result = finish_float(emitter, instruction, to, convert(value, vector(scalar_type(to))))

@@ -121,7 +121,9 @@ def _testp(emitter: Emitter, instruction: Instruction) -> None:
         "number": lambda: below("<=", magnitude, infinity),
         "notanumber": lambda: below(">", magnitude, infinity),
         "normal": lambda: builder.and_(below(">=", magnitude, normal_least), below("<", magnitude, infinity)),
-        "subnormal": lambda: builder.and_(below("<", magnitude, normal_least), below("!=", magnitude, ir.Constant(vector(width), None))),
+        "subnormal": lambda: builder.and_(
+            below("<", magnitude, normal_least), below("!=", magnitude, ir.Constant(vector(width), None))
+        ),
     }[test]()
     emitter.write(d, value, "pred")
 

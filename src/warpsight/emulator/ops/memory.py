@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import I32, I64, PTR, Value, at, bits_of, gather, lanes_to_mask, load_as, scalar_type, splat, splat_constant, vector
+from warpsight.emulator.frame import Frame, HelperFrame
+from warpsight.emulator.lanes import (
+    I32,
+    I64,
+    PTR,
+    Value,
+    at,
+    bits_of,
+    gather,
+    lanes_to_mask,
+    load_as,
+    scalar_type,
+    splat,
+    splat_constant,
+    vector,
+)
 from warpsight.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
-from warpsight.emulator.ops.access import Access, check_window, global_access, local_access, shared_access
+from warpsight.emulator.ops.access import (
+    Access,
+    check_window,
+    global_access,
+    local_access,
+    local_body,
+    merge,
+    scattered_global,
+    scattered_shared,
+    shared_access,
+)
 from warpsight.emulator.ops.common import allow, operands, the_type
 from warpsight.emulator.recording import emit_event_byte
 from warpsight.isa.program import Address, Instruction, Symbol, Vector
@@ -64,60 +89,55 @@ def _store(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def _dispatch(emitter: Emitter, space: str, address: object, access: Access) -> list[Value]:
+    number = emitter.kernel.next_site()
     if space in ("global", "const"):
-        return global_access(emitter, emitter.effective_address(address), access)  # type: ignore[arg-type]
+        return global_access(emitter, emitter.effective_address(address), access, I64(number), number)  # type: ignore[arg-type]
     if space == "shared":
-        return shared_access(emitter, emitter.effective_address(address, 32), access)  # type: ignore[arg-type]
+        return shared_access(emitter, emitter.effective_address(address, 32), access, number)  # type: ignore[arg-type]
     if space == "local":
-        return local_access(emitter, emitter.effective_address(address, 32), access)  # type: ignore[arg-type]
-    return _generic(emitter, emitter.effective_address(address), access)  # type: ignore[arg-type]
+        return local_access(emitter, emitter.effective_address(address, 32), access, number)  # type: ignore[arg-type]
+    return access.outside(emitter, "generic", number, emitter.effective_address(address), _generic)  # type: ignore[arg-type]
 
 
-def _generic(emitter: Emitter, addresses: Value, access: Access) -> list[Value]:
+def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
     """All active lanes in one space (two event bytes: sectors, degree). Lanes of one access in different spaces are refused."""
-    builder = emitter.builder
-    mask = emitter.active_mask
-
-    def lanes_in(window: int) -> Value:
-        offset = builder.sub(addresses, splat_constant(I64, window))
-        inside = lanes_to_mask(builder, builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES)))
-        return builder.and_(inside, mask)
-
-    in_shared, in_local = lanes_in(SHARED_WINDOW), lanes_in(LOCAL_WINDOW)
+    builder, mask = helper.builder, helper.active_mask
+    in_shared, in_local = window_mask(helper, addresses, SHARED_WINDOW), window_mask(helper, addresses, LOCAL_WINDOW)
     any_shared, any_local = (builder.icmp_signed("!=", m, I32(0)) for m in (in_shared, in_local))
     whole = builder.or_(builder.icmp_signed("==", in_shared, mask), builder.icmp_signed("==", in_local, mask))
     mixed = builder.and_(builder.or_(any_shared, any_local), builder.not_(whole))
-    emitter.stop_if_with(mixed, Fault.MIXED_SPACES, I32(0), I64(0))
+    helper.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
     shared, other, local, device, done = (builder.append_basic_block(n) for n in ("shared", "other", "local", "device", "joined"))
     builder.cbranch(any_shared, shared, other)
-    results: list[tuple[object, list[Value]]] = []
     builder.position_at_end(shared)
-    emit_event_byte(emitter, I32(0))
-    window = splat_constant(I64, SHARED_WINDOW)
-    values = shared_access(emitter, builder.trunc(builder.sub(addresses, window), vector(I32)), access)
-    results.append((builder.block, values))
+    emit_event_byte(helper, I32(0))
+    from_shared = scattered_shared(helper, window_offset(helper, addresses, SHARED_WINDOW), access)
+    ways = [(builder.block, from_shared)]
     builder.branch(done)
     builder.position_at_end(other)
     builder.cbranch(any_local, local, device)
     builder.position_at_end(local)
-    window = splat_constant(I64, LOCAL_WINDOW)
-    values = local_access(emitter, builder.trunc(builder.sub(addresses, window), vector(I32)), access)
-    emit_event_byte(emitter, I32(0))
-    results.append((builder.block, values))
+    from_local = local_body(helper, window_offset(helper, addresses, LOCAL_WINDOW), access)
+    emit_event_byte(helper, I32(0))
+    ways.append((builder.block, from_local))
     builder.branch(done)
     builder.position_at_end(device)
-    values = global_access(emitter, addresses, access)
-    emit_event_byte(emitter, I32(0))
-    results.append((builder.block, values))
-    builder.branch(done)
-    builder.position_at_end(done)
-    merged = []
-    for k in range(len(values)):
-        phi = builder.phi(values[k].type)
-        for block, alternatives in results:
-            phi.add_incoming(alternatives[k], block)
-        merged.append(phi)
-    return merged
+    from_device = scattered_global(helper, addresses, access)
+    emit_event_byte(helper, I32(0))
+    return merge(helper, done, ways, from_device)
+
+
+def window_mask(frame: Frame, addresses: Value, window: int) -> Value:
+    """i32 mask of active lanes whose generic address lies in a window."""
+    builder = frame.builder
+    offset = builder.sub(addresses, splat_constant(I64, window))
+    inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
+    return builder.and_(lanes_to_mask(builder, inside), frame.active_mask)
+
+
+def window_offset(frame: Frame, addresses: Value, window: int) -> Value:
+    """Generic addresses as i32 offsets into a window."""
+    return frame.builder.trunc(frame.builder.sub(addresses, splat_constant(I64, window)), vector(I32))
 
 
 def _load_param(emitter: Emitter, address: object, access: Access) -> list[Value]:

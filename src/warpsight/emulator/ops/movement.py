@@ -97,4 +97,3 @@ HANDLERS = {
     "activemask": _activemask,
     **dict.fromkeys(("membar", "fence", "prefetch", "prefetchu", "nanosleep", "pmevent", "applypriority", "discard"), _nothing),
 }
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import I1, I32, I64, PTR, IOTA32, Value, at, gather, lanes_to_mask, splat, splat_constant, vector
+from warpsight.emulator.lanes import I1, I32, I64, IOTA32, PTR, Value, at, gather, lanes_to_mask, splat, splat_constant, vector
 from warpsight.emulator.ops.common import allow, operands
 from warpsight.isa.program import Instruction
 
@@ -61,7 +61,7 @@ def _shfl(emitter: Emitter, instruction: Instruction) -> None:
     else:
         raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
     source = builder.select(valid, source, IOTA32)
-    scratch = emitter.spill(value)
+    scratch = emitter.spill(value, "shuffled")
     base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
     offsets = builder.shl(builder.zext(builder.and_(source, five), vector(I64)), splat_constant(I64, 2))
     moved = gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)

@@ -1,0 +1,48 @@
+"""`warpsight models`: list and show the performance models."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.parser import Parser
+
+_EXAMPLES = """\
+examples:
+  warpsight models list
+  warpsight models show mdm
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the subcommands."""
+    parser.epilog = _EXAMPLES
+    parts = parser.add_subparsers(dest="part", metavar="list|show", required=True, parser_class=Parser)
+    listing = parts.add_parser("list", help="every model, plug-ins included")
+    show = parts.add_parser("show", help="one model: its equations, assumptions and needs")
+    show.add_argument("model", metavar="NAME")
+    for part in (listing, show):
+        options.add_json(part)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the part that was asked for."""
+    from warpsight.explore.model_catalogue import describe_model, list_models
+    from warpsight.report.json_text import json_text
+    from warpsight.report.model_text import model_list_text, model_text
+    from warpsight.report.next_step import line
+
+    if arguments.part == "list":
+        documents = list_models()
+        if arguments.json:
+            print(json_text(documents))
+        else:
+            print_answer(model_list_text(documents), line(["models", "show", documents[0]["name"]], "its equations and needs"))
+        return 0
+    document = describe_model(arguments.model)
+    if arguments.json:
+        print_json([document])
+    else:
+        print_answer(model_text(document), line(["demo", "--model", arguments.model], "what it says of two access patterns"))
+    return 0

@@ -1,0 +1,121 @@
+"""What a model is: the promise that every caller relies on, and the GPU numbers that it may take as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import SpecError, UsageError
+from warpsight.gpu.spec import GpuSpec
+from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.result.prediction import Prediction
+
+Floats = npt.NDArray[np.float64]
+
+# What a model may need to know of a kernel beyond its intervals, and how a profile without it is told.
+PARTS = {
+    "misses": "read_misses and write_misses of its intervals",
+    "dram": "dram_reads and dram_writes of its intervals",
+    "launch": "launch",
+    "dpki": "dpki",
+}
+
+
+@dataclass(frozen=True)
+class Design:
+    """The GPU numbers that enter a model's equations, for D design points at once: each a float64 array [D].
+
+    `greedy` (bool [D]) is True for greedy-then-oldest scheduling, False for loose round-robin.
+    What enters earlier (cache geometry, op latencies, residency) belongs to the interval profile and is made again when it changes.
+    """
+
+    sm_count: Floats
+    core_clock_hz: Floats
+    schedulers: Floats
+    issue_width: Floats
+    greedy: npt.NDArray[np.bool_]
+    mshrs: Floats
+    l1_line_bytes: Floats
+    l2_line_bytes: Floats
+    l2_latency_cycles: Floats
+    dram_latency_cycles: Floats
+    noc_bytes_per_s: Floats
+    dram_bytes_per_s: Floats
+
+    @classmethod
+    def of(cls, gpus: GpuSpec | Sequence[GpuSpec]) -> Design:
+        """The design points of `gpus`, in order. Raises SpecError for a scheduling policy that GPUMech's equations do not cover."""
+        points = [gpus] if isinstance(gpus, GpuSpec) else list(gpus)
+        rows = [
+            (
+                gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
+                gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
+                gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
+            )
+            for gpu in points
+        ]  # fmt: skip
+        columns = np.array(rows, dtype=np.float64).reshape(len(rows), -1).T
+        named = {field.name: column.copy() for field, column in zip(fields(cls), columns, strict=True)}
+        return cls(**{**named, "greedy": named["greedy"] > 0})  # type: ignore[arg-type]
+
+    def __len__(self) -> int:
+        return len(self.sm_count)
+
+    def varied(self, **changes: Any) -> Design:
+        """With some numbers replaced by arrays; everything is broadcast to one common length."""
+        values = {**self.__dict__, **changes}
+        arrays = np.broadcast_arrays(*(np.atleast_1d(value) for value in values.values()))
+        named = dict(zip(values, arrays, strict=True))
+        floats: dict[str, Any] = {name: np.array(array, dtype=np.float64) for name, array in named.items()}
+        return replace(self, **(floats | {"greedy": np.array(named["greedy"], dtype=np.bool_)}))
+
+    def pick(self, rows: npt.NDArray[np.generic]) -> Design:
+        """The design points that `rows` (indices or a mask) names."""
+        return Design(**{name: array[rows] for name, array in self.__dict__.items()})
+
+
+@runtime_checkable
+class Model(Protocol):
+    """A performance model. Pure: the same profile and GPU give the same answer, and neither is changed.
+
+    `source` is where its equations are from; `needs` names, out of `PARTS`, what it takes from a profile beyond the intervals.
+    """
+
+    name: str
+    title: str
+    source: str
+    needs: frozenset[str]
+
+    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
+        """The prediction of one kernel on one GPU. Raises UsageError for a profile without what the model needs."""
+
+    def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
+        """The same for many design points: float64 [D] by name.
+
+        `cycles`, `seconds`, `ipc_sm_warp`, `ipc_gpu_warp`, `cpi`, and one `cpi_stack.NAME` per component.
+        """
+
+
+def require(model: Model, profile: IntervalProfile) -> None:
+    """Raises UsageError when `profile` lacks a part that `model` needs."""
+    there = {
+        "misses": bool(len(profile.read_misses)) and bool(len(profile.write_misses)),
+        "dram": bool(len(profile.dram_reads)) and bool(len(profile.dram_writes)),
+        "launch": profile.launch is not None,
+        "dpki": profile.dpki is not None,
+    }
+    for part in sorted(model.needs):
+        if not there.get(part, False):
+            what = f'the model "{model.name}" needs {PARTS.get(part, part)}, which the profile of {profile.kernel} does not have'
+            raise UsageError(what, remedy="make the profile with `warpsight profile`, or choose another model")
+
+
+def _is_greedy(gpu: GpuSpec) -> bool:
+    if gpu.sm.policy not in ("gto", "lrr"):
+        what = f'no multithreading equations are known for the warp scheduler "{gpu.sm.policy}" of {gpu.name}'
+        raise SpecError(what, place="sm.policy", remedy="use lrr or gto, or a model of your own")
+    return gpu.sm.policy == "gto"

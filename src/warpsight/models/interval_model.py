@@ -1,0 +1,122 @@
+"""What interval models share: multithreading, the CPI stack, waves. A model adds its contention and nothing else.
+
+An SM's cycles for the intervals of the representative warp, at a given residency, are GPUMech's multithreaded cycles plus the
+model's contention cycles, and not fewer than its schedulers need to issue all instructions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped
+from warpsight.models.base import Design
+from warpsight.models.residency import Residency, residency
+from warpsight.profile.interval_profile import CAUSES, IntervalProfile
+from warpsight.result.prediction import COMPONENTS
+
+Floats = npt.NDArray[np.float64]
+
+# Contention cycles summed over the intervals, [R] each, for design points and resident warps [R].
+Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
+
+# Design points are taken in pieces of so many (design point, interval) pairs, which keeps the working set in cache.
+_PAIRS_AT_ONCE = 1 << 18
+
+
+def evaluate(profile: IntervalProfile, design: Design, contention: Contention) -> dict[str, Floats]:
+    """The answer of `Model.evaluate` for an interval model with that contention."""
+    found = residency(profile, design)
+    busy = stack_cycles(profile, found.design, found.warps, contention)
+    executed = np.bincount(found.point, found.times * found.warps, len(design)) * profile.instructions.sum()
+    stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
+    return _answer(profile, design, stack, found)
+
+
+def _answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency) -> dict[str, Floats]:
+    """From the busy CPI of the busiest SM to the launch: SMs with fewer blocks wait for it."""
+    busy = sum(stack.values(), np.zeros(len(design)))
+    stack["idle"] = busy * (found.imbalance - 1)
+    cpi = sum((stack[name] for name in COMPONENTS), np.zeros(len(design)))
+    ipc_sm = 1 / cpi
+    ipc_gpu = ipc_sm * design.sm_count
+    cycles = profile.total_warp_instructions / ipc_gpu
+    seconds = cycles / design.core_clock_hz
+    answer = {"cycles": cycles, "seconds": seconds, "ipc_sm_warp": ipc_sm, "ipc_gpu_warp": ipc_gpu, "cpi": cpi}
+    return answer | {f"cpi_stack.{name}": stack[name] for name in COMPONENTS}
+
+
+def stack_cycles(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
+    """Cycles of an SM with `warps` [R] resident for all intervals, by component of the CPI stack, [R] each (GPUMech section VII).
+
+    `base` is what the SM needs to issue, a constant of the machine. What multithreading leaves of the stalls is shared out between
+    compute and memory as in the representative warp alone. Where issue is the bound and hides contention, contention shrinks.
+    """
+    free = _contention_free(profile, design, warps)
+    # a scheduler issues its width, but no more than one instruction of each of its warps
+    issue = profile.instructions.sum() * warps / np.minimum(design.schedulers * design.issue_width, warps)
+    queued = _contended(profile, design, warps, contention)
+    total = free + sum(queued.values(), np.zeros(len(warps)))
+    above = np.maximum(total - issue, 0.0)
+    exposed = np.minimum(np.maximum(free - issue, 0.0), above)
+    waiting = total - free
+    scale = np.divide(above - exposed, waiting, out=np.zeros(len(warps)), where=waiting > 0)
+    compute, memory = _stall_shares(profile)
+    return {
+        **{name: np.zeros(len(warps)) for name in COMPONENTS},
+        **{name: cycles * scale for name, cycles in queued.items()},
+        "base": issue + exposed * (1 - compute - memory),
+        "com_data": exposed * compute,
+        "mem_data": exposed * memory,
+    }
+
+
+def _contention_free(profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
+    """GPUMech eq. 7's denominator, among the warps of one scheduler; a given count of non-overlapped instructions goes first."""
+    extra: Floats | float
+    if profile.nonoverlapped_instructions is not None:
+        extra = profile.nonoverlapped_instructions
+    else:
+        own = np.maximum(warps / design.schedulers, 1.0)
+        width, greedy = design.issue_width, design.greedy
+        pieces = [
+            nonoverlapped(profile.instructions, profile.stall_cycles, own[rows], width[rows], greedy=greedy[rows])
+            for rows in _pieces(len(warps), len(profile.instructions))
+        ]
+        extra = np.concatenate(pieces)
+    cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.issue_width)
+    return np.asarray(cycles, dtype=np.float64)
+
+
+def _contended(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
+    requests = profile.read_misses + profile.write_misses + profile.dram_reads + profile.dram_writes
+    loaded = requests > 0
+    if not loaded.any():
+        return {}
+    fewer = profile if loaded.all() else _only(profile, loaded)
+    pieces = [contention(fewer, design.pick(rows), warps[rows]) for rows in _pieces(len(warps), int(loaded.sum()))]
+    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+
+
+def _only(profile: IntervalProfile, keep: npt.NDArray[np.bool_]) -> IntervalProfile:
+    """The intervals that have requests; contention concerns no other."""
+    arrays: dict[str, Any] = {name: value[keep] for name, value in profile.__dict__.items() if isinstance(value, np.ndarray)}
+    return replace(profile, **arrays)
+
+
+def _stall_shares(profile: IntervalProfile) -> tuple[float, float]:
+    """Shares of compute and memory in the stall cycles of the warp alone; both 0 when it never stalls."""
+    total = float(profile.stall_cycles.sum())
+    if total == 0:
+        return 0.0, 0.0
+    memory = profile.cause == CAUSES.index("memory")
+    return float(profile.stall_cycles[~memory].sum()) / total, float(profile.stall_cycles[memory].sum()) / total
+
+
+def _pieces(rows: int, intervals: int) -> list[npt.NDArray[np.intp]]:
+    size = max(1, _PAIRS_AT_ONCE // max(intervals, 1))
+    return [np.arange(first, min(first + size, rows)) for first in range(0, rows, size)]
