@@ -92,7 +92,7 @@ def reach(function: Function, start: int, without: range) -> set[int]:
 
 
 @pytest.mark.property
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(functions())
 def test_edges_of_random_functions_are_those_of_their_instructions(function: Function) -> None:
     cfg = build_cfg(function)
@@ -109,7 +109,7 @@ def test_edges_of_random_functions_are_those_of_their_instructions(function: Fun
 
 
 @pytest.mark.property
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(functions())
 def test_post_dominators_of_random_functions_follow_the_definition(function: Function) -> None:
     cfg = build_cfg(function)

@@ -69,7 +69,7 @@ def may_be_read(function: Function, start: int, register: str) -> bool:
 
 
 @pytest.mark.property
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(functions())
 def test_live_registers_of_random_functions_are_those_that_a_path_reads(function: Function) -> None:
     cfg = build_cfg(function)

@@ -73,7 +73,7 @@ def test_memory_access_of_an_instruction(text: str, expected: MemoryAccess | Non
 
 
 @pytest.mark.parametrize(
-    "text", ["wgmma.fence.sync.aligned;", "cp.async.commit_group;", "st.async.weak.global.u32 [%rd1], %r1;", "ad.s32 %r1, %r2, %r3;"]
+    "text", ["wgmma.fence.sync.aligned;", "cp.async.commit_group;", "st.async.global.u32 [%rd1], %r1;", "ad.s32 %r1, %r2, %r3;"]
 )
 def test_opcode_that_is_not_in_the_table_is_refused_with_its_line(text: str) -> None:
     for ask in (op_class, memory_access):

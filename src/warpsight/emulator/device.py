@@ -25,7 +25,7 @@ class Allocation:
 
 
 class DeviceMemory:
-    """The arena of one launch. `delta` is host minus device address; `parameters` the bytes that the kernel sees as its parameters."""
+    """The arena of one launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters."""
 
     def __init__(self, symbols: SymbolTable, launch: Launch, parameter_names: list[tuple[str, int]], place: str) -> None:
         self.allocations: list[Allocation] = [
@@ -78,7 +78,7 @@ class DeviceMemory:
         return np.array(rows, dtype=np.int64).reshape(-1, 3)
 
     def nearest(self, address: int) -> tuple[Allocation, int] | None:
-        """The allocation nearest to an address, and the distance in bytes past its end (positive) or before its start (negative)."""
+        """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""
 
         def distance(a: Allocation) -> int:
             return address - (a.address + a.size) + 1 if address >= a.address + a.size else min(0, address - a.address)

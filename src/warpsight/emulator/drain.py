@@ -17,7 +17,10 @@ _BLOCK_MASK = (1 << LANES_SHIFT) - 1
 
 @numba.njit("void(int64[:, ::1], int64, int64[:, ::1])", cache=True, nogil=True)
 def count_per_warp(segments, first_warp, totals):  # type: ignore[no-untyped-def]
-    """Sum each warp's path entries, event bytes and sectors. `segments` rows: warp, path, event, sector start; the last row is the end."""
+    """Sum each warp's path entries, event bytes and sectors.
+
+    `segments` rows: warp, path, event, sector start; the last row is the end.
+    """
     totals[:] = 0
     for k in range(len(segments) - 1):
         warp = segments[k, 0] - first_warp

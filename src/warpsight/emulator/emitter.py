@@ -1,7 +1,8 @@
 """Emits the code of one instruction: reading operands, writing results, and where masks apply.
 
-Within a basic block a register is an LLVM value; between blocks it lives in a stack slot that LLVM turns back into values. The block's
-active mask is applied once, when registers that are live out are stored at its end; only guarded instructions merge earlier.
+Within a basic block a register is an LLVM value; between blocks it lives in a stack slot that LLVM turns back into values. The
+block's active mask is applied once, when registers that are live out are stored at its end; only guarded instructions merge
+earlier.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Turns the fault that native code recorded into an error that says kernel, source line, block, thread, address and what is near."""
+"""Turns the fault that native code recorded into an error: kernel, source line, block, thread, address and what is near."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def describe_fault(
     where = f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]})"
     if kind == Fault.MIXED_SPACES:
         return UnsupportedError(
-            f'kernel {name}: "{instruction.text}" of {where} reaches several state spaces at once through generic addresses; not modelled',
+            f'kernel {name}: "{instruction.text}" of {where} reaches several state spaces at once through generic addresses',
             place=place_of(path, instruction),
             remedy="cast the pointer to one address space",
         )

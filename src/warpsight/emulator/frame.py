@@ -61,7 +61,7 @@ class Frame:
         self.builder.position_at_end(following)
 
     def stop_if(self, failed: Value, kind: int, details: Callable[[], tuple[Value, Value]]) -> None:
-        """When the i1 holds, record a fault of `kind` and leave. `details()` gives lane (i32) and address (i64), emitted only there."""
+        """When the i1 holds, record a fault of `kind` and leave. `details()` emits lane (i32) and address (i64) there."""
         failing, following = self.builder.append_basic_block("fault"), self.builder.append_basic_block("ok")
         self.builder.cbranch(failed, failing, following).set_weights([1, 1000])
         self.builder.position_at_end(failing)
@@ -99,17 +99,21 @@ class HelperFrame(Frame):
 
     @property
     def active_mask(self) -> Value:
+        """The mask that the caller passed."""
         return self._mask
 
     @property
     def active(self) -> Value:
+        """The same as <32 x i1>."""
         return self._active
 
     @property
     def pc(self) -> Value:
+        """The caller's instruction."""
         return self._pc
 
     def buffer(self, name: str, kind: Any) -> Value:
+        """A stack slot of this function."""
         key = f"{name} {kind}"
         if key not in self._buffers:
             self._buffers[key] = self._entry.alloca(kind)

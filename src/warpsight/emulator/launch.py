@@ -192,8 +192,8 @@ def emulate(
 ) -> KernelTrace:
     """Execute `launch` as a GPU would and return its trace; array arguments are written back.
 
-    `registers` goes into the header. `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for an
-    opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
+    `registers` goes into the header. `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
+    an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
     function = source.module.functions[launch.kernel]
     native = compile_kernel(source.module, function, source.ptx)

@@ -1,4 +1,4 @@
-"""The one table of what the emulator executes: opcode to the function that emits it. To add an opcode, add it to a module of `ops/`."""
+"""The one table of what the emulator executes: opcode to the function that emits it. A new opcode goes into a module of `ops/`."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ def _record_fault(builder: Builder, context: Value, kind: Value, pc: Value, lane
 def check_lanes(module: ir.Module) -> ir.Function:
     """`i32 check(context, addresses, mask, size, align, write, site, pc)`: 0, or 1 with the fault recorded.
 
-    Each active lane's [address, address + size) must lie in one live allocation, aligned, and writable for a write. The allocation of
-    the last lane is remembered for the site. `addresses` points to 32 i64 device addresses.
+    Each active lane's [address, address + size) must lie in one live allocation, aligned, and writable for a write. The
+    allocation of the last lane is remembered for the site. `addresses` points to 32 i64 device addresses.
     """
     function, fresh = internal_function(module, "check_lanes", I32, [PTR, PTR, I32, I64, I64, I64, I64, I64])
     if not fresh:

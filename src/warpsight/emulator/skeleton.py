@@ -1,7 +1,7 @@
 """Emits one LLVM function that runs one warp of a kernel to its next barrier or its end.
 
-Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at which
-they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the block
+Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at
+which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the block
 where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack is bounded.
 """
 

@@ -1,4 +1,4 @@
-"""Where the variables of a kernel lie in their state spaces: parameters, shared, local, and the module's global and constant data."""
+"""Where a kernel's variables lie in their state spaces: parameters, shared, local, and the module's global and constant data."""
 
 from __future__ import annotations
 

@@ -62,7 +62,8 @@ class Access:
 
     def outside(self, frame: Frame, space: str, site: int, addresses: Value, body: Any) -> list[Value]:
         """Do this access in an out-of-line function of its shape; `body(frame, addresses, access)` emits it there."""
-        name = f"{space}_{'store' if self.writes else 'load'}_{self.count}{vector_suffix(vector(self.element))}{'' if self.record else '_quiet'}"
+        shape = f"{'store' if self.writes else 'load'}_{self.count}{vector_suffix(vector(self.element))}"
+        name = f"{space}_{shape}{'' if self.record else '_quiet'}"
 
         def inside(helper: HelperFrame) -> list[Value]:
             where, *values = helper.arguments

@@ -165,7 +165,7 @@ def _popc_clz(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def _bfind(emitter: Emitter, instruction: Instruction) -> None:
-    """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt` gives the shift that would bring it to the top."""
+    """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt`: the shift that brings it to the top."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "shiftamt")
     d, a = operands(emitter, instruction, 2)

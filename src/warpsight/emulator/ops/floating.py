@@ -1,4 +1,4 @@
-"""Floating-point arithmetic, f32 and f64, round to nearest even, and the approximations (computed more exactly than the ISA asks)."""
+"""Floating-point arithmetic in f32 and f64, round to nearest even, and the approximations, which are computed exactly rounded."""
 
 from __future__ import annotations
 

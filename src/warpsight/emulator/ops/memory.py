@@ -49,7 +49,7 @@ def _shape(emitter: Emitter, instruction: Instruction, register_side: object) ->
     """The element type and the list of registers moved."""
     kind = the_type(emitter, instruction)
     count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
-    parts = list(register_side.elements) if isinstance(register_side, Vector) else [register_side]
+    parts: list[object] = list(register_side.elements) if isinstance(register_side, Vector) else [register_side]
     if len(parts) != count:
         raise emitter.unsupported(f"it moves {count} elements but names {len(parts)} registers")
     if count * bits_of(kind) > 128:
@@ -69,10 +69,7 @@ def _load(emitter: Emitter, instruction: Instruction) -> None:
     kind, parts = _shape(emitter, instruction, d)
     space = space_of(instruction)
     access = Access(scalar_type(kind), bits_of(kind) // 8, len(parts), record=space != "const")
-    if space == "param":
-        values = _load_param(emitter, address, access)
-    else:
-        values = _dispatch(emitter, space, address, access)
+    values = _load_param(emitter, address, access) if space == "param" else _dispatch(emitter, space, address, access)
     for part, value in zip(parts, values, strict=True):
         emitter.write(part, value, kind)  # type: ignore[arg-type]
 
