@@ -58,7 +58,7 @@ def test_demo_shows_stride_32_bound_by_mshrs_and_queues(capsys: Capture) -> None
     first, second = json.loads(run(capsys, "demo", "--json").out)
     assert first["warp_instructions"] == second["warp_instructions"]
     assert second["cycles"] > 5 * first["cycles"]
-    assert (first["class"], second["class"]) == ("NMD", "MD")
+    assert (first["class"], second["class"]) == ("not memory-divergent", "memory-divergent")
     shares = [sum(doc["cpi_stack"][name] for name in ("mshr", "noc", "dram")) / doc["cpi"] for doc in (first, second)]
     assert shares[1] > 0.5 > shares[0]
 

@@ -11,7 +11,9 @@ from warpsight.report.demo_text import demo_text, explanation
 
 pytestmark = pytest.mark.unit
 
-COALESCED = document({"base": 1.0, "com_data": 0.3, "mem_data": 0.2}, cycles=4000.0, bound_by="issue", dpki=0.0, **{"class": "NMD"})
+COALESCED = document(
+    {"base": 1.0, "com_data": 0.3, "mem_data": 0.2}, cycles=4000.0, bound_by="issue", dpki=0.0, **{"class": "not memory-divergent"}
+)
 DIVERGENT = document({"base": 1.0, "mem_data": 1.0, "mshr": 20.0, "noc": 12.0, "dram": 6.0}, cycles=71905.0)
 
 

@@ -62,7 +62,7 @@ def test_component_of_zero_is_left_out() -> None:
 
 
 def test_divergence_unknown_is_not_invented() -> None:
-    text = predictions_text([document(dpki=None, **{"class": ""})])
+    text = predictions_text([document(dpki=None, **{"class": "unknown"})])
     assert "divergent" not in text
 
 

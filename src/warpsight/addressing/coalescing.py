@@ -28,19 +28,20 @@ def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
     return list(seen)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy")
 def merge_lines(
     sectors: npt.NDArray[np.uint32],
     first: int,
     count: int,
     sectors_per_line: int,
-    lines: npt.NDArray[np.int64],
-    masks: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64],
+    lines: int,
+    masks: int,
 ) -> int:
-    """Merge `sectors[first:first + count]` into line requests; gives their number.
+    """Merge `sectors[first:first + count]` into line requests; gives their number, n.
 
-    `lines[:n]` receives the distinct line numbers (byte address // line size) in the order of first touch, `masks[:n]` for each the
-    sectors touched (bit k: k-th sector of the line). Both arrays hold at least `count` items.
+    `out[lines:lines + n]` receives the distinct line numbers (byte address // line size) in the order of first touch,
+    `out[masks:masks + n]` for each the sectors touched (bit k: k-th sector of the line). Room for `count` of each is needed.
     """
     n = 0
     for k in range(first, first + count):
@@ -49,13 +50,13 @@ def merge_lines(
         bit = np.int64(1) << (sector - line * sectors_per_line)
         place = n - 1
         # Neighbouring lanes usually share a line, so the newest request is compared first.
-        while place >= 0 and lines[place] != line:
+        while place >= 0 and out[lines + place] != line:
             place -= 1
         if place >= 0:
-            masks[place] |= bit
+            out[masks + place] |= bit
         else:
-            lines[n] = line
-            masks[n] = bit
+            out[lines + n] = line
+            out[masks + n] = bit
             n += 1
     return n
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy")
 def first_wave_sm(block: int, sm_count: int) -> int:
     """The SM of `block`, one of the first `sm_count * blocks_per_sm` blocks: SMs in turn."""
     return block % sm_count

@@ -13,7 +13,7 @@ MODULO, XOR = 0, 1
 RULES = {"modulo": MODULO, "xor": XOR}
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy")
 def set_index(line: int, sets: int, rule: int) -> int:
     """The set of line number `line` (within its slice) in a cache of `sets` sets; `rule` is `MODULO` or `XOR`."""
     upper = line // sets

@@ -9,21 +9,21 @@ from __future__ import annotations
 import numba
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy")
 def slice_of_line(line: int, per_piece: int, slices: int) -> int:
     """Slice of global line number `line` (byte address // line size): (address // interleave) % slices."""
     piece = line // per_piece
     return piece % slices
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy")
 def line_in_slice(line: int, per_piece: int, slices: int) -> int:
     """The number of line `line` within its slice: pieces that the slice holds before it, and its place in its own piece."""
     piece = line // per_piece
     return piece // slices * per_piece + (line - piece * per_piece)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@numba.njit(nogil=True, error_model="numpy")
 def channel_of_slice(slice_number: int, slices: int, channels: int) -> int:
     """Memory channel behind a slice; neighbouring slices share a channel where there are more slices than channels."""
     return slice_number * channels // slices

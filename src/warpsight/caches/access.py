@@ -101,13 +101,12 @@ def access(p: Ints, s: Ints, sectors: Sectors, sm: int, slot: int, now: int) -> 
     s[counters + EXECUTIONS] += 1
     s[counters + TOUCHED_SECTORS] += count
     kind, packed = s[code + ACCESS], s[code + PACKED]
-    lines, masks = s[p[LINES] : p[LINES] + 256], s[p[MASKS] : p[MASKS] + 256]
-    requests = merge_lines(sectors, first, count, p[L1_LINE], lines, masks)
+    requests = merge_lines(sectors, first, count, p[L1_LINE], s, p[LINES], p[MASKS])
     if kind == IS_LOAD and count > packed:
         touched = requests
         if p[L1_LINE] != LINE_128:
-            touched = merge_lines(sectors, first, count, LINE_128, lines, masks)
-            merge_lines(sectors, first, count, p[L1_LINE], lines, masks)
+            touched = merge_lines(sectors, first, count, LINE_128, s, p[LINES], p[MASKS])
+            merge_lines(sectors, first, count, p[L1_LINE], s, p[LINES], p[MASKS])
         s[counters + DIVERGENT] += 1 if touched > packed else 0
     now = max(now, s[p[LSU_FREE] + sm])
     back = now

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from warpsight.caches.access import Sectors, access
 from warpsight.caches.blocks import arrive_or_end, break_barriers, launch_blocks
-from warpsight.caches.compiled import compiled, source_fingerprint
+from warpsight.caches.compiled import compiled, compiled_and_kept, pointer, source_fingerprint
 from warpsight.caches.layout import (
     BAD_WARP,
     CELL,
@@ -58,26 +58,31 @@ def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> No
         pick_all(p, s, sm)
 
 
+@compiled
+def _run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns: int) -> int:
+    cell = p[CELL]
+    until = s[cell + TURNS] + turns
+    while s[cell + BAD_WARP] < 0:
+        if not launch_blocks(p, s, warps, events):
+            return NEED_BLOCK
+        issuer = s[p[WINNER] + 1]
+        if s[p[KEY] + issuer] == NEVER:
+            if s[cell + BAD_WARP] < 0 and s[cell + LIVE_WARPS] == 0:
+                return DONE
+            break_barriers(p, s, events)
+        elif s[cell + TURNS] >= until:
+            return PAUSED
+        else:
+            s[cell + TURNS] += 1
+            _turn(p, s, events, sectors, issuer)
+    return BAD_TRACE
+
+
 def _build(fingerprint: int) -> Run:
-    @compiled
+    @compiled_and_kept
     def run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns: int) -> int:
         """Go on until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` were taken."""
-        cell = p[CELL]
-        until = s[cell + TURNS] + turns + 0 * fingerprint
-        while s[cell + BAD_WARP] < 0:
-            if not launch_blocks(p, s, warps, events):
-                return NEED_BLOCK
-            issuer = s[p[WINNER] + 1]
-            if s[p[KEY] + issuer] == NEVER:
-                if s[cell + BAD_WARP] < 0 and s[cell + LIVE_WARPS] == 0:
-                    return DONE
-                break_barriers(p, s, events)
-            elif s[cell + TURNS] >= until:
-                return PAUSED
-            else:
-                s[cell + TURNS] += 1
-                _turn(p, s, events, sectors, issuer)
-        return BAD_TRACE
+        return _run(pointer(p), pointer(s), pointer(warps), pointer(events), pointer(sectors), turns + 0 * fingerprint)
 
     return run  # type: ignore[no-any-return]
 

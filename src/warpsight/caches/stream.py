@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.caches import layout as at
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import compiled_and_kept
 from warpsight.caches.layout import EVENT, EVENT_END, ID, SECTOR, SECTOR_END, WARP_WIDTH, Ints
 from warpsight.caches.memory import warp_rows
 from warpsight.trace.schema import KernelTrace, TraceChunk
@@ -18,7 +18,7 @@ Events = npt.NDArray[np.uint8]
 Sectors = npt.NDArray[np.uint32]
 
 
-@compiled
+@compiled_and_kept
 def _carry_over(rows: Ints, events: Events, sectors: Sectors, kept_events: Events, kept_sectors: Sectors) -> None:
     """Copy what resident warps still need to the front of new buffers, and point them there."""
     e, k = np.int64(0), np.int64(0)

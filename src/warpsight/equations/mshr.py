@@ -22,7 +22,7 @@ def core_requests(warp_requests: Any, warps: Any) -> Any:
 def expected_queueing_delay(requests: Any, mshrs: Any, miss_latency: Any) -> Floats:
     """GPUMech eq. 19: mean cycles that one of `requests` (above 0) waits for an MSHR.
 
-    Request j, counted from 1, is served in round ceil(j / mshrs). In closed form: with q full rounds and r requests over, the rounds
+    Request j, counted from 1, is served in round ceil(j / mshrs). In closed form: with q full rounds and r requests over, they
     sum to mshrs q (q + 1) / 2 + r (q + 1).
     """
     full = np.floor(requests / mshrs)

@@ -30,7 +30,7 @@ def nonoverlapped_greedy(
 ) -> Floats:
     """Eqs. 12-16: instructions of other warps still to be issued when an interval's stall is over, per interval.
 
-    Eq. 15 as printed takes a maximum where a probability is meant, eq. 16 a minimum where a count is meant; both are corrected here.
+    Eq. 15 as printed takes a maximum where a probability is meant, eq. 16 a minimum where a count is meant; both are corrected.
     """
     average = instructions.mean()
     in_stall = np.minimum(probability * stall_cycles, 1.0)

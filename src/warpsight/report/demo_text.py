@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.base.format import duration, percent, thousands, three_digits
-from warpsight.report.components import MEANING, QUEUES, dominant, shares
+from warpsight.report.components import dominant, queueing, shares
 from warpsight.report.prediction_text import classification, notes_text
-from warpsight.report.stack_text import stacks_beside
+from warpsight.report.stack_text import meaning, stacks_beside
 from warpsight.report.style import PLAIN, Style
 
 _LABEL, _COLUMN = 15, 34
@@ -46,9 +46,7 @@ def explanation(document: dict[str, Any], stride: int) -> str:
     """One line: how the loads fall on cache lines (a fact of the kernel), then where the cycles go (from the prediction)."""
     lines = min(32, max(1, stride * 32 * 4 // 128))
     access = "neighbours share a line" if lines == 1 else f"a line per thread, {lines} requests a load"
-    share = shares(document)
-    queueing = sum(share.get(name, 0.0) for name in QUEUES)
-    if queueing > 0.5:
-        return f"{access}: {percent(queueing)} of the cycles go to MSHRs and to NoC and DRAM queues"
+    if queueing(document) > 0.5:
+        return f"{access}: {percent(queueing(document))} of the cycles go to MSHRs and to NoC and DRAM queues"
     largest = dominant(document)
-    return f"{access}: the largest part, {percent(share[largest])} of the cycles, is {largest}, {MEANING.get(largest, '')}"
+    return f"{access}: the largest part, {percent(shares(document)[largest])} of the cycles, is {largest}, {meaning(largest)}"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from typing import Any
 
-from warpsight.report.components import MEANING
 from warpsight.report.style import WIDTH
+from warpsight.result.cpi_stack import STACK
 
 _NEEDS = {
     "misses": "L1 misses of each interval (read_misses, write_misses)",
@@ -33,5 +33,5 @@ def model_text(document: dict[str, Any]) -> str:
     lines += [f"  {'needs' if number == 0 else '':<11}  {need}" for number, need in enumerate(needs)]
     lines += ["", *textwrap.wrap(document["description"], WIDTH - 2, initial_indent="  ", subsequent_indent="  "), ""]
     lines.append(" CPI stack   what it means")
-    lines += [f" {component:<11} {meaning}" for component, meaning in MEANING.items()]
+    lines += [f" {component.name:<11} {component.meaning}" for component in STACK.values()]
     return "\n".join(lines)

@@ -45,10 +45,9 @@ def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
 
 def classification(document: dict[str, Any]) -> str:
     """`memory-divergent (64.2 divergent loads per 1000 instructions)`; empty where the divergence is not known."""
-    word = {"MD": "memory-divergent", "NMD": "not memory-divergent"}.get(document["class"], document["class"])
     if document["dpki"] is None:
-        return str(word or "")
-    return f"{word} ({three_digits(document['dpki'])} divergent loads per 1000 instructions)".strip()
+        return ""
+    return f"{document['class']} ({three_digits(document['dpki'])} divergent loads per 1000 instructions)"
 
 
 def notes_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:

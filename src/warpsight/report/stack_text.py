@@ -6,12 +6,18 @@ import math
 from typing import Any
 
 from warpsight.base.format import percent
-from warpsight.report.components import MEANING, NSIGHT, shares
+from warpsight.report.components import shares
 from warpsight.report.style import PLAIN, Style
+from warpsight.result.cpi_stack import STACK
 
 _CHARACTERS_PER_WHOLE = 40
 _LONGEST_BAR = 24
 _MEANING_WIDTH = 36
+
+
+def meaning(name: str) -> str:
+    """What a component means; empty for one that only a plug-in knows."""
+    return STACK[name].meaning if name in STACK else ""
 
 
 def decimals(largest: float) -> int:
@@ -47,7 +53,7 @@ def stack_table(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
     for name in shown([document]):
         drawn = style.component(name, bars[name]) + " " * (width - len(bars[name]))
         numbers = f" {name:<{name_width}}{stack[name]:>{number - 1},.{digits}f}{percent(share[name]):>9}   "
-        lines.append((numbers + drawn + f"{MEANING.get(name, ''):<{_MEANING_WIDTH}}{NSIGHT.get(name, '')}").rstrip())
+        lines.append((numbers + drawn + f"{meaning(name):<{_MEANING_WIDTH}}{STACK[name].nsight if name in STACK else ''}").rstrip())
     lines.append(style.strong(f" {'total':<{name_width}}{document['cpi']:>{number - 1},.{digits}f}{'100 %':>9}"))
     return lines
 
@@ -56,7 +62,7 @@ def stacks_beside(documents: list[dict[str, Any]], titles: list[str], style: Sty
     """The lines of several CPI stacks with common rows and one column group each: CPI, share, bar."""
     groups = [_group(document, title, shown(documents), style) for document, title in zip(documents, titles, strict=True)]
     names = ["CPI stack", *shown(documents), "total"]
-    meanings = ["what it means", *(MEANING.get(name, "") for name in names[1:-1]), ""]
+    meanings = ["what it means", *map(meaning, names[1:-1]), ""]
     rows = zip(names, zip(*groups, strict=True), meanings, strict=True)
     lines = [f" {name:<10}{''.join(cells)}{meaning}".rstrip() for name, cells, meaning in rows]
     return [style.strong(lines[0]), *lines[1:-1], style.strong(lines[-1])]
