@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from warpsight.explore.request import DEFAULT_GPU, DEFAULT_MODEL, DEFAULT_REPRESENTATIVE, KernelRequest
+from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 
 if TYPE_CHECKING:
     from warpsight.explore.request import Dimensions
@@ -78,16 +78,18 @@ def profile(
     gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
     *,
     overrides: Sequence[str] = (),
-    representative: str = DEFAULT_REPRESENTATIVE,
+    representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving,
 ) -> IntervalProfile:
     """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
 
-    `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6).
+    `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6);
+    `interleaving` of accesses in the caches is clocked or round-robin.
     """
     from warpsight.explore.pipeline import profile_trace
     from warpsight.gpu.loader import load_gpu
 
-    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), representative=representative).profile
+    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), Method(representative, interleaving)).profile
 
 
 def predict(
@@ -96,17 +98,18 @@ def predict(
     model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (),
     *,
-    representative: str = DEFAULT_REPRESENTATIVE,
+    representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving,
 ) -> Prediction:
     """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
 
-    `gpu`, `overrides` and `representative` as for `profile`. Raises WarpsightError for what is not known or does not fit.
+    The other arguments as for `profile`. Raises WarpsightError for what is not known or does not fit.
     """
     from warpsight.explore.pipeline import predict_trace
     from warpsight.gpu.loader import load_gpu
 
     spec = load_gpu(gpu, overrides=overrides)
-    return predict_trace(_opened(trace), spec, [model], representative=representative)[0]
+    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving))[0]
 
 
 def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:

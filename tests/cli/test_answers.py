@@ -148,6 +148,11 @@ def test_profile_into_a_file_names_the_command_that_reads_it(launch_file: Path, 
 
 
 def test_representative_is_recorded_and_can_be_chosen(launch_file: Path, capsys: Capture) -> None:
-    assert _predict(capsys, launch_file)["provenance"]["representative"] == "kmeans"  # type: ignore[index]
+    assert _predict(capsys, launch_file)["provenance"]["method"]["representative"] == "kmeans"  # type: ignore[index]
     longest = _predict(capsys, launch_file, "--representative", "max")
-    assert longest["provenance"]["representative"] == "max"  # type: ignore[index]
+    assert longest["provenance"]["method"]["representative"] == "max"  # type: ignore[index]
+
+
+def test_interleaving_is_recorded_with_the_answer(launch_file: Path, capsys: Capture) -> None:
+    document = _predict(capsys, launch_file, "--interleaving", "round-robin")
+    assert document["provenance"]["method"]["interleaving"] == "round-robin"  # type: ignore[index]

@@ -5,7 +5,15 @@ from __future__ import annotations
 import argparse
 import re
 
-from warpsight.explore.request import DEFAULT_GPU, DEFAULT_MODEL, DEFAULT_REPRESENTATIVE, REPRESENTATIVES, KernelRequest
+from warpsight.explore.request import (
+    DEFAULT_GPU,
+    DEFAULT_METHOD,
+    DEFAULT_MODEL,
+    INTERLEAVINGS,
+    REPRESENTATIVES,
+    KernelRequest,
+    Method,
+)
 
 _KERNEL_HELP = "a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, or - for source on stdin"
 
@@ -68,10 +76,18 @@ def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in given))
 
 
-def add_representative(parser: argparse.ArgumentParser) -> None:
-    """--representative."""
-    parser.add_argument("--representative", choices=REPRESENTATIVES, default=DEFAULT_REPRESENTATIVE,
-                        help=f"how the representative warp is chosen (default {DEFAULT_REPRESENTATIVE})")
+def add_method(parser: argparse.ArgumentParser) -> None:
+    """--representative and --interleaving."""
+    parser.add_argument("--representative", choices=REPRESENTATIVES, default=DEFAULT_METHOD.representative,
+                        help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative})")
+    parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
+                        help="the order of accesses in the caches: by the clocks of SMs and warps, or in turns as the papers have it "
+                        f"(default {DEFAULT_METHOD.interleaving})")
+
+
+def method(arguments: argparse.Namespace) -> Method:
+    """What `add_method` collected."""
+    return Method(arguments.representative, arguments.interleaving)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

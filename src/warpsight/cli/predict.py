@@ -22,7 +22,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)
-    options.add_representative(parser)
+    options.add_method(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
             options.kernel_request(arguments),
             gpu,
             options.model_names(arguments),
-            representative=arguments.representative,
+            options.method(arguments),
             watch=bar.watch,
         )
     show([prediction.to_json() for prediction in predictions], arguments)

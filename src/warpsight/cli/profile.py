@@ -21,7 +21,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
-    options.add_representative(parser)
+    options.add_method(parser)
     parser.add_argument("-o", "--output", metavar="FILE|-", help="write the interchange JSON to FILE, or to stdout for -")
     options.add_json(parser)
 
@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
-        profile = profile_trace(trace, gpu, representative=arguments.representative, watch=bar.watch).profile
+        profile = profile_trace(trace, gpu, options.method(arguments), watch=bar.watch).profile
     if arguments.output and arguments.output != "-":
         write(profile, arguments.output)
     if arguments.json or arguments.output == "-":

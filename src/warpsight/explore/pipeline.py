@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from warpsight.explore.request import DEFAULT_REPRESENTATIVE, KernelRequest
+from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.explore.watch import Watch, stage
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class ProfiledTrace:
     occupancy: Occupancy
     misses: MissProfile
     profile: IntervalProfile
-    representative: str
+    method: Method
 
 
 def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
@@ -73,7 +73,7 @@ def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
 
 
 def profile_trace(
-    trace: KernelTrace, gpu: GpuSpec, *, representative: str = DEFAULT_REPRESENTATIVE, watch: Watch | None = None
+    trace: KernelTrace, gpu: GpuSpec, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> ProfiledTrace:
     """Residency, exact caches and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM."""
     from warpsight.caches.simulate import simulate_caches
@@ -83,16 +83,17 @@ def profile_trace(
     header = trace.header
     shared = header.static_shared_bytes + header.dynamic_shared_bytes
     resident = occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
-    misses = simulate_caches(trace, gpu, resident.blocks_per_sm, progress=stage(watch, "simulating the caches"))
-    profile = build_profile(trace, misses, gpu, resident, representative=representative)
-    return ProfiledTrace(trace, resident, misses, profile, representative)
+    progress = stage(watch, "simulating the caches")
+    misses = simulate_caches(trace, gpu, resident.blocks_per_sm, progress=progress, interleaving=method.interleaving)
+    profile = build_profile(trace, misses, gpu, resident, representative=method.representative)
+    return ProfiledTrace(trace, resident, misses, profile, method)
 
 
 def predict_profiled(profiled: ProfiledTrace, gpu: GpuSpec, models: Sequence[str]) -> list[Prediction]:
     """One prediction per model, in order, each with where it comes from. Raises UsageError for a model that is not known."""
     from warpsight.explore.provenance import of_trace
 
-    provenance = of_trace(profiled.trace, gpu, profiled.representative, profiled.profile.notes)
+    provenance = of_trace(profiled.trace, gpu, profiled.method, profiled.profile.notes)
     return _predict(profiled.profile, gpu, models, provenance)
 
 
@@ -107,26 +108,26 @@ def predict_trace(
     trace: KernelTrace,
     gpu: GpuSpec,
     models: Sequence[str],
+    method: Method = DEFAULT_METHOD,
     *,
-    representative: str = DEFAULT_REPRESENTATIVE,
     watch: Watch | None = None,
 ) -> list[Prediction]:
     """Profile `trace` on `gpu` once, then one prediction per model."""
     _known(models)
-    return predict_profiled(profile_trace(trace, gpu, representative=representative, watch=watch), gpu, models)
+    return predict_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, models)
 
 
 def predict_kernel(
     request: KernelRequest,
     gpu: GpuSpec,
     models: Sequence[str],
+    method: Method = DEFAULT_METHOD,
     *,
-    representative: str = DEFAULT_REPRESENTATIVE,
     watch: Watch | None = None,
 ) -> list[Prediction]:
     """From a kernel, or a trace folder, to one prediction per model."""
     _known(models)
-    return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, representative=representative, watch=watch)
+    return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, method, watch=watch)
 
 
 def _known(models: Sequence[str]) -> None:

@@ -7,18 +7,16 @@ from typing import TYPE_CHECKING, Any
 from warpsight._version import __version__
 
 if TYPE_CHECKING:
+    from warpsight.explore.request import Method
     from warpsight.gpu.spec import GpuSpec
     from warpsight.profile.interval_profile import IntervalProfile
     from warpsight.trace.schema import KernelTrace
 
 TOOL = f"warpsight {__version__}"
-INTERLEAVING = (
-    "blocks round-robin over SMs; warps of the resident blocks interleaved; L1 misses into the L2 in SM round-robin order"
-)
 
 
-def of_trace(trace: KernelTrace, gpu: GpuSpec, representative: str, notes: tuple[str, ...]) -> dict[str, Any]:
-    """The provenance of a prediction made from `trace`: JSON values, the notes of trace and profile included, each once."""
+def of_trace(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tuple[str, ...]) -> dict[str, Any]:
+    """The provenance of a prediction made from `trace`: JSON values. `notes` are for every reader."""
     header = trace.header
     return {
         "tool": TOOL,
@@ -37,9 +35,9 @@ def of_trace(trace: KernelTrace, gpu: GpuSpec, representative: str, notes: tuple
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
-        "interleaving": INTERLEAVING,
-        "representative": representative,
-        "notes": list(dict.fromkeys([*trace.notes, *notes])),
+        "method": {"representative": method.representative, "interleaving": method.interleaving},
+        "profile_notes": list(profile_notes),
+        "notes": list(trace.notes),
     }
 
 

@@ -13,11 +13,22 @@ Dimensions = str | int | Sequence[int]
 
 DEFAULT_GPU = "mdm-pascal"
 DEFAULT_MODEL = "mdm"
-DEFAULT_REPRESENTATIVE = "kmeans"
 REPRESENTATIVES = ("kmeans", "max", "min")
+INTERLEAVINGS = ("clocked", "round-robin")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 _OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions"}
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a trace becomes an interval profile: the choice of the representative warp, and the order of accesses in the caches."""
+
+    representative: str = "kmeans"
+    interleaving: str = "clocked"
+
+
+DEFAULT_METHOD = Method()
 
 
 @dataclass(frozen=True)

@@ -103,12 +103,12 @@ class Fields:
         raise FormatError(what, place=self._place(key), remedy=remedy)
 
     def _bounded(self, key: str, value: float, least: float, most: float) -> None:
-        if not math.isfinite(value):
+        if isinstance(value, float) and not math.isfinite(value):
             self.fail(key, f"is {value}, where a finite number is due")
         if value < least:
-            self.fail(key, f"is {value:g}, and the least that makes sense is {least:g}")
+            self.fail(key, f"is {_shown(value)}, and the least that makes sense is {least:g}")
         if value > most:
-            self.fail(key, f"is {value:g}, and the most that makes sense is {most:g}")
+            self.fail(key, f"is {_shown(value)}, and the most that makes sense is {most:g}")
 
     def _join(self, key: str) -> str:
         return f"{self._path}.{key}" if self._path and key else self._path or key
@@ -121,3 +121,8 @@ class Fields:
 def _kind(value: Any) -> str:
     names = {dict: "an object", list: "a list", str: "text", bool: "true or false", type(None): "null"}
     return names.get(type(value), "a number")
+
+
+def _shown(value: float) -> str:
+    # a JSON integer may be too long for a float
+    return f"{value:g}" if abs(value) < _MOST else "beyond 64 bits"

@@ -1,7 +1,7 @@
 """Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.
 
-NVRTC compiles device code only. A text with host code that is not hidden behind ``#ifndef __CUDACC_RTC__`` goes to nvcc when
-that is on PATH.
+NVRTC compiles device code only. A text with host code goes to nvcc when that is on PATH, guarded or not; else to NVRTC, for which
+the host code must be hidden behind ``#ifndef __CUDACC_RTC__``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,9 @@ _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings l
 
 
 def has_host_code(text: str, include_dirs: tuple[str, ...] = ()) -> bool:
-    """Whether `text` has host code that NVRTC would see: no guard, and `main(`, `<<<`, a CUDA runtime call or a standard header."""
+    """Whether `text` has host code, guarded or not: `main(`, `<<<`, a CUDA runtime call or a standard header."""
     # Comments go, strings stay: an #include names its file in one.
     code = _COMMENT_OR_STRING.sub(lambda found: found.group(1) or " ", text)
-    if _GUARD in code:
-        return False
     if _HOST_MARKERS.search(re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)):
         return True
     folders = [*map(Path, include_dirs), *libraries.include_folders()]
@@ -84,7 +82,7 @@ def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[Compiled
             return nvcc.compile_with_nvcc(fallback, text, path, options), False
         if _LIBCUXX_HEADER.search(error.what):
             raise CompileError(error.what, place=error.place, remedy=_LIBCUXX_REMEDY) from error
-        if missing_header or has_host_code(text, options.include_dirs):
+        if missing_header or (_GUARD not in text and has_host_code(text, options.include_dirs)):
             raise CompileError(error.what, place=error.place, remedy=_GUARD_REMEDY) from error
         raise
 
