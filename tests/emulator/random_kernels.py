@@ -1,7 +1,8 @@
 """Random PTX kernels: straight-line code, nested branches, loops of data-dependent length, early exits, exchanges at barriers.
 
 Every kernel is `k(in, out, u)`: thread i (over the launch) fills its registers from words `8 i ..` of `in`, computes, and stores
-all registers to words `32 i ..` of `out`. Nothing that PTX leaves undefined is ever computed.
+all registers to words `32 i ..` of `out`: 8 of 32 bits, 6 of f32, predicates, and from word 16 on 4 of 64 bits and 3 of f64.
+Nothing that PTX leaves undefined is ever computed.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 IN_WORDS, OUT_WORDS = 8, 32
+FLOATS_AT, DOUBLES_AT = slice(8, 14), slice(24, 30)
 POOL = {"r": 8, "f": 6, "q": 4, "d": 3, "p": 4}
 """Registers of each kind: 32-bit, f32, 64-bit, f64, predicate."""
 
@@ -69,12 +71,12 @@ def _table() -> dict[str, tuple[str, str]]:
 
 
 OPCODES = _table()
-_COMPARISONS = {
+COMPARISONS = {
     **{f"s{b}": ("eq", "ne", "lt", "le", "gt", "ge") for b in (32, 64)},
     **{f"u{b}": ("eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs") for b in (32, 64)},
     **{f"f{b}": ("eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan") for b in (32, 64)},
 }
-_DIVISIONS = [f"{op}.{kind}" for op in ("div", "rem") for kind in ("s32", "u32", "s64", "u64")]
+DIVISIONS = [f"{op}.{kind}" for op in ("div", "rem") for kind in ("s32", "u32", "s64", "u64")]
 
 
 @dataclass(frozen=True)
@@ -140,7 +142,7 @@ class _Writer:
 
     def division(self, guard: str) -> None:
         """A division whose divisor is neither zero nor minus one."""
-        opcode = self.draw(st.sampled_from(_DIVISIONS))
+        opcode = self.draw(st.sampled_from(DIVISIONS))
         kind = "r" if opcode.endswith("32") else "q"
         bits, divisor = opcode[-2:], f"%t{kind}"
         if "s" in opcode[-3:]:
@@ -152,9 +154,9 @@ class _Writer:
 
     def comparison(self, guard: str) -> None:
         """setp in one of its forms."""
-        kind = self.draw(st.sampled_from(sorted(_COMPARISONS)))
+        kind = self.draw(st.sampled_from(sorted(COMPARISONS)))
         pool = {"f32": "f", "f64": "d"}.get(kind, "r" if kind.endswith("32") else "q")
-        name = self.draw(st.sampled_from(_COMPARISONS[kind]))
+        name = self.draw(st.sampled_from(COMPARISONS[kind]))
         first = self.draw(st.integers(0, POOL["p"] - 1))
         second = (first + self.draw(st.integers(1, POOL["p"] - 1))) % POOL["p"]
         target = f"%p{first}|%p{second}" if self.draw(st.booleans()) else f"%p{first}"
@@ -223,7 +225,7 @@ class _Writer:
         self.lines += ["mov.u32 %base, tile;", "add.u32 %tr, %tr, %base;", f"ld.shared.u32 {other}, [%tr];", "bar.sync 0;"]
 
 
-_HEAD = """.version 7.0
+HEAD = """.version 7.0
 .target sm_75
 .address_size 64
 
@@ -259,24 +261,21 @@ _HEAD = """.version 7.0
     cvta.to.global.u64 %out, %out;
     mul.wide.u32 %at, %g, 32;
     add.s64 %in, %in, %at;
-    mul.wide.u32 %at, %g, 128;
+    mul.wide.u32 %at, %g, STRIDE;
     add.s64 %out, %out, %at;
-    ld.global.u32 %r0, [%in];
-    ld.global.s32 %r1, [%in+4];
+    ld.global.v2.u32 {%r0, %r1}, [%in];
     ld.global.u8 %r2, [%in+9];
     ld.global.s16 %r3, [%in+10];
     ld.param.u32 %r4, [k_param_2];
     mov.u32 %r5, %laneid;
     mov.u32 %r6, %tid_;
     mov.u32 %r7, %g;
-    ld.global.f32 %f0, [%in+16];
-    ld.global.f32 %f1, [%in+20];
+    ld.global.v2.f32 {%f0, %f1}, [%in+16];
     ld.global.f32 %f2, [%in+24];
     cvt.rn.f32.s32 %f3, %r1;
     mov.f32 %f4, 0f3F800000;
     cvt.rn.f32.u32 %f5, %r7;
-    ld.global.u64 %q0, [%in];
-    ld.global.s64 %q1, [%in+8];
+    ld.global.v2.u64 {%q0, %q1}, [%in];
     cvt.u64.u32 %q2, %r0;
     cvt.s64.s32 %q3, %r1;
     cvt.f64.f32 %d0, %f0;
@@ -291,15 +290,17 @@ _HEAD = """.version 7.0
 
 
 def _tail() -> list[str]:
-    lines = ["$STORE:"]
-    lines += [f"st.global.u32 [%out+{4 * i}], %r{i};" for i in range(8)]
-    lines += [f"st.global.f32 [%out+{32 + 4 * i}], %f{i};" for i in range(6)]
-    lines += [f"st.global.u64 [%out+{56 + 8 * i}], %q{i};" for i in range(4)]
-    lines += [f"st.global.f64 [%out+{88 + 8 * i}], %d{i};" for i in range(3)]
-    lines += ["mov.u32 %tr, 1;"]
+    lines = ["$STORE:", "mov.u32 %tr, 1;"]
     for i in range(4):
-        lines += [f"selp.u32 %r0, {1 << (i + 4)}, 0, %p{i};", "or.b32 %tr, %tr, %r0;"]
-    return [*lines, "st.global.u32 [%out+112], %tr;", "ret;"]
+        lines += [f"selp.u32 %n, {1 << (i + 4)}, 0, %p{i};", "or.b32 %tr, %tr, %n;"]
+    stored = {0: "u32 r0 r1 r2 r3", 16: "u32 r4 r5 r6 r7", 32: "f32 f0 f1 f2 f3", 48: "f32 f4 f5"}
+    stored |= {64: "u64 q0 q1", 80: "u64 q2 q3", 96: "f64 d0 d1"}
+    lines += [_vector_store(at, *what.split()) for at, what in stored.items()]
+    return [*lines, "st.global.u32 [%out+56], %tr;", "st.global.f64 [%out+112], %d2;", "ret;"]
+
+
+def _vector_store(at: int, kind: str, *registers: str) -> str:
+    return f"st.global.v{len(registers)}.{kind} [%out+{at}], {{{', '.join(f'%{name}' for name in registers)}}};"
 
 
 @st.composite
@@ -315,12 +316,13 @@ def _kernels(draw: Any, depth: int, budget: int, barriers: bool) -> RandomKernel
     grid = (draw(st.integers(1, 2)), draw(st.sampled_from((1, 1, 1, 2))), 1)
     threads = int(np.prod(block) * np.prod(grid))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
-    text = _HEAD + "\n".join(f"    {line}" if line[0] != "$" else line for line in [*writer.lines, *_tail()]) + "\n}\n"
-    return RandomKernel(text, grid, block, _words(rng, threads), draw(st.sampled_from(_INTEGERS)))
+    lines = [line if line.startswith("$") else f"    {line}" for line in (*writer.lines, *_tail(), "}")]
+    text = HEAD.replace("STRIDE", str(4 * OUT_WORDS)) + "\n".join(lines) + "\n"
+    return RandomKernel(text, grid, block, random_words(rng, threads), draw(st.sampled_from(_INTEGERS)))
 
 
-def _words(rng: np.random.Generator, threads: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
-    """Words that are often special: four for integers, three for floats, the last two together a double."""
+def random_words(rng: np.random.Generator, threads: int) -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """Input words that are often special: four for integers, three for floats, the last two together a double."""
     words = rng.integers(0, 1 << 32, (threads, IN_WORDS), dtype=np.uint32)
     special = rng.random((threads, IN_WORDS)) < 0.4
     integers = rng.choice(np.array(_INTEGERS, np.uint32), (threads, IN_WORDS))

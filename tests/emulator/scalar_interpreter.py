@@ -87,9 +87,7 @@ class Machine:
         if step.opcode == "ld":
             self._load(thread, step)
         elif step.opcode == "st":
-            kind = step.modifiers[-1]
-            data, at = self._place(thread, step, step.operands[0])
-            data[at : at + WIDTHS[kind] // 8] = self._read(thread, step.operands[1], kind).to_bytes(WIDTHS[kind] // 8, "little")
+            self._store(thread, step)
         elif step.opcode == "setp":
             self._compare(thread, step)
         else:
@@ -112,11 +110,21 @@ class Machine:
         kind = step.modifiers[-1]
         target, address = step.operands
         size = WIDTHS[kind] // 8
-        data, at = self._place(thread, step, address)
-        self._write(thread, target, kind, int.from_bytes(data[at : at + size], "little"))
+        targets = target.elements or (target,)
+        data, at = self._place(thread, step, address, size * len(targets))
+        for i, register in enumerate(targets):
+            self._write(thread, register, kind, int.from_bytes(data[at + i * size : at + (i + 1) * size], "little"))
 
-    def _place(self, thread: Thread, step: Step, address: Operand) -> tuple[Any, int]:
-        size = WIDTHS[step.modifiers[-1]] // 8
+    def _store(self, thread: Thread, step: Step) -> None:
+        kind = step.modifiers[-1]
+        address, source = step.operands
+        size = WIDTHS[kind] // 8
+        sources = source.elements or (source,)
+        data, at = self._place(thread, step, address, size * len(sources))
+        bits = b"".join(self._read(thread, register, kind).to_bytes(size, "little") for register in sources)
+        data[at : at + len(bits)] = bits
+
+    def _place(self, thread: Thread, step: Step, address: Operand, size: int) -> tuple[Any, int]:
         if "param" in step.modifiers:
             return self.parameters[address.name], address.value
         base = thread.registers[address.name] if address.name.startswith("%") else self.code.shared[address.name]

@@ -16,11 +16,12 @@ _ENTRY = re.compile(r"\.entry\s+(\w+)\s*\(([^)]*)\)[^{]*\{")
 
 @dataclass(frozen=True)
 class Operand:
-    """What an instruction names: `kind` is register, special, integer, float, address or symbol."""
+    """What an instruction names: `kind` is register, special, integer, float, address, symbol or vector."""
 
     kind: str
     name: str = ""
     value: int = 0
+    elements: tuple[Operand, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ class Code:
 def read_kernel(text: str, name: str) -> Code:
     """Parse kernel `name` of a PTX module. Raises ValueError on anything that is not understood."""
     text = re.sub(r"/\*.*?\*/", " ", re.sub(r"//[^\n]*", "", text), flags=re.S)
+    # A vector {a, b} becomes <a b>, so that braces only open scopes and commas only part operands.
+    text = re.sub(r"\{([^{};]*)\}", lambda vector: f"<{vector.group(1).replace(',', ' ')}>", text)
     entry = next((m for m in _ENTRY.finditer(text) if m.group(1) == name), None)
     if entry is None:
         raise ValueError(f"no kernel {name}")
@@ -105,6 +108,8 @@ def _step(statement: str) -> Step:
 
 def operand(text: str) -> Operand:
     """One operand. `a|b` has been split by the caller. Raises ValueError if it is none."""
+    if text.startswith("<"):
+        return Operand("vector", elements=tuple(operand(part) for part in text.strip("<>").split()))
     if text.startswith("["):
         base, _, offset = text.strip("[] ").partition("+")
         return Operand("address", base.strip(), int(offset or "0", 0))

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 import scalar_interpreter
-from hypothesis import HealthCheck, given, note, settings
-from random_kernels import OUT_WORDS, RandomKernel, branching, exchanging, straight_line
+from hypothesis import HealthCheck, Phase, given, note, settings
+from random_kernels import DOUBLES_AT, FLOATS_AT, OUT_WORDS, RandomKernel, branching, exchanging, straight_line
 
 import warpsight
 
 pytestmark = pytest.mark.property
-# The same kernels every time: a run that fails must fail again.
-thorough = settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+# The same kernels every time: a run that fails must fail again. No shrinking: each try compiles a kernel, and the text is shown.
+EXAMPLES = int(os.environ.get("WARPSIGHT_TEST_EXAMPLES", "20"))
+PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
+QUIET = list(HealthCheck)
+thorough = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES, suppress_health_check=QUIET)
 UNTOUCHED = 0xDEADBEEF
 
 
 def _comparable(out: np.ndarray) -> np.ndarray:
     """Output words with every NaN made the same one: PTX does not say which NaN an operation gives."""
     words = out.reshape(-1, OUT_WORDS).copy()
-    floats = words[:, 8:14]
+    floats = words[:, FLOATS_AT]
     floats[np.isnan(floats.view(np.float32))] = 0x7FFFFFFF
-    doubles = np.ascontiguousarray(words[:, 22:28]).view(np.uint64)
+    doubles = np.ascontiguousarray(words[:, DOUBLES_AT]).view(np.uint64)
     doubles[np.isnan(doubles.view(np.float64))] = 0x7FFFFFFFFFFFFFFF
-    words[:, 22:28] = doubles.view(np.uint32)
+    words[:, DOUBLES_AT] = doubles.view(np.uint32)
     return words
 
 

@@ -45,17 +45,17 @@ def test_nonoverlapped_for_many_designs_equals_one_at_a_time() -> None:
 
 def test_probability_in_a_long_stall_is_1_and_not_more() -> None:
     # corrected eq. 15: the others issue 4 each on average, however long the stall
-    assert nonoverlapped_greedy(np.array([4.0]), np.array([100.0]), 1.0, 51, issue_rate=1.0).tolist() == [100]
+    assert nonoverlapped_greedy(np.array([100.0]), 1.0, 4.0, 51, issue_rate=1.0).tolist() == [100]
 
 
 def test_overlapped_stall_leaves_no_negative_count() -> None:
     # corrected eq. 16
-    assert nonoverlapped_greedy(np.array([4.0]), np.array([100.0]), 1.0, 3, issue_rate=1.0).tolist() == [0]
+    assert nonoverlapped_greedy(np.array([100.0]), 1.0, 4.0, 3, issue_rate=1.0).tolist() == [0]
 
 
 def test_one_warp_has_nothing_to_wait_for() -> None:
     assert nonoverlapped_round_robin(INSTRUCTIONS, 0.375, 1).tolist() == [0, 0, 0]
-    assert nonoverlapped_greedy(INSTRUCTIONS, STALLS, 0.375, 1, issue_rate=1.0).tolist() == [0, 0, 0]
+    assert nonoverlapped_greedy(STALLS, 0.375, 4.0, 1, issue_rate=1.0).tolist() == [0, 0, 0]
 
 
 def test_wider_issue_takes_nonoverlapped_instructions_in_fewer_cycles() -> None:

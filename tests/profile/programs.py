@@ -31,7 +31,9 @@ def gpu(**changes: Any) -> GpuSpec:
     return GpuSpec(**{**fields, **changes})
 
 
-def op(pc: int, writes: tuple[int, ...] = (), reads: tuple[int, ...] = (), op_class: str = "int", **fields: Any) -> StaticInstruction:
+def op(
+    pc: int, writes: tuple[int, ...] = (), reads: tuple[int, ...] = (), op_class: str = "int", **fields: Any
+) -> StaticInstruction:
     """An instruction that writes and reads those registers."""
     base = {"opcode": "add.s32", "space": "", "access": "", "access_bytes": 0, "file": "k.cu", "line": pc + 1, "ptx_line": pc + 9}
     return StaticInstruction(pc=pc, op_class=op_class, destinations=writes, sources=reads, **{**base, **fields})

@@ -12,13 +12,13 @@ from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.profile.build import build_profile
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile, LaunchShape
-from warpsight.trace.schema import KernelTrace, StaticInstruction
+from warpsight.trace.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 
 STORE = op(3, (), (2,), "memory", opcode="st.global.f32", space="global", access="store", access_bytes=4)
 ATOMIC = op(4, (3,), (2,), "memory", opcode="atom.add.u32", space="global", access="atomic", access_bytes=4)
-PROGRAM: tuple[StaticInstruction, ...] = (op(0, (1,)), load(1, (2,), (1,)), op(2, (2,), (2,)), STORE, ATOMIC, op(5, (), (), "branch"))
+PROGRAM = (op(0, (1,)), load(1, (2,), (1,)), op(2, (2,), (2,)), STORE, ATOMIC, op(5, (), (), "branch"))
 
 
 def _launch() -> tuple[KernelTrace, MissProfile]:
@@ -49,7 +49,7 @@ def _profile(representative: str = "kmeans", blocks_per_sm: int = 8, sm_count: i
 
 def test_intervals_of_the_majoritys_path_are_those_by_hand() -> None:
     profile = _profile()
-    # pc 0 issues at 0, done 4; the load at 5, done 5 + 0.4 x 120 + 0.6 x 420 = 305; pc 2 at 306, done 310; the store at 311; atomic, branch
+    # pc 0 issues at 0, done 4; the load at 5, done 5 + 0.4 x 120 + 0.6 x 420 = 305; pc 2 at 306, done 310; the store at 311
     assert profile.instructions.tolist() == [1, 1, 1, 3]
     assert profile.stall_cycles == pytest.approx([4, 300, 4, 0], rel=1e-6)
     assert profile.pc.tolist() == [0, 1, 2, -1]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -102,7 +103,7 @@ def test_walk_of_any_program_equals_equation_4_word_for_word(
     if not stream:
         return
     issued, waited = issue_cycles(stream, latency)
-    gaps = [after - before - 1 for before, after in zip(issued, issued[1:], strict=False)]
+    gaps = [after - before - 1 for before, after in pairwise(issued)]
     ends = [k for k, gap in enumerate(gaps) if gap > 0]
     found = _intervals(launched, [float(cycles) for cycles in latency])
     assert found.stall_cycles.tolist() == [*(float(gaps[k]) for k in ends), 0.0]

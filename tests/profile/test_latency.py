@@ -19,14 +19,17 @@ def _of(instruction: StaticInstruction, times: int = 100, **counts: dict[int, in
     return latency_table((instruction,), misses(1, **counts), gpu(), np.array([times]))
 
 
-@pytest.mark.parametrize(("op_class", "cycles"), [("int", 4), ("fp64", 8), ("sfu", 20), ("branch", 0), ("barrier", 0), ("control", 0)])
+@pytest.mark.parametrize(
+    ("op_class", "cycles"), [("int", 4), ("fp64", 8), ("sfu", 20), ("branch", 0), ("barrier", 0), ("control", 0)]
+)
 def test_latency_of_an_op_class_is_the_gpus_and_0_for_what_only_issues(op_class: str, cycles: int) -> None:
     found = _of(op(0, (1,), (), op_class))
     assert (found.cycles.tolist(), found.memory.tolist()) == ([cycles], [False])
 
 
 def test_latency_of_an_unknown_op_class_is_refused_by_name() -> None:
-    with pytest.raises(SpecError, match=r'latency\.fp23: "add\.s32" \(k\.cu:1\) is of op class "fp23".*did you mean "fp32"') as error:
+    words = r'latency\.fp23: "add\.s32" \(k\.cu:1\) is of op class "fp23".*did you mean "fp32"'
+    with pytest.raises(SpecError, match=words) as error:
         _of(op(0, (1,), (), "fp23"))
     assert "latency: {fp23: N cycles}" in error.value.remedy
 

@@ -30,7 +30,7 @@ from warpsight.caches.layout import (
     WINNER,
     Ints,
 )
-from warpsight.caches.schedule import pick, pick_all
+from warpsight.caches.schedule import pick_all
 from warpsight.caches.warps import Events, advance
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE = range(4)
@@ -50,12 +50,13 @@ def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> No
     # A greedy scheduler must not favour whichever warp next moves into the slot of one that ended.
     s[p[LAST] + issuer] = -1 if ends and p[POLICY] == GTO else place
     if kind == DO_MEMORY:
-        access(p, s, sectors, sm, slot, now)
-        advance(p, s, events, slot, now)
-        pick(p, s, issuer)
+        since = access(p, s, sectors, sm, slot, now)
+        if since >= 0:
+            advance(p, s, events, slot, since)
     else:
         arrive_or_end(p, s, events, sm, slot, now)
-        pick_all(p, s, sm)
+    # The load-store unit or a barrier has changed for the SM's other schedulers too.
+    pick_all(p, s, sm)
 
 
 @compiled

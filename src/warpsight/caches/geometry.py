@@ -14,6 +14,8 @@ from warpsight.trace.schema import SECTOR_BYTES
 POLICIES = {"gto": GTO, "lrr": LRR}
 INTERLEAVINGS = ("clocked", "round-robin")
 MAX_LINE_BYTES = 512
+# How far one access may run ahead of the other SMs before they take their turns: a full warp's requests, one a cycle.
+PATIENCE_CYCLES = 32
 
 
 def _units(line_bytes: int, sector_bytes: int) -> Ints:
@@ -111,6 +113,7 @@ def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm
 
 def _set_times(p: Ints, gpu: GpuSpec) -> None:
     p[at.LSU_COST] = TICKS
+    p[at.PATIENCE] = TICKS * PATIENCE_CYCLES
     p[at.L1_LATENCY] = TICKS * gpu.l1.latency_cycles
     p[at.L2_LATENCY] = TICKS * gpu.l2.latency_cycles
     p[at.DRAM_LATENCY] = TICKS * gpu.dram.latency_cycles

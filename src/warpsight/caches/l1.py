@@ -33,7 +33,7 @@ from warpsight.caches.layout import (
     TICK,
     Ints,
 )
-from warpsight.caches.mshr import free_mshr, hold_mshr
+from warpsight.caches.mshr import hold_mshr, mshr_free_at, retire_mshrs
 
 
 @compiled
@@ -59,38 +59,52 @@ def _from_l2(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: i
 
 
 @compiled
-def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int) -> tuple[int, int, int]:
-    """One read request: when the data is there, the level it came from, and when the load-store unit could pass it on."""
-    count = p[COUNT] + pc * COUNTERS
-    s[count + L1_READS] += 1
-    base = (sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])) * p[L1_WAYS]
-    needed = s[p[L1_UNIT] + sectors]
-    way = find(s, p[L1_TAG] + base, p[L1_WAYS], line)
-    entry = base + way
-    if way >= 0:
-        s[p[L1_USED] + entry] = s[p[CELL] + TICK]
-        if s[p[L1_VALID] + entry] & needed == needed:
-            arrives, hit = s[p[L1_READY] + entry], now + p[L1_LATENCY]
-            if arrives <= now:
-                s[count + L1_HITS] += 1
-                return hit, LEVEL_L1, now
-            s[count + L1_MERGES] += 1
-            return max(arrives, hit), s[p[L1_LEVEL] + entry], now
-    s[count + L1_MISSES] += 1
-    now = free_mshr(p, s, sm, now)
-    if way < 0:
-        entry = base + least_recent(s, p[L1_USED] + base, p[L1_READY] + base, p[L1_WAYS], now)
-        # A set whose lines are all still on their way has no place: the request waits for the first to arrive.
-        now = max(now, s[p[L1_READY] + entry])
+def _miss(p: Ints, s: Ints, sm: int, entry: int, line: int, needed: int, pc: int, now: int) -> tuple[int, int]:
+    """Fetch what `entry` lacks of `needed`, giving up another line that it may hold; an MSHR is free."""
+    s[p[COUNT] + pc * COUNTERS + L1_MISSES] += 1
+    if s[p[L1_TAG] + entry] != line:
         s[p[L1_TAG] + entry] = line
         s[p[L1_VALID] + entry] = 0
         s[p[L1_READY] + entry] = 0
-        s[p[L1_USED] + entry] = s[p[CELL] + TICK]
+    s[p[L1_USED] + entry] = s[p[CELL] + TICK]
     back, level = _from_l2(p, s, sm, line, needed & ~s[p[L1_VALID] + entry], pc, now)
     s[p[L1_VALID] + entry] |= needed
     s[p[L1_READY] + entry] = max(back, s[p[L1_READY] + entry])
     s[p[L1_LEVEL] + entry] = level
     hold_mshr(p, s, sm, back)
+    return back, level
+
+
+@compiled
+def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int, patience: int) -> tuple[int, int, int]:
+    """One read request: when the data is there, the level it came from, and when the load-store unit could pass it on.
+
+    A miss waits for an MSHR, and for a line of its set that is not still on its way. If that takes beyond `patience`, nothing is done:
+    the level is -1 and the last time says when to try again.
+    """
+    count = p[COUNT] + pc * COUNTERS
+    base = (sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])) * p[L1_WAYS]
+    needed = s[p[L1_UNIT] + sectors]
+    way = find(s, p[L1_TAG] + base, p[L1_WAYS], line)
+    entry = base + way
+    if way >= 0 and s[p[L1_VALID] + entry] & needed == needed:
+        s[count + L1_READS] += 1
+        s[p[L1_USED] + entry] = s[p[CELL] + TICK]
+        arrives, hit = s[p[L1_READY] + entry], now + p[L1_LATENCY]
+        if arrives <= now:
+            s[count + L1_HITS] += 1
+            return hit, LEVEL_L1, now
+        s[count + L1_MERGES] += 1
+        return max(arrives, hit), s[p[L1_LEVEL] + entry], now
+    now = mshr_free_at(p, s, sm, now)
+    if way < 0:
+        entry = base + least_recent(s, p[L1_USED] + base, p[L1_READY] + base, p[L1_WAYS], now)
+        now = max(now, s[p[L1_READY] + entry])
+    if now > patience:
+        return now, -1, now
+    retire_mshrs(p, s, sm, now)
+    s[count + L1_READS] += 1
+    back, level = _miss(p, s, sm, entry, line, needed, pc, now)
     return back, level, now
 
 

@@ -49,7 +49,8 @@ NEVER = 1 << 62
     LOADS,
     INSTRUCTIONS,
     L2_MASK,
-) = range(32)
+    PATIENCE,
+) = range(33)
 
 # Parameters: where tables begin in the state.
 (
@@ -64,7 +65,8 @@ NEVER = 1 << 62
     WARP,  # per warp slot
     ELIGIBLE,  # per warp slot: when it can be picked
     READY,  # per warp slot and load: when its data is there
-    LSU_FREE,  # per SM
+    LSU_FREE,  # per SM: when its load-store unit can take a request
+    LSU,  # per SM: the load that it works at
     PORT_FREE,  # per SM
     RESIDENT,  # per SM: blocks
     ORDER,  # per SM and age: place of the block
@@ -90,17 +92,20 @@ NEVER = 1 << 62
     SLICE_FREE,
     CHANNEL_FREE,
     COUNT,  # per pc: counters
-    LINES,  # requests of the access in hand
+    LINES,  # per SM: requests of the access in hand
     MASKS,
-) = range(32, 32 + 39)
+) = range(33, 33 + 40)
 
-PARAMETERS = 32 + 39
+PARAMETERS = 33 + 40
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 16
 ACCESS, ACCESS_BYTES, PACKED, EVENT_BYTES, HAS_SECTORS, HAS_DEGREE, COST, LOAD_INDEX = range(8)
 ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE = range(14)
 NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TICK, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP = range(9)
+OWNER, DONE_REQUESTS, REQUESTS, SINCE, BACK, LEVEL = range(6)
+LSU_WIDTH = 8
+MOST_REQUESTS = 256  # an event counts sectors in one byte
 # Columns of the window's table of warps, which is an array of its own.
 W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
 WINDOW_WIDTH = 6

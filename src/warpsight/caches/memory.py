@@ -31,8 +31,9 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.SLICE_FREE: int(p[at.SLICES]),
         at.CHANNEL_FREE: int(p[at.CHANNELS]),
         at.COUNT: len(program.code) * at.COUNTERS,
-        at.LINES: 256,
-        at.MASKS: 256,
+        at.LSU: sms * at.LSU_WIDTH,
+        at.LINES: sms * at.MOST_REQUESTS,
+        at.MASKS: sms * at.MOST_REQUESTS,
     }
     sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
     sizes |= dict.fromkeys((at.LSU_FREE, at.PORT_FREE, at.RESIDENT, at.MSHR_USED), sms)
@@ -70,7 +71,7 @@ def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Int
         put(table, values)
     put(at.L1_UNIT, l1_units)
     put(at.L2_UNIT, l2_units)
-    for table in (at.WARP, at.PICKED, at.LAST, at.L1_TAG, at.L2_TAG):
+    for table in (at.WARP, at.LSU, at.PICKED, at.LAST, at.L1_TAG, at.L2_TAG):
         put(table, np.full(sizes[table], -1, np.int64))
     for table in (at.ELIGIBLE, at.KEY):
         put(table, np.full(sizes[table], at.NEVER, np.int64))

@@ -23,23 +23,26 @@ def _drop_first(s: Ints, heap: int, size: int) -> None:
 
 
 @compiled
-def free_mshr(p: Ints, s: Ints, sm: int, now: int) -> int:
-    """When a miss of `sm` gets a register: at once, or when the first outstanding miss returns."""
+def mshr_free_at(p: Ints, s: Ints, sm: int, now: int) -> int:
+    """When a miss of `sm` gets a register: now, or when the first outstanding miss returns."""
+    return now if s[p[MSHR_USED] + sm] < p[MSHRS] else max(now, s[p[MSHR] + sm * p[MSHRS]])
+
+
+@compiled
+def retire_mshrs(p: Ints, s: Ints, sm: int, now: int) -> None:
+    """If all registers are taken, free those whose misses are back by `now`."""
     size = s[p[MSHR_USED] + sm]
-    if size < p[MSHRS]:
-        return now
-    heap = p[MSHR] + sm * p[MSHRS]
-    now = max(now, s[heap])
-    while size > 0 and s[heap] <= now:
-        _drop_first(s, heap, size)
-        size -= 1
-    s[p[MSHR_USED] + sm] = size
-    return now
+    if size == p[MSHRS]:
+        heap = p[MSHR] + sm * p[MSHRS]
+        while size > 0 and s[heap] <= now:
+            _drop_first(s, heap, size)
+            size -= 1
+        s[p[MSHR_USED] + sm] = size
 
 
 @compiled
 def hold_mshr(p: Ints, s: Ints, sm: int, until: int) -> None:
-    """Keep one register of `sm`, which `free_mshr` found free, until the miss returns."""
+    """Keep one register of `sm`, one of which is free, until the miss returns."""
     heap = p[MSHR] + sm * p[MSHRS]
     place = s[p[MSHR_USED] + sm]
     s[p[MSHR_USED] + sm] = place + 1

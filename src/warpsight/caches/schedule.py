@@ -15,9 +15,12 @@ from warpsight.caches.layout import (
     KIND,
     LAST,
     LEAVES,
+    LSU,
     LSU_FREE,
+    LSU_WIDTH,
     NEVER,
     ORDER,
+    OWNER,
     PICKED,
     POLICY,
     RESIDENT,
@@ -84,6 +87,12 @@ def pick(p: Ints, s: Ints, issuer: int) -> None:
     sm = issuer // p[SCHEDULERS]
     scheduler = issuer - sm * p[SCHEDULERS]
     clock, lsu_free = s[p[CLOCK] + issuer], s[p[LSU_FREE] + sm]
+    owner = s[p[LSU] + sm * LSU_WIDTH + OWNER] - sm * p[SLOTS]
+    if owner >= 0 and owner % p[SCHEDULERS] == scheduler:
+        # Its load is held up in the load-store unit, and blocks what is behind it.
+        s[p[PICKED] + issuer] = owner
+        _set_key(p, s, issuer, lsu_free)
+        return
     # While the load-store unit is taken no access can start, so the choice falls when it is free.
     horizon = max(clock, lsu_free)
     if p[POLICY] == GTO:
@@ -96,7 +105,7 @@ def pick(p: Ints, s: Ints, issuer: int) -> None:
         row = p[WARP] + (sm * p[SLOTS] + place) * WARP_WIDTH
         key = max(clock + s[row + GAP] * p[ISSUE_COST], s[row + ARRIVE])
         if s[row + KIND] == DO_MEMORY:
-            key = max(key, lsu_free)
+            key = max(key, lsu_free) if owner < 0 else NEVER
     _set_key(p, s, issuer, key)
 
 

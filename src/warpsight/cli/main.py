@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import importlib
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 
 from warpsight._version import __version__
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
@@ -56,10 +58,17 @@ def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("--help", "-h", "help"):
         print(_HELP.format(commands="\n".join(f"  {c.name:<9} {c.summary}" for c in COMMANDS)), end="")
         return 0 if words else UsageError.exit_code
-    name = words[0]
-    if name == "--version":
+    if words[0] == "--version":
         print(f"warpsight {__version__}")
         return 0
+    module, arguments = parse(words)
+    code: int = module.run(arguments)
+    return code
+
+
+def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
+    """The module that answers a command line, and its options, checked. Raises `UsageError`; runs nothing."""
+    name = words[0]
     command = BY_NAME.get(name)
     if command is None:
         kind = "an option of warpsight" if name.startswith("-") else "a command"
@@ -70,8 +79,7 @@ def _dispatch(words: list[str]) -> int:
     module.configure(parser)
     arguments = parser.parse_strictly(words[1:])
     arguments.command_line = words  # for `next:` lines
-    code: int = module.run(arguments)
-    return code
+    return module, arguments
 
 
 def _silence_stdout() -> None:

@@ -81,7 +81,7 @@ def add_method(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--representative", choices=REPRESENTATIVES, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative})")
     parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
-                        help="the order of accesses in the caches: by the clocks of SMs and warps, or in turns as the papers have it "
+                        help="accesses in the caches by the clocks of SMs and warps, or in turns as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
+import threading
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,40 +13,60 @@ if TYPE_CHECKING:
     from warpsight.explore.watch import Watch
 
 PATIENCE_SECONDS = 2.0
+# What runs before the first report: reading, compiling the kernel and, on the first run ever, the simulators.
+_BEFORE = "preparing"
 
 
 class ProgressBar:
-    """A context whose `watch` is None when nobody would see it, else a hook that draws once the work has taken its time."""
+    """A context whose `watch` is None when nobody would see it. The bar comes by itself once the work has taken its time."""
 
     def __init__(self) -> None:
-        self.watch: Watch | None = self._observe if sys.stderr.isatty() else None
-        self._started = time.monotonic()
+        visible = sys.stderr.isatty()
+        self.watch: Watch | None = self._observe if visible else None
+        self._timer = threading.Timer(PATIENCE_SECONDS, self._open) if visible else None
+        self._lock = threading.Lock()
+        self._closed = False
         self._display: Progress | None = None
         self._task: TaskID | None = None
-        self._stage = ""
+        self._stage = (_BEFORE, 0, 0)
 
     def __enter__(self) -> ProgressBar:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        if self._display is not None:
-            self._display.stop()
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._display is not None:
+                self._display.stop()
 
     def _observe(self, stage: str, done: int, total: int) -> None:
-        if self._display is None and time.monotonic() - self._started < PATIENCE_SECONDS:
-            return
-        display = self._display or self._open()
-        if self._task is None or stage != self._stage:
-            if self._task is not None:
-                display.remove_task(self._task)
-            self._task, self._stage = display.add_task(stage, total=total), stage
-        display.update(self._task, completed=done, total=total)
+        with self._lock:
+            fresh, self._stage = stage != self._stage[0], (stage, done, total)
+            if self._display is not None:
+                self._draw(fresh)
 
-    def _open(self) -> Progress:
+    def _open(self) -> None:
         from rich.console import Console
         from rich.progress import Progress
 
-        # transient: the bar leaves no trace between the command line and its answer
-        self._display = Progress(console=Console(stderr=True), transient=True)
-        self._display.start()
-        return self._display
+        with self._lock:
+            if not self._closed:
+                # transient: the bar leaves no trace between the command line and its answer
+                self._display = Progress(console=Console(stderr=True), transient=True)
+                self._display.start()
+                self._draw(fresh=True)
+
+    def _draw(self, fresh: bool) -> None:
+        """Show the stage; without a total the bar only moves."""
+        assert self._display is not None
+        stage, done, total = self._stage
+        if self._task is not None and fresh:
+            self._display.remove_task(self._task)
+        if self._task is None or fresh:
+            self._task = self._display.add_task(stage, total=None)
+        self._display.update(self._task, completed=done, total=total or None)

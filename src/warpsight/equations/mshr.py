@@ -32,11 +32,9 @@ def expected_queueing_delay(requests: Any, mshrs: Any, miss_latency: Any) -> Flo
 
 def mshr_delay(read_misses: Floats, memory_instructions: Floats, warps: Any, mshrs: Any, miss_latency: Any) -> Floats:
     """GPUMech eq. 20: cycles an interval waits for MSHRs, once per memory instruction; 0 where the MSHRs suffice."""
-    requests = core_requests(read_misses, warps)
-    short = requests > mshrs
-    # where they suffice the delay is 0 by definition; asking it of 1 request keeps intervals without any out of the division
-    delay = expected_queueing_delay(np.where(short, requests, 1.0), mshrs, miss_latency)
-    return np.where(short, delay * memory_instructions, 0.0)
+    # up to as many requests as MSHRs eq. 19 gives 0, as eq. 20 asks; starting there keeps 0 requests out of its division
+    requests = np.maximum(core_requests(read_misses, warps), mshrs)
+    return expected_queueing_delay(requests, mshrs, miss_latency) * memory_instructions
 
 
 def is_divergent(read_misses: Any, warps: Any, mshrs: Any) -> Any:
@@ -56,5 +54,5 @@ def batches(read_misses: Any, warps: Any, mshrs: Any) -> Any:
 
 def batching_stall(read_misses: Any, warps: Any, mshrs: Any, memory_stall: Any) -> Floats:
     """MDM eq. 6: stall cycles of all batches but the last, which the queues cover; 0 in an interval that is not divergent."""
-    divergent = is_divergent(read_misses, warps, mshrs)
-    return np.where(divergent, (batches(read_misses, warps, mshrs) - 1) * memory_stall, 0.0)
+    # the count of batches above 1 is positive exactly where eq. 2 holds, and -1 or 0 elsewhere
+    return np.asarray(np.maximum(batches(read_misses, warps, mshrs) - 1, 0.0) * memory_stall)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.equations.pieces import pieces
+
 Floats = npt.NDArray[np.float64]
 
 
@@ -25,14 +27,12 @@ def nonoverlapped_round_robin(instructions: Floats, probability: float, warps: A
     return np.asarray(probability * (warps - 1) * waiting_slots)
 
 
-def nonoverlapped_greedy(
-    instructions: Floats, stall_cycles: Floats, probability: float, warps: Any, *, issue_rate: Any
-) -> Floats:
+def nonoverlapped_greedy(stall_cycles: Floats, probability: float, average: float, warps: Any, *, issue_rate: Any) -> Floats:
     """Eqs. 12-16: instructions of other warps still to be issued when an interval's stall is over, per interval.
 
-    Eq. 15 as printed takes a maximum where a probability is meant, eq. 16 a minimum where a count is meant; both are corrected.
+    `average` is the mean number of instructions of an interval (eq. 13). Eq. 15 as printed takes a maximum where a probability is
+    meant, eq. 16 a minimum where a count is meant; both are corrected.
     """
-    average = instructions.mean()
     in_stall = np.minimum(probability * stall_cycles, 1.0)
     issued = average * (in_stall * (warps - 1))
     return np.asarray(np.maximum(issued - stall_cycles * issue_rate, 0.0))
@@ -46,15 +46,18 @@ def nonoverlapped(
     `greedy` is True for greedy-then-oldest, False for loose round-robin.
     """
     probability = issue_probability(instructions, stall_cycles)
-    total = np.empty(len(warps))
-    robin = ~greedy
     # eq. 11 is linear in the instructions, so its sum over the intervals needs only theirs
-    total[robin] = probability * (warps[robin] - 1) * (instructions.sum() - len(instructions))
-    if greedy.any():
-        others, rate = warps[greedy][:, None], issue_rate[greedy][:, None]
-        left = nonoverlapped_greedy(instructions, stall_cycles, probability, others, issue_rate=rate)
-        total[greedy] = left.sum(axis=1)
-    return total
+    robin: Floats = probability * (warps - 1) * (instructions.sum() - len(instructions))
+    if not greedy.any():
+        return robin
+    average = float(instructions.mean())
+    left = np.zeros(len(warps))
+    for part in pieces(len(stall_cycles), 1):
+        stalls = stall_cycles[part]
+        for rows in pieces(len(warps), len(stalls)):
+            counts = nonoverlapped_greedy(stalls, probability, average, warps[rows, None], issue_rate=issue_rate[rows, None])
+            left[rows] += counts.sum(axis=1)
+    return np.where(greedy, left, robin)
 
 
 def multithreaded_cycles(instructions: Floats, stall_cycles: Floats, nonoverlapped_instructions: Any, issue_rate: Any) -> Any:

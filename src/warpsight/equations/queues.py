@@ -37,9 +37,9 @@ def bandwidth_delay(core_requests: Any, sm_count: Any, service: Any, interval_cy
     rate = arrival_rate(core_requests, sm_count, interval_cycles)
     utilisation = rate * service
     cap = service * core_requests * sm_count / 2
-    steady = utilisation < 1
-    waiting = rate * service * service / (2 * np.where(steady, 1 - utilisation, 1.0))
-    return np.asarray(np.where(steady, np.minimum(waiting, cap), cap))
+    with np.errstate(divide="ignore"):
+        waiting = utilisation * service / (2 * np.maximum(1 - utilisation, 0.0))
+    return np.asarray(np.minimum(waiting, cap))
 
 
 def latency_without_contention(l2_latency: Any, dram_latency: Any, llc_miss_ratio: Any) -> Any:
@@ -54,7 +54,7 @@ def memory_stall(latency: Any, noc_stall: Any, dram_stall: Any) -> Any:
 
 def is_noc_saturated(noc_service: Any, misses: Any, sm_count: Any, l2_latency: Any, dram_latency: Any) -> Any:
     """MDM eq. 10: the queue at the NoC is longer than the round trip to DRAM."""
-    return noc_service * misses * sm_count > l2_latency + dram_latency
+    return (noc_service * sm_count) * misses > l2_latency + dram_latency
 
 
 def queueing_stall(misses: Any, sm_count: Any, service: Any, exposed: Any) -> Any:
@@ -62,4 +62,4 @@ def queueing_stall(misses: Any, sm_count: Any, service: Any, exposed: Any) -> An
 
     `exposed`: the interval is memory-divergent (eq. 2) and the NoC saturated (eq. 10), for the NoC's and the DRAM's queue alike.
     """
-    return np.where(exposed, 1.0, 0.5) * sm_count * misses * service
+    return (0.5 + 0.5 * exposed) * misses * (sm_count * service)

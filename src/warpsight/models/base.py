@@ -73,8 +73,8 @@ class Design:
         floats: dict[str, Any] = {name: np.array(array, dtype=np.float64) for name, array in named.items()}
         return replace(self, **(floats | {"greedy": np.array(named["greedy"], dtype=np.bool_)}))
 
-    def pick(self, rows: npt.NDArray[np.generic]) -> Design:
-        """The design points that `rows` (indices or a mask) names."""
+    def pick(self, rows: npt.NDArray[np.generic] | slice) -> Design:
+        """The design points that `rows` (indices, a mask or a slice) names."""
         return Design(**{name: array[rows] for name, array in self.__dict__.items()})
 
 

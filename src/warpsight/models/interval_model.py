@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped
+from warpsight.equations.pieces import pieces
 from warpsight.models.base import Design
 from warpsight.models.residency import Residency, residency
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile
@@ -23,9 +24,6 @@ Floats = npt.NDArray[np.float64]
 
 # Contention cycles summed over the intervals, [R] each, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
-
-# Design points are taken in pieces of so many (design point, interval) pairs, which keeps the working set in cache.
-_PAIRS_AT_ONCE = 1 << 18
 
 
 def evaluate(profile: IntervalProfile, design: Design, contention: Contention) -> dict[str, Floats]:
@@ -82,30 +80,29 @@ def _contention_free(profile: IntervalProfile, design: Design, warps: Floats) ->
         extra = profile.nonoverlapped_instructions
     else:
         own = np.maximum(warps / design.schedulers, 1.0)
-        width, greedy = design.issue_width, design.greedy
-        pieces = [
-            nonoverlapped(profile.instructions, profile.stall_cycles, own[rows], width[rows], greedy=greedy[rows])
-            for rows in _pieces(len(warps), len(profile.instructions))
-        ]
-        extra = np.concatenate(pieces)
+        extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.issue_width, greedy=design.greedy)
     cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.issue_width)
     return np.asarray(cycles, dtype=np.float64)
 
 
 def _contended(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
-    requests = profile.read_misses + profile.write_misses + profile.dram_reads + profile.dram_writes
-    loaded = requests > 0
-    if not loaded.any():
-        return {}
-    fewer = profile if loaded.all() else _only(profile, loaded)
-    pieces = [contention(fewer, design.pick(rows), warps[rows]) for rows in _pieces(len(warps), int(loaded.sum()))]
-    return {name: np.concatenate([piece[name] for piece in pieces]) for name in pieces[0]}
+    """Contention cycles of all intervals, piece by piece; pieces without requests contend for nothing."""
+    total: dict[str, Floats] = {}
+    for part in pieces(len(profile.instructions), 1):
+        loaded = _loaded(profile, part)
+        if loaded is None:
+            continue
+        for rows in pieces(len(warps), part.stop - part.start):
+            for name, cycles in contention(loaded, design.pick(rows), warps[rows]).items():
+                total.setdefault(name, np.zeros(len(warps)))[rows] += cycles
+    return total
 
 
-def _only(profile: IntervalProfile, keep: npt.NDArray[np.bool_]) -> IntervalProfile:
-    """The intervals that have requests; contention concerns no other."""
-    arrays: dict[str, Any] = {name: value[keep] for name, value in profile.__dict__.items() if isinstance(value, np.ndarray)}
-    return replace(profile, **arrays)
+def _loaded(profile: IntervalProfile, part: slice) -> IntervalProfile | None:
+    """The intervals of `part`, or None when none of them has requests."""
+    arrays: dict[str, Any] = {name: value[part] for name, value in profile.__dict__.items() if isinstance(value, np.ndarray)}
+    requests = ("read_misses", "write_misses", "dram_reads", "dram_writes")
+    return replace(profile, **arrays) if any(arrays[name].max() > 0 for name in requests) else None
 
 
 def _stall_shares(profile: IntervalProfile) -> tuple[float, float]:
@@ -113,10 +110,5 @@ def _stall_shares(profile: IntervalProfile) -> tuple[float, float]:
     total = float(profile.stall_cycles.sum())
     if total == 0:
         return 0.0, 0.0
-    memory = profile.cause == CAUSES.index("memory")
-    return float(profile.stall_cycles[~memory].sum()) / total, float(profile.stall_cycles[memory].sum()) / total
-
-
-def _pieces(rows: int, intervals: int) -> list[npt.NDArray[np.intp]]:
-    size = max(1, _PAIRS_AT_ONCE // max(intervals, 1))
-    return [np.arange(first, min(first + size, rows)) for first in range(0, rows, size)]
+    memory = float(profile.stall_cycles @ (profile.cause == CAUSES.index("memory")))
+    return max(total - memory, 0.0) / total, memory / total

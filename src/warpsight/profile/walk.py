@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 
 @numba.njit(cache=True, nogil=True)
-def measure_paths(  # noqa: PLR0917
+def measure_paths(
     offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
     registers: int, ticks: Longs,
 ) -> None:
@@ -41,7 +41,7 @@ def measure_paths(  # noqa: PLR0917
 
 
 @numba.njit(cache=True, nogil=True)
-def record_path(  # noqa: PLR0917
+def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
     registers: int, cycle: int, after: Longs, columns: Floats, instructions: Longs, stalls: Longs, stall_pc: Ints, sums: Floats,
 ) -> int:

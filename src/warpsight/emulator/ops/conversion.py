@@ -6,6 +6,7 @@ from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import (
+    F64,
     Value,
     bits_of,
     call_same,
@@ -18,13 +19,14 @@ from warpsight.emulator.lanes import (
     vector_suffix,
 )
 from warpsight.emulator.ops.common import allow, finish_float, flush_if, operands, types_of
+from warpsight.emulator.ops.rounding import DIRECTED, convert
 from warpsight.isa.program import Instruction
 
 _TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 
 
 def _cvt(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, "rn", "rni", "rzi", "rmi", "rpi", "sat", "ftz")
+    allow(emitter, instruction, "rn", "rni", "rzi", "rmi", "rpi", "sat", "ftz", *DIRECTED)
     kinds = types_of(emitter, instruction)
     if len(kinds) != 2:
         raise emitter.unsupported("a conversion names two types")
@@ -37,8 +39,9 @@ def _cvt(emitter: Emitter, instruction: Instruction) -> None:
             _float_to_float(emitter, instruction, value, to) if is_float(to) else _float_to_integer(emitter, instruction, value, to)
         )
     elif is_float(to):
-        convert = emitter.builder.sitofp if is_signed(source) else emitter.builder.uitofp
-        result = finish_float(emitter, instruction, to, convert(value, vector(scalar_type(to))))
+        name = "sitofp" if is_signed(source) else "uitofp"
+        converted = convert(emitter, instruction, name, value, vector(scalar_type(to)))
+        result = finish_float(emitter, instruction, to, converted)
     else:
         result = _integer_to_integer(emitter, instruction, value, to, source)
     emitter.write(d, result, to)
@@ -54,14 +57,15 @@ def _float_to_float(emitter: Emitter, instruction: Instruction, value: Value, to
     element, have, want = scalar_type(to), value.type.element, bits_of(to)
     value = _rounded(emitter, instruction, value)
     if have != element:
-        wider = want > {"half": 16, "float": 32, "double": 64}[str(have)]
-        resize = emitter.builder.fpext if wider else emitter.builder.fptrunc
-        value = resize(value, vector(element))
+        if want > {"half": 16, "float": 32, "double": 64}[str(have)]:
+            value = emitter.builder.fpext(value, vector(element))
+        else:
+            value = convert(emitter, instruction, "fptrunc", value, vector(element))
     return finish_float(emitter, instruction, to, value)
 
 
 def _float_to_integer(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
-    """Out of range clamps; a NaN gives 0, or the lowest 64-bit value for a 64-bit destination, as hardware does."""
+    """Out of range clamps. A NaN gives 0, or the top bit alone where source or destination has 64 bits (PTX ISA, cvt)."""
     builder = emitter.builder
     if not any(m in _TO_INTEGRAL for m in instruction.modifiers):
         raise emitter.unsupported("a conversion to integer needs .rni, .rzi, .rmi or .rpi")
@@ -70,9 +74,9 @@ def _float_to_integer(emitter: Emitter, instruction: Instruction, value: Value, 
     name = "fptosi" if is_signed(to) else "fptoui"
     full = f"llvm.{name}.sat.{vector_suffix(kind)}.{vector_suffix(value.type)}"
     result = builder.call(intrinsic(builder.module, full, kind, [value.type]), [value])
-    if bits_of(to) == 64:
+    if bits_of(to) == 64 or value.type.element == F64:
         nan = builder.fcmp_unordered("uno", value, value)
-        result = builder.select(nan, splat_constant(ir.IntType(64), 1 << 63), result)
+        result = builder.select(nan, splat_constant(scalar_type(to), 1 << (bits_of(to) - 1)), result)
     return result
 
 

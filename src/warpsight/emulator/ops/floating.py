@@ -1,4 +1,4 @@
-"""Floating-point arithmetic in f32 and f64, round to nearest even, and the approximations, which are computed exactly rounded."""
+"""Floating-point arithmetic in f32 and f64, and the approximations, which are computed exactly rounded."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from llvmlite import ir
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import F32, I32, I64, Value, call_same, scalar_type, splat_constant, vector
 from warpsight.emulator.ops.common import allow, finish_float, flush_if, integer_view, operands, the_type
+from warpsight.emulator.ops.rounding import DIRECTED, compute
 from warpsight.isa.program import Instruction
 
 
@@ -22,20 +23,19 @@ def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str
 
 def add_sub_mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`add`, `sub`, `mul`: never contracted, so that the rounding is PTX's."""
-    _check(emitter, instruction, kind)
+    _check(emitter, instruction, kind, *DIRECTED)
     d, a, b = operands(emitter, instruction, 3)
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
-    builder = emitter.builder
-    result = {"add": builder.fadd, "sub": builder.fsub, "mul": builder.fmul}[instruction.opcode](x, y)
+    result = compute(emitter, instruction, f"f{instruction.opcode}", x, y)
     emitter.write(d, finish_float(emitter, instruction, kind, result), kind)
 
 
 def fma(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`fma`, and `mad` of floats, which is a fused multiply-add from sm_20 on."""
-    _check(emitter, instruction, kind)
+    _check(emitter, instruction, kind, *DIRECTED)
     d, *sources = operands(emitter, instruction, 4)
     values = [_read(emitter, instruction, s, kind) for s in sources]
-    emitter.write(d, finish_float(emitter, instruction, kind, call_same(emitter.builder, "fma", *values)), kind)
+    emitter.write(d, finish_float(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
 
 
 def _fma(emitter: Emitter, instruction: Instruction) -> None:
@@ -44,9 +44,10 @@ def _fma(emitter: Emitter, instruction: Instruction) -> None:
 
 def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`div.rn`, `.approx`, `.full`: always correctly rounded, within the error that the approximations allow."""
-    _check(emitter, instruction, kind, "approx", "full")
+    _check(emitter, instruction, kind, "approx", "full", *DIRECTED)
     d, a, b = operands(emitter, instruction, 3)
-    value = emitter.builder.fdiv(_read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind))
+    x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
+    value = compute(emitter, instruction, "fdiv", x, y)
     emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
 
 
@@ -76,13 +77,15 @@ def min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 def _unary(emitter: Emitter, instruction: Instruction) -> None:
     """rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh."""
     kind = the_type(emitter, instruction)
-    _check(emitter, instruction, kind, "approx")
+    opcode = instruction.opcode
+    _check(emitter, instruction, kind, "approx", *(DIRECTED if opcode in ("rcp", "sqrt") else ()))
     d, a = operands(emitter, instruction, 2)
     builder, x = emitter.builder, _read(emitter, instruction, a, kind)
     one = splat_constant(scalar_type(kind), 1.0)
-    opcode = instruction.opcode
     if opcode == "rcp":
-        value = builder.fdiv(one, x)
+        value = compute(emitter, instruction, "fdiv", one, x)
+    elif opcode == "sqrt":
+        value = compute(emitter, instruction, "sqrt", x)
     elif opcode == "rsqrt":
         value = builder.fdiv(one, call_same(builder, "sqrt", x))
     else:

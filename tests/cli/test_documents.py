@@ -1,0 +1,42 @@
+"""Do the documents name commands that exist, and the README begin with the two that a stranger needs?"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from warpsight.cli.main import parse
+
+pytestmark = pytest.mark.unit
+
+DOCUMENTS = ("README.md", "docs/tutorial.md")
+
+
+def _commands(text: str) -> list[list[str]]:
+    """Every `warpsight ...` line of a shell block, continuation lines joined."""
+    blocks = re.findall(r"^```(?:sh|console)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    found = [shlex.split(line.removeprefix("$ "), comments=True) for line in lines if re.match(r"(\$ )?warpsight ", line)]
+    # outputs begin with the tool's version, which is no command
+    return [words[1:] for words in found if not re.match(r"\d+\.\d+", words[1])]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_commands_in_documents_are_accepted_by_the_command_line(name: str, root: Path) -> None:
+    commands = _commands((root / name).read_text("utf-8"))
+    assert len(commands) >= 5
+    for words in commands:
+        parse(words)
+
+
+def test_readme_begins_with_the_install_and_the_test_command(root: Path) -> None:
+    text = (root / "README.md").read_text("utf-8")
+    first, second = re.findall(r"^(?:<!-- test-command -->\n)?```sh\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)[:2]
+    assert first == "python3 -m venv .venv && .venv/bin/pip install . && .venv/bin/warpsight demo\n"
+    marked = re.search(r"<!-- test-command -->\n```sh\n(.*?)\n```", text)
+    assert marked is not None
+    assert f"{marked[1]}\n" == second
+    assert marked[1] == "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"

@@ -1,0 +1,42 @@
+"""Is progress shown to those who wait and can see it, and to nobody else?"""
+
+from __future__ import annotations
+
+import io
+import time
+
+import pytest
+
+from warpsight.cli import progress
+
+pytestmark = pytest.mark.unit
+
+
+class _Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def _work(monkeypatch: pytest.MonkeyPatch, stderr: io.StringIO, patience: float, seconds: float) -> str:
+    monkeypatch.setattr("sys.stderr", stderr)
+    monkeypatch.setattr(progress, "PATIENCE_SECONDS", patience)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress.ProgressBar() as bar:
+        for done in range(5):
+            if bar.watch is not None:
+                bar.watch("counting sheep", done, 5)
+            time.sleep(seconds / 5)
+    return stderr.getvalue()
+
+
+def test_long_work_on_a_terminal_shows_its_stage(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "counting sheep" in _work(monkeypatch, _Terminal(), patience=0.05, seconds=0.8)
+
+
+def test_short_work_on_a_terminal_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _work(monkeypatch, _Terminal(), patience=30.0, seconds=0.05) == ""
+
+
+def test_long_work_without_a_terminal_shows_nothing_and_is_not_watched(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _work(monkeypatch, io.StringIO(), patience=0.01, seconds=0.1) == ""
+    assert progress.ProgressBar().watch is None

@@ -1,0 +1,66 @@
+"""GPUs and interval profiles for the tests of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
+
+
+def gpu(
+    *, noc: float = 1050e9, dram: float = 480e9, sm_count: int = 28, schedulers: int = 1, width: int = 1, policy: str = "gto",
+    mshrs: int = 128, clock: float = 1.4e9,
+) -> GpuSpec:
+    """MDM's baseline (MICRO 2020, Table III) with changes."""
+    return GpuSpec(
+        "made-up", clock, sm_count, SmSpec(64, 32, 65536, 98304, schedulers, width, policy), {"int": 4}, {"int": 1},
+        CacheSpec(49152, 128, 128, 6, mshrs, 64, 25), NocSpec(noc), CacheSpec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24),
+        DramSpec(dram, 24, 220),
+    )  # fmt: skip
+
+
+def profile(rows: list[tuple[float, ...]], **fields: Any) -> IntervalProfile:
+    """Rows: instructions, stall cycles, cause (0 none, 1 compute, 2 memory), memory instructions, read and write misses, DRAM reads
+    and writes."""
+    columns = np.array(rows, dtype=np.float64).T
+    values: dict[str, Any] = {
+        "kernel": "made-up", "warps_per_sm": 64, "total_warp_instructions": int(columns[0].sum()) * 64 * 28, "llc_miss_ratio": 0.5,
+        "instructions": columns[0], "stall_cycles": columns[1], "cause": columns[2].astype(np.int8),
+        "pc": np.full(len(rows), -1, dtype=np.int32), "memory_instructions": columns[3], "read_misses": columns[4],
+        "write_misses": columns[5], "dram_reads": columns[6], "dram_writes": columns[7],
+    }  # fmt: skip
+    return IntervalProfile(**{**values, **fields})
+
+
+_stall = st.floats(0, 2000)
+_interval = st.one_of(
+    st.tuples(st.integers(1, 300), _stall, st.just(1), *[st.just(0)] * 5),
+    st.tuples(
+        st.integers(1, 300), _stall, st.just(2), st.integers(1, 4),
+        st.floats(0, 40), st.floats(0, 40), st.floats(0, 30), st.floats(0, 9),
+    ),
+)
+_shape = st.builds(LaunchShape, st.integers(1, 4000), st.just(8), st.integers(1, 8), st.just("threads"), st.just(1.0))
+
+
+@st.composite
+def profiles(draw: st.DrawFn) -> IntervalProfile:
+    """Any profile, with or without a launch, with or without memory."""
+    rows = draw(st.lists(_interval, min_size=1, max_size=6))
+    launch = draw(st.none() | _shape)
+    fields: dict[str, Any] = {"llc_miss_ratio": draw(st.floats(0, 1)), "launch": launch}
+    fields["warps_per_sm"] = draw(st.integers(1, 64)) if launch is None else 8 * launch.blocks_per_sm
+    fields["nonoverlapped_instructions"] = draw(st.none() | st.floats(0, 1e5))
+    fields["total_warp_instructions"] = draw(st.integers(1, 10**12))
+    return profile(rows, **fields)
+
+
+gpus = st.builds(
+    gpu,
+    noc=st.floats(1e10, 1e13), dram=st.floats(1e10, 1e13), sm_count=st.integers(1, 100), schedulers=st.sampled_from([1, 2, 4]),
+    width=st.sampled_from([1, 2]), policy=st.sampled_from(["lrr", "gto"]), mshrs=st.integers(8, 512), clock=st.floats(5e8, 3e9),
+)  # fmt: skip

@@ -1,0 +1,125 @@
+"""Do all registered models keep the common promises?"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import gpus, profiles
+
+from warpsight.gpu.spec import DramSpec, GpuSpec, NocSpec
+from warpsight.models.base import PARTS, Design, Model
+from warpsight.models.registry import get_model, model_names
+from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.result.prediction import COMPONENTS
+
+pytestmark = pytest.mark.contract
+
+every_model = pytest.mark.parametrize("name", model_names())
+tried = settings(max_examples=60, deadline=None)
+
+
+def _numbers(name: str, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, float]:
+    answer = get_model(name).predict(profile, gpu)
+    stack = {f"cpi_stack.{part}": value for part, value in answer.cpi_stack.items()}
+    plain = {key: getattr(answer, key) for key in ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi")}
+    return plain | stack
+
+
+@every_model
+def test_model_registered_is_a_model_that_says_where_it_is_from(name: str) -> None:
+    model = get_model(name)
+    assert isinstance(model, Model)
+    assert model.name == name
+    assert model.title
+    assert model.source
+    assert model.needs <= set(PARTS)
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_prediction_twice_is_the_same_and_leaves_its_inputs_alone(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    before = copy.deepcopy((profile, gpu))
+    first, second = get_model(name).predict(profile, gpu), get_model(name).predict(profile, gpu)
+    assert first == second
+    assert gpu == before[1]
+    for key, value in profile.__dict__.items():
+        assert np.array_equal(value, getattr(before[0], key)) if isinstance(value, np.ndarray) else value == getattr(before[0], key)
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_stack_has_every_component_none_negative_and_sums_to_the_cpi(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    answer = get_model(name).predict(profile, gpu)
+    assert tuple(answer.cpi_stack) == COMPONENTS
+    assert all(value >= 0 and math.isfinite(value) for value in answer.cpi_stack.values())
+    assert abs(sum(answer.cpi_stack.values()) - answer.cpi) <= 1e-9 * max(1.0, answer.cpi)
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_metrics_of_a_prediction_agree_with_each_other(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    answer = get_model(name).predict(profile, gpu)
+    assert answer.cpi * answer.ipc_sm_warp == pytest.approx(1)
+    assert answer.ipc_gpu_warp == pytest.approx(answer.ipc_sm_warp * gpu.sm_count)
+    assert answer.ipc_gpu_thread == pytest.approx(32 * answer.ipc_gpu_warp)
+    assert answer.cycles * answer.ipc_gpu_warp == pytest.approx(profile.total_warp_instructions)
+    assert answer.seconds * gpu.core_clock_hz == pytest.approx(answer.cycles)
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_ipc_never_exceeds_what_the_schedulers_issue(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    answer = get_model(name).predict(profile, gpu)
+    assert answer.ipc_sm_warp <= gpu.sm.schedulers * gpu.sm.issue_width * (1 + 1e-12)
+
+
+@every_model
+@tried
+@given(profiles(), gpus, st.floats(1, 20))
+def test_more_bandwidth_is_never_slower(name: str, profile: IntervalProfile, gpu: GpuSpec, factor: float) -> None:
+    noc = dataclasses.replace(gpu, noc=NocSpec(gpu.noc.bandwidth_bytes_per_s * factor))
+    dram = dataclasses.replace(gpu, dram=DramSpec(gpu.dram.bandwidth_bytes_per_s * factor, 24, 220))
+    before = get_model(name).predict(profile, gpu).cycles
+    for wider in (noc, dram):
+        assert get_model(name).predict(profile, wider).cycles <= before * (1 + 1e-9)
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_kernel_without_memory_instructions_has_no_memory_stalls(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    zero = np.zeros(len(profile.instructions))
+    fields = ("memory_instructions", "read_misses", "write_misses", "dram_reads", "dram_writes")
+    compute = dataclasses.replace(profile, cause=np.ones(len(zero), dtype=np.int8), **dict.fromkeys(fields, zero))
+    stack = get_model(name).predict(compute, gpu).cpi_stack
+    assert [stack[part] for part in ("mem_data", "mshr", "noc", "dram")] == [0, 0, 0, 0]
+
+
+@every_model
+@tried
+@given(profiles(), st.lists(gpus, min_size=1, max_size=5))
+def test_many_designs_at_once_equal_one_at_a_time(name: str, profile: IntervalProfile, several: list[GpuSpec]) -> None:
+    together = get_model(name).evaluate(profile, Design.of(several))
+    for row, gpu in enumerate(several):
+        for key, value in _numbers(name, profile, gpu).items():
+            assert together[key][row] == pytest.approx(value, rel=1e-12, abs=1e-15), key
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_twice_the_schedulers_without_misses_is_never_slower(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    quiet = dict.fromkeys(("read_misses", "write_misses", "dram_reads", "dram_writes"), np.zeros(len(profile.instructions)))
+    calm = dataclasses.replace(profile, **quiet)
+    twice = dataclasses.replace(gpu, sm=dataclasses.replace(gpu.sm, schedulers=2 * gpu.sm.schedulers))
+    assert get_model(name).predict(calm, twice).cycles <= get_model(name).predict(calm, gpu).cycles * (1 + 1e-9)

@@ -1,0 +1,101 @@
+"""Do we get the numbers of GPUMech (MICRO 2014) and MDM (MICRO 2020)?"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.equations import mshr, multithreading
+from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.models.base import Design
+from warpsight.models.registry import get_model
+from warpsight.profile.interchange import read_profile
+from warpsight.profile.latency import latency_table
+from warpsight.trace.schema import StaticInstruction
+
+pytestmark = pytest.mark.paper
+
+# The hand-made profile: two intervals, of which the second misses once.
+GPU = GpuSpec(
+    "by-hand", 1.6e9, 20, SmSpec(64, 32, 65536, 98304, 4, 1, "gto"), {"int": 4}, {"int": 1},
+    CacheSpec(49152, 128, 128, 6, 128, 64, 25), NocSpec(1050e9),
+    CacheSpec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24), DramSpec(320e9, 24, 220),
+)  # fmt: skip
+NO_MISSES = {"read_misses": 0, "write_misses": 0, "dram_reads": 0, "dram_writes": 0}
+PROFILE: dict[str, Any] = {
+    "schema": 1, "kernel": "by hand", "warps_per_sm": 64, "total_warp_instructions": 171 * 64 * 20, "llc_miss_ratio": 0.97392,
+    "intervals": [
+        {"instructions": 100, "stall_cycles": 279.050537, "cause": "compute", "pc": None, "memory_instructions": 0, **NO_MISSES},
+        {"instructions": 71, "stall_cycles": 700, "cause": "memory", "pc": None, "memory_instructions": 1, **NO_MISSES,
+         "read_misses": 1, "dram_reads": 1},
+    ],
+    "nonoverlapped_instructions": 2520,
+}  # fmt: skip
+
+
+def _by_hand(**changes: Any) -> Any:
+    return read_profile(json.dumps({**PROFILE, **changes}), origin="by hand")
+
+
+@pytest.mark.parametrize(("model", "ipc"), [("mdm", 2.6096), ("gpumech", 2.6826)])
+def test_hand_made_profile_has_the_ipc_of_the_equations(model: str, ipc: float) -> None:
+    answer = get_model(model).predict(_by_hand(), GPU)
+    assert answer.ipc_sm_warp == pytest.approx(ipc, abs=1e-4)
+    assert answer.cycles == pytest.approx(171 * 64 / ipc, rel=1e-4)
+
+
+def test_hand_made_profile_under_mdm_stalls_on_queues_alone() -> None:
+    stack = get_model("mdm").predict(_by_hand(), GPU).cpi_stack
+    assert stack["mshr"] == 0
+    assert (stack["noc"] + stack["dram"]) * 171 * 64 == pytest.approx(523.75, abs=5e-3)
+
+
+def test_hand_made_profile_under_gpumech_takes_the_cap_of_equation_21() -> None:
+    stack = get_model("gpumech").predict(_by_hand(), GPU).cpi_stack
+    assert stack["dram"] * 171 * 64 == pytest.approx(409.6)
+
+
+def test_noc_sweep_has_the_stalls_of_the_equations() -> None:
+    bandwidths = np.array([525e9, 1700e9, 2100e9, 4200e9, 8400e9])
+    found = get_model("mdm").evaluate(_by_hand(), Design.of(GPU).varied(noc_bytes_per_s=bandwidths))
+    stalls = (found["cpi_stack.noc"] + found["cpi_stack.dram"]) * 171 * 64
+    assert stalls == pytest.approx([648.58, 476.02, 461.33, 430.13, 414.52], abs=5e-3)
+
+
+def test_without_misses_mdm_equals_gpumechs_multithreading() -> None:
+    calm = _by_hand(intervals=[{**row, **NO_MISSES} for row in PROFILE["intervals"]], nonoverlapped_instructions=None)
+    assert get_model("mdm").predict(calm, GPU).cycles == get_model("gpumech").predict(calm, GPU).cycles
+
+
+def test_figure_2_of_gpumech_three_warps_of_one_instruction_and_ten_stalls_have_ipc_3_11() -> None:
+    interval = {"instructions": 1, "stall_cycles": 10, "cause": "compute", "pc": None, "memory_instructions": 0, **NO_MISSES}
+    narrow = dataclasses.replace(GPU, sm=dataclasses.replace(GPU.sm, schedulers=1))
+    profile = _by_hand(intervals=[interval], warps_per_sm=3, nonoverlapped_instructions=None)
+    for policy in ("lrr", "gto"):
+        one = dataclasses.replace(narrow, sm=dataclasses.replace(narrow.sm, policy=policy))
+        assert get_model("gpumech").predict(profile, one).ipc_sm_warp == pytest.approx(3 / 11)
+
+
+def test_figure_8_of_gpumech_has_2_nonoverlapped_instructions_round_robin_and_3_greedy() -> None:
+    instructions, stalls = np.array([3.0]), np.array([6.0])
+    warps, rate = np.array([4.0, 4.0]), np.ones(2)
+    found = multithreading.nonoverlapped(instructions, stalls, warps, rate, greedy=np.array([False, True]))
+    assert found.tolist() == pytest.approx([2, 3])
+
+
+def test_amat_example_of_gpumech_is_150_cycles() -> None:
+    load = StaticInstruction(0, "ld.global.f32", "memory", (1,), (), "global", "load", 4, "k.cu", 1, 1)
+    counts = {name: np.zeros(1, dtype=np.int64) for name in MissProfile.__dataclass_fields__}
+    counts |= {"executions": np.array([100]), "slowest_l2": np.array([90]), "slowest_dram": np.array([10])}
+    machine = dataclasses.replace(GPU, dram=dataclasses.replace(GPU.dram, latency_cycles=300))
+    assert latency_table((load,), MissProfile(**counts), machine, np.array([100])).cycles.tolist() == [150]
+
+
+def test_figure_4_of_mdm_takes_6_requests_on_3_mshrs_in_2_batches() -> None:
+    assert mshr.batches(6, 1, 3) == 2
+    assert mshr.batching_stall(np.array([6.0, 1.0]), np.array([1.0, 3.0]), 3, 100.0).tolist() == [100, 0]
