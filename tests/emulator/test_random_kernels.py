@@ -14,7 +14,7 @@ import warpsight
 
 pytestmark = pytest.mark.property
 # The same kernels every time: a run that fails must fail again. No shrinking: each try compiles a kernel, and the text is shown.
-EXAMPLES = int(os.environ.get("WARPSIGHT_TEST_EXAMPLES", "20"))
+EXAMPLES = int(os.environ.get("WARPSIGHT_TEST_EXAMPLES", "12"))
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate)
 QUIET = list(HealthCheck)
 thorough = settings(max_examples=EXAMPLES, deadline=None, derandomize=True, phases=PHASES, suppress_health_check=QUIET)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -99,3 +100,10 @@ def test_amat_example_of_gpumech_is_150_cycles() -> None:
 def test_figure_4_of_mdm_takes_6_requests_on_3_mshrs_in_2_batches() -> None:
     assert mshr.batches(6, 1, 3) == 2
     assert mshr.batching_stall(np.array([6.0, 1.0]), np.array([1.0, 3.0]), 3, 100.0).tolist() == [100, 0]
+
+
+def test_profile_in_the_reference_pages_is_the_hand_made_one(root: Path) -> None:
+    page = (root / "docs" / "reference" / "interval-profile.md").read_text(encoding="utf-8")
+    text = page.split("```json\n")[1].split("```")[0]
+    assert json.loads(text) == PROFILE
+    assert get_model("mdm").predict(read_profile(text, origin="page"), GPU).ipc_sm_warp == pytest.approx(2.6096, abs=1e-4)

@@ -152,7 +152,7 @@ def test_header_of_a_faulty_writer_is_refused(change: Callable[[Any], Any], said
         ("instructions.parquet", "sources", [-2], "negative register"),
     ],
 )
-def test_table_of_a_faulty_writer_is_refused(  # noqa: PLR0917
+def test_table_of_a_faulty_writer_is_refused(
     name: str, column: str, value: Any, said: str, good: Path, tmp_path: Path
 ) -> None:
     shutil.copytree(good, tmp_path / "t")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from warpsight.caches.compiled import compiled
 from warpsight.caches.layout import (
     BLOCKS_PER_SM,
@@ -80,7 +82,7 @@ def _open_barrier(p: Ints, s: Ints, events: Events, sm: int, place: int, now: in
     for slot in range(first, first + p[WARPS_PER_BLOCK]):
         row = p[WARP] + slot * WARP_WIDTH
         if s[row + ID] >= 0 and s[row + KIND] == DO_BARRIER and s[p[ELIGIBLE] + slot] == NEVER:
-            advance(p, s, events, slot, now)
+            advance(p, s, events, slot, now, np.int64(0), np.int64(0))
 
 
 @compiled

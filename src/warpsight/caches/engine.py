@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from warpsight.caches.access import Sectors, access
+import numpy as np
+
 from warpsight.caches.blocks import arrive_or_end, break_barriers, launch_blocks
 from warpsight.caches.compiled import compiled, compiled_and_kept, pointer, source_fingerprint
 from warpsight.caches.layout import (
@@ -15,6 +16,7 @@ from warpsight.caches.layout import (
     DO_MEMORY,
     GTO,
     ISSUE_COST,
+    ISSUERS,
     KEY,
     KIND,
     LAST,
@@ -30,6 +32,7 @@ from warpsight.caches.layout import (
     WINNER,
     Ints,
 )
+from warpsight.caches.lsu import Sectors, issue, work
 from warpsight.caches.schedule import pick_all
 from warpsight.caches.warps import Events, advance
 
@@ -40,7 +43,7 @@ Run = Callable[[Ints, Ints, Ints, Events, Sectors, int], int]
 
 @compiled
 def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> None:
-    """One warp of `issuer` does what it stands at, and the issuer chooses its next one."""
+    """One warp of `issuer` does what it stands at."""
     sm = issuer // p[SCHEDULERS]
     place = s[p[PICKED] + issuer]
     slot = sm * p[SLOTS] + place
@@ -50,13 +53,22 @@ def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> No
     # A greedy scheduler must not favour whichever warp next moves into the slot of one that ended.
     s[p[LAST] + issuer] = -1 if ends and p[POLICY] == GTO else place
     if kind == DO_MEMORY:
-        since = access(p, s, sectors, sm, slot, now)
-        if since >= 0:
-            advance(p, s, events, slot, since)
+        issue(p, s, events, sectors, sm, slot, now)
+        advance(p, s, events, slot, now, np.int64(0), np.int64(0))
     else:
         arrive_or_end(p, s, events, sm, slot, now)
-    # The load-store unit or a barrier has changed for the SM's other schedulers too.
     pick_all(p, s, sm)
+
+
+@compiled
+def _act(p: Ints, s: Ints, events: Events, sectors: Sectors, actor: int) -> None:
+    """Let `actor` act, a warp scheduler or (numbered after these) the load-store unit of an SM; then the SM's schedulers choose anew."""
+    if actor < p[ISSUERS]:
+        _turn(p, s, events, sectors, actor)
+    else:
+        sm = actor - p[ISSUERS]
+        work(p, s, events, sectors, sm, s[p[KEY] + actor])
+        pick_all(p, s, sm)
 
 
 @compiled
@@ -66,8 +78,8 @@ def _run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns:
     while s[cell + BAD_WARP] < 0:
         if not launch_blocks(p, s, warps, events):
             return NEED_BLOCK
-        issuer = s[p[WINNER] + 1]
-        if s[p[KEY] + issuer] == NEVER:
+        actor = s[p[WINNER] + 1]
+        if s[p[KEY] + actor] == NEVER:
             if s[cell + BAD_WARP] < 0 and s[cell + LIVE_WARPS] == 0:
                 return DONE
             break_barriers(p, s, events)
@@ -75,7 +87,7 @@ def _run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns:
             return PAUSED
         else:
             s[cell + TURNS] += 1
-            _turn(p, s, events, sectors, issuer)
+            _act(p, s, events, sectors, actor)
     return BAD_TRACE
 
 

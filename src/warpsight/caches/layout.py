@@ -50,7 +50,8 @@ NEVER = 1 << 62
     INSTRUCTIONS,
     L2_MASK,
     PATIENCE,
-) = range(33)
+    DEPTH,
+) = range(34)
 
 # Parameters: where tables begin in the state.
 (
@@ -66,7 +67,8 @@ NEVER = 1 << 62
     ELIGIBLE,  # per warp slot: when it can be picked
     READY,  # per warp slot and load: when its data is there
     LSU_FREE,  # per SM: when its load-store unit can take a request
-    LSU,  # per SM: the load that it works at
+    LSU,  # per SM: the access that it works at, and those that wait for it
+    WAITING_ACCESS,  # per SM and place in the queue
     PORT_FREE,  # per SM
     RESIDENT,  # per SM: blocks
     ORDER,  # per SM and age: place of the block
@@ -94,24 +96,24 @@ NEVER = 1 << 62
     COUNT,  # per pc: counters
     LINES,  # per SM: requests of the access in hand
     MASKS,
-) = range(33, 33 + 40)
+) = range(34, 34 + 41)
 
-PARAMETERS = 33 + 40
+PARAMETERS = 34 + 41
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 16
 ACCESS, ACCESS_BYTES, PACKED, EVENT_BYTES, HAS_SECTORS, HAS_DEGREE, COST, LOAD_INDEX = range(8)
-ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE = range(14)
+ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE, TAKEN, PENDING = range(16)
 NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TICK, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP = range(9)
-OWNER, DONE_REQUESTS, REQUESTS, SINCE, BACK, LEVEL = range(6)
-LSU_WIDTH = 8
+SERVED, SERVED_PC, DONE_REQUESTS, REQUESTS, BACK, LEVEL, HEAD, LENGTH, ROOM_SINCE = range(9)
+LSU_WIDTH, ACCESS_WIDTH = 10, 4
 MOST_REQUESTS = 256  # an event counts sectors in one byte
 # Columns of the window's table of warps, which is an array of its own.
 W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
 WINDOW_WIDTH = 6
 
-# What a warp stands at.
-DO_MEMORY, DO_BARRIER, DO_EXIT = 0, 1, 2
+# What a warp stands at. HELD: it needs data of a load that has not yet been through the load-store unit (the load is in `PC`).
+DO_MEMORY, DO_BARRIER, DO_EXIT, HELD = 0, 1, 2, 3
 # Kinds of stops and of accesses.
 WAIT, SECTORS, SHARED, BARRIER = 0, 1, 2, 3
 IS_LOAD, IS_STORE, IS_ATOMIC = 0, 1, 2

@@ -32,6 +32,7 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.CHANNEL_FREE: int(p[at.CHANNELS]),
         at.COUNT: len(program.code) * at.COUNTERS,
         at.LSU: sms * at.LSU_WIDTH,
+        at.WAITING_ACCESS: sms * int(p[at.DEPTH]) * at.ACCESS_WIDTH,
         at.LINES: sms * at.MOST_REQUESTS,
         at.MASKS: sms * at.MOST_REQUESTS,
     }
@@ -71,10 +72,11 @@ def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Int
         put(table, values)
     put(at.L1_UNIT, l1_units)
     put(at.L2_UNIT, l2_units)
-    for table in (at.WARP, at.LSU, at.PICKED, at.LAST, at.L1_TAG, at.L2_TAG):
+    for table in (at.WARP, at.PICKED, at.LAST, at.L1_TAG, at.L2_TAG):
         put(table, np.full(sizes[table], -1, np.int64))
     for table in (at.ELIGIBLE, at.KEY):
         put(table, np.full(sizes[table], at.NEVER, np.int64))
+    s[p[at.LSU] : p[at.LSU] + sizes[at.LSU] : at.LSU_WIDTH] = -1
     put(at.WINNER, _leftmost(int(p[at.LEAVES])))
     places = np.arange(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM], dtype=np.int64)
     # The first wave: SMs in turn (addressing.placement), the next place of each once all SMs have had one.

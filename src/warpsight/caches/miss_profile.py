@@ -53,7 +53,9 @@ class MissProfile:
 
     @property
     def llc_miss_ratio(self) -> float:
-        """L2 misses over L2 accesses, reads and writes; 0 when nothing reached the L2."""
+        """The part of L2 accesses that go to DRAM, as MDM eq. 8 needs it; 0 when nothing reached the L2.
+
+        A write that allocates without a fetch and a miss that merges into an outstanding one cost no DRAM access; a write-back does.
+        """
         reached = int(self.l2_reads.sum() + self.l2_writes.sum())
-        missed = int(self.l2_read_misses.sum() + self.l2_read_merges.sum() + self.l2_write_misses.sum())
-        return missed / reached if reached else 0.0
+        return int(self.dram_reads.sum() + self.dram_writes.sum()) / reached if reached else 0.0

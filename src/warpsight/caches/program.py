@@ -90,8 +90,10 @@ def _walk(block: tuple[StaticInstruction, ...], writers: dict[int, list[int]], l
     waited: set[int] = set()
     cycle, last_cycle, gap = -1, 0, 0
     for instruction in block:
+        # In order, a register is neither read nor written again before the load that writes it is back.
+        touched = instruction.sources + instruction.destinations
         cycle = max([cycle + 1, *(ready.get(r, 0) for r in instruction.sources)])
-        for load in sorted({w for r in instruction.sources for w in writers.get(r, ())} - waited) if timed else ():
+        for load in sorted({w for r in touched for w in writers.get(r, ())} - waited) if timed else ():
             waited.add(load)
             table.add(WAIT, load, gap, cycle - last_cycle)
             last_cycle, gap = cycle, 0

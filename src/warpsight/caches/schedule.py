@@ -6,6 +6,7 @@ from warpsight.caches.compiled import compiled
 from warpsight.caches.layout import (
     ARRIVE,
     CLOCK,
+    DEPTH,
     DO_MEMORY,
     ELIGIBLE,
     GAP,
@@ -15,15 +16,15 @@ from warpsight.caches.layout import (
     KIND,
     LAST,
     LEAVES,
+    LENGTH,
     LSU,
-    LSU_FREE,
     LSU_WIDTH,
     NEVER,
     ORDER,
-    OWNER,
     PICKED,
     POLICY,
     RESIDENT,
+    ROOM_SINCE,
     SCHEDULERS,
     SLOTS,
     WARP,
@@ -36,7 +37,7 @@ from warpsight.caches.layout import BLOCKS_PER_SM as PLACES
 
 
 @compiled
-def _set_key(p: Ints, s: Ints, issuer: int, key: int) -> None:
+def set_key(p: Ints, s: Ints, issuer: int, key: int) -> None:
     """Tell the tournament when `issuer` acts next; node 1 names the issuer that acts first, the lower number in a tie."""
     s[p[KEY] + issuer] = key
     node = (p[LEAVES] + issuer) >> 1
@@ -86,15 +87,9 @@ def pick(p: Ints, s: Ints, issuer: int) -> None:
     """Choose the warp that `issuer` runs next, and when."""
     sm = issuer // p[SCHEDULERS]
     scheduler = issuer - sm * p[SCHEDULERS]
-    clock, lsu_free = s[p[CLOCK] + issuer], s[p[LSU_FREE] + sm]
-    owner = s[p[LSU] + sm * LSU_WIDTH + OWNER] - sm * p[SLOTS]
-    if owner >= 0 and owner % p[SCHEDULERS] == scheduler:
-        # Its load is held up in the load-store unit, and blocks what is behind it.
-        s[p[PICKED] + issuer] = owner
-        _set_key(p, s, issuer, lsu_free)
-        return
-    # While the load-store unit is taken no access can start, so the choice falls when it is free.
-    horizon = max(clock, lsu_free)
+    lsu = p[LSU] + sm * LSU_WIDTH
+    clock, room_since = s[p[CLOCK] + issuer], s[lsu + ROOM_SINCE]
+    horizon = max(clock, room_since)
     if p[POLICY] == GTO:
         place = _greedy_then_oldest(p, s, sm, scheduler, horizon)
     else:
@@ -105,8 +100,9 @@ def pick(p: Ints, s: Ints, issuer: int) -> None:
         row = p[WARP] + (sm * p[SLOTS] + place) * WARP_WIDTH
         key = max(clock + s[row + GAP] * p[ISSUE_COST], s[row + ARRIVE])
         if s[row + KIND] == DO_MEMORY:
-            key = max(key, lsu_free) if owner < 0 else NEVER
-    _set_key(p, s, issuer, key)
+            # No room in the queue of accesses: the choice falls anew when there is.
+            key = NEVER if s[lsu + LENGTH] == p[DEPTH] else max(key, room_since)
+    set_key(p, s, issuer, key)
 
 
 @compiled

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from warpsight.base.errors import FormatError
 from warpsight.caches import layout as at
 from warpsight.caches.compiled import compiled_and_kept
-from warpsight.caches.layout import EVENT, EVENT_END, ID, SECTOR, SECTOR_END, WARP_WIDTH, Ints
+from warpsight.caches.layout import EVENT, EVENT_END, ID, SECTOR, SECTOR_END, TAKEN, WARP_WIDTH, Ints
 from warpsight.caches.memory import warp_rows
 from warpsight.trace.schema import KernelTrace, TraceChunk
 
@@ -30,6 +30,7 @@ def _carry_over(rows: Ints, events: Events, sectors: Sectors, kept_events: Event
             e += n
             n = rows[row + SECTOR_END] - rows[row + SECTOR]
             kept_sectors[k : k + n] = sectors[rows[row + SECTOR] : rows[row + SECTOR_END]]
+            rows[row + TAKEN] += k - rows[row + SECTOR]
             rows[row + SECTOR], rows[row + SECTOR_END] = k, k + n
             k += n
 

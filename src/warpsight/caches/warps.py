@@ -31,14 +31,17 @@ from warpsight.caches.layout import (
     GAP,
     HAS_DEGREE,
     HAS_SECTORS,
+    HELD,
     ID,
     ISSUE_COST,
     KIND,
     LOADS,
+    NEVER,
     NEXT,
     PATH,
     PATH_WIDTH,
     PC,
+    PENDING,
     READY,
     REPEAT,
     SECTOR,
@@ -48,6 +51,7 @@ from warpsight.caches.layout import (
     SHARED_PASSES,
     STOP,
     STOP_WIDTH,
+    TAKEN,
     W_END,
     W_ENTRY,
     W_EVENT,
@@ -79,9 +83,8 @@ def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
     if s[code + HAS_DEGREE] != 0 and events[at] > 0:
         s[p[COUNT] + pc * COUNTERS + SHARED_EXECUTIONS] += 1
         s[p[COUNT] + pc * COUNTERS + SHARED_PASSES] += np.int64(events[at])
-    if s[row + SECTOR] + sectors > s[row + SECTOR_END]:
-        return -1
-    return sectors
+    s[row + TAKEN] += sectors
+    return sectors if s[row + TAKEN] <= s[row + SECTOR_END] else -1
 
 
 @compiled
@@ -92,7 +95,8 @@ def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, no
     s[row + GAP] = gap
     s[row + ARRIVE] = now
     # What the warp issues on the way takes its turns while it waits, so it can be picked that much earlier.
-    s[p[ELIGIBLE] + slot] = now - since_wait * p[ISSUE_COST]
+    at_once = kind != HELD and (kind != DO_EXIT or s[row + PENDING] == 0)
+    s[p[ELIGIBLE] + slot] = now - since_wait * p[ISSUE_COST] if at_once else NEVER
 
 
 @compiled
@@ -120,13 +124,13 @@ def _leave(p: Ints, s: Ints, row: int, block: int) -> int:
 
 
 @compiled
-def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
+def advance(p: Ints, s: Ints, events: Events, slot: int, now: int, gap: int, since_wait: int) -> None:
     """Bring the warp in `slot`, which goes on at `now`, to its next stop that needs a turn: a request, a barrier or its end.
 
+    `gap` instructions since its last turn were not issued yet, of these `since_wait` after it last waited for data.
     Shared-memory accesses, accesses without an active lane and data that is already there are passed on the way.
     """
     row = p[WARP] + slot * WARP_WIDTH
-    gap, since_wait = np.int64(0), np.int64(0)
     while s[row + ENTRY] < s[row + END]:
         block = p[BLOCK] + s[p[PATH] + s[row + ENTRY] * PATH_WIDTH] * BLOCK_WIDTH
         while s[row + NEXT] < s[block + BLOCK_WIDTH]:
@@ -138,6 +142,10 @@ def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
             now += s[stop + 3]
             if kind == WAIT:
                 ready = s[p[READY] + slot * p[LOADS] + item]
+                if ready == NEVER:
+                    s[row + PC] = item
+                    _stand(p, s, slot, HELD, gap, since_wait, now)
+                    return
                 if ready > now:
                     now, since_wait = ready, np.int64(0)
                 continue
@@ -158,9 +166,23 @@ def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
         gap += passed * s[block + 1]
         since_wait += passed * s[block + 1]
         now += passed * s[block + 2]
-    if s[row + EVENT] != s[row + EVENT_END] or s[row + SECTOR] != s[row + SECTOR_END]:
+    if s[row + EVENT] != s[row + EVENT_END] or s[row + TAKEN] != s[row + SECTOR_END]:
         s[p[CELL] + BAD_WARP] = s[row + ID]
     _stand(p, s, slot, DO_EXIT, gap, since_wait, now)
+
+
+@compiled
+def served(p: Ints, s: Ints, events: Events, slot: int, load: int, back: int, now: int) -> None:
+    """The load-store unit has done, by `now`, an access of the warp in `slot`; load `load` (-1: none) has its data at `back`."""
+    row = p[WARP] + slot * WARP_WIDTH
+    s[row + PENDING] -= 1
+    if load >= 0:
+        s[p[READY] + slot * p[LOADS] + load] = back
+        if s[row + KIND] == HELD and s[row + PC] == load:
+            since_wait = np.int64(0) if back > s[row + ARRIVE] else s[row + GAP]
+            advance(p, s, events, slot, max(back, s[row + ARRIVE]), s[row + GAP], since_wait)
+    if s[row + KIND] == DO_EXIT and s[row + PENDING] == 0:
+        s[p[ELIGIBLE] + slot] = max(now, s[row + ARRIVE])
 
 
 @compiled
@@ -175,7 +197,8 @@ def start_warp(p: Ints, s: Ints, warps: Ints, events: Events, slot: int, warp: i
     s[row + EVENT_END] = warps[at + W_EVENT_END]
     s[row + SECTOR] = warps[at + W_SECTOR]
     s[row + SECTOR_END] = warps[at + W_SECTOR_END]
+    s[row + TAKEN], s[row + PENDING] = s[row + SECTOR], 0
     _enter(p, s, row)
     for load in range(p[LOADS]):
         s[p[READY] + slot * p[LOADS] + load] = 0
-    advance(p, s, events, slot, now)
+    advance(p, s, events, slot, now, np.int64(0), np.int64(0))

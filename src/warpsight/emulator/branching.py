@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
+from warpsight.emulator.barriers import cast_votes
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import I32, I64, Builder, Value, lanes_to_mask, splat, splat_constant, trailing_zeros
 from warpsight.emulator.layout import Fault
-from warpsight.isa.program import Instruction, Symbol
+from warpsight.isa.program import Instruction, Register, Symbol
 
 if TYPE_CHECKING:
     from warpsight.emulator.skeleton import KernelBuilder
@@ -113,15 +114,29 @@ def emit_trap(kernel: KernelBuilder, emitter: Emitter, block: int) -> None:
 
 
 def emit_barrier(kernel: KernelBuilder, emitter: Emitter, block: int, instruction: Instruction) -> None:
-    """`bar.sync`, `barrier.sync` of the whole block: save the warp and return to the driver."""
+    """`bar.sync`, `bar.red` and their `barrier` forms, of the whole block: save the warp and return to the driver."""
     if emitter.guard_lanes is not None:
         raise emitter.unsupported("a barrier under a guard is not modelled")
-    if "sync" not in instruction.modifiers:
+    votes = "red" in instruction.modifiers
+    if not votes and "sync" not in instruction.modifiers:
         raise emitter.unsupported("only barriers that synchronise the whole block are modelled")
-    if len(instruction.operands) != 1:
+    if len(instruction.operands) != (3 if votes else 1):
         raise emitter.unsupported("a barrier with a thread count is not modelled")
+    vote = ("", "")
+    if votes:
+        register, _, source = instruction.operands
+        how = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
+        if not how or not isinstance(register, Register):
+            raise emitter.unsupported("its result is not understood")
+        yes = emitter.builder.and_(lanes_to_mask(emitter.builder, emitter.read(source, "pred")), emitter.mask)
+        cast_votes(kernel, emitter.builder, yes, emitter.mask)
+        vote = (register.name, how)
+        kernel.slot_of(register.name, instruction)
     kernel.flush_block(emitter, block)
-    kernel.wait_at_barrier(emitter.builder, block + 1)
+    if block + 1 == len(kernel.bodies):
+        kernel.leave(emitter.builder, emitter.mask)  # nothing follows: to wait would change nothing
+        return
+    kernel.barriers.arrive(emitter.builder, block + 1, instruction.index, vote)
 
 
 def _enter(kernel: KernelBuilder, builder: Builder, block: int) -> None:

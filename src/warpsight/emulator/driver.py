@@ -58,6 +58,9 @@ def build_driver(module: Any, warp_function: Any) -> None:
     turn = _Loop(builder, I64(0), warps, "warp")
     _run_warp(builder, context, block, turn.index, warp_function, alive)
     turn.close()
+    for passed, coming in ((Slot.VOTES, Slot.VOTES_COMING), (Slot.VOTERS, Slot.VOTERS_COMING)):
+        _set(builder, context, passed, _get(builder, context, coming))
+        _set(builder, context, coming, I64(0))
     again = builder.icmp_signed("!=", builder.load(alive, typ=I32), I32(0))
     finished = builder.append_basic_block("finished")
     builder.cbranch(again, rounds, finished)
@@ -132,6 +135,7 @@ def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> 
         (layout.RECONVERGE, I32(layout.NO_BLOCK)),
         (layout.DEPTH, I32(0)),
         (layout.GONE, I32(0)),
+        (layout.START, mask),
     ):
         store_as(builder, value, at(builder, state, 4 * word), 4)
 

@@ -52,6 +52,7 @@ class Emitter(Frame):
         self.written: set[str] = set()
         self.instruction: Instruction | None = None
         self.guard_lanes: Value | None = None  # lanes of this block whose guard holds, or None without a guard
+        self.carry: Value | None = None  # <32 x i1>: PTX's condition code, once an instruction of this block has set it
 
     # -- context -------------------------------------------------------------------------------------------------------------
 
@@ -114,6 +115,14 @@ class Emitter(Frame):
             self.kernel.slot_of(name, self.instruction)
         self.values[name] = value
         self.written.add(name)
+
+    def set_carry(self, lanes: Value) -> None:
+        """Set the condition code of the lanes for which the current instruction takes effect."""
+        if self.guard_lanes is not None:
+            if self.carry is None:
+                raise self.unsupported("it may leave a carry from before a branch or a label, which is not modelled")
+            lanes = self.builder.select(self.guard_lanes, lanes, self.carry)
+        self.carry = lanes
 
     def flush(self, live_out: frozenset[str]) -> None:
         """Store what later blocks read, for the lanes that were here; lanes elsewhere keep what they had."""

@@ -17,6 +17,7 @@ _WHAT = {
     Fault.PARAM_BOUNDS: "access past the end of the kernel's parameters",
     Fault.TRAP: "trap",
     Fault.BRANCH_INDEX: "indexed branch past the end of its table",
+    Fault.BARRIERS_DIFFER: "threads of one warp wait at different barriers",
 }
 
 
@@ -54,6 +55,8 @@ def describe_fault(
         remedy = "check the index, or give more dynamic shared memory with --shared"
     elif kind == Fault.TRAP:
         remedy = "the kernel itself asked to stop: look at the condition before this line"
+    elif kind == Fault.BARRIERS_DIFFER:
+        remedy = "let all threads of a block that have not ended reach the same barrier"
     else:
         detail += f", offset {record['address']:,}"
     return LaunchFault(detail, place=place_of(path, instruction), remedy=remedy)

@@ -68,6 +68,10 @@ class Slot(IntEnum):
     TID_PTR = auto()  # int32 [warp][3][32]
     LAST_WARP_MASK = auto()
     DYNAMIC_SHARED = auto()
+    VOTES = auto()  # lanes that voted yes, and all that voted, at the barrier that the block has passed
+    VOTERS = auto()
+    VOTES_COMING = auto()  # the same for the barrier that it is coming to
+    VOTERS_COMING = auto()
     COUNT = auto()
 
 
@@ -86,6 +90,7 @@ class Fault(IntEnum):
     NO_MEMORY = auto()
     BRANCH_INDEX = auto()
     MIXED_SPACES = auto()
+    BARRIERS_DIFFER = auto()
 
 
 # A remembered pattern: 32 int32 word offsets from lane 0's, int32 mask, int32 degree.
@@ -95,14 +100,17 @@ PATTERN_BYTES = 192
 EXITED, BARRIER, FAULTED = 0, 1, 2
 
 # The state of a warp: int32 words, the reconvergence stack, then the register save area.
-RESUME, MASK, RECONVERGE, DEPTH, GONE = range(5)  # int32 words; GONE is the mask of lanes that left the kernel
+RESUME, MASK, RECONVERGE, DEPTH, GONE, START = range(6)  # int32 words; GONE: lanes that left the kernel, START: all there were
 STATE_HEADER_BYTES = 32
 STACK_ENTRY_BYTES = 12  # int32 block, mask, reconvergence block of the entry
-STACK_ENTRIES = 128  # masks of pending entries are disjoint and reconvergence entries strictly nested: at most 64 can exist
+# Masks of pending entries are disjoint and reconvergence entries strictly nested: at most 64 can exist, and as many again of lanes
+# that run ahead to a barrier, with 32 that are parked there.
+STACK_ENTRIES = 192
 SAVE_OFFSET = (STATE_HEADER_BYTES + STACK_ENTRY_BYTES * STACK_ENTRIES + 127) // 128 * 128
 
 DONE_RESUME = -1
 NO_BLOCK = -1  # "reconverges only at the exit"
+PARKED = 1 << 30  # added to the block of lanes that have arrived at a barrier; their entry's third word is the barrier's pc
 
 PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see skeleton.record_block; uint32 repeat
 LANES_SHIFT = 24

@@ -18,6 +18,7 @@ from llvmlite import ir
 from warpsight._version import __version__
 from warpsight.base import diskcache
 from warpsight.emulator.driver import build_driver
+from warpsight.emulator.objects import check_resolved
 from warpsight.emulator.skeleton import KernelBuilder
 from warpsight.emulator.symbols import SymbolTable
 from warpsight.isa.cfg import ControlFlowGraph, build_cfg
@@ -69,8 +70,8 @@ def compile_kernel(module: Module, function: Function, ptx: str) -> NativeKernel
         stored = _compile(module, function, graph, symbols, machine)
         diskcache.put("native", key, stored)
     site_count, state_stride = struct.unpack_from(_HEAD, stored)
+    _announce_host()
     with _LOCK:
-        llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         engine.add_object_file(llvm.ObjectFileRef.from_data(stored[struct.calcsize(_HEAD) :]))
         engine.finalize_object()
@@ -88,7 +89,15 @@ def _compile(module: Module, function: Function, graph: ControlFlowGraph, symbol
     parsed = llvm.parse_assembly(str(llvm_module))
     parsed.verify()
     _optimise(parsed, machine)
-    return struct.pack(_HEAD, builder.site_count, builder.state_stride) + bytes(machine.emit_object(parsed))
+    code = bytes(machine.emit_object(parsed))
+    _announce_host()
+    check_resolved(code, function.name, module.path)
+    return struct.pack(_HEAD, builder.site_count, builder.state_stride) + code
+
+
+def _announce_host() -> None:
+    """Let native code find the function that it calls back."""
+    llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
 
 
 def _initialise() -> None:

@@ -5,16 +5,31 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.ops import arithmetic, atomics, bitwise, comparison, conversion, floating, memory, movement, warpwide
+from warpsight.emulator.ops import (
+    arithmetic,
+    atomics,
+    bitwise,
+    collective,
+    comparison,
+    conversion,
+    extended,
+    floating,
+    half,
+    memory,
+    movement,
+    warpwide,
+)
 from warpsight.isa.program import Instruction
 
 Handler = Callable[[Emitter, Instruction], None]
 
 HANDLERS: dict[str, Handler] = {}
-for _module in (arithmetic, atomics, bitwise, comparison, conversion, floating, memory, movement, warpwide):
+for _module in (arithmetic, atomics, bitwise, collective, comparison, conversion, extended, floating, memory, movement, warpwide):
     for _opcode, _handler in _module.HANDLERS.items():
         assert _opcode not in HANDLERS, _opcode
         HANDLERS[_opcode] = _handler
+for _opcode in half.OPCODES:
+    HANDLERS[_opcode] = half.or_else(HANDLERS[_opcode])
 
 # Block-ending opcodes live in `branching`; they are executed too.
 CONTROL_OPCODES = ("bra", "brx", "ret", "exit", "trap", "bar", "barrier")

@@ -1,8 +1,9 @@
 """Emits one LLVM function that runs one warp of a kernel to its next barrier or its end.
 
 Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at
-which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the block
-where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack is bounded.
+which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the
+block where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack is
+bounded.
 """
 
 from __future__ import annotations
@@ -14,8 +15,24 @@ from llvmlite import ir
 
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator import layout
+from warpsight.emulator.barriers import Barriers, outcome
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import I1, I32, I64, PTR, Builder, Value, at, load_as, scalar_type, store_as, vector
+from warpsight.emulator.lanes import (
+    I1,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    lanes_to_mask,
+    load_as,
+    mask_to_lanes,
+    scalar_type,
+    splat,
+    store_as,
+    vector,
+)
 from warpsight.emulator.operations import emit_operation
 from warpsight.emulator.recording import BlockRecord, emit_block_entry
 from warpsight.emulator.special import emit_special
@@ -44,22 +61,24 @@ class KernelBuilder:
         self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         self.context, self.state = self.llvm.args
         self.site_count = 0
-        self._entry = ir.IRBuilder(self.llvm.append_basic_block("entry"))
+        self.entry = ir.IRBuilder(self.llvm.append_basic_block("entry"))
         self._slots: dict[str, RegisterSlot] = {}
         self._buffers: dict[str, Value] = {}
         self._save_bytes = 0
-        self.mask = self._entry.alloca(I32)
-        self.reconverge = self._entry.alloca(I32)
+        self.mask = self.entry.alloca(I32)
+        self.reconverge = self.entry.alloca(I32)
+        self.popped = self.entry.alloca(I32)
         self.fault_block = self.llvm.append_basic_block("faulted")
         ir.IRBuilder(self.fault_block).ret(I32(layout.FAULTED))
         self.pop_block = self.llvm.append_basic_block("pop")
+        self._dispatch = self.llvm.append_basic_block("dispatch")
+        self.barriers = Barriers(self)
         count = len(graph.block_start) - 1
         self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(count)]
         self._meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
         self.arrivals = [
             self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)
         ]
-        self._resumes: set[int] = set()
         self._jump_targets: set[int] = set(self._meets)
 
     # -- what emitters ask for -----------------------------------------------------------------------------------------------
@@ -75,7 +94,7 @@ class KernelBuilder:
                 )
             element = scalar_type(declared)
             stored = I32 if element == I1 else vector(element)
-            pointer = self._entry.alloca(stored)
+            pointer = self.entry.alloca(stored)
             pointer.align = 64
             self._slots[name] = RegisterSlot(pointer, element, stored, element == I1, self._save_bytes)
             self._save_bytes += 8 if element == I1 else 32 * max(1, scalar_bytes(element))
@@ -85,7 +104,7 @@ class KernelBuilder:
         """A named vector in the frame, for code that visits lanes one by one."""
         key = f"{name} {kind}"
         if key not in self._buffers:
-            self._buffers[key] = self._entry.alloca(kind)
+            self._buffers[key] = self.entry.alloca(kind)
             self._buffers[key].align = 64
         return self._buffers[key]
 
@@ -116,6 +135,8 @@ class KernelBuilder:
             self._build_block(block)
         self._build_meets()
         self._build_pop()
+        self.barriers.build()
+        self._build_dispatch()
         self._build_entry()
 
     def _build_block(self, block: int) -> None:
@@ -183,31 +204,33 @@ class KernelBuilder:
         """Note that a stack entry can name `block`."""
         self._jump_targets.add(block)
 
-    def push(self, builder: Builder, block: int, mask: Value, reconverge: Value) -> None:
+    def push(self, builder: Builder, block: int | Value, mask: Value, reconverge: Value) -> None:
         """Push a waiting entry."""
-        self.may_be_resumed_at(block)
+        if isinstance(block, int):
+            self.may_be_resumed_at(block)
+            block = I32(block)
         depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
         depth = load_as(builder, depth_pointer, I32, 4)
         offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
         entry = at(builder, self.state, offset)
-        for k, value in enumerate((I32(block), mask, reconverge)):
+        for k, value in enumerate((block, mask, reconverge)):
             store_as(builder, value, at(builder, entry, 4 * k), 4)
         store_as(builder, builder.add(depth, I32(1)), depth_pointer, 4)
 
-    def wait_at_barrier(self, builder: Builder, following: int) -> None:
-        """Save what the warp needs at block `following` and return BARRIER."""
-        self._resumes.add(following)
-        for name in sorted(self._live_in[following]):
-            slot = self.slot_of(name, None)
-            value = load_as(builder, slot.pointer, slot.stored, 4)
-            store_as(builder, value, at(builder, self.state, layout.SAVE_OFFSET + slot.offset), 4)
-        for word, value in (
-            (layout.RESUME, I32(following)),
-            (layout.MASK, builder.load(self.mask, typ=I32)),
-            (layout.RECONVERGE, builder.load(self.reconverge, typ=I32)),
-        ):
-            store_as(builder, value, at(builder, self.state, 4 * word), 4)
-        builder.ret(I32(layout.BARRIER))
+    def live_into(self, block: int) -> list[str]:
+        """Names of the registers that are read from `block` on."""
+        return sorted(self._live_in[block])
+
+    def only_leaves(self, block: int) -> bool:
+        """Does `block` do nothing but leave the kernel?"""
+        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
+        instruction = self.function.instructions[first]
+        return last == first + 1 and instruction.opcode in ("ret", "exit") and instruction.guard is None
+
+    def jump(self, builder: Builder, block: Value) -> None:
+        """Go to the block whose number was taken from the stack."""
+        builder.store(block, self.popped)
+        builder.branch(self._dispatch)
 
     def _build_meets(self) -> None:
         for block in self._meets:
@@ -238,23 +261,25 @@ class KernelBuilder:
         run = builder.append_basic_block("run")
         builder.cbranch(builder.icmp_signed("==", mask, I32(0)), self.pop_block, run)
         builder.position_at_end(run)
-        nowhere = builder.append_basic_block("nowhere")
-        switch = builder.switch(block, nowhere)
+        self.jump(builder, block)
+
+    def _build_dispatch(self) -> None:
+        """From the number of a block to its code; any other is that of lanes parked at a barrier."""
+        builder = ir.IRBuilder(self._dispatch)
+        switch = builder.switch(builder.load(self.popped, typ=I32), self.barriers.parked_block)
         for target in sorted(self._jump_targets):
             switch.add_case(I32(target), self.bodies[target])
-        builder.position_at_end(nowhere)
-        builder.unreachable()
 
     def _build_entry(self) -> None:
         """Start at block 0 with cleared registers, or restore what was saved at a barrier."""
-        builder = self._entry
+        builder = self.entry
         for slot in self._slots.values():
             builder.store(ir.Constant(slot.stored, None), slot.pointer)
         for word, place in ((layout.MASK, self.mask), (layout.RECONVERGE, self.reconverge)):
             builder.store(load_as(builder, at(builder, self.state, 4 * word), I32, 4), place)
         resume = load_as(builder, at(builder, self.state, 4 * layout.RESUME), I32, 4)
         switch = builder.switch(resume, self.bodies[0] if self.bodies else self.pop_block)
-        for block in sorted(self._resumes):
+        for block, vote in sorted(self.barriers.following.items()):
             restore = self.llvm.append_basic_block(f"resume{block}")
             switch.add_case(I32(block), restore)
             inner = ir.IRBuilder(restore)
@@ -262,7 +287,21 @@ class KernelBuilder:
                 slot = self._slots[name]
                 saved = load_as(inner, at(inner, self.state, layout.SAVE_OFFSET + slot.offset), slot.stored, 4)
                 inner.store(saved, slot.pointer)
+            self._give_outcome(inner, *vote)
             inner.branch(self.arrivals[block])
+
+    def _give_outcome(self, builder: Builder, name: str, how: str) -> None:
+        """After a barrier with a vote, write its result into register `name` of the running lanes."""
+        if not how:
+            return
+        slot, lanes = self._slots[name], mask_to_lanes(builder, builder.load(self.mask, typ=I32))
+        old = load_as(builder, slot.pointer, slot.stored, 4)
+        result = splat(builder, outcome(self, builder, how))
+        if slot.is_predicate:
+            result = lanes_to_mask(builder, builder.select(lanes, result, mask_to_lanes(builder, old)))
+        else:
+            result = builder.select(lanes, builder.bitcast(result, slot.stored), old)
+        store_as(builder, result, slot.pointer, 4)
 
 
 def scalar_bytes(element: Any) -> int:

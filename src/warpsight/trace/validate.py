@@ -30,7 +30,7 @@ _LIMIT = float(2**62)  # totals above this would wrap around in int64
 
 
 @nb.njit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
-def _walk_sectors(  # noqa: PLR0917
+def _walk_sectors(
     path: npt.NDArray[np.int32],
     event_offset: npt.NDArray[np.int64],
     events: npt.NDArray[np.uint8],

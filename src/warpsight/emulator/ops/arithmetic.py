@@ -21,6 +21,7 @@ from warpsight.emulator.lanes import (
 )
 from warpsight.emulator.ops import floating
 from warpsight.emulator.ops.common import allow, operands, the_type
+from warpsight.emulator.ops.extended import chain, in_chain
 from warpsight.isa.program import Instruction
 
 
@@ -40,8 +41,9 @@ def _saturating(emitter: Emitter, name: str, a: Value, b: Value) -> Value:
 
 
 def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
-    if "cc" in instruction.modifiers:
-        raise emitter.unsupported("extended precision (carry) is not modelled")
+    if in_chain(instruction):
+        chain(emitter, instruction)
+        return
     allow(emitter, instruction, "sat")
     d, a, b = operands(emitter, instruction, 3)
     x, y = emitter.read(a, kind), emitter.read(b, kind)
@@ -79,8 +81,9 @@ def _mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 
 def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
-    if "cc" in instruction.modifiers:
-        raise emitter.unsupported("extended precision (carry) is not modelled")
+    if in_chain(instruction):
+        chain(emitter, instruction)
+        return
     allow(emitter, instruction, "lo", "hi", "wide", "sat")
     d, a, b, c = operands(emitter, instruction, 4)
     value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))

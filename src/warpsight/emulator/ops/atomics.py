@@ -65,7 +65,8 @@ def _atomic(emitter: Emitter, instruction: Instruction) -> None:
     values = operands(emitter, instruction, needed)
     destination = values[0] if returns else None
     address, *sources = values[1:] if returns else values
-    if not operation or bits_of(kind) < 32 or (is_float(kind) and operation not in ("add", "exch")):
+    narrow = bits_of(kind) < 32 and (kind, operation) not in (("b16", "cas"), ("b16", "exch"), ("f16", "add"))
+    if not operation or narrow or (is_float(kind) and operation not in ("add", "exch")):
         raise emitter.unsupported(f"atomic {operation or '?'} of .{kind} is not modelled")
     if operation == "cas" or (operation == "exch" and is_float(kind)):
         kind = f"b{bits_of(kind)}"

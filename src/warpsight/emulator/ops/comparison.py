@@ -9,48 +9,56 @@ from warpsight.isa.program import Instruction
 
 _INTEGER = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">", "hs": ">="}
 _UNORDERED = {"equ": "==", "neu": "!=", "ltu": "<", "leu": "<=", "gtu": ">", "geu": ">="}
-_COMPARISONS = (*_INTEGER, *_UNORDERED, "num", "nan")
-_COMBINE = ("and", "or", "xor")
+COMPARISONS = (*_INTEGER, *_UNORDERED, "num", "nan")
+COMBINE = ("and", "or", "xor")
 
 
 def _compare(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> Value:
     builder = emitter.builder
-    name = next((m for m in instruction.modifiers if m in _COMPARISONS), "")
+    name = next((m for m in instruction.modifiers if m in COMPARISONS), "")
     if is_float(kind):
-        if kind == "f16":
-            raise emitter.unsupported("half-precision comparison is not modelled")
-        if name in ("num", "nan"):
-            return builder.fcmp_ordered("ord", a, b) if name == "num" else builder.fcmp_unordered("uno", a, b)
-        if name in _UNORDERED:
-            return builder.fcmp_unordered(_UNORDERED[name], a, b)
-        if name in _INTEGER and name not in ("lo", "ls", "hi", "hs", "ne"):
-            return builder.fcmp_ordered(_INTEGER[name], a, b)
-        if name == "ne":
-            return builder.fcmp_ordered("!=", a, b)
-    elif name in _INTEGER:
+        return compare_floats(emitter, instruction, a, b)
+    if name in _INTEGER:
         emit = builder.icmp_signed if is_signed(kind) else builder.icmp_unsigned
         return emit(_INTEGER[name], a, b)
     raise emitter.unsupported(f"comparison of .{kind} is not understood")
 
 
+def compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
+    """The comparison that the instruction names, of float lanes: the plain ones are false with a NaN, those in `u` true."""
+    builder = emitter.builder
+    name = next((m for m in instruction.modifiers if m in COMPARISONS), "")
+    if name in ("num", "nan"):
+        return builder.fcmp_ordered("ord", a, b) if name == "num" else builder.fcmp_unordered("uno", a, b)
+    if name in _UNORDERED:
+        return builder.fcmp_unordered(_UNORDERED[name], a, b)
+    if name not in _INTEGER or name in ("lo", "ls", "hi", "hs"):
+        raise emitter.unsupported("a comparison of floats is not understood")
+    return builder.fcmp_ordered(_INTEGER[name], a, b)
+
+
+def combined(emitter: Emitter, instruction: Instruction, holds: Value, third: tuple[object, ...]) -> tuple[Value, Value]:
+    """An outcome and its negation, each combined with the predicate `third[0]` if there is one."""
+    builder = emitter.builder
+    fails = builder.not_(holds)
+    if not third:
+        return holds, fails
+    other = emitter.read(third[0], "pred")  # type: ignore[arg-type]
+    name = next((m for m in instruction.modifiers if m in COMBINE), "")
+    if not name:
+        raise emitter.unsupported("a third source needs .and, .or or .xor")
+    emit = {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[name]
+    return emit(holds, other), emit(fails, other)
+
+
 def _outcome(emitter: Emitter, instruction: Instruction, kind: str, sources: tuple[object, ...]) -> tuple[Value, Value]:
     """The comparison and its negation, each combined with the third source where there is one."""
-    builder = emitter.builder
     a, b = (flush_if(emitter, instruction, kind, emitter.read(s, kind)) for s in sources[:2])  # type: ignore[arg-type]
-    holds = _compare(emitter, instruction, kind, a, b)
-    fails = builder.not_(holds)
-    if len(sources) == 3:
-        other = emitter.read(sources[2], "pred")  # type: ignore[arg-type]
-        name = next((m for m in instruction.modifiers if m in _COMBINE), "")
-        if not name:
-            raise emitter.unsupported("a third source needs .and, .or or .xor")
-        emit = {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[name]
-        holds, fails = emit(holds, other), emit(fails, other)
-    return holds, fails
+    return combined(emitter, instruction, _compare(emitter, instruction, kind, a, b), sources[2:])
 
 
 def _setp(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, *_COMPARISONS, *_COMBINE, "ftz")
+    allow(emitter, instruction, *COMPARISONS, *COMBINE, "ftz")
     kind = the_type(emitter, instruction)
     d, *sources = operands(emitter, instruction, 3, 4)
     holds, fails = _outcome(emitter, instruction, kind, tuple(sources))
@@ -61,7 +69,7 @@ def _setp(emitter: Emitter, instruction: Instruction) -> None:
 
 def _set(emitter: Emitter, instruction: Instruction) -> None:
     """`set.op.dtype.stype`: all ones (1.0 for f32) where it holds."""
-    allow(emitter, instruction, *_COMPARISONS, *_COMBINE, "ftz")
+    allow(emitter, instruction, *COMPARISONS, *COMBINE, "ftz")
     kinds = types_of(emitter, instruction)
     if len(kinds) != 2:
         raise emitter.unsupported("set names a destination and a source type")

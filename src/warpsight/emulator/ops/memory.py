@@ -79,7 +79,9 @@ def _store(emitter: Emitter, instruction: Instruction) -> None:
     address, source, *_hint = operands(emitter, instruction, 2, 3)
     kind, parts = _shape(emitter, instruction, source)
     space = space_of(instruction)
-    if space in ("param", "const"):
+    if space == "param":
+        raise emitter.unsupported("it passes an argument to a function, and calls are not modelled")
+    if space == "const":
         raise emitter.unsupported(f"a store to .{space} is not modelled")
     values = tuple(emitter.read(p, kind) for p in parts)  # type: ignore[arg-type]
     _dispatch(emitter, space, address, Access(scalar_type(kind), bits_of(kind) // 8, len(parts), values))

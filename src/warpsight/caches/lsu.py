@@ -1,4 +1,4 @@
-"""One memory instruction of one warp: from its sectors to line requests, and those through the hierarchy."""
+"""The load-store unit of an SM: memory instructions in the order of issue, each from its sectors to line requests through the hierarchy."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ from warpsight.caches.l2 import l2_read, l2_write
 from warpsight.caches.layout import (
     ACCESS,
     ACCESS_BYTES,
+    ACCESS_WIDTH,
     BACK,
     CELL,
     CODE,
     CODE_WIDTH,
     COUNT,
     COUNTERS,
+    DEPTH,
     DIVERGENT,
     DONE_REQUESTS,
     ENTRY,
     EXECUTIONS,
+    HEAD,
     IS_ATOMIC,
     IS_LOAD,
     IS_STORE,
+    ISSUERS,
     L1_LINE,
     L2_LINE,
+    LENGTH,
     LEVEL,
     LEVEL_L1,
     LINES,
@@ -38,24 +43,30 @@ from warpsight.caches.layout import (
     LSU_WIDTH,
     MASKS,
     MOST_REQUESTS,
-    OWNER,
+    NEVER,
     PACKED,
     PATH,
     PATH_WIDTH,
     PATIENCE,
     PC,
+    PENDING,
     READY,
     REQUESTS,
+    ROOM_SINCE,
     SECTOR,
     SECTORS_HERE,
-    SINCE,
+    SERVED,
+    SERVED_PC,
     SLOWEST_L1,
     TICK,
     TOUCHED_SECTORS,
+    WAITING_ACCESS,
     WARP,
     WARP_WIDTH,
     Ints,
 )
+from warpsight.caches.schedule import set_key
+from warpsight.caches.warps import Events, served
 
 Sectors = npt.NDArray[np.uint32]
 LINE_128 = 4
@@ -126,36 +137,62 @@ def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: in
 
 
 @compiled
-def _load_ends(p: Ints, s: Ints, sm: int, slot: int, pc: int, back: int, level: int) -> None:
-    s[p[COUNT] + pc * COUNTERS + SLOWEST_L1 + level] += 1
-    load = s[p[CODE] + pc * CODE_WIDTH + LOAD_INDEX]
-    if load >= 0:
-        s[p[READY] + slot * p[LOADS] + load] = back
-    s[p[LSU] + sm * LSU_WIDTH + OWNER] = -1
+def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
+    """Take the oldest waiting access; a load is made ready for `_load`, others are done at once. Gives 1 if more is to be done."""
+    lsu = p[LSU] + sm * LSU_WIDTH
+    waiting = p[WAITING_ACCESS] + (sm * p[DEPTH] + s[lsu + HEAD]) * ACCESS_WIDTH
+    slot, pc, count, whole = s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3]
+    if s[lsu + LENGTH] == p[DEPTH]:
+        s[lsu + ROOM_SINCE] = now
+    s[lsu + HEAD] = (s[lsu + HEAD] + 1) % p[DEPTH]
+    s[lsu + LENGTH] -= 1
+    first = s[p[WARP] + slot * WARP_WIDTH + SECTOR]
+    s[p[WARP] + slot * WARP_WIDTH + SECTOR] += count
+    requests = _requests(p, s, sectors, sm, first, count, pc)
+    s[lsu + SERVED], s[lsu + SERVED_PC], s[lsu + BACK], s[lsu + LEVEL] = slot, pc, now, LEVEL_L1
+    s[lsu + DONE_REQUESTS], s[lsu + REQUESTS] = 0, requests
+    kind = s[p[CODE] + pc * CODE_WIDTH + ACCESS]
+    if kind == IS_STORE:
+        _store(p, s, sm, requests, whole != 0, pc, now)
+    elif kind == IS_ATOMIC:
+        s[lsu + BACK], s[lsu + LEVEL] = _atomic(p, s, sectors, sm, first, count, pc, now)
+    return 1 if kind == IS_LOAD else 0
 
 
 @compiled
-def access(p: Ints, s: Ints, sectors: Sectors, sm: int, slot: int, now: int) -> int:
-    """Do the memory instruction that the warp in `slot` stands at, or go on with it; gives when it was issued, -1 if it is not done yet."""
+def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) -> None:
+    """Let the load-store unit of `sm` do its next access, or go on with one that was held up."""
+    lsu = p[LSU] + sm * LSU_WIDTH
+    more = 1 if s[lsu + SERVED] >= 0 else _begin(p, s, sectors, sm, now)
+    if more != 0 and not _load(p, s, sm, s[lsu + SERVED_PC], now):
+        set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm])
+        return
+    slot, pc = s[lsu + SERVED], s[lsu + SERVED_PC]
+    s[lsu + SERVED] = -1
+    code = p[CODE] + pc * CODE_WIDTH
+    if s[code + ACCESS] != IS_STORE:
+        s[p[COUNT] + pc * COUNTERS + SLOWEST_L1 + s[lsu + LEVEL]] += 1
+    set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm] if s[lsu + LENGTH] > 0 else NEVER)
+    served(p, s, events, slot, s[code + LOAD_INDEX], s[lsu + BACK], now)
+
+
+@compiled
+def issue(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, slot: int, now: int) -> None:
+    """The warp in `slot` issues the access that it stands at; it is done at once if the load-store unit has nothing else to do."""
     row, lsu = p[WARP] + slot * WARP_WIDTH, p[LSU] + sm * LSU_WIDTH
-    pc, first, count = s[row + PC], s[row + SECTOR], s[row + SECTORS_HERE]
-    kind = s[p[CODE] + pc * CODE_WIDTH + ACCESS]
-    if s[lsu + OWNER] != slot:
-        requests = _requests(p, s, sectors, sm, first, count, pc)
-        s[row + SECTOR] = first + count
-        if kind == IS_STORE:
-            # Lanes are known where the block was entered; with fewer bytes than its sectors hold, some sector is only partly written.
-            lanes = s[p[PATH] + s[row + ENTRY] * PATH_WIDTH + 1]
-            whole = lanes * s[p[CODE] + pc * CODE_WIDTH + ACCESS_BYTES] >= 32 * count
-            _store(p, s, sm, requests, whole, pc, now)
-            return now
-        if kind == IS_ATOMIC:
-            back, level = _atomic(p, s, sectors, sm, first, count, pc, now)
-            _load_ends(p, s, sm, slot, pc, back, level)
-            return now
-        s[lsu + OWNER], s[lsu + SINCE], s[lsu + BACK], s[lsu + LEVEL] = slot, now, now, LEVEL_L1
-        s[lsu + DONE_REQUESTS], s[lsu + REQUESTS] = 0, requests
-    if not _load(p, s, sm, pc, now):
-        return -1
-    _load_ends(p, s, sm, slot, pc, s[lsu + BACK], s[lsu + LEVEL])
-    return s[lsu + SINCE]
+    pc, count = s[row + PC], s[row + SECTORS_HERE]
+    code = p[CODE] + pc * CODE_WIDTH
+    # Lanes are known where the block was entered; with fewer bytes than its sectors hold, some sector is only partly written.
+    lanes = s[p[PATH] + s[row + ENTRY] * PATH_WIDTH + 1]
+    whole = 1 if lanes * s[code + ACCESS_BYTES] >= 32 * count else 0
+    waiting = p[WAITING_ACCESS] + (sm * p[DEPTH] + (s[lsu + HEAD] + s[lsu + LENGTH]) % p[DEPTH]) * ACCESS_WIDTH
+    s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3] = slot, pc, count, whole
+    s[lsu + LENGTH] += 1
+    s[row + PENDING] += 1
+    if s[code + LOAD_INDEX] >= 0:
+        s[p[READY] + slot * p[LOADS] + s[code + LOAD_INDEX]] = NEVER
+    if s[lsu + SERVED] < 0 and s[lsu + LENGTH] == 1:
+        if s[p[LSU_FREE] + sm] <= now:
+            work(p, s, events, sectors, sm, now)
+        else:
+            set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm])

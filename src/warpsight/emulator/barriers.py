@@ -1,0 +1,218 @@
+"""Barriers of a thread block: a warp stops there when each of its lanes has arrived or has left the kernel.
+
+Usually the running lanes are all there are. Otherwise the others run first (PTX ISA, barrier: from sm_70 on, arrivals are counted
+thread by thread): the lanes that have arrived are parked on the stack under `PARKED`, those that wait elsewhere run on, not to meet
+again before the end of the kernel, and when all have arrived they go on together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from warpsight.emulator import layout
+from warpsight.emulator.lanes import I1, I32, I64, Builder, Value, at, load_as, population, store_as, trailing_zeros
+from warpsight.emulator.layout import PARKED, Fault, Slot
+
+if TYPE_CHECKING:
+    from warpsight.emulator.skeleton import KernelBuilder
+
+
+class Barriers:
+    """The code that all barriers of one kernel share. `arrive` ends a block at a barrier, `build` comes after all blocks."""
+
+    def __init__(self, kernel: KernelBuilder) -> None:
+        self.kernel = kernel
+        self.entry_block = kernel.llvm.append_basic_block("arrival")
+        self.parked_block = kernel.llvm.append_basic_block("parked")
+        self.following: dict[int, tuple[str, str]] = {}  # block after a barrier: register for its vote, and how votes combine
+        self._place = kernel.entry.alloca(I32)
+        self._pc = kernel.entry.alloca(I32)
+        self._scattered = kernel.entry.alloca(I1)
+
+    def arrive(self, builder: Builder, following: int, pc: int, vote: tuple[str, str]) -> None:
+        """The running lanes are at the barrier at `pc` and go on at block `following`, where `vote` gives a register its value."""
+        self.following[following] = vote
+        builder.store(I32(following), self._place)
+        builder.store(I32(pc), self._pc)
+        builder.branch(self.entry_block)
+
+    def build(self) -> None:
+        """Emit the shared code: who is missing, who runs next, and the way out."""
+        kernel = self.kernel
+        if not self.following:
+            for unused in (self.entry_block, self.parked_block):
+                ir.IRBuilder(unused).unreachable()
+            return
+        kernel.entry.store(I1(0), self._scattered)
+        builder = ir.IRBuilder(self.entry_block)
+        mask = builder.load(kernel.mask, typ=I32)
+        present = builder.and_(self._word(builder, layout.START), builder.not_(self._word(builder, layout.GONE)))
+        together, missing = builder.append_basic_block("together"), builder.append_basic_block("missing")
+        builder.cbranch(builder.icmp_signed("==", present, mask), together, missing)
+        builder.position_at_end(missing)
+        self._look_for_others(builder, builder.and_(present, builder.not_(mask)), together)
+        builder.position_at_end(together)
+        self._gather(builder)
+        self._stop(builder)
+        self._build_parked()
+
+    # -- who is missing ------------------------------------------------------------------------------------------------------
+
+    def _look_for_others(self, builder: Builder, absent: Value, together: ir.Block) -> None:
+        """From the youngest entry down, find lanes that are neither parked nor about to leave the kernel, and run them."""
+        kernel = self.kernel
+        builder.store(absent, absent_slot := kernel.buffer("absent", I32))
+        _for_each_entry(kernel, builder, lambda inner, entry, _: self._strike_parked(inner, entry, absent_slot))
+        found = kernel.buffer("found", I32)
+        builder.store(I32(0), found)
+        chosen, inward = kernel.buffer("chosen", I32), kernel.buffer("chosen block", I32)
+        leaving = [b for b in range(len(kernel.bodies)) if kernel.only_leaves(b)]
+
+        def choose(inner: Builder, entry: Value, block: Value) -> None:
+            lanes = inner.and_(load_as(inner, at(inner, entry, 4), I32, 4), inner.load(absent_slot, typ=I32))
+            wanted = inner.and_(inner.icmp_signed("!=", lanes, I32(0)), inner.icmp_signed("<", block, I32(PARKED)))
+            wanted = inner.and_(wanted, inner.icmp_signed("==", inner.load(found, typ=I32), I32(0)))
+            for b in leaving:
+                wanted = inner.and_(wanted, inner.icmp_signed("!=", block, I32(b)))
+            with inner.if_then(wanted):
+                inner.store(I32(1), found)
+                inner.store(lanes, chosen)
+                inner.store(block, inward)
+
+        _for_each_entry(kernel, builder, choose)
+        some = builder.append_basic_block("others")
+        builder.cbranch(builder.icmp_signed("==", builder.load(found, typ=I32), I32(0)), together, some)
+        builder.position_at_end(some)
+        lanes = builder.load(chosen, typ=I32)
+        _for_each_entry(kernel, builder, lambda inner, entry, _: _strike(inner, at(inner, entry, 4), lanes))
+        parked = builder.or_(builder.load(self._place, typ=I32), I32(PARKED))
+        kernel.push(builder, parked, builder.load(kernel.mask, typ=I32), builder.load(self._pc, typ=I32))
+        builder.store(lanes, kernel.mask)
+        builder.store(I32(layout.NO_BLOCK), kernel.reconverge)
+        builder.store(I1(1), self._scattered)
+        kernel.jump(builder, builder.load(inward, typ=I32))
+
+    def _strike_parked(self, builder: Builder, entry: Value, absent: Value) -> None:
+        """Lanes that are parked are not absent."""
+        parked = builder.icmp_signed(">=", load_as(builder, entry, I32, 4), I32(PARKED))
+        lanes = builder.select(parked, load_as(builder, at(builder, entry, 4), I32, 4), I32(0))
+        _strike(builder, absent, lanes)
+
+    # -- all have arrived ----------------------------------------------------------------------------------------------------
+
+    def _gather(self, builder: Builder) -> None:
+        """Lanes that ran apart go on together; nothing waits for them any more. Refused when they are at different barriers."""
+        kernel = self.kernel
+        joined, done = builder.append_basic_block("joined"), builder.append_basic_block("complete")
+        builder.cbranch(builder.load(self._scattered, typ=I1), joined, done)
+        builder.position_at_end(joined)
+        place = builder.or_(builder.load(self._place, typ=I32), I32(PARKED))
+        elsewhere = kernel.buffer("elsewhere", I32)
+        builder.store(I32(0), elsewhere)
+
+        def join(inner: Builder, entry: Value, block: Value) -> None:
+            lanes = load_as(inner, at(inner, entry, 4), I32, 4)
+            here, parked = inner.icmp_signed("==", block, place), inner.icmp_signed(">=", block, I32(PARKED))
+            joining = inner.select(here, lanes, I32(0))
+            inner.store(inner.or_(inner.load(kernel.mask, typ=I32), joining), kernel.mask)
+            apart = inner.select(inner.and_(parked, inner.not_(here)), lanes, I32(0))
+            inner.store(inner.or_(inner.load(elsewhere, typ=I32), apart), elsewhere)
+
+        _for_each_entry(kernel, builder, join)
+        apart = builder.load(elsewhere, typ=I32)
+        with builder.if_then(builder.icmp_signed("!=", apart, I32(0)), likely=False):
+            for slot, value in (
+                (Slot.FAULT_KIND, I32(Fault.BARRIERS_DIFFER)),
+                (Slot.FAULT_PC, builder.load(self._pc, typ=I32)),
+                (Slot.FAULT_LANE, trailing_zeros(builder, apart)),
+                (Slot.FAULT_ADDRESS, I32(0)),
+            ):
+                store_as(builder, builder.zext(value, I64), at(builder, kernel.context, 8 * slot), 8)
+            builder.branch(kernel.fault_block)
+        store_as(builder, I32(0), at(builder, kernel.state, 4 * layout.DEPTH), 4)
+        mask = builder.load(kernel.mask, typ=I32)
+        gone = builder.and_(self._word(builder, layout.START), builder.not_(mask))
+        store_as(builder, gone, at(builder, kernel.state, 4 * layout.GONE), 4)
+        builder.store(I32(layout.NO_BLOCK), kernel.reconverge)
+        builder.store(I1(0), self._scattered)
+        builder.branch(done)
+        builder.position_at_end(done)
+
+    def _stop(self, builder: Builder) -> None:
+        """Save the warp, by where it continues, and return."""
+        kernel = self.kernel
+        place = builder.load(self._place, typ=I32)
+        for word, value in (
+            (layout.RESUME, place),
+            (layout.MASK, builder.load(kernel.mask, typ=I32)),
+            (layout.RECONVERGE, builder.load(kernel.reconverge, typ=I32)),
+        ):
+            store_as(builder, value, at(builder, kernel.state, 4 * word), 4)
+        nowhere = builder.append_basic_block("no_barrier")
+        ir.IRBuilder(nowhere).unreachable()
+        switch = builder.switch(place, nowhere)
+        for block in sorted(self.following):
+            saving = builder.append_basic_block(f"save{block}")
+            switch.add_case(I32(block), saving)
+            inner = ir.IRBuilder(saving)
+            for name in kernel.live_into(block):
+                slot = kernel.slot_of(name, None)
+                value = load_as(inner, slot.pointer, slot.stored, 4)
+                store_as(inner, value, at(inner, kernel.state, layout.SAVE_OFFSET + slot.offset), 4)
+            inner.ret(I32(layout.BARRIER))
+
+    def _build_parked(self) -> None:
+        """A parked entry is the youngest that is left: the others have ended, so its lanes look again whom they wait for."""
+        builder, kernel = ir.IRBuilder(self.parked_block), self.kernel
+        block = builder.load(kernel.popped, typ=I32)
+        builder.store(builder.and_(block, I32(PARKED - 1)), self._place)
+        builder.store(builder.load(kernel.reconverge, typ=I32), self._pc)
+        builder.store(I32(layout.NO_BLOCK), kernel.reconverge)
+        builder.branch(self.entry_block)
+
+    def _word(self, builder: Builder, word: int) -> Value:
+        return load_as(builder, at(builder, self.kernel.state, 4 * word), I32, 4)
+
+
+def _for_each_entry(kernel: KernelBuilder, builder: Builder, body: Callable[[Builder, Value, Value], None]) -> None:
+    """Emit a loop over the stack, youngest entry first: `body(builder, entry pointer, its block)`."""
+    depth = load_as(builder, at(builder, kernel.state, 4 * layout.DEPTH), I32, 4)
+    before = builder.block
+    head, inside, after = (builder.append_basic_block(n) for n in ("entries", "entry", "entries_end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    left = builder.phi(I32)
+    left.add_incoming(depth, before)
+    builder.cbranch(builder.icmp_signed(">", left, I32(0)), inside, after)
+    builder.position_at_end(inside)
+    index = builder.sub(left, I32(1))
+    offset = builder.add(builder.mul(builder.zext(index, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
+    entry = at(builder, kernel.state, offset)
+    body(builder, entry, load_as(builder, entry, I32, 4))
+    left.add_incoming(index, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+
+
+def _strike(builder: Builder, place: Value, lanes: Value) -> None:
+    """Take lanes out of the mask in memory."""
+    store_as(builder, builder.and_(load_as(builder, place, I32, 4), builder.not_(lanes)), place, 4)
+
+
+def cast_votes(kernel: KernelBuilder, builder: Builder, votes: Value, mask: Value) -> None:
+    """Count the running lanes and those of them that vote yes (i32 masks) for the barrier that the block is coming to."""
+    for slot, lanes in ((Slot.VOTES_COMING, votes), (Slot.VOTERS_COMING, mask)):
+        pointer = at(builder, kernel.context, 8 * slot)
+        count = builder.zext(population(builder, lanes), I64)
+        store_as(builder, builder.add(load_as(builder, pointer, I64, 8), count), pointer, 8)
+
+
+def outcome(kernel: KernelBuilder, builder: Builder, how: str) -> Value:
+    """What the block voted at the barrier that it has left: an i32 count for `popc`, else an i1."""
+    yes, voters = (load_as(builder, at(builder, kernel.context, 8 * s), I64, 8) for s in (Slot.VOTES, Slot.VOTERS))
+    if how == "popc":
+        return builder.trunc(yes, I32)
+    return builder.icmp_signed("!=", yes, I64(0)) if how == "or" else builder.icmp_signed("==", yes, voters)
