@@ -10,8 +10,9 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-import warpsight
 from reference_kernels import SOURCE, ReferenceRow, make_launch, reference_rows
+
+import warpsight
 from warpsight.explore.pipeline import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.gpu.loader import load_gpu
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error

@@ -1,7 +1,7 @@
 """The launches behind the reference figures: every kernel of `kernels.cu` with the inputs that its own `main` makes.
 
-The inputs come from the generator in that file, x' = 1664525 x + 1013904223 (mod 2^32) from 12345, in the order in which `main` draws
-them (arguments right to left, as the compiler of the reference evaluated them).
+The inputs come from the generator in that file, x' = 1664525 x + 1013904223 (mod 2^32) from 12345, in the order in which `main`
+draws them (arguments right to left, as the compiler of the reference evaluated them).
 """
 
 from __future__ import annotations

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 import scipy.sparse
-import warpsight
 from reference_kernels import make_launch
+
+import warpsight
 
 pytestmark = pytest.mark.oracle
 

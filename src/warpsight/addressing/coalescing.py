@@ -12,6 +12,8 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.integers import quotient
+
 SECTOR_BYTES = 32
 DIVERGENCE_LINE_BYTES = 128
 
@@ -46,7 +48,7 @@ def merge_lines(
     n = 0
     for k in range(first, first + count):
         sector = np.int64(sectors[k])
-        line = sector // sectors_per_line
+        line = quotient(sector, sectors_per_line)
         bit = np.int64(1) << (sector - line * sectors_per_line)
         place = n - 1
         # Neighbouring lanes usually share a line, so the newest request is compared first.

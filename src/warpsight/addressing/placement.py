@@ -1,7 +1,7 @@
 """Which block goes to which SM.
 
-Blocks are handed out in order of their number, one to each SM in turn, until every SM holds as many as fit; after that the next block
-goes to the SM that first finishes one (the rule of the hardware's block distributor as detailed simulators have it).
+Blocks are handed out in order of their number, one to each SM in turn, until every SM holds as many as fit; after that the next
+block goes to the SM that first finishes one (the rule of the hardware's block distributor as detailed simulators have it).
 """
 
 from __future__ import annotations

@@ -67,8 +67,8 @@ def _act(p: Ints, s: Ints, events: Events, sectors: Sectors, actor: int) -> None
         _turn(p, s, events, sectors, actor)
     else:
         sm = actor - p[ISSUERS]
-        work(p, s, events, sectors, sm, s[p[KEY] + actor])
-        pick_all(p, s, sm)
+        if work(p, s, events, sectors, sm, s[p[KEY] + actor]):
+            pick_all(p, s, sm)
 
 
 @compiled

@@ -17,7 +17,7 @@ MAX_LINE_BYTES = 512
 # How far one access may run ahead of the other SMs before they take their turns: a full warp's requests, one a cycle.
 PATIENCE_CYCLES = 32
 # Memory instructions of an SM that are issued and wait, in order, for the load-store unit.
-ACCESS_QUEUE = 8
+ACCESS_QUEUE = 20
 
 
 def _units(line_bytes: int, sector_bytes: int) -> Ints:
@@ -121,6 +121,5 @@ def _set_times(p: Ints, gpu: GpuSpec) -> None:
     p[at.L2_LATENCY] = TICKS * gpu.l2.latency_cycles
     p[at.DRAM_LATENCY] = TICKS * gpu.dram.latency_cycles
     line_ticks = TICKS * gpu.l2.line_bytes * gpu.core_clock_hz
-    # A crossbar's ports are equally wide, so the narrower side carries the aggregate.
-    p[at.PORT_SERVICE] = p[at.SLICE_SERVICE] = round(line_ticks * min(gpu.sm_count, gpu.l2.slices) / gpu.noc.bandwidth_bytes_per_s)
+    p[at.SLICE_SERVICE] = round(line_ticks * gpu.l2.slices / gpu.noc.bandwidth_bytes_per_s)
     p[at.DRAM_SERVICE] = round(line_ticks * gpu.dram.channels / gpu.dram.bandwidth_bytes_per_s)

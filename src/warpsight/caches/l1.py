@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.caches.compiled import compiled
-from warpsight.caches.l2 import find, l2_read, l2_write, least_recent, queue_for
+from warpsight.caches.l2 import l2_read, l2_write
 from warpsight.caches.layout import (
-    CELL,
+    BACK,
     COUNT,
     COUNTERS,
     L1_HITS,
     L1_LATENCY,
-    L1_LEVEL,
     L1_LINE,
     L1_MERGES,
     L1_MISSES,
     L1_READS,
-    L1_READY,
     L1_RULE,
+    L1_SET,
     L1_SETS,
-    L1_TAG,
     L1_UNIT,
-    L1_USED,
-    L1_VALID,
     L1_WAYS,
     L1_WRITES,
     L2_LINE,
     L2_MASK,
+    LEVEL,
     LEVEL_L1,
-    PORT_FREE,
-    PORT_SERVICE,
-    TICK,
+    LEVEL_SHIFT,
+    LSU,
+    LSU_WIDTH,
+    VALID_MASK,
     Ints,
 )
-from warpsight.caches.mshr import hold_mshr, mshr_free_at, retire_mshrs
+from warpsight.caches.mshr import hold_mshr, mshr_free_at
+from warpsight.caches.ways import find, holds, new_word, to_front, victim
 
 
 @compiled
@@ -45,79 +47,80 @@ def _part_of(p: Ints, line: int, sectors: int, l2_line: int) -> int:
 
 
 @compiled
-def _from_l2(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int) -> tuple[int, int]:
-    """Ask the L2 for `sectors` of L1 line `line`: one request for each L2 line that holds some of them."""
-    first = line * p[L1_LINE] // p[L2_LINE]
-    last = (line * p[L1_LINE] + p[L1_LINE] - 1) // p[L2_LINE]
-    back, level = now, LEVEL_L1
+def _set_of(p: Ints, sm: int, line: int) -> int:
+    """Where the set of `line` in the L1 of `sm` begins."""
+    return p[L1_SET] + (sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])) * 2 * p[L1_WAYS]
+
+
+@compiled
+def _from_l2(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int:
+    """Ask the L2 for `sectors` of L1 line `line`, one request for each L2 line that holds some; `time << 2 | level` of all."""
+    if p[L1_LINE] == p[L2_LINE]:
+        return l2_read(p, s, line, sectors, pc, now)
+    first = quotient(line * p[L1_LINE], p[L2_LINE])
+    last = quotient(line * p[L1_LINE] + p[L1_LINE] - 1, p[L2_LINE])
+    back, level = now, np.int64(LEVEL_L1)
     for l2_line in range(first, last + 1):
         part = _part_of(p, line, sectors, l2_line)
         if part != 0:
-            its_back, its_level = l2_read(p, s, l2_line, part, pc, now)
-            back, level = max(back, its_back), max(level, its_level)
-    return back + queue_for(s, p[PORT_FREE] + sm, now, p[PORT_SERVICE]), level
+            answer = l2_read(p, s, l2_line, part, pc, now)
+            back, level = max(back, answer >> 2), max(level, answer & 3)
+    return back << 2 | level
 
 
 @compiled
-def _miss(p: Ints, s: Ints, sm: int, entry: int, line: int, needed: int, pc: int, now: int) -> tuple[int, int]:
-    """Fetch what `entry` lacks of `needed`, giving up another line that it may hold; an MSHR is free."""
-    s[p[COUNT] + pc * COUNTERS + L1_MISSES] += 1
-    if s[p[L1_TAG] + entry] != line:
-        s[p[L1_TAG] + entry] = line
-        s[p[L1_VALID] + entry] = 0
-        s[p[L1_READY] + entry] = 0
-    s[p[L1_USED] + entry] = s[p[CELL] + TICK]
-    back, level = _from_l2(p, s, sm, line, needed & ~s[p[L1_VALID] + entry], pc, now)
-    s[p[L1_VALID] + entry] |= needed
-    s[p[L1_READY] + entry] = max(back, s[p[L1_READY] + entry])
-    s[p[L1_LEVEL] + entry] = level
-    hold_mshr(p, s, sm, back)
-    return back, level
+def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int, patience: int) -> int:
+    """One read request of the load in hand, whose time and level (`LSU` row) it raises; gives when the unit could pass it on.
 
-
-@compiled
-def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int, patience: int) -> tuple[int, int, int]:
-    """One read request: when the data is there, the level it came from, and when the load-store unit could pass it on.
-
-    A miss waits for an MSHR, and for a line of its set that is not still on its way. If that takes beyond `patience`, nothing is done:
-    the level is -1 and the last time says when to try again.
+    A miss waits for an MSHR, and for a line of its set that is not still on its way. If that takes beyond `patience`, nothing is
+    done, and the answer is the complement (~) of the time to try again.
     """
-    count = p[COUNT] + pc * COUNTERS
-    base = (sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])) * p[L1_WAYS]
+    count, ways, lsu = p[COUNT] + pc * COUNTERS, p[L1_WAYS], p[LSU] + sm * LSU_WIDTH
+    base = _set_of(p, sm, line)
     needed = s[p[L1_UNIT] + sectors]
-    way = find(s, p[L1_TAG] + base, p[L1_WAYS], line)
-    entry = base + way
-    if way >= 0 and s[p[L1_VALID] + entry] & needed == needed:
-        s[count + L1_READS] += 1
-        s[p[L1_USED] + entry] = s[p[CELL] + TICK]
-        arrives, hit = s[p[L1_READY] + entry], now + p[L1_LATENCY]
-        if arrives <= now:
-            s[count + L1_HITS] += 1
-            return hit, LEVEL_L1, now
-        s[count + L1_MERGES] += 1
-        return max(arrives, hit), s[p[L1_LEVEL] + entry], now
+    way = find(s, base, ways, line)
+    word, ready = new_word(line, 0, 0, 0), np.int64(0)
+    if way >= 0:
+        word, ready = s[base + way], s[base + ways + way]
+        if holds(word, needed):
+            s[count + L1_READS] += 1
+            to_front(s, base, ways, way, word, ready)
+            s[lsu + BACK] = max(s[lsu + BACK], ready, now + p[L1_LATENCY])
+            if ready <= now:
+                s[count + L1_HITS] += 1
+            else:
+                s[count + L1_MERGES] += 1
+                s[lsu + LEVEL] = max(s[lsu + LEVEL], word >> LEVEL_SHIFT & 3)
+            return now
     now = mshr_free_at(p, s, sm, now)
     if way < 0:
-        entry = base + least_recent(s, p[L1_USED] + base, p[L1_READY] + base, p[L1_WAYS], now)
-        now = max(now, s[p[L1_READY] + entry])
+        way = victim(s, base, ways, now)
+        now = max(now, s[base + ways + way])
     if now > patience:
-        return now, -1, now
-    retire_mshrs(p, s, sm, now)
+        return ~now
     s[count + L1_READS] += 1
-    back, level = _miss(p, s, sm, entry, line, needed, pc, now)
-    return back, level, now
+    s[count + L1_MISSES] += 1
+    answer = _from_l2(p, s, line, needed & ~word, pc, now)
+    back, level = answer >> 2, answer & 3
+    hold_mshr(p, s, sm, now, back)
+    valid = (word | needed) & VALID_MASK
+    to_front(s, base, ways, way, new_word(line, level, 0, valid), max(ready, back))
+    s[lsu + BACK] = max(s[lsu + BACK], back)
+    s[lsu + LEVEL] = max(s[lsu + LEVEL], level)
+    return now
 
 
 @compiled
 def l1_write(p: Ints, s: Ints, sm: int, line: int, sectors: int, whole: bool, pc: int, now: int) -> None:
     """One write request: a line that is present stays and becomes the most recent; the data goes on to the L2 in any case."""
+    ways = p[L1_WAYS]
     s[p[COUNT] + pc * COUNTERS + L1_WRITES] += 1
-    base = (sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])) * p[L1_WAYS]
-    way = find(s, p[L1_TAG] + base, p[L1_WAYS], line)
+    base = _set_of(p, sm, line)
+    way = find(s, base, ways, line)
     if way >= 0:
-        s[p[L1_USED] + base + way] = s[p[CELL] + TICK]
-    first = line * p[L1_LINE] // p[L2_LINE]
-    last = (line * p[L1_LINE] + p[L1_LINE] - 1) // p[L2_LINE]
+        to_front(s, base, ways, way, s[base + way], s[base + ways + way])
+    first = quotient(line * p[L1_LINE], p[L2_LINE])
+    last = quotient(line * p[L1_LINE] + p[L1_LINE] - 1, p[L2_LINE])
     for l2_line in range(first, last + 1):
         part = _part_of(p, line, sectors, l2_line)
         if part != 0:

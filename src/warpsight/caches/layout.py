@@ -41,7 +41,6 @@ NEVER = 1 << 62
     L2_LATENCY,
     CHANNELS,
     DRAM_LATENCY,
-    PORT_SERVICE,
     SLICE_SERVICE,
     DRAM_SERVICE,
     ISSUERS,
@@ -51,7 +50,7 @@ NEVER = 1 << 62
     L2_MASK,
     PATIENCE,
     DEPTH,
-) = range(34)
+) = range(33)
 
 # Parameters: where tables begin in the state.
 (
@@ -69,7 +68,6 @@ NEVER = 1 << 62
     LSU_FREE,  # per SM: when its load-store unit can take a request
     LSU,  # per SM: the access that it works at, and those that wait for it
     WAITING_ACCESS,  # per SM and place in the queue
-    PORT_FREE,  # per SM
     RESIDENT,  # per SM: blocks
     ORDER,  # per SM and age: place of the block
     LIVE,  # per SM and place: warps not ended
@@ -79,32 +77,24 @@ NEVER = 1 << 62
     LAST,  # per issuer: place of the warp that went last
     KEY,  # per leaf of the tournament: when the issuer acts next
     WINNER,  # per node of the tournament: issuer
-    L1_TAG,
-    L1_USED,
-    L1_VALID,
-    L1_READY,
-    L1_LEVEL,
-    MSHR,  # per SM: a heap of return times
-    MSHR_USED,  # per SM
-    L2_TAG,
-    L2_USED,
-    L2_VALID,
-    L2_READY,
-    L2_DIRTY,
+    L1_SET,  # per SM and set: see `ways`
+    MSHR,  # per SM: see `mshr`
+    MSHR_ENDS,  # per SM: head and tail
+    L2_SET,  # per slice and set: see `ways`
     SLICE_FREE,
     CHANNEL_FREE,
     COUNT,  # per pc: counters
     LINES,  # per SM: requests of the access in hand
     MASKS,
-) = range(34, 34 + 41)
+) = range(33, 33 + 32)
 
-PARAMETERS = 34 + 41
+PARAMETERS = 33 + 32
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 16
 ACCESS, ACCESS_BYTES, PACKED, EVENT_BYTES, HAS_SECTORS, HAS_DEGREE, COST, LOAD_INDEX = range(8)
 ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE, TAKEN, PENDING = range(16)
-NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TICK, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP = range(9)
+NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP = range(8)
 SERVED, SERVED_PC, DONE_REQUESTS, REQUESTS, BACK, LEVEL, HEAD, LENGTH, ROOM_SINCE = range(9)
 LSU_WIDTH, ACCESS_WIDTH = 10, 4
 MOST_REQUESTS = 256  # an event counts sectors in one byte
@@ -114,6 +104,8 @@ WINDOW_WIDTH = 6
 
 # What a warp stands at. HELD: it needs data of a load that has not yet been through the load-store unit (the load is in `PC`).
 DO_MEMORY, DO_BARRIER, DO_EXIT, HELD = 0, 1, 2, 3
+# A way's word.
+VALID_MASK, DIRTY, LEVEL_SHIFT, TAG_SHIFT = (1 << 16) - 1, 1 << 16, 17, 20
 # Kinds of stops and of accesses.
 WAIT, SECTORS, SHARED, BARRIER = 0, 1, 2, 3
 IS_LOAD, IS_STORE, IS_ATOMIC = 0, 1, 2

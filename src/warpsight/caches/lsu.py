@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import merge_lines
+from warpsight.addressing.integers import quotient
 from warpsight.caches.compiled import compiled
 from warpsight.caches.l1 import l1_read, l1_write
 from warpsight.caches.l2 import l2_read, l2_write
@@ -14,7 +15,6 @@ from warpsight.caches.layout import (
     ACCESS_BYTES,
     ACCESS_WIDTH,
     BACK,
-    CELL,
     CODE,
     CODE_WIDTH,
     COUNT,
@@ -58,7 +58,6 @@ from warpsight.caches.layout import (
     SERVED,
     SERVED_PC,
     SLOWEST_L1,
-    TICK,
     TOUCHED_SECTORS,
     WAITING_ACCESS,
     WARP,
@@ -76,45 +75,43 @@ LINE_128 = 4
 def _load(p: Ints, s: Ints, sm: int, pc: int, now: int) -> bool:
     """Go on with the load that the load-store unit of `sm` works at. False when it has to wait so long that others go first."""
     lsu = p[LSU] + sm * LSU_WIDTH
-    requests, patience = sm * MOST_REQUESTS, now + p[PATIENCE]
-    k, last, back, level = s[lsu + DONE_REQUESTS], s[lsu + REQUESTS], s[lsu + BACK], s[lsu + LEVEL]
+    lines, masks = p[LINES] + sm * MOST_REQUESTS, p[MASKS] + sm * MOST_REQUESTS
+    patience = now + p[PATIENCE]
+    k, last = s[lsu + DONE_REQUESTS], s[lsu + REQUESTS]
     while k < last:
-        s[p[CELL] + TICK] += 1
-        its_back, its_level, now = l1_read(p, s, sm, s[p[LINES] + requests + k], s[p[MASKS] + requests + k], pc, now, patience)
-        if its_level < 0:
+        passed = l1_read(p, s, sm, s[lines + k], s[masks + k], pc, now, patience)
+        if passed < 0:
+            now = ~passed
             break
-        back, level = max(back, its_back), max(level, its_level)
-        now += p[LSU_COST]
+        now = passed + p[LSU_COST]
         k += 1
     s[p[LSU_FREE] + sm] = now
-    s[lsu + DONE_REQUESTS], s[lsu + BACK], s[lsu + LEVEL] = k, back, level
+    s[lsu + DONE_REQUESTS] = k
     return k == last
 
 
 @compiled
 def _store(p: Ints, s: Ints, sm: int, requests: int, whole: bool, pc: int, now: int) -> None:
     for k in range(sm * MOST_REQUESTS, sm * MOST_REQUESTS + requests):
-        s[p[CELL] + TICK] += 1
         l1_write(p, s, sm, s[p[LINES] + k], s[p[MASKS] + k], whole, pc, now)
         now += p[LSU_COST]
     s[p[LSU_FREE] + sm] = now
 
 
 @compiled
-def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int, now: int) -> tuple[int, int]:
-    """An atomic, done in the L2: each of its sectors is read and written there; when the last old value is back, and the slowest level."""
-    back, level = now, LEVEL_L1
+def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int, now: int) -> None:
+    """An atomic, done in the L2: each of its sectors is read and written there."""
+    lsu = p[LSU] + sm * LSU_WIDTH
     for k in range(first, first + count):
-        s[p[CELL] + TICK] += 1
         sector = np.int64(sectors[k])
-        line = sector // p[L2_LINE]
+        line = quotient(sector, p[L2_LINE])
         bit = np.int64(1) << (sector - line * p[L2_LINE])
-        its_back, its_level = l2_read(p, s, line, bit, pc, now)
+        answer = l2_read(p, s, line, bit, pc, now)
         l2_write(p, s, line, bit, False, pc, now)
-        back, level = max(back, its_back), max(level, its_level)
+        s[lsu + BACK] = max(s[lsu + BACK], answer >> 2)
+        s[lsu + LEVEL] = max(s[lsu + LEVEL], answer & 3)
         now += p[LSU_COST]
     s[p[LSU_FREE] + sm] = now
-    return back, level
 
 
 @compiled
@@ -155,18 +152,19 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     if kind == IS_STORE:
         _store(p, s, sm, requests, whole != 0, pc, now)
     elif kind == IS_ATOMIC:
-        s[lsu + BACK], s[lsu + LEVEL] = _atomic(p, s, sectors, sm, first, count, pc, now)
+        _atomic(p, s, sectors, sm, first, count, pc, now)
     return 1 if kind == IS_LOAD else 0
 
 
 @compiled
-def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) -> None:
-    """Let the load-store unit of `sm` do its next access, or go on with one that was held up."""
+def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) -> bool:
+    """Let the load-store unit of `sm` do its next access, or go on with one that was held up; False if no scheduler can notice it."""
     lsu = p[LSU] + sm * LSU_WIDTH
-    more = 1 if s[lsu + SERVED] >= 0 else _begin(p, s, sectors, sm, now)
+    goes_on = s[lsu + SERVED] >= 0
+    more = 1 if goes_on else _begin(p, s, sectors, sm, now)
     if more != 0 and not _load(p, s, sm, s[lsu + SERVED_PC], now):
         set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm])
-        return
+        return not goes_on
     slot, pc = s[lsu + SERVED], s[lsu + SERVED_PC]
     s[lsu + SERVED] = -1
     code = p[CODE] + pc * CODE_WIDTH
@@ -174,6 +172,7 @@ def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) 
         s[p[COUNT] + pc * COUNTERS + SLOWEST_L1 + s[lsu + LEVEL]] += 1
     set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm] if s[lsu + LENGTH] > 0 else NEVER)
     served(p, s, events, slot, s[code + LOAD_INDEX], s[lsu + BACK], now)
+    return True
 
 
 @compiled

@@ -25,9 +25,12 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.QUEUE: places * at.QUEUE_WIDTH,
         at.WARP: slots * at.WARP_WIDTH,
         at.READY: slots * program.loads,
+        at.L1_SET: 2 * l1,
+        at.L2_SET: 2 * l2,
         at.KEY: leaves,
         at.WINNER: 2 * leaves,
-        at.MSHR: sms * int(p[at.MSHRS]),
+        at.MSHR: 2 * sms * int(p[at.MSHRS]),
+        at.MSHR_ENDS: 2 * sms,
         at.SLICE_FREE: int(p[at.SLICES]),
         at.CHANNEL_FREE: int(p[at.CHANNELS]),
         at.COUNT: len(program.code) * at.COUNTERS,
@@ -37,11 +40,9 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.MASKS: sms * at.MOST_REQUESTS,
     }
     sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
-    sizes |= dict.fromkeys((at.LSU_FREE, at.PORT_FREE, at.RESIDENT, at.MSHR_USED), sms)
+    sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT), sms)
     sizes |= dict.fromkeys((at.ORDER, at.LIVE, at.WAITING), places)
     sizes |= dict.fromkeys((at.CLOCK, at.PICKED, at.LAST), issuers)
-    sizes |= dict.fromkeys((at.L1_TAG, at.L1_USED, at.L1_VALID, at.L1_READY, at.L1_LEVEL), l1)
-    sizes |= dict.fromkeys((at.L2_TAG, at.L2_USED, at.L2_VALID, at.L2_READY, at.L2_DIRTY), l2)
     return sizes
 
 
@@ -72,10 +73,12 @@ def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Int
         put(table, values)
     put(at.L1_UNIT, l1_units)
     put(at.L2_UNIT, l2_units)
-    for table in (at.WARP, at.PICKED, at.LAST, at.L1_TAG, at.L2_TAG):
+    for table in (at.WARP, at.PICKED, at.LAST):
         put(table, np.full(sizes[table], -1, np.int64))
     for table in (at.ELIGIBLE, at.KEY):
         put(table, np.full(sizes[table], at.NEVER, np.int64))
+    for table, ways in ((at.L1_SET, int(p[at.L1_WAYS])), (at.L2_SET, int(p[at.L2_WAYS]))):
+        s[p[table] : p[table] + sizes[table]].reshape(-1, 2, ways)[:, 0] = -1
     s[p[at.LSU] : p[at.LSU] + sizes[at.LSU] : at.LSU_WIDTH] = -1
     put(at.WINNER, _leftmost(int(p[at.LEAVES])))
     places = np.arange(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM], dtype=np.int64)

@@ -158,10 +158,9 @@ class Barriers:
             saving = builder.append_basic_block(f"save{block}")
             switch.add_case(I32(block), saving)
             inner = ir.IRBuilder(saving)
-            for name in kernel.live_into(block):
-                slot = kernel.slot_of(name, None)
+            for slot in kernel.to_save(block):
                 value = load_as(inner, slot.pointer, slot.stored, 4)
-                store_as(inner, value, at(inner, kernel.state, layout.SAVE_OFFSET + slot.offset), 4)
+                store_as(inner, value, kernel.saved_place(inner, slot.offset), 4)
             inner.ret(I32(layout.BARRIER))
 
     def _build_parked(self) -> None:

@@ -41,6 +41,10 @@ from warpsight.isa.cfg import ControlFlowGraph
 from warpsight.isa.dataflow import live_in, live_out
 from warpsight.isa.program import Function, Instruction, Symbol
 
+# Above this, LLVM's time to compile grows much faster than the kernel (209 targets and 1,751 registers: 31 s, in memory 3 s), and what
+# it compiles is no faster, so registers then stay in the save area all the time.
+MAX_PRESSURE = 300
+
 
 @dataclass(frozen=True)
 class RegisterSlot:
@@ -65,6 +69,7 @@ class KernelBuilder:
         self._slots: dict[str, RegisterSlot] = {}
         self._buffers: dict[str, Value] = {}
         self._save_bytes = 0
+        self._in_memory = False
         self.mask = self.entry.alloca(I32)
         self.reconverge = self.entry.alloca(I32)
         self.popped = self.entry.alloca(I32)
@@ -94,10 +99,13 @@ class KernelBuilder:
                 )
             element = scalar_type(declared)
             stored = I32 if element == I1 else vector(element)
-            pointer = self.entry.alloca(stored)
-            pointer.align = 64
+            if self._in_memory:
+                pointer = self.saved_place(self.entry, self._save_bytes)
+            else:
+                pointer = self.entry.alloca(stored)
+                pointer.align = 64
             self._slots[name] = RegisterSlot(pointer, element, stored, element == I1, self._save_bytes)
-            self._save_bytes += 8 if element == I1 else 32 * max(1, scalar_bytes(element))
+            self._save_bytes += 64 if element == I1 else max(64, 32 * scalar_bytes(element))
         return self._slots[name]
 
     def buffer(self, name: str, kind: Any) -> Value:
@@ -131,6 +139,7 @@ class KernelBuilder:
     def build(self) -> None:
         """Emit the whole function."""
         self._live_in, self._live_out = live_in(self.function, self.graph), live_out(self.function, self.graph)
+        self._in_memory = self._pressure() > MAX_PRESSURE
         for block in range(len(self.bodies)):
             self._build_block(block)
         self._build_meets()
@@ -138,6 +147,15 @@ class KernelBuilder:
         self.barriers.build()
         self._build_dispatch()
         self._build_entry()
+
+    def _pressure(self) -> int:
+        """Registers that LLVM would have to hold for blocks to which lanes may come back, summed over those blocks."""
+        targets = set()
+        for block, following in enumerate(self.graph.successors):
+            meet = self.graph.post_dominator[block]
+            if len(following) > 1:
+                targets.update(b for b in (meet, *following) if b >= 0)
+        return sum(len(self._live_in[b]) for b in targets)
 
     def _build_block(self, block: int) -> None:
         builder = ir.IRBuilder(self.bodies[block])
@@ -217,9 +235,13 @@ class KernelBuilder:
             store_as(builder, value, at(builder, entry, 4 * k), 4)
         store_as(builder, builder.add(depth, I32(1)), depth_pointer, 4)
 
-    def live_into(self, block: int) -> list[str]:
-        """Names of the registers that are read from `block` on."""
-        return sorted(self._live_in[block])
+    def saved_place(self, builder: Builder, offset: int) -> Value:
+        """Where the register of that offset lies in the warp's state."""
+        return at(builder, self.state, layout.SAVE_OFFSET + offset)
+
+    def to_save(self, block: int) -> list[RegisterSlot]:
+        """The registers that are read from `block` on and would not outlive a return."""
+        return [] if self._in_memory else [self.slot_of(name, None) for name in sorted(self._live_in[block])]
 
     def only_leaves(self, block: int) -> bool:
         """Does `block` do nothing but leave the kernel?"""
@@ -273,22 +295,29 @@ class KernelBuilder:
     def _build_entry(self) -> None:
         """Start at block 0 with cleared registers, or restore what was saved at a barrier."""
         builder = self.entry
-        for slot in self._slots.values():
-            builder.store(ir.Constant(slot.stored, None), slot.pointer)
+        if not self._in_memory:
+            self._clear_registers(builder)
         for word, place in ((layout.MASK, self.mask), (layout.RECONVERGE, self.reconverge)):
             builder.store(load_as(builder, at(builder, self.state, 4 * word), I32, 4), place)
         resume = load_as(builder, at(builder, self.state, 4 * layout.RESUME), I32, 4)
-        switch = builder.switch(resume, self.bodies[0] if self.bodies else self.pop_block)
+        begin = ir.IRBuilder(self.llvm.append_basic_block("begin"))
+        switch = builder.switch(resume, begin.block)
+        if self._in_memory:
+            self._clear_registers(begin)
+        begin.branch(self.bodies[0] if self.bodies else self.pop_block)
         for block, vote in sorted(self.barriers.following.items()):
             restore = self.llvm.append_basic_block(f"resume{block}")
             switch.add_case(I32(block), restore)
             inner = ir.IRBuilder(restore)
-            for name in sorted(self._live_in[block]):
-                slot = self._slots[name]
-                saved = load_as(inner, at(inner, self.state, layout.SAVE_OFFSET + slot.offset), slot.stored, 4)
+            for slot in self.to_save(block):
+                saved = load_as(inner, self.saved_place(inner, slot.offset), slot.stored, 4)
                 inner.store(saved, slot.pointer)
             self._give_outcome(inner, *vote)
             inner.branch(self.arrivals[block])
+
+    def _clear_registers(self, builder: Builder) -> None:
+        for slot in self._slots.values():
+            store_as(builder, ir.Constant(slot.stored, None), slot.pointer, 4)
 
     def _give_outcome(self, builder: Builder, name: str, how: str) -> None:
         """After a barrier with a vote, write its result into register `name` of the running lanes."""

@@ -1,0 +1,223 @@
+"""Measures what Warpsight promises about speed and memory, each figure in a process of its own, on one core.
+
+    python benchmarks/measure.py                 # prints a table
+    python benchmarks/measure.py --write         # also rewrites it in benchmarks/README.md
+    python benchmarks/measure.py --only demo     # rows whose name contains a word
+
+Wall-clock figures of a shared machine move by tens of per cent from run to run; the best of several is shown, with the ratio to the
+target. Inputs are those of `validation/reference_kernels.py` where the reference program is at hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "validation"))
+COMMAND = "python benchmarks/measure.py --write"
+WARPSIGHT = [sys.executable, "-m", "warpsight"]
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One measured row. `better` is "more" or "less"; `unit` goes with value and target."""
+
+    name: str
+    value: float
+    target: float
+    unit: str
+    better: str
+    peak_bytes: int
+
+    @property
+    def ratio(self) -> float:
+        """How many times better than the target: above 1 meets it."""
+        return self.value / self.target if self.better == "more" else self.target / self.value
+
+
+# -- what runs in the measured processes -------------------------------------------------------------------------------------------
+
+
+def _emulate(kernel: str, size: int | None) -> float:
+    """Million warp instructions per second, trace recording included."""
+    from reference_kernels import SOURCE, make_launch
+
+    import warpsight
+
+    best = 0.0
+    for _ in range(3):
+        launch = make_launch(kernel, size)
+        header = warpsight.trace(str(SOURCE), kernel=kernel, grid=launch.grid, block=launch.block, args=launch.args).header
+        best = max(best, header.warp_instructions / header.emulation_seconds / 1e6)
+    return best
+
+
+def _caches(kernel: str, size: int | None) -> float:
+    """Million line requests (reads and writes at L1) per second."""
+    from reference_kernels import SOURCE, make_launch
+
+    import warpsight
+    from warpsight.caches.simulate import simulate_caches
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.gpu.occupancy import occupancy
+
+    launch = make_launch(kernel, size)
+    trace = warpsight.trace(str(SOURCE), kernel=kernel, grid=launch.grid, block=launch.block, args=launch.args)
+    gpu = load_gpu("mdm-pascal")
+    blocks = occupancy(gpu, trace.header.threads_per_block, trace.header.registers_per_thread, trace.header.static_shared_bytes)
+    best = 0.0
+    for _ in range(4):
+        start = time.perf_counter()
+        totals = simulate_caches(trace, gpu, blocks.blocks_per_sm).totals()
+        best = max(best, (totals["l1_reads"] + totals["l1_writes"]) / (time.perf_counter() - start) / 1e6)
+    return best
+
+
+def _model() -> float:
+    """Milliseconds of the model step on spmv_csr."""
+    from reference_kernels import SOURCE, make_launch
+
+    import warpsight
+    from warpsight.explore.pipeline import profile_trace
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.models.registry import get_model
+
+    launch = make_launch("spmv_csr")
+    trace = warpsight.trace(str(SOURCE), kernel="spmv_csr", grid=launch.grid, block=launch.block, args=launch.args)
+    gpu = load_gpu("mdm-pascal")
+    profile = profile_trace(trace, gpu).profile
+    best = float("inf")
+    for _ in range(20):
+        start = time.perf_counter()
+        get_model("mdm").predict(profile, gpu)
+        best = min(best, 1e3 * (time.perf_counter() - start))
+    return best
+
+
+INSIDE: dict[str, Callable[[], float]] = {
+    "fma": lambda: _emulate("fma_chain", 200_000),
+    "spmv": lambda: _emulate("spmv_csr", None),
+    "divergent": lambda: _caches("row_sum", None),
+    "coalesced": lambda: _caches("vector_add", 1 << 22),
+    "irregular": lambda: _caches("spmv_csr", None),
+    "model": _model,
+}
+
+
+# -- measuring ---------------------------------------------------------------------------------------------------------------------
+
+
+def _run(command: list[str], environment: dict[str, str] | None = None) -> tuple[float, int, str]:
+    """Wall seconds, peak bytes and output of one process, pinned to one core."""
+    start = time.perf_counter()
+    with tempfile.TemporaryFile("w+") as out:
+        child = subprocess.Popen(command, stdout=out, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, {0}))  # noqa: PLW1509
+        _, status, usage = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - start
+        out.seek(0)
+        text = out.read()
+    if status:
+        raise SystemExit(f"{' '.join(command)} failed:\n{text}")
+    return seconds, usage.ru_maxrss * 1024, text
+
+
+def _inside(name: str) -> tuple[float, int]:
+    _, peak, text = _run([sys.executable, str(Path(__file__)), "--inside", name])
+    return float(json.loads(text)), peak
+
+
+def _seconds(command: list[str], repeats: int = 5, environment: dict[str, str] | None = None) -> tuple[float, int]:
+    runs = [_run(command, environment)[:2] for _ in range(repeats)]
+    return min(r[0] for r in runs), max(r[1] for r in runs)
+
+
+def _spmv_launch(folder: Path) -> list[str]:
+    """`warpsight predict` on spmv_csr with 32,768 rows, its inputs in a launch file."""
+    from reference_kernels import SOURCE
+
+    launch = folder / "spmv.py"
+    launch.write_text(
+        f"import sys\nsys.path.insert(0, {str(HERE.parent / 'validation')!r})\n"
+        "from reference_kernels import make_launch\n"
+        f"source = {str(SOURCE)!r}\nmade = make_launch('spmv_csr')\n"
+        "kernel, grid, block, args = made.kernel, made.grid, made.block, made.args\n"
+    )
+    return [*WARPSIGHT, "predict", str(launch)]
+
+
+def _cold_environment(folder: Path) -> dict[str, str]:
+    """As on a machine where Warpsight has never run: no cache of ours and none of Numba's."""
+    return {**os.environ, "WARPSIGHT_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": str(folder / "numba")}
+
+
+def measure(only: str) -> list[Figure]:
+    """All figures whose name contains `only`."""
+    figures: list[Figure] = []
+
+    def add(name: str, target: float, unit: str, better: str, take: Callable[[], tuple[float, int]]) -> None:
+        if only in name:
+            value, peak = take()
+            figures.append(Figure(name, value, target, unit, better, peak))
+            print(f"{name}: {value:.3g} {unit} (target {target:g}), {peak / MIB:.0f} MiB", file=sys.stderr)
+
+    add("emulator, fma_chain, recording", 100, "M warp instructions/s", "more", lambda: _inside("fma"))
+    add("emulator, spmv_csr, recording", 10, "M warp instructions/s", "more", lambda: _inside("spmv"))
+    add("caches, row_sum (divergent)", 10, "M requests/s", "more", lambda: _inside("divergent"))
+    add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))
+    add("caches, spmv_csr (irregular)", 10, "M requests/s", "more", lambda: _inside("irregular"))
+    add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        add("warpsight --help", 0.3, "s", "less", lambda: _seconds([*WARPSIGHT, "--help"]))
+        add("warpsight predict, spmv_csr, warm", 2.5, "s", "less", lambda: _seconds(_spmv_launch(folder)))
+        cold = _cold_environment(folder)
+        add("warpsight demo, first", 60, "s", "less", lambda: _seconds([*WARPSIGHT, "demo"], 1, cold))
+        add("warpsight demo, second", 4, "s", "less", lambda: _seconds([*WARPSIGHT, "demo"], 3, cold))
+        shutil.rmtree(folder / "numba", ignore_errors=True)
+    return figures
+
+
+def table(figures: list[Figure]) -> str:
+    """The figures as Markdown."""
+    lines = ["| what | measured | target | times the target | peak memory |", "|---|---:|---:|---:|---:|"]
+    for f in figures:
+        sign = "at least" if f.better == "more" else "at most"
+        value, peak = f"{f.value:.3g} {f.unit}", f"{f.peak_bytes / MIB:,.0f} MiB"
+        lines.append(f"| {f.name} | {value} | {sign} {f.target:g} {f.unit} | {f.ratio:.1f} | {peak} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """See the module's text."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="rewrite the table in benchmarks/README.md")
+    parser.add_argument("--only", default="", help="measure only rows whose name contains this")
+    parser.add_argument("--inside", choices=INSIDE, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        print(json.dumps(INSIDE[options.inside]()))
+        return
+    text = table(measure(options.only))
+    print(text)
+    if options.write:
+        page = HERE / "README.md"
+        begin, end = f"<!-- figures: {COMMAND} -->", "<!-- end figures -->"
+        before, rest = page.read_text().split(begin)
+        page.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
+
+
+if __name__ == "__main__":
+    main()
