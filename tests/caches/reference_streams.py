@@ -71,7 +71,8 @@ def vector_add(n: int = 1 << 18) -> KernelTrace:
     body = "int r8 <- r0\nint r9 <- r7\nint r10 <- r8 r9\nint r11 <- r1\nint r12 <- r11 r9\nload.global.4 f1 <- r12\nload.global.4 f2 <- r10\n"
     body += "fp32 f3 <- f1 f2\nint r13 <- r2\nint r14 <- r13 r9\nstore.global.4 <- r14 f3"
     warps = (
-        Warp(((0, 32, 1), (1, 32, 1), (2, 32, 1)), [(base + 4 * lanes_of(w)).tolist() for base in (b, a, c)]) for w in range(n // 32)
+        Warp(((0, 32, 1), (1, 32, 1), (2, 32, 1)), [(base + 4 * lanes_of(w)).tolist() for base in (b, a, c)])
+        for w in range(n // 32)
     )
     return build_trace([START, body, "control <-"], warps, 8)
 

@@ -89,7 +89,9 @@ def _stream(warp: Warp, code: tuple[StaticInstruction, ...], starts: np.ndarray)
     return events, sectors
 
 
-def build_trace(blocks: Sequence[str], warps: Iterable[Warp], warps_per_block: int = 1, chunk_blocks: int = 1_000_000) -> KernelTrace:
+def build_trace(
+    blocks: Sequence[str], warps: Iterable[Warp], warps_per_block: int = 1, chunk_blocks: int = 1_000_000
+) -> KernelTrace:
     """A trace of `warps`, `warps_per_block` to a block, cut into chunks of `chunk_blocks` blocks."""
     code, starts = static_code(blocks)
     paths: dict[tuple[tuple[int, int, int], ...], int] = {}

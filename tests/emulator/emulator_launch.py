@@ -51,7 +51,7 @@ def whole(trace: KernelTrace) -> TraceChunk:
 
 
 def ptx(body: str, parameters: str = ".param .u64 out", registers: str = "") -> KernelSource:
-    """A kernel `k` from its body. `%out` is the array's address plus 8 bytes for each thread of the launch; `%i` the thread's number."""
+    """A kernel `k` from its body. `%i` is the thread's number in the launch, `%out` the array's address plus 8 bytes times that."""
     text = f"""{PTX_HEAD}
 .visible .entry k({parameters})
 {{

@@ -124,8 +124,8 @@ def test_float_arithmetic_equals_numpy_bit_for_bit() -> None:
     run("floats", x, y, out)
     fused = [F32(float(Fraction(float(p)) * Fraction(float(q)) + Fraction(float(p)))) for p, q in zip(x, y, strict=True)]
     wanted = [
-        x + y, x - y, x * y, x / y, fused, np.sqrt(np.abs(x)), np.minimum(x, y), np.maximum(x, y), np.floor(x), np.ceil(x), np.rint(x),
-        np.trunc(x), np.copysign(x, y), -np.abs(y), F32(1) / y, np.where(x > y, x, F32(2) * y),
+        x + y, x - y, x * y, x / y, fused, np.sqrt(np.abs(x)), np.minimum(x, y), np.maximum(x, y),
+        np.floor(x), np.ceil(x), np.rint(x), np.trunc(x), np.copysign(x, y), -np.abs(y), F32(1) / y, np.where(x > y, x, F32(2) * y),
     ]  # fmt: skip
     np.testing.assert_array_equal(out, np.array(wanted, F32).T)
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.compiled import compiled
+from warpsight.addressing.integers import quotient, signed
 
 SECTOR_BYTES = 32
 DIVERGENCE_LINE_BYTES = 128
@@ -30,7 +30,7 @@ def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
     return list(seen)
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@compiled
 def merge_lines(
     sectors: npt.NDArray[np.uint32],
     first: int,
@@ -47,9 +47,9 @@ def merge_lines(
     """
     n = 0
     for k in range(first, first + count):
-        sector = np.int64(sectors[k])
+        sector = signed(sectors[k])
         line = quotient(sector, sectors_per_line)
-        bit = np.int64(1) << (sector - line * sectors_per_line)
+        bit = 1 << (sector - line * sectors_per_line)
         place = n - 1
         # Neighbouring lanes usually share a line, so the newest request is compared first.
         while place >= 0 and out[lines + place] != line:

@@ -1,12 +1,34 @@
-"""Division of line and sector numbers. They fit in 32 bits, and a 32-bit division takes a third of the time of a 64-bit one."""
+"""Division of line and sector numbers: by a power of two a shift, else in 32 bits, which takes a third of the time of 64."""
 
 from __future__ import annotations
 
-import numba
+from typing import Any
+
 import numpy as np
+from numba import types
+
+from warpsight.addressing.compiled import compiled, intrinsic
 
 
-@numba.njit(nogil=True, error_model="numpy")
+@intrinsic
+def _trailing_zeros(typing_context: Any, number: Any) -> Any:
+    """Number of zero bits below the lowest one of a positive 64-bit integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+
+    return types.int64(types.int64), generate
+
+
+@compiled
+def signed(number: Any) -> int:
+    """`number` as a signed 64-bit integer. Compiled, arithmetic that mixes unsigned with signed integers would give floats."""
+    return np.int64(number)  # type: ignore[return-value]
+
+
+@compiled
 def quotient(number: int, divisor: int) -> int:
-    """`number // divisor` of non-negative integers below 2**32 (sector numbers are 32-bit, lines and sets are fewer)."""
-    return np.int64(np.uint32(number) // np.uint32(divisor))
+    """`number // divisor` for 0 <= number < 2**32 and 0 < divisor < 2**32 (sector numbers have 32 bits)."""
+    if divisor & (divisor - 1) == 0:
+        return number >> int(_trailing_zeros(divisor))
+    return signed(np.uint32(number) // np.uint32(divisor))

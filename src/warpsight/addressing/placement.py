@@ -6,12 +6,13 @@ block goes to the SM that first finishes one (the rule of the hardware's block d
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.compiled import compiled
 
-@numba.njit(nogil=True, error_model="numpy")
+
+@compiled
 def first_wave_sm(block: int, sm_count: int) -> int:
     """The SM of `block`, one of the first `sm_count * blocks_per_sm` blocks: SMs in turn."""
     return block % sm_count

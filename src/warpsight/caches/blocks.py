@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import numpy as np
-
+from warpsight.addressing.integers import quotient
 from warpsight.caches.compiled import compiled
 from warpsight.caches.layout import (
     BLOCKS_PER_SM,
@@ -11,6 +10,7 @@ from warpsight.caches.layout import (
     CLOCK,
     DO_BARRIER,
     ELIGIBLE,
+    GAP,
     GRID,
     ID,
     KIND,
@@ -82,13 +82,14 @@ def _open_barrier(p: Ints, s: Ints, events: Events, sm: int, place: int, now: in
     for slot in range(first, first + p[WARPS_PER_BLOCK]):
         row = p[WARP] + slot * WARP_WIDTH
         if s[row + ID] >= 0 and s[row + KIND] == DO_BARRIER and s[p[ELIGIBLE] + slot] == NEVER:
-            advance(p, s, events, slot, now, np.int64(0), np.int64(0))
+            s[row + GAP] = 0
+            advance(p, s, events, slot, now)
 
 
 @compiled
 def arrive_or_end(p: Ints, s: Ints, events: Events, sm: int, slot: int, now: int) -> None:
     """A warp reaches a barrier or its end; either can complete its block's barrier."""
-    place = (slot - sm * p[SLOTS]) // p[WARPS_PER_BLOCK]
+    place = quotient(slot - sm * p[SLOTS], p[WARPS_PER_BLOCK])
     live, waiting = p[LIVE] + sm * p[BLOCKS_PER_SM] + place, p[WAITING] + sm * p[BLOCKS_PER_SM] + place
     row = p[WARP] + slot * WARP_WIDTH
     s[p[ELIGIBLE] + slot] = NEVER

@@ -1,4 +1,4 @@
-"""How the cache simulation is compiled: on plain pointers, without the interpreter lock, kept on disk until any of its sources changes."""
+"""How the cache simulation is compiled: on plain pointers, without the interpreter lock, kept on disk until a source changes."""
 
 from __future__ import annotations
 
@@ -6,20 +6,18 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numba
 from numba import types
-from numba.extending import intrinsic
 
-# error_model: a division by zero cannot happen (geometry is checked), so the test for it is left out.
-compiled = numba.njit(nogil=True, error_model="numpy")
-compiled_and_kept = numba.njit(nogil=True, error_model="numpy", cache=True)
+from warpsight.addressing.compiled import compiled, compiled_and_kept, intrinsic
+
+__all__ = ["compiled", "compiled_and_kept", "pointer", "source_fingerprint"]
 
 
-@intrinsic  # type: ignore[misc]
+@intrinsic
 def pointer(typing_context: Any, array: Any) -> Any:
     """The address of a one-dimensional contiguous array's data, to be indexed as the array would be.
 
-    Handing on arrays costs descriptors and reference counts at every call, which made up most of the run time and of the compile time.
+    Handing on arrays costs descriptors and reference counts at every call: most of the run time and of the compile time.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
+from warpsight.addressing.integers import quotient
 from warpsight.caches.blocks import arrive_or_end, break_barriers, launch_blocks
 from warpsight.caches.compiled import compiled, compiled_and_kept, pointer, source_fingerprint
 from warpsight.caches.layout import (
@@ -14,6 +13,7 @@ from warpsight.caches.layout import (
     CLOCK,
     DO_EXIT,
     DO_MEMORY,
+    GAP,
     GTO,
     ISSUE_COST,
     ISSUERS,
@@ -44,17 +44,19 @@ Run = Callable[[Ints, Ints, Ints, Events, Sectors, int], int]
 @compiled
 def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> None:
     """One warp of `issuer` does what it stands at."""
-    sm = issuer // p[SCHEDULERS]
+    sm = quotient(issuer, p[SCHEDULERS])
     place = s[p[PICKED] + issuer]
     slot = sm * p[SLOTS] + place
-    kind, now = s[p[WARP] + slot * WARP_WIDTH + KIND], s[p[KEY] + issuer]
+    row = p[WARP] + slot * WARP_WIDTH
+    kind, now = s[row + KIND], s[p[KEY] + issuer]
     ends = kind == DO_EXIT
     s[p[CLOCK] + issuer] = now if ends else now + p[ISSUE_COST]
     # A greedy scheduler must not favour whichever warp next moves into the slot of one that ended.
     s[p[LAST] + issuer] = -1 if ends and p[POLICY] == GTO else place
     if kind == DO_MEMORY:
         issue(p, s, events, sectors, sm, slot, now)
-        advance(p, s, events, slot, now, np.int64(0), np.int64(0))
+        s[row + GAP] = 0
+        advance(p, s, events, slot, now)
     else:
         arrive_or_end(p, s, events, sm, slot, now)
     pick_all(p, s, sm)
@@ -62,7 +64,7 @@ def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> No
 
 @compiled
 def _act(p: Ints, s: Ints, events: Events, sectors: Sectors, actor: int) -> None:
-    """Let `actor` act, a warp scheduler or (numbered after these) the load-store unit of an SM; then the SM's schedulers choose anew."""
+    """Let `actor` act: a warp scheduler or, numbered after these, the load-store unit of an SM."""
     if actor < p[ISSUERS]:
         _turn(p, s, events, sectors, actor)
     else:
@@ -97,7 +99,7 @@ def _build(fingerprint: int) -> Run:
         """Go on until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` were taken."""
         return _run(pointer(p), pointer(s), pointer(warps), pointer(events), pointer(sectors), turns + 0 * fingerprint)
 
-    return run  # type: ignore[no-any-return]
+    return run
 
 
 run = _build(source_fingerprint())

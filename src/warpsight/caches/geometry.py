@@ -20,17 +20,6 @@ PATIENCE_CYCLES = 32
 ACCESS_QUEUE = 20
 
 
-def _units(line_bytes: int, sector_bytes: int) -> Ints:
-    """For every set of 32 B sectors of a line (a bit mask), the cache's own sectors that it reaches into, as 32 B sectors again."""
-    sectors, unit = line_bytes // SECTOR_BYTES, sector_bytes // SECTOR_BYTES
-    masks = np.arange(1 << sectors, dtype=np.int64)
-    grown = np.zeros_like(masks)
-    for first in range(0, sectors, unit):
-        group = ((1 << unit) - 1) << first
-        grown |= np.where(masks & group, group, 0)
-    return grown
-
-
 def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
     def refuse(what: str, remedy: str) -> None:
         raise SpecError(what, place=f"{gpu.name}: {name}", remedy=remedy)
@@ -39,7 +28,9 @@ def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
     if line % SECTOR_BYTES or not 0 < line <= MAX_LINE_BYTES:
         refuse(f"a line of {line} B cannot be simulated", f"give {name}.line as a multiple of 32 B up to {MAX_LINE_BYTES} B")
     if sector % SECTOR_BYTES or not 0 < sector <= line or line % sector:
-        refuse(f"a sector of {sector} B does not divide a line of {line} B", f"give {name}.sector as a multiple of 32 B that divides the line")
+        refuse(
+            f"a sector of {sector} B does not divide a line of {line} B", f"give {name}.sector as a divisor of the line, from 32 B"
+        )
     if cache.sets < 1 or cache.sets * line * cache.ways * cache.slices != cache.size_bytes:
         refuse(
             f"{cache.size_bytes} B is not a whole number of sets of {cache.ways} ways x {line} B in {cache.slices} slices",
@@ -60,7 +51,9 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
     _check_cache("l2", gpu.l2, gpu)
     if gpu.l1.write_policy != "write-through" or gpu.l1.write_allocate:
         raise SpecError(
-            "only a write-through L1 without write allocation is simulated", place=f"{gpu.name}: l1", remedy="use write_policy: write-through"
+            "only a write-through L1 without write allocation is simulated",
+            place=f"{gpu.name}: l1",
+            remedy="use write_policy: write-through and write_allocate: false",
         )
     piece = gpu.l2.slice_interleave_bytes
     if piece < 1 or piece % gpu.l2.line_bytes:
@@ -70,18 +63,27 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
             remedy="make it a multiple of l2.line",
         )
     if gpu.sm.policy not in POLICIES:
-        raise SpecError(f'unknown scheduler "{gpu.sm.policy}"', place=f"{gpu.name}: sm.policy", remedy=f"use one of {', '.join(POLICIES)}")
+        place = f"{gpu.name}: sm.policy"
+        raise SpecError(f'unknown scheduler "{gpu.sm.policy}"', place=place, remedy=f"use one of {', '.join(POLICIES)}")
     if blocks_per_sm < 1:
         raise UsageError(
-            f"{blocks_per_sm} blocks per SM: not one block fits", place=gpu.name, remedy="use smaller blocks or fewer registers or less shared memory"
+            f"{blocks_per_sm} blocks per SM: not one block fits",
+            place=gpu.name,
+            remedy="use smaller blocks, fewer registers or less shared memory",
         )
     if interleaving not in INTERLEAVINGS:
         raise UsageError(f'unknown interleaving "{interleaving}"', remedy=f"use one of {', '.join(INTERLEAVINGS)}")
 
 
-def cache_units(cache: CacheSpec) -> Ints:
-    """`_units` of a cache."""
-    return _units(cache.line_bytes, cache.sector_bytes)
+def sector_groups(cache: CacheSpec) -> Ints:
+    """For every mask of touched 32 B sectors of a line, the cache's own sectors that they lie in, as such a mask."""
+    sectors, unit = cache.line_bytes // SECTOR_BYTES, cache.sector_bytes // SECTOR_BYTES
+    masks = np.arange(1 << sectors, dtype=np.int64)
+    grown = np.zeros_like(masks)
+    for first in range(0, sectors, unit):
+        group = ((1 << unit) - 1) << first
+        grown |= np.where(masks & group, group, 0)
+    return grown
 
 
 def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int, interleaving: str) -> Ints:

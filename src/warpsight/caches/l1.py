@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.caches.compiled import compiled
@@ -43,13 +41,14 @@ def _part_of(p: Ints, line: int, sectors: int, l2_line: int) -> int:
     """Which of `sectors` of L1 line `line` lie in `l2_line`, as a mask of that line."""
     shift = line * p[L1_LINE] - l2_line * p[L2_LINE]
     moved = sectors << shift if shift >= 0 else sectors >> -shift
-    return moved & p[L2_MASK]
+    return int(moved & p[L2_MASK])
 
 
 @compiled
 def _set_of(p: Ints, sm: int, line: int) -> int:
     """Where the set of `line` in the L1 of `sm` begins."""
-    return p[L1_SET] + (sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])) * 2 * p[L1_WAYS]
+    row = sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])
+    return int(p[L1_SET] + row * 2 * p[L1_WAYS])
 
 
 @compiled
@@ -59,7 +58,7 @@ def _from_l2(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> in
         return l2_read(p, s, line, sectors, pc, now)
     first = quotient(line * p[L1_LINE], p[L2_LINE])
     last = quotient(line * p[L1_LINE] + p[L1_LINE] - 1, p[L2_LINE])
-    back, level = now, np.int64(LEVEL_L1)
+    back, level = now, LEVEL_L1
     for l2_line in range(first, last + 1):
         part = _part_of(p, line, sectors, l2_line)
         if part != 0:
@@ -72,14 +71,14 @@ def _from_l2(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> in
 def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int, patience: int) -> int:
     """One read request of the load in hand, whose time and level (`LSU` row) it raises; gives when the unit could pass it on.
 
-    A miss waits for an MSHR, and for a line of its set that is not still on its way. If that takes beyond `patience`, nothing is
-    done, and the answer is the complement (~) of the time to try again.
+    A miss waits for an MSHR, and for a line of its set that is not still on its way. If that takes beyond `patience`, nothing
+    is done, and the answer is the complement (~) of the time to try again.
     """
     count, ways, lsu = p[COUNT] + pc * COUNTERS, p[L1_WAYS], p[LSU] + sm * LSU_WIDTH
     base = _set_of(p, sm, line)
     needed = s[p[L1_UNIT] + sectors]
     way = find(s, base, ways, line)
-    word, ready = new_word(line, 0, 0, 0), np.int64(0)
+    word, ready = new_word(line, 0, 0, 0), 0
     if way >= 0:
         word, ready = s[base + way], s[base + ways + way]
         if holds(word, needed):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
 from warpsight.caches.compiled import compiled
@@ -46,7 +44,7 @@ def queue_for(s: Ints, server: int, now: int, service: int) -> int:
     """Take the next place at the server whose time lies in `s[server]` and that serves one after the other; gives the wait."""
     start = max(s[server], now)
     s[server] = start + service
-    return start - now
+    return int(start - now)
 
 
 @compiled
@@ -69,19 +67,20 @@ def _write_back(p: Ints, s: Ints, word: int, channel: int, pc: int, now: int) ->
 def _fetch(p: Ints, s: Ints, channel: int, pc: int, now: int) -> int:
     """Read from memory; gives when a reader has the data, without what it waits for in the network."""
     s[p[COUNT] + pc * COUNTERS + DRAM_READS] += 1
-    return now + p[L2_LATENCY] + p[DRAM_LATENCY] + queue_for(s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
+    queued = queue_for(s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
+    return int(now + p[L2_LATENCY] + p[DRAM_LATENCY] + queued)
 
 
 @compiled
 def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int:
-    """Read `sectors` (mask) of L2 line `line`, asked for at `now`: `time << 2 | level`, when the data is back and whence it came."""
+    """Read `sectors` (mask) of L2 line `line`, asked for at `now`: `time << 2 | level`, when and from where it is back."""
     count, ways = p[COUNT] + pc * COUNTERS, p[L2_WAYS]
     part, base = _slice_and_set(p, line)
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_READS] += 1
     queued = queue_for(s, p[SLICE_FREE] + part, now, p[SLICE_SERVICE])
     way = find(s, base, ways, line)
-    word, ready = new_word(line, 0, 0, 0), np.int64(0)
+    word, ready = new_word(line, 0, 0, 0), 0
     if way >= 0:
         word, ready = s[base + way], s[base + ways + way]
         if holds(word, needed):
@@ -89,9 +88,9 @@ def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int
             back = now + p[L2_LATENCY]
             if ready <= back:
                 s[count + L2_READ_HITS] += 1
-                return (back + queued) << 2 | LEVEL_L2
+                return int((back + queued) << 2 | LEVEL_L2)
             s[count + L2_READ_MERGES] += 1
-            return (ready + queued) << 2 | LEVEL_DRAM
+            return int((ready + queued) << 2 | LEVEL_DRAM)
     s[count + L2_READ_MISSES] += 1
     channel = channel_of_slice(part, p[SLICES], p[CHANNELS])
     if way < 0:
@@ -110,7 +109,7 @@ def l2_write(p: Ints, s: Ints, line: int, sectors: int, whole: bool, pc: int, no
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_WRITES] += 1
     way = find(s, base, ways, line)
-    word, ready = new_word(line, 0, 0, 0), np.int64(0)
+    word, ready = new_word(line, 0, 0, 0), 0
     if way >= 0:
         word, ready = s[base + way], s[base + ways + way]
     if way >= 0 and holds(word, needed):

@@ -1,4 +1,4 @@
-"""The load-store unit of an SM: memory instructions in the order of issue, each from its sectors to line requests through the hierarchy."""
+"""The load-store unit of an SM: memory instructions in the order of issue, each cut into line requests to the hierarchy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import merge_lines
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, signed
 from warpsight.caches.compiled import compiled
 from warpsight.caches.l1 import l1_read, l1_write
 from warpsight.caches.l2 import l2_read, l2_write
@@ -87,7 +87,7 @@ def _load(p: Ints, s: Ints, sm: int, pc: int, now: int) -> bool:
         k += 1
     s[p[LSU_FREE] + sm] = now
     s[lsu + DONE_REQUESTS] = k
-    return k == last
+    return bool(k == last)
 
 
 @compiled
@@ -103,9 +103,9 @@ def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int,
     """An atomic, done in the L2: each of its sectors is read and written there."""
     lsu = p[LSU] + sm * LSU_WIDTH
     for k in range(first, first + count):
-        sector = np.int64(sectors[k])
+        sector = signed(sectors[k])
         line = quotient(sector, p[L2_LINE])
-        bit = np.int64(1) << (sector - line * p[L2_LINE])
+        bit = 1 << (sector - line * p[L2_LINE])
         answer = l2_read(p, s, line, bit, pc, now)
         l2_write(p, s, line, bit, False, pc, now)
         s[lsu + BACK] = max(s[lsu + BACK], answer >> 2)
@@ -141,7 +141,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     slot, pc, count, whole = s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3]
     if s[lsu + LENGTH] == p[DEPTH]:
         s[lsu + ROOM_SINCE] = now
-    s[lsu + HEAD] = (s[lsu + HEAD] + 1) % p[DEPTH]
+    s[lsu + HEAD] = s[lsu + HEAD] + 1 if s[lsu + HEAD] + 1 < p[DEPTH] else 0
     s[lsu + LENGTH] -= 1
     first = s[p[WARP] + slot * WARP_WIDTH + SECTOR]
     s[p[WARP] + slot * WARP_WIDTH + SECTOR] += count
@@ -158,7 +158,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
 
 @compiled
 def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) -> bool:
-    """Let the load-store unit of `sm` do its next access, or go on with one that was held up; False if no scheduler can notice it."""
+    """Let the load-store unit of `sm` do its next access, or go on with one; False if that changes nothing for the schedulers."""
     lsu = p[LSU] + sm * LSU_WIDTH
     goes_on = s[lsu + SERVED] >= 0
     more = 1 if goes_on else _begin(p, s, sectors, sm, now)
@@ -184,7 +184,10 @@ def issue(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, slot: int
     # Lanes are known where the block was entered; with fewer bytes than its sectors hold, some sector is only partly written.
     lanes = s[p[PATH] + s[row + ENTRY] * PATH_WIDTH + 1]
     whole = 1 if lanes * s[code + ACCESS_BYTES] >= 32 * count else 0
-    waiting = p[WAITING_ACCESS] + (sm * p[DEPTH] + (s[lsu + HEAD] + s[lsu + LENGTH]) % p[DEPTH]) * ACCESS_WIDTH
+    place = s[lsu + HEAD] + s[lsu + LENGTH]
+    if place >= p[DEPTH]:
+        place -= p[DEPTH]
+    waiting = p[WAITING_ACCESS] + (sm * p[DEPTH] + place) * ACCESS_WIDTH
     s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3] = slot, pc, count, whole
     s[lsu + LENGTH] += 1
     s[row + PENDING] += 1

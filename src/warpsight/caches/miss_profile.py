@@ -15,13 +15,14 @@ class MissProfile:
     """Counts per pc (index of the arrays) over all warps of a launch on one cache geometry. All int64 [instructions].
 
     Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
-    lines than 32 packed lanes would (`ceil(32 * access_bytes / 128)`); by slowest request, loads whose slowest request was an L1 hit,
-    an L2 hit, or DRAM: `slowest_l1`, `slowest_l2`, `slowest_dram`.
+    lines than 32 packed lanes would (`ceil(32 * access_bytes / 128)`); by slowest request, loads and atomics whose slowest request
+    was an L1 hit, an L2 hit, or DRAM: `slowest_l1`, `slowest_l2`, `slowest_dram` (a merged request counts where its line comes from).
 
     Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
-    Atomics bypass the L1 and count as L2 reads and writes. `sectors` counts 32 B sectors of all accesses.
-    `dram_reads` and `dram_writes` count lines (reads: L2 read misses; writes: write-backs, charged to the pc that evicted them).
+    Atomics bypass the L1; each 32 B sector of theirs is one L2 read and one L2 write. `sectors` counts 32 B sectors of all accesses.
+    `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
+    writes: write-backs, charged to the pc that evicted them).
     """
 
     executions: Counts
@@ -55,7 +56,8 @@ class MissProfile:
     def llc_miss_ratio(self) -> float:
         """The part of L2 accesses that go to DRAM, as MDM eq. 8 needs it; 0 when nothing reached the L2.
 
-        A write that allocates without a fetch and a miss that merges into an outstanding one cost no DRAM access; a write-back does.
+        A write that allocates without a fetch and a miss that merges into an outstanding one cost no DRAM access; a write-back
+        does.
         """
         reached = int(self.l2_reads.sum() + self.l2_writes.sum())
         return int(self.dram_reads.sum() + self.dram_writes.sum()) / reached if reached else 0.0

@@ -1,7 +1,7 @@
 """The miss registers of one L1: the times at which its outstanding misses return, in order.
 
-They lie between `head` and `tail` of a row twice as long as there are registers. A new miss mostly returns last or nearly so, which makes
-insertion from the end cheaper than a heap.
+They lie between `head` and `tail` of a row twice as long as there are registers. A new miss mostly returns last or nearly so,
+which makes insertion from the end cheaper than a heap.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ def mshr_free_at(p: Ints, s: Ints, sm: int, now: int) -> int:
     ends = p[MSHR_ENDS] + 2 * sm
     if s[ends + 1] - s[ends] < p[MSHRS]:
         return now
-    return max(now, s[p[MSHR] + 2 * sm * p[MSHRS] + s[ends]])
+    return int(max(now, s[p[MSHR] + 2 * sm * p[MSHRS] + s[ends]]))
 
 
 @compiled

@@ -1,8 +1,8 @@
-"""The kernel's static code reduced to *stops*: the few instructions of each basic block at which the cache simulation must act.
+"""The kernel's static code reduced to *stops*: the few instructions of each basic block at which the simulation must act.
 
-A stop is a memory access, the first use of a load's result, or a block-wide barrier. What lies between two stops is two numbers: how many
-instructions the scheduler issues, and how many cycles the warp alone needs for them (in order, one a cycle, each waiting for its
-operands; latencies by op class from the GPU description).
+A stop is a memory access, the first use of a load's result, or a block-wide barrier. What lies between two stops is two numbers:
+how many instructions the scheduler issues, and how many cycles the warp alone needs for them (in order, one a cycle, each waiting
+for its operands; latencies by op class from the GPU description).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _ACCESS = {LOAD: IS_LOAD, STORE: IS_STORE, ATOMIC: IS_ATOMIC}
 class Program(NamedTuple):
     """The tables `BLOCK`, `STOP`, `CODE` and `PATH` of module `layout`, int64, one row an entry, and the number of loads.
 
-    A load is numbered (`LOAD_INDEX`) where it or an atomic writes a register; the item of a WAIT is such a number, of other stops a pc.
+    Loads and atomics that write a register are numbered (`LOAD_INDEX`). The item of a WAIT is such a number, of other stops a pc.
     """
 
     blocks: Ints
@@ -83,7 +83,9 @@ def _latency(instruction: StaticInstruction, latencies: dict[str, int]) -> int:
     return latencies.get(instruction.op_class, 1)
 
 
-def _walk(block: tuple[StaticInstruction, ...], writers: dict[int, list[int]], latencies: dict[str, int], table: _Table, timed: bool) -> None:
+def _walk(
+    block: tuple[StaticInstruction, ...], writers: dict[int, list[int]], latencies: dict[str, int], table: _Table, timed: bool
+) -> None:
     """Append the stops of one basic block. `writers` maps a register to the load indices that may write it."""
     first = len(table.stops)
     ready: dict[int, int] = {}

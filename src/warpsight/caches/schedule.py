@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpsight.addressing.integers import quotient
 from warpsight.caches.compiled import compiled
 from warpsight.caches.layout import (
     ARRIVE,
@@ -39,11 +40,17 @@ from warpsight.caches.layout import BLOCKS_PER_SM as PLACES
 @compiled
 def set_key(p: Ints, s: Ints, issuer: int, key: int) -> None:
     """Tell the tournament when `issuer` acts next; node 1 names the issuer that acts first, the lower number in a tie."""
+    if s[p[KEY] + issuer] == key:
+        return
     s[p[KEY] + issuer] = key
     node = (p[LEAVES] + issuer) >> 1
     while node >= 1:
         left, right = s[p[WINNER] + 2 * node], s[p[WINNER] + 2 * node + 1]
-        s[p[WINNER] + node] = left if s[p[KEY] + left] <= s[p[KEY] + right] else right
+        best = left if s[p[KEY] + left] <= s[p[KEY] + right] else right
+        if best == s[p[WINNER] + node] and best != issuer:
+            # Another stays ahead, with the key that it had.
+            return
+        s[p[WINNER] + node] = best
         node >>= 1
 
 
@@ -53,12 +60,14 @@ def _greedy_then_oldest(p: Ints, s: Ints, sm: int, scheduler: int, horizon: int)
     eligible = p[ELIGIBLE] + sm * p[SLOTS]
     last = s[p[LAST] + sm * p[SCHEDULERS] + scheduler]
     if last >= 0 and s[eligible + last] <= horizon:
-        return last
+        return int(last)
     best, earliest = -1, NEVER
     for age in range(s[p[RESIDENT] + sm]):
         first = s[p[ORDER] + sm * p[PLACES] + age] * p[WARPS_PER_BLOCK]
         # Warp slots belong to the schedulers in turn.
-        start = first + (scheduler - first) % p[SCHEDULERS]
+        start = first
+        while p[SCHEDULERS] > 1 and (start - scheduler) % p[SCHEDULERS] != 0:
+            start += 1
         for place in range(start, first + p[WARPS_PER_BLOCK], p[SCHEDULERS]):
             if s[eligible + place] < earliest:
                 best, earliest = place, s[eligible + place]
@@ -85,15 +94,13 @@ def _round_robin(p: Ints, s: Ints, sm: int, scheduler: int, horizon: int) -> int
 @compiled
 def pick(p: Ints, s: Ints, issuer: int) -> None:
     """Choose the warp that `issuer` runs next, and when."""
-    sm = issuer // p[SCHEDULERS]
+    sm = quotient(issuer, p[SCHEDULERS])
     scheduler = issuer - sm * p[SCHEDULERS]
     lsu = p[LSU] + sm * LSU_WIDTH
     clock, room_since = s[p[CLOCK] + issuer], s[lsu + ROOM_SINCE]
     horizon = max(clock, room_since)
-    if p[POLICY] == GTO:
-        place = _greedy_then_oldest(p, s, sm, scheduler, horizon)
-    else:
-        place = _round_robin(p, s, sm, scheduler, horizon)
+    greedy = p[POLICY] == GTO
+    place = _greedy_then_oldest(p, s, sm, scheduler, horizon) if greedy else _round_robin(p, s, sm, scheduler, horizon)
     s[p[PICKED] + issuer] = place
     key = NEVER
     if place >= 0:

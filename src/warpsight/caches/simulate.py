@@ -2,11 +2,12 @@
 
 Hits and misses are exact for the order in which the accesses arrive, and that order is the *interleaving*:
 
-`clocked` (the default). SMs act in the order of their clocks. A warp comes to its next access after the instructions between (one a cycle
-and scheduler, each as late as its operands ask) and after the data that they use has come; the scheduler picks among the warps that are
-there, greedy-then-oldest or round-robin as the GPU says. A warp access of n line requests takes the load-store unit n cycles; a miss
-takes an MSHR until its data is back, after the latency of its level and after its turn at the SM's and the slice's port of the network
-and at the memory channel. A request for a line that is still on its way is a *merge*. This decides an order. It is no prediction of time.
+`clocked` (the default). SMs act in the order of their clocks. A warp comes to its next access after the instructions between (one
+a cycle and scheduler, each as late as its operands ask) and after the data that they use has come; the scheduler picks among the
+warps that are there, greedy-then-oldest or round-robin as the GPU says. Issued accesses wait in order, `ACCESS_QUEUE` at most, for
+the load-store unit, which takes n cycles for n line requests. A miss takes an MSHR until its data is back: after the latency of its
+level, and its turns at the L2 slice's port to the network and at the memory channel. A request for a line that is still on its
+way is a *merge*. All this decides an order. It is no prediction of time.
 
 `round-robin`. One memory instruction of each warp in turn, SMs in turn (GPUMech, MICRO 2014, section IV; MDM, MICRO 2020). Nothing
 takes time, so a line is there as soon as it was asked for, and no request merges.
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from warpsight.base.errors import FormatError
 from warpsight.caches import layout as at
 from warpsight.caches.engine import BAD_TRACE, DONE, NEED_BLOCK, run
-from warpsight.caches.geometry import cache_units, parameters_of
+from warpsight.caches.geometry import parameters_of, sector_groups
 from warpsight.caches.layout import Ints
 from warpsight.caches.memory import counts, new_memory
 from warpsight.caches.miss_profile import MissProfile
@@ -38,13 +39,14 @@ def simulate_caches(
 ) -> MissProfile:
     """Simulate the caches of `gpu` under the whole launch; `blocks_per_sm` blocks are resident on each SM.
 
-    `progress` is called now and then with the warps that have ended and the warps of the launch. `interleaving` as in the module's text.
-    Memory is bounded by the resident warps' streams and the trace's largest chunk. Raises SpecError for a hierarchy that cannot be
-    simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving, FormatError for a trace that contradicts itself.
+    `progress` is called now and then with the warps that have ended and the warps of the launch. `interleaving` is `clocked` or
+    `round-robin` (see the module). Memory is bounded by the resident warps' streams and the trace's largest chunk.
+    Raises SpecError for a hierarchy that cannot be simulated, UsageError for `blocks_per_sm` below 1 or an unknown interleaving,
+    FormatError for a trace that contradicts itself.
     """
     header = trace.header
     p = parameters_of(gpu, header.blocks, header.warps_per_block, blocks_per_sm, interleaving)
-    s = new_memory(p, program_of(trace, gpu, interleaving == "clocked"), cache_units(gpu.l1), cache_units(gpu.l2))
+    s = new_memory(p, program_of(trace, gpu, interleaving == "clocked"), sector_groups(gpu.l1), sector_groups(gpu.l2))
     stream = Stream(trace)
     cell = s[p[at.CELL] :]
     outcome = NEED_BLOCK

@@ -1,4 +1,4 @@
-"""The sliding window over a trace: only chunks whose blocks are still to be launched, and what resident warps have not yet consumed."""
+"""The sliding window over a trace: chunks whose blocks are still to be launched, and what resident warps have yet to consume."""
 
 from __future__ import annotations
 
@@ -60,7 +60,10 @@ class Stream:
         raise FormatError(f"the trace {what}", place=self._trace.origin or self._trace.header.kernel, remedy="make the trace again")
 
     def extend(self, p: Ints, s: Ints, next_warp: int) -> None:
-        """Drop what is consumed and add the next chunk. `next_warp` is the first not yet launched. Raises FormatError if there is none."""
+        """Drop what is consumed and add the next chunk; `next_warp` is the first not yet launched.
+
+        Raises FormatError if the trace has no more warps, or skips some.
+        """
         chunk = self._next_chunk()
         rows = warp_rows(p, s)
         resident = rows[rows[:, ID] >= 0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.integers import signed
 from warpsight.caches.compiled import compiled
 from warpsight.caches.layout import (
     ARRIVE,
@@ -76,20 +77,20 @@ def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
     s[row + EVENT] = at + s[code + EVENT_BYTES]
     if s[row + EVENT] > s[row + EVENT_END]:
         return -1
-    sectors = np.int64(0)
+    sectors = 0
     if s[code + HAS_SECTORS] != 0:
-        sectors = np.int64(events[at])
+        sectors = signed(events[at])
         at += 1
     if s[code + HAS_DEGREE] != 0 and events[at] > 0:
         s[p[COUNT] + pc * COUNTERS + SHARED_EXECUTIONS] += 1
-        s[p[COUNT] + pc * COUNTERS + SHARED_PASSES] += np.int64(events[at])
+        s[p[COUNT] + pc * COUNTERS + SHARED_PASSES] += signed(events[at])
     s[row + TAKEN] += sectors
     return sectors if s[row + TAKEN] <= s[row + SECTOR_END] else -1
 
 
 @compiled
 def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
-    """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions of which `since_wait` follow its last wait."""
+    """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions, `since_wait` of them after its last wait."""
     row = p[WARP] + slot * WARP_WIDTH
     s[row + KIND] = kind
     s[row + GAP] = gap
@@ -113,24 +114,26 @@ def _leave(p: Ints, s: Ints, row: int, block: int) -> int:
     """Leave a basic block; gives how often its tail was passed. A block without stops is passed as often as it repeats."""
     passed = s[row + REPEAT]
     if s[block] < s[block + BLOCK_WIDTH]:
-        passed = np.int64(1)
+        passed = 1
         s[row + REPEAT] -= 1
         s[row + NEXT] = s[block]
         if s[row + REPEAT] > 0:
-            return passed
+            return int(passed)
     s[row + ENTRY] += 1
     _enter(p, s, row)
-    return passed
+    return int(passed)
 
 
 @compiled
-def advance(p: Ints, s: Ints, events: Events, slot: int, now: int, gap: int, since_wait: int) -> None:
+def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
     """Bring the warp in `slot`, which goes on at `now`, to its next stop that needs a turn: a request, a barrier or its end.
 
-    `gap` instructions since its last turn were not issued yet, of these `since_wait` after it last waited for data.
+    Its `GAP` are instructions that it came past since its last turn. If it goes on later than it arrived, it has waited since.
     Shared-memory accesses, accesses without an active lane and data that is already there are passed on the way.
     """
     row = p[WARP] + slot * WARP_WIDTH
+    gap = s[row + GAP]
+    since_wait = 0 if now > s[row + ARRIVE] else gap
     while s[row + ENTRY] < s[row + END]:
         block = p[BLOCK] + s[p[PATH] + s[row + ENTRY] * PATH_WIDTH] * BLOCK_WIDTH
         while s[row + NEXT] < s[block + BLOCK_WIDTH]:
@@ -147,7 +150,7 @@ def advance(p: Ints, s: Ints, events: Events, slot: int, now: int, gap: int, sin
                     _stand(p, s, slot, HELD, gap, since_wait, now)
                     return
                 if ready > now:
-                    now, since_wait = ready, np.int64(0)
+                    now, since_wait = ready, 0
                 continue
             if kind == BARRIER:
                 _stand(p, s, slot, DO_BARRIER, gap, since_wait, now)
@@ -179,8 +182,7 @@ def served(p: Ints, s: Ints, events: Events, slot: int, load: int, back: int, no
     if load >= 0:
         s[p[READY] + slot * p[LOADS] + load] = back
         if s[row + KIND] == HELD and s[row + PC] == load:
-            since_wait = np.int64(0) if back > s[row + ARRIVE] else s[row + GAP]
-            advance(p, s, events, slot, max(back, s[row + ARRIVE]), s[row + GAP], since_wait)
+            advance(p, s, events, slot, max(back, s[row + ARRIVE]))
     if s[row + KIND] == DO_EXIT and s[row + PENDING] == 0:
         s[p[ELIGIBLE] + slot] = max(now, s[row + ARRIVE])
 
@@ -201,4 +203,5 @@ def start_warp(p: Ints, s: Ints, warps: Ints, events: Events, slot: int, warp: i
     _enter(p, s, row)
     for load in range(p[LOADS]):
         s[p[READY] + slot * p[LOADS] + load] = 0
-    advance(p, s, events, slot, now, np.int64(0), np.int64(0))
+    s[row + GAP] = 0
+    advance(p, s, events, slot, now)

@@ -1,7 +1,7 @@
 """One set of a cache. Its ways stand in the order of their last use, so that LRU needs no time stamps.
 
-A set of w ways is 2 w entries of the state: first w *words*, most recently used first, then the w times at which each line is (or was)
-there. A word is `line << TAG_SHIFT | level << LEVEL_SHIFT | dirty | valid sectors`; -1 is an empty way.
+A set of w ways is 2 w entries of the state: first w *words*, most recently used first, then the w times at which each line is
+(or was) there. A word is `line << TAG_SHIFT | level << LEVEL_SHIFT | dirty | valid sectors`; -1 is an empty way.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads in a block, as 256 or 32,8")
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
     group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one argument, in order: "
-                       "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,n)', file.npy")
+                       "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,100)', file.npy")
     group.add_argument("--seed", metavar="N", type=_whole, help="seed of the argument rules (default 0)")
     group.add_argument("--registers", metavar="N", type=_whole, help="registers per thread, instead of the assembler's count")
     group.add_argument("--max-instructions", metavar="N", type=_whole, help="stop, with exit code 4, after this many warp "

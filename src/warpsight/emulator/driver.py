@@ -163,7 +163,7 @@ def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_
     builder.position_at_end(ask)
     host = intrinsic(builder.module, "warpsight_host", I32, [PTR, I64])
     answer = builder.call(host, [context, I64(8 * layout.SEGMENT_WORDS)])
-    builder.cbranch(builder.icmp_signed("!=", answer, I32(0)), failed, go)
+    builder.cbranch(builder.icmp_signed("==", answer, I32(0)), failed, go)
     builder.position_at_end(go)
     _mark_segment(builder, context, block, warp)
     result = builder.call(warp_function, [context, state])

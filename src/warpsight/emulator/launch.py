@@ -15,6 +15,7 @@ from warpsight.emulator.buffers import MAX_BUFFER_BYTES, Recorder
 from warpsight.emulator.device import DeviceMemory
 from warpsight.emulator.drain import PathStore, count_per_warp, gather_streams
 from warpsight.emulator.faults import describe_fault, limit_error
+from warpsight.emulator.interruption import Interruption
 from warpsight.emulator.layout import PATTERN_BYTES, WARP, Fault, Slot
 from warpsight.emulator.native import HOSTS, NativeKernel, compile_kernel
 from warpsight.emulator.static import static_instructions
@@ -28,7 +29,7 @@ from warpsight.workload.registers import RegisterUse
 
 Progress = Callable[[int, int], None]
 DEFAULT_MAX_INSTRUCTIONS = 10**10
-_POLL_INSTRUCTIONS = 1 << 25
+_POLL_INSTRUCTIONS = 1 << 22  # a fraction of a second, also for slow kernels
 
 
 class _Run:
@@ -54,6 +55,7 @@ class _Run:
         self.recorder = Recorder(self.context)
         self._keep = self._fill_context()
         self.stopped_by: BaseException | None = None
+        self.interruption = Interruption()
 
     def _fill_context(self) -> list[npt.NDArray[np.generic]]:
         """Set every slot; returns the arrays that the context points to."""
@@ -96,24 +98,26 @@ class _Run:
         return [shared, local_memory, table, sites, patterns, parameters, states, tids]
 
     def host(self, room: int) -> int:
-        """Native code asks: make room, and say 0 to go on. Nothing may be raised through native frames."""
+        """Native code asks: make room, and say 1 to go on. Nothing may be raised through native frames; if it is, they get 0."""
         try:
+            if self.interruption.pending:
+                raise KeyboardInterrupt
             if self.context[Slot.INSTRUCTIONS] >= self.context[Slot.POLL_AT]:
                 if self.context[Slot.INSTRUCTIONS] > self.limit:
                     self.context[Slot.FAULT_KIND] = Fault.LIMIT
-                    return 1
+                    return 0
                 self.context[Slot.POLL_AT] = min(self.limit + 1, int(self.context[Slot.INSTRUCTIONS]) + _POLL_INSTRUCTIONS)
                 if self.progress is not None:
                     self.progress(int(self.context[Slot.BLOCK]), self.launch.blocks)
             self.recorder.make_room(room)
         except MemoryError:
             self.context[Slot.FAULT_KIND] = Fault.NO_MEMORY
-            return 1
+            return 0
         except BaseException as error:  # KeyboardInterrupt included: raised again once native code has returned
             self.stopped_by = error
             self.context[Slot.FAULT_KIND] = Fault.INTERRUPTED
-            return 1
-        return 0
+            return 0
+        return 1
 
     def execute(self, sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
@@ -160,9 +164,9 @@ class _Run:
 
     def _fault(self, block: int) -> BaseException:
         c = self.context
-        kind = Fault(int(c[Slot.FAULT_KIND]))
-        if kind == Fault.INTERRUPTED:
+        if c[Slot.FAULT_KIND] in (0, Fault.INTERRUPTED):
             return self.stopped_by or KeyboardInterrupt()
+        kind = Fault(int(c[Slot.FAULT_KIND]))
         if kind == Fault.LIMIT:
             return limit_error(self.name, self.limit)
         if kind == Fault.NO_MEMORY:
@@ -202,7 +206,8 @@ def emulate(
     input_hash = _hash_inputs(launch)
     started = time.perf_counter()
     try:
-        paths, warps_of_path = run.execute(sink)
+        with run.interruption:
+            paths, warps_of_path = run.execute(sink)
         seconds = time.perf_counter() - started
         run.memory.write_back()
     finally:

@@ -31,7 +31,8 @@ HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
-# Native code calls back with its context; the launch that owns the context answers (room made: 0, stop: anything else).
+# Native code calls back with its context; the launch that owns the context answers: 0 to stop, which is also what native code gets
+# when an exception escapes, else room has been made.
 HOSTS: dict[int, Callable[[int], int]] = {}
 
 

@@ -64,7 +64,7 @@ def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
     builder.position_at_end(ask)
     room = I64(max(1, record.accesses) * 4 * SECTORS_PER_ACCESS)
     answer = builder.call(host_callback(emitter), [context, room])
-    failed = builder.icmp_signed("!=", answer, I32(0))
+    failed = builder.icmp_signed("==", answer, I32(0))
     builder.cbranch(failed, emitter.fault_block, go)
     builder.position_at_end(go)
     _append_path(emitter, record)

@@ -41,8 +41,8 @@ from warpsight.isa.cfg import ControlFlowGraph
 from warpsight.isa.dataflow import live_in, live_out
 from warpsight.isa.program import Function, Instruction, Symbol
 
-# Above this, LLVM's time to compile grows much faster than the kernel (209 targets and 1,751 registers: 31 s, in memory 3 s), and what
-# it compiles is no faster, so registers then stay in the save area all the time.
+# Above this, LLVM's time to compile grows much faster than the kernel (209 targets and 1,751 registers: 31 s, in memory 3 s), and
+# what it compiles is no faster, so registers then stay in the save area all the time.
 MAX_PRESSURE = 300
 
 
@@ -150,7 +150,7 @@ class KernelBuilder:
 
     def _pressure(self) -> int:
         """Registers that LLVM would have to hold for blocks to which lanes may come back, summed over those blocks."""
-        targets = set()
+        targets: set[int] = set()
         for block, following in enumerate(self.graph.successors):
             meet = self.graph.post_dominator[block]
             if len(following) > 1:

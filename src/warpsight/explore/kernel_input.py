@@ -59,6 +59,7 @@ def _spec(request: KernelRequest) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone."""
     from warpsight.workload.launch_file import read_launch_file
     from warpsight.workload.launch_spec import LaunchSpec
+    from warpsight.workload.sources import load_source
 
     given: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
@@ -68,5 +69,7 @@ def _spec(request: KernelRequest) -> LaunchSpec:
         if name not in given:
             what = "blocks in the grid" if name == "grid" else "threads in a block"
             remedy = f"give --{name}, or a launch file (.yaml, .py)"
+            if isinstance(path, str) and path != "-":
+                load_source(path, arch=given.get("arch"))  # what is wrong with the file itself comes first
             raise UsageError(f"is missing: how many {what}?", place=f"--{name}", remedy=remedy)
     return LaunchSpec(source=ptx_of(path), **given)

@@ -28,6 +28,7 @@ extern "C" __global__ void collatz(const int* in, int* out, int n) {
 // Two loops with break, continue and a jump out of both.
 extern "C" __global__ void search(const int* in, int* out, int n) {
     int i = I, found = -1;
+    #pragma unroll 1
     for (int a = 0; a < 12 && found < 0; a++) {
         for (int b = a; b < 12; b++) {
             int s = in[a] + in[b];
@@ -74,6 +75,7 @@ extern "C" __global__ void early_return(int* out, int stay) {
     s[t] = t * 10;
     __syncthreads();
     int sum = 0;
+    #pragma unroll 1
     for (int k = 0; k < 256; k++) if ((k * 5 + blockIdx.x) % 8 < stay) sum += s[k];
     __syncthreads();
     s[t] = sum + t;

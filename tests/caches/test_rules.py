@@ -1,0 +1,235 @@
+"""Does each rule of the hierarchy hold, on streams whose counts follow by hand?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from small_gpu import small_gpu
+from trace_by_hand import Warp, build_trace
+
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.simulate import simulate_caches
+from warpsight.trace.schema import KernelTrace
+
+pytestmark = pytest.mark.unit
+
+LOAD = ["load.global.4 r1 <- r0\nint r2 <- r1"]
+STORE_THEN_LOAD = ["store.global.4 <- r0", "load.global.4 r1 <- r0"]
+ATOMIC = ["atomic.global.4 r1 <- r0"]
+ONE_SET = {"size_bytes": 4 * 128, "ways": 4}
+
+
+def loads(lines: list[int], repeat: int = 1, offset: int = 0) -> KernelTrace:
+    """One warp that loads a word of each of these lines, the list `repeat` times."""
+    return build_trace(LOAD, [Warp(((0, 1, len(lines) * repeat),), [[128 * line + offset] for line in lines] * repeat)])
+
+
+def stores(lines: list[int], then_loads: list[int], width: int = 4) -> KernelTrace:
+    """One warp that stores to whole lines (4 B a lane) or to one word of each, then loads words."""
+    lanes = 32 if width == 128 else 1
+    accesses: list[list[int]] = [[128 * line + 4 * k for k in range(lanes)] for line in lines]
+    path = ((0, lanes, len(lines)), (1, 1, len(then_loads)))
+    return build_trace(STORE_THEN_LOAD, [Warp(path, accesses + [[128 * line] for line in then_loads])])
+
+
+def totals(trace: KernelTrace, interleaving: str = "round-robin", blocks: int = 1, **gpu: Any) -> dict[str, int]:
+    return simulate_caches(trace, small_gpu(**{"sm_count": 1, **gpu}), blocks, interleaving=interleaving).totals()
+
+
+def test_capacity_as_many_lines_as_ways_hit_on_the_second_pass() -> None:
+    found = totals(loads([0, 1, 2, 3], 2), l1=ONE_SET)
+    assert (found["l1_misses"], found["l1_hits"]) == (4, 4)
+
+
+def test_capacity_one_line_more_than_ways_never_hits_in_turn() -> None:
+    found = totals(loads([0, 1, 2, 3, 4], 3), l1=ONE_SET)
+    assert (found["l1_misses"], found["l1_hits"]) == (15, 0)
+
+
+def test_lru_a_hit_line_outlives_one_that_was_not_used() -> None:
+    found = totals(loads([0, 1, 2, 3, 0, 4, 0, 1]), l1=ONE_SET)
+    # 4 replaces 1, not 0: only the last access misses again.
+    assert (found["l1_misses"], found["l1_hits"]) == (6, 2)
+
+
+def test_sets_modulo_conflicting_lines_miss_where_xor_spreads_them() -> None:
+    stream = loads([0, 2, 4], 4)
+    assert totals(stream)["l1_misses"] == 12
+    assert totals(stream, l1={"index": "xor", "size_bytes": 1024})["l1_misses"] == 3
+
+
+def test_sectored_line_present_but_sector_absent_is_a_miss() -> None:
+    stream = build_trace(LOAD, [Warp(((0, 1, 3),), [[0], [32], [0]])])
+    assert totals(stream, l1={"sector_bytes": 32})["l1_misses"] == 2
+    assert totals(stream)["l1_misses"] == 1
+
+
+def test_write_through_sends_every_store_on_and_allocates_nothing_in_l1() -> None:
+    found = totals(stores([0, 0, 0], [0]))
+    assert (found["l1_writes"], found["l2_writes"], found["l1_misses"], found["l2_read_hits"]) == (3, 3, 1, 1)
+
+
+def test_write_hit_in_l1_keeps_the_line() -> None:
+    code = [*STORE_THEN_LOAD]
+    path = ((1, 1, 1), (0, 1, 1), (1, 1, 1))
+    found = totals(build_trace(code, [Warp(path, [[0], [0], [0]])]))
+    assert (found["l1_misses"], found["l1_hits"]) == (1, 1)
+
+
+def test_write_back_whole_lines_are_neither_fetched_nor_written_before_eviction() -> None:
+    found = totals(stores([0, 1], [], width=128))
+    assert (found["l2_write_misses"], found["dram_reads"], found["dram_writes"]) == (2, 0, 0)
+
+
+def test_write_miss_of_a_part_of_a_line_fetches_it() -> None:
+    found = totals(stores([0, 0], []))
+    assert (found["l2_write_misses"], found["l2_write_hits"], found["dram_reads"]) == (1, 1, 1)
+
+
+def test_write_back_dirty_line_is_charged_to_the_instruction_that_evicts_it() -> None:
+    # Lines 0, 8, 16 share slice 0, set 0 of two ways.
+    profile = simulate_caches(stores([0], [8, 16], 128), small_gpu(1), 1, interleaving="round-robin")
+    assert profile.dram_writes.tolist() == [0, 1]
+    assert profile.dram_reads.tolist() == [0, 2]
+
+
+def test_atomic_sectors_are_read_and_written_in_l2_and_pass_by_l1() -> None:
+    profile = simulate_caches(build_trace(ATOMIC, [Warp(((0, 32, 1),), [[4 * k for k in range(32)]])]), small_gpu(1), 1)
+    found = profile.totals()
+    assert (found["l1_reads"], found["l1_writes"], found["l2_reads"], found["l2_writes"]) == (0, 0, 4, 4)
+    assert (found["l2_read_misses"], found["l2_write_hits"], found["dram_reads"]) == (1, 4, 1)
+
+
+def test_l2_is_shared_by_the_sms() -> None:
+    two_blocks = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]]), Warp(((0, 1, 1),), [[0]])])
+    found = totals(two_blocks, sm_count=2)
+    assert (found["l1_misses"], found["l2_read_misses"], found["l2_read_hits"]) == (2, 1, 1)
+
+
+def test_merge_second_warp_finds_the_line_in_flight() -> None:
+    pair = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]])] * 2, 2)
+    found = totals(pair, "clocked")
+    assert (found["l1_misses"], found["l1_merges"], found["slowest_dram"]) == (1, 1, 2)
+
+
+def test_merge_in_l2_when_another_sm_asks_in_time() -> None:
+    pair = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]])] * 2, 1)
+    found = totals(pair, "clocked", sm_count=2)
+    assert (found["l2_read_misses"], found["l2_read_merges"]) == (1, 1)
+
+
+def test_no_merge_once_the_data_is_used() -> None:
+    found = totals(loads([0], 2), "clocked")
+    # The second load writes the register of the first, so it waits for it, and then hits.
+    assert (found["l1_misses"], found["l1_hits"], found["l1_merges"]) == (1, 1, 0)
+
+
+def test_slowest_request_decides_the_level_of_a_load() -> None:
+    stream = build_trace(LOAD, [Warp(((0, 2, 2),), [[0], [0, 4096]])])
+    found = totals(stream, "clocked")
+    assert (found["slowest_l1"], found["slowest_l2"], found["slowest_dram"]) == (0, 0, 2)
+
+
+@pytest.mark.parametrize(("stride", "divergent"), [(4, 0), (8, 1), (128, 1)])
+def test_divergent_load_touches_more_lines_than_packed_lanes(stride: int, divergent: int) -> None:
+    stream = build_trace(LOAD, [Warp(((0, 32, 1),), [[stride * k for k in range(32)]])])
+    assert totals(stream)["divergent"] == divergent
+
+
+def test_divergence_counts_lines_of_128_bytes_whatever_the_cache_line() -> None:
+    stream = build_trace(LOAD, [Warp(((0, 32, 1),), [[4 * k for k in range(32)]])])
+    found = totals(stream, l1={"line_bytes": 32, "sector_bytes": 32})
+    assert (found["divergent"], found["l1_reads"]) == (0, 4)
+
+
+def test_shared_memory_passes_are_summed_and_idle_accesses_left_out() -> None:
+    code = ["store.shared.4 <- r0\nload.shared.4 r1 <- r0"]
+    profile = simulate_caches(build_trace(code, [Warp(((0, 32, 2),), [1, 4, 0, 2])]), small_gpu(1), 1)
+    assert profile.shared_executions.tolist() == [1, 2]
+    assert profile.shared_passes.tolist() == [1, 6]
+    assert profile.totals()["l1_reads"] == 0
+
+
+def test_generic_access_counts_where_it_went() -> None:
+    code = ["load.generic.4 r1 <- r0"]
+    trace = build_trace(code, [Warp((), [])])
+    events = np.array([1, 0, 0, 3], np.uint8)
+    chunk = next(iter(trace.chunks))
+    import dataclasses
+
+    from warpsight.trace.schema import InMemory, PathTable
+
+    chunk = dataclasses.replace(
+        chunk,
+        events=events,
+        event_offset=np.array([0, 4]),
+        sectors=np.array([5], np.uint32),
+        sector_offset=np.array([0, 1]),
+    )
+    paths = PathTable(np.array([0, 1]), np.array([0], np.int32), np.array([32], np.uint8), np.array([2], np.int32))
+    found = simulate_caches(dataclasses.replace(trace, paths=paths, chunks=InMemory([chunk])), small_gpu(1), 1).totals()
+    assert (found["l1_reads"], found["shared_executions"], found["shared_passes"]) == (1, 1, 3)
+
+
+@pytest.mark.parametrize("interleaving", ["clocked", "round-robin"])
+@pytest.mark.parametrize("code", [["int r1 <- r0"], ["int r1 <- r0\nbarrier\nint r2 <- r1"]])
+def test_no_memory_instruction_gives_zeros(code: list[str], interleaving: str) -> None:
+    trace = build_trace(code, [Warp(((0, 32, 1000),), [])] * 12, 3)
+    assert set(totals(trace, interleaving, blocks=2).values()) == {0}
+
+
+def test_empty_path_ends_at_once() -> None:
+    assert totals(build_trace(LOAD, [Warp((), [])] * 4, 2), "clocked")["executions"] == 0
+
+
+def test_barrier_holds_the_block_together() -> None:
+    # Warp 0 has used line 0 long before; warp 1 reaches its load only after the barrier, when the line is there: no merge.
+    code = ["load.global.4 r1 <- r0\nint r2 <- r1\nbarrier\nint r3 <- r2", "barrier\nload.global.4 r4 <- r0"]
+    found = totals(build_trace(code, [Warp(((0, 1, 1),), [[0]]), Warp(((1, 1, 1),), [[0]])], 2), "clocked")
+    assert (found["l1_misses"], found["l1_hits"], found["l1_merges"]) == (1, 1, 0)
+
+
+def test_barrier_of_a_part_of_the_block_does_not_hang() -> None:
+    code = ["barrier\nload.global.4 r1 <- r0", "load.global.4 r1 <- r0\nint r2 <- r1\nbarrier\nbarrier"]
+    found = totals(build_trace(code, [Warp(((0, 1, 1),), [[0]]), Warp(((1, 1, 1),), [[128]])], 2), "clocked")
+    assert found["executions"] == 2
+
+
+@pytest.mark.parametrize("policy", ["gto", "lrr"])
+@pytest.mark.parametrize("mshrs", [1, 2, 5])
+def test_few_mshrs_every_request_is_still_served_once(policy: str, mshrs: int) -> None:
+    warps = [Warp(((0, 32, 3),), [[128 * (32 * w + k) for k in range(32)]] * 3) for w in range(24)]
+    found = totals(build_trace(LOAD, warps, 4), "clocked", blocks=2, sm_count=2, l1={"mshrs": mshrs}, policy=policy)
+    assert found["l1_reads"] == 24 * 3 * 32
+    assert found["l1_reads"] == found["l1_hits"] + found["l1_misses"] + found["l1_merges"]
+
+
+def test_greedy_scheduler_keeps_what_round_robin_throws_out() -> None:
+    # Eight warps, each reading its own 2 lines many times, on an L1 of 8 lines: only a few warps fit at a time.
+    warps = [Warp(((0, 2, 40),), [[256 * w, 256 * w + 128]] * 40) for w in range(8)]
+    trace = build_trace(LOAD, warps, 8)
+    eight = {"size_bytes": 1024, "ways": 8}
+    assert totals(trace, l1=eight)["l1_hits"] == 0
+    assert totals(trace, "clocked", l1=eight, policy="gto")["l1_hits"] > 0
+
+
+def test_inclusion_more_ways_of_a_fully_associative_l1_never_miss_more() -> None:
+    random = np.random.default_rng(1)
+    stream = loads(random.integers(0, 40, 3000).tolist())
+    misses = [totals(stream, l1={"size_bytes": 128 * ways, "ways": ways})["l1_misses"] for ways in (1, 2, 4, 8, 16, 32, 64)]
+    assert misses == sorted(misses, reverse=True)
+    assert misses[-1] == 40
+
+
+def test_progress_ends_with_all_warps() -> None:
+    seen: list[tuple[int, int]] = []
+    simulate_caches(loads([1, 2, 3]), small_gpu(1), 1, progress=lambda done, of: seen.append((done, of)))
+    assert seen[-1] == (1, 1)
+
+
+def test_same_input_twice_gives_the_same_profile() -> None:
+    trace = loads(list(range(50)), 2)
+    first, second = (simulate_caches(trace, small_gpu(1), 1) for _ in range(2))
+    assert all(np.array_equal(getattr(first, f), getattr(second, f)) for f in MissProfile.__dataclass_fields__)
