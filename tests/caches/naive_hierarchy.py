@@ -97,7 +97,7 @@ class Hierarchy:
         kind = self.code[pc].access
         self.add("executions", pc)
         self.add("sectors", pc, len(sectors))
-        if kind == "load" and len({s // 4 for s in sectors}) > -(-32 * self.code[pc].access_bytes // 128):
+        if kind == "load" and len({s // 4 for s in sectors}) > -(-32 * self.code[pc].access_bytes // 128) + 1:
             self.add("divergent", pc)
         if kind == "atomic":
             for sector in sectors:

@@ -1,7 +1,7 @@
 """The memory streams of some reference kernels, re-made in NumPy: same inputs (one LCG), same order of accesses as their PTX.
 
-Instruction counts between accesses follow the compute_75 PTX of the reference. Device arrays stand one after the other, 256 B aligned,
-in the order in which the host code allocates them (kernel arguments are evaluated from the last to the first).
+Instruction counts between accesses follow the compute_75 PTX of the reference. Device arrays stand one after the other, 256 B
+aligned, in the order in which the host code allocates them (kernel arguments are evaluated from the last to the first).
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def lanes_of(warp: int) -> np.ndarray:
 def vector_add(n: int = 1 << 18) -> KernelTrace:
     heap = Heap()
     c, b, a = heap.put(n), heap.put(n), heap.put(n)
-    body = "int r8 <- r0\nint r9 <- r7\nint r10 <- r8 r9\nint r11 <- r1\nint r12 <- r11 r9\nload.global.4 f1 <- r12\nload.global.4 f2 <- r10\n"
+    body = "int r8 <- r0\nint r9 <- r7\nint r10 <- r8 r9\nint r11 <- r1\nint r12 <- r11 r9\n"
+    body += "load.global.4 f1 <- r12\nload.global.4 f2 <- r10\n"
     body += "fp32 f3 <- f1 f2\nint r13 <- r2\nint r14 <- r13 r9\nstore.global.4 <- r14 f3"
     warps = (
         Warp(((0, 32, 1), (1, 32, 1), (2, 32, 1)), [(base + 4 * lanes_of(w)).tolist() for base in (b, a, c)])
@@ -83,7 +84,8 @@ def gather(n: int = 1 << 17, below: int = 1 << 22) -> KernelTrace:
     lcg.draw(n + below)
     base = heap.put(n)
     index = lcg.draw(n) % below
-    body = "int r8 <- r0\nint r9 <- r7\nint r10 <- r8 r9\nload.global.4 r11 <- r10\nint r12 <- r1\nint r13 <- r11\nint r14 <- r12 r13\n"
+    body = "int r8 <- r0\nint r9 <- r7\nint r10 <- r8 r9\nload.global.4 r11 <- r10\n"
+    body += "int r12 <- r1\nint r13 <- r11\nint r14 <- r12 r13\n"
     body += "load.global.4 f1 <- r14\nint r15 <- r2\nint r16 <- r15 r9\nstore.global.4 <- r16 f1"
 
     def warp(w: int) -> Warp:

@@ -96,7 +96,9 @@ def test_clocked_any_trace_keeps_the_sums(made: Any, caches: Any, policy: str, s
     assert np.array_equal(profile.l2_writes, profile.l2_write_hits + profile.l2_write_misses)
     assert (profile.dram_reads >= profile.l2_read_misses).all()
     loads = np.array([i.access in ("load", "atomic") and i.has_sectors for i in trace.instructions])
-    assert np.array_equal(np.where(loads, profile.executions, 0), profile.slowest_l1 + profile.slowest_l2 + profile.slowest_dram)
+    slowest = profile.slowest_l1 + profile.slowest_l2 + profile.slowest_dram + profile.slowest_merged
+    assert np.array_equal(np.where(loads, profile.executions, 0), slowest)
+    assert (profile.merged_wait_cycles <= profile.slowest_merged * (gpu.l2.latency_cycles + gpu.dram.latency_cycles)).all()
 
 
 @given(traces(), st.sampled_from(["clocked", "round-robin"]))

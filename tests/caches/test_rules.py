@@ -30,7 +30,7 @@ def stores(lines: list[int], then_loads: list[int], width: int = 4) -> KernelTra
     """One warp that stores to whole lines (4 B a lane) or to one word of each, then loads words."""
     lanes = 32 if width == 128 else 1
     accesses: list[list[int]] = [[128 * line + 4 * k for k in range(lanes)] for line in lines]
-    path = ((0, lanes, len(lines)), (1, 1, len(then_loads)))
+    path = ((0, lanes, len(lines)), (1, 1, len(then_loads)))[: 2 if then_loads else 1]
     return build_trace(STORE_THEN_LOAD, [Warp(path, accesses + [[128 * line] for line in then_loads])])
 
 
@@ -111,7 +111,17 @@ def test_l2_is_shared_by_the_sms() -> None:
 def test_merge_second_warp_finds_the_line_in_flight() -> None:
     pair = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]])] * 2, 2)
     found = totals(pair, "clocked")
-    assert (found["l1_misses"], found["l1_merges"], found["slowest_dram"]) == (1, 1, 2)
+    assert (found["l1_misses"], found["l1_merges"]) == (1, 1)
+    # The second warp asks one cycle later, so it has one cycle less to wait.
+    gpu = small_gpu(1)
+    alone = gpu.l2.latency_cycles + gpu.dram.latency_cycles
+    assert (found["slowest_dram"], found["slowest_merged"], found["merged_wait_cycles"]) == (1, 1, alone - 1)
+
+
+def test_unaligned_lanes_in_a_row_are_not_divergent() -> None:
+    stream = build_trace(LOAD, [Warp(((0, 32, 1),), [[64 + 4 * k for k in range(32)]])])
+    found = totals(stream)
+    assert (found["l1_reads"], found["divergent"]) == (2, 0)
 
 
 def test_merge_in_l2_when_another_sm_asks_in_time() -> None:
@@ -132,8 +142,8 @@ def test_slowest_request_decides_the_level_of_a_load() -> None:
     assert (found["slowest_l1"], found["slowest_l2"], found["slowest_dram"]) == (0, 0, 2)
 
 
-@pytest.mark.parametrize(("stride", "divergent"), [(4, 0), (8, 1), (128, 1)])
-def test_divergent_load_touches_more_lines_than_packed_lanes(stride: int, divergent: int) -> None:
+@pytest.mark.parametrize(("stride", "divergent"), [(4, 0), (8, 0), (12, 1), (128, 1)])
+def test_divergent_load_touches_more_lines_than_lanes_in_a_row_can(stride: int, divergent: int) -> None:
     stream = build_trace(LOAD, [Warp(((0, 32, 1),), [[stride * k for k in range(32)]])])
     assert totals(stream)["divergent"] == divergent
 
@@ -207,12 +217,13 @@ def test_few_mshrs_every_request_is_still_served_once(policy: str, mshrs: int) -
 
 
 def test_greedy_scheduler_keeps_what_round_robin_throws_out() -> None:
-    # Eight warps, each reading its own 2 lines many times, on an L1 of 8 lines: only a few warps fit at a time.
-    warps = [Warp(((0, 2, 40),), [[256 * w, 256 * w + 128]] * 40) for w in range(8)]
-    trace = build_trace(LOAD, warps, 8)
-    eight = {"size_bytes": 1024, "ways": 8}
-    assert totals(trace, l1=eight)["l1_hits"] == 0
-    assert totals(trace, "clocked", l1=eight, policy="gto")["l1_hits"] > 0
+    # Forty warps read their own 2 lines again and again: 80 lines on an L1 of 64, which four MSHRs fill slowly.
+    warps = [Warp(((0, 2, 40),), [[256 * w, 256 * w + 128]] * 40) for w in range(40)]
+    trace = build_trace(LOAD, warps, 40)
+    l1 = {"size_bytes": 64 * 128, "ways": 64, "mshrs": 4}
+    assert totals(trace, l1=l1)["l1_hits"] == 0
+    assert totals(trace, "clocked", l1=l1, policy="lrr")["l1_hits"] == 0
+    assert totals(trace, "clocked", l1=l1, policy="gto")["l1_hits"] > 1600
 
 
 def test_inclusion_more_ways_of_a_fully_associative_l1_never_miss_more() -> None:

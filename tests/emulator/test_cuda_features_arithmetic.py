@@ -194,9 +194,7 @@ def test_directed_rounding_gives_the_neighbour_on_that_side() -> None:
         check_rounding(out[i, 9], r, "rd")
         check_rounding(out[i, 10], r, "ru")
         check_rounding(out[i, 11], Fraction(int(x.view(I32)[i])), "rz")
-        for k, (exact, mode) in enumerate(
-            [(r + q, "rd"), (r * r, "ru"), (r / 3, "rz"), (Fraction(int(d.view(I64)[i])), "ru")]
-        ):
+        for k, (exact, mode) in enumerate([(r + q, "rd"), (r * r, "ru"), (r / 3, "rz"), (Fraction(int(d.view(I64)[i])), "ru")]):
             check_rounding(wide[i, k], exact, mode)
 
 

@@ -92,9 +92,7 @@ def test_short_circuit_conditions_never_read_out_of_bounds() -> None:
     n = 45
     x, out = ints(0, 6, n), np.zeros(96, np.int32)
     launch(cuda(SOURCE), "short_circuit", 3, 32, [x, out, n])
-    wanted = [
-        (i < n and x[i] > 3) + 2 * (i >= n or x[i] == 1) + 4 * (5 < i < n and x[n - 1 - i] == 2) for i in range(96)
-    ]
+    wanted = [(i < n and x[i] > 3) + 2 * (i >= n or x[i] == 1) + 4 * (5 < i < n and x[n - 1 - i] == 2) for i in range(96)]
     assert out.tolist() == [int(w) for w in wanted]
 
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 from emulator_launch import PTX_HEAD, cuda, launch, ptx
 
-from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, WarpsightError
+from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
+from warpsight.workload.launch import ArrayArgument
 from warpsight.workload.sources import load_source
 
 pytestmark = pytest.mark.unit
@@ -45,7 +46,8 @@ def has(message: str, *parts: str) -> None:
 def test_read_out_of_bounds_names_line_thread_address_and_array(at: int, where: str) -> None:
     a, out = np.arange(100, dtype=I32), np.zeros(3 * 64, I32)
     message = fails("read_at", 3, 64, a, out, at, line=7)
-    has(message, "access out of bounds", "ld.global", "block (2,0,0) thread (37,0,0)", where, "read_at_param_0", "400 bytes")
+    has(message, "access out of bounds", "ld.global", "block (2,0,0) thread (37,0,0)", where)
+    has(message, 'array of parameter "read_at_param_0" (400 bytes)' if abs(at) < 999 else "fixed")
     assert re.search(r"PTX line \d+", message)
     assert f"address {hex(((1 << 32) + BEFORE_ARRAYS + 4 * at) % (1 << 64))}" in message
 
@@ -112,8 +114,31 @@ def test_trap_names_the_first_thread_that_reaches_it() -> None:
     has(fails("stops", 2, 64, np.zeros(128, I32), 70, line=35), "trap", "block (1,0,0) thread (7,0,0)")
 
 
+@pytest.mark.parametrize("base", [-4, -64, -128, 1 << 62, -(1 << 63)])
+def test_addresses_near_the_end_of_the_address_space_are_out_of_bounds(base: int) -> None:
+    for size, step in ((4, 4), (4, 0), (8, 8)):
+        # The load first succeeds, so that it knows an allocation, and then meets the address.
+        source = ptx(f"""
+            ld.param.u64 %q1, [out];
+            mad.wide.u32 %q1, %i, {step}, %q1;
+            mov.u32 %r1, 0;
+            AGAIN:
+            ld.global.b{8 * size} %q2, [%q1];
+            st.global.b64 [%out], %q2;
+            setp.eq.u32 %p1, %r1, 1;
+            @%p1 ret;
+            mov.u32 %r1, 1;
+            mov.b64 %q1, {base};
+            mad.wide.u32 %q1, %i, {step}, %q1;
+            bra AGAIN;""")
+        with pytest.raises(LaunchFault, match=f"address {hex(base % (1 << 64))},"):
+            launch(source, "k", 1, 32, [np.zeros(32, np.uint64)])
+
+
 def test_array_without_elements_is_an_address_that_cannot_be_read() -> None:
-    empty, out = np.zeros(0, I32), np.zeros(32, I32)
+    with pytest.raises(UsageError, match="no elements"):
+        launch(cuda("faults.cu"), "first_of", 1, 32, [np.zeros(0, I32), np.zeros(32, I32)])
+    empty, out = ArrayArgument(np.zeros(0, I32)), np.zeros(32, I32)
     launch(cuda("faults.cu"), "first_of", 1, 32, [empty, out])
     assert out.tolist() == [1] * 32  # not a null pointer
     has(fails("reads_nothing", 1, 32, empty, out, line=44), "access out of bounds")

@@ -16,8 +16,6 @@ INTERLEAVINGS = ("clocked", "round-robin")
 MAX_LINE_BYTES = 512
 # How far one access may run ahead of the other SMs before they take their turns: a full warp's requests, one a cycle.
 PATIENCE_CYCLES = 32
-# Memory instructions of an SM that are issued and wait, in order, for the load-store unit.
-ACCESS_QUEUE = 20
 
 
 def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
@@ -102,7 +100,7 @@ def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm
     p[at.SLOTS] = blocks_per_sm * warps_per_block
     p[at.ISSUERS] = p[at.SM_COUNT] * p[at.SCHEDULERS]
     p[at.LEAVES] = 1 << (int(p[at.ISSUERS]) + gpu.sm_count - 1).bit_length()
-    p[at.DEPTH] = ACCESS_QUEUE
+    p[at.DEPTH] = gpu.sm.access_queue
     p[at.ISSUE_COST] = TICKS // gpu.sm.issue_width if clocked else TICKS
     l1, l2 = gpu.l1, gpu.l2
     p[at.L1_SETS], p[at.L1_WAYS], p[at.L1_RULE], p[at.L1_LINE] = l1.sets, l1.ways, RULES[l1.index], l1.line_bytes // SECTOR_BYTES

@@ -10,6 +10,7 @@ from warpsight.caches.layout import (
     BACK,
     COUNT,
     COUNTERS,
+    DRAM_LATENCY,
     L1_HITS,
     L1_LATENCY,
     L1_LINE,
@@ -22,14 +23,17 @@ from warpsight.caches.layout import (
     L1_UNIT,
     L1_WAYS,
     L1_WRITES,
+    L2_LATENCY,
     L2_LINE,
     L2_MASK,
     LEVEL,
+    LEVEL_DRAM,
     LEVEL_L1,
     LEVEL_SHIFT,
     LSU,
     LSU_WIDTH,
     VALID_MASK,
+    WAITED,
     Ints,
 )
 from warpsight.caches.mshr import hold_mshr, mshr_free_at
@@ -89,7 +93,9 @@ def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: in
                 s[count + L1_HITS] += 1
             else:
                 s[count + L1_MERGES] += 1
-                s[lsu + LEVEL] = max(s[lsu + LEVEL], word >> LEVEL_SHIFT & 3)
+                # What is left of the way, without what other requests make it wait: no more than its level takes alone.
+                alone = p[L2_LATENCY] + (p[DRAM_LATENCY] if word >> LEVEL_SHIFT & 3 == LEVEL_DRAM else 0)
+                s[lsu + WAITED] = max(s[lsu + WAITED], min(ready - now, alone))
             return now
     now = mshr_free_at(p, s, sm, now)
     if way < 0:

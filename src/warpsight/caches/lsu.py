@@ -22,6 +22,7 @@ from warpsight.caches.layout import (
     DEPTH,
     DIVERGENT,
     DONE_REQUESTS,
+    DRAM_LATENCY,
     ENTRY,
     EXECUTIONS,
     HEAD,
@@ -29,10 +30,13 @@ from warpsight.caches.layout import (
     IS_LOAD,
     IS_STORE,
     ISSUERS,
+    L1_LATENCY,
     L1_LINE,
+    L2_LATENCY,
     L2_LINE,
     LENGTH,
     LEVEL,
+    LEVEL_DRAM,
     LEVEL_L1,
     LINES,
     LOAD_INDEX,
@@ -42,6 +46,7 @@ from warpsight.caches.layout import (
     LSU_FREE,
     LSU_WIDTH,
     MASKS,
+    MERGED_WAIT_CYCLES,
     MOST_REQUESTS,
     NEVER,
     PACKED,
@@ -58,7 +63,9 @@ from warpsight.caches.layout import (
     SERVED,
     SERVED_PC,
     SLOWEST_L1,
+    SLOWEST_MERGED,
     TOUCHED_SECTORS,
+    WAITED,
     WAITING_ACCESS,
     WARP,
     WARP_WIDTH,
@@ -129,7 +136,8 @@ def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: in
         if p[L1_LINE] != LINE_128:
             touched = merge_lines(sectors, first, count, LINE_128, s, lines, masks)
             merge_lines(sectors, first, count, p[L1_LINE], s, lines, masks)
-        s[counters + DIVERGENT] += 1 if touched > s[code + PACKED] else 0
+        # Lanes in a row that begin inside a line touch one line more than they fill: that is alignment, not divergence.
+        s[counters + DIVERGENT] += 1 if touched > s[code + PACKED] + 1 else 0
     return requests
 
 
@@ -147,6 +155,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     s[p[WARP] + slot * WARP_WIDTH + SECTOR] += count
     requests = _requests(p, s, sectors, sm, first, count, pc)
     s[lsu + SERVED], s[lsu + SERVED_PC], s[lsu + BACK], s[lsu + LEVEL] = slot, pc, now, LEVEL_L1
+    s[lsu + WAITED] = 0
     s[lsu + DONE_REQUESTS], s[lsu + REQUESTS] = 0, requests
     kind = s[p[CODE] + pc * CODE_WIDTH + ACCESS]
     if kind == IS_STORE:
@@ -154,6 +163,17 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     elif kind == IS_ATOMIC:
         _atomic(p, s, sectors, sm, first, count, pc, now)
     return 1 if kind == IS_LOAD else 0
+
+
+@compiled
+def _count_slowest(p: Ints, s: Ints, counters: int, level: int, waited: int) -> None:
+    """Count an access by its slowest request: the level that served it, or a line that was already on its way, `waited` for."""
+    alone = p[L1_LATENCY] if level == LEVEL_L1 else p[L2_LATENCY] + (p[DRAM_LATENCY] if level == LEVEL_DRAM else 0)
+    if waited > alone:
+        s[counters + SLOWEST_MERGED] += 1
+        s[counters + MERGED_WAIT_CYCLES] += waited
+    else:
+        s[counters + SLOWEST_L1 + level] += 1
 
 
 @compiled
@@ -169,7 +189,7 @@ def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) 
     s[lsu + SERVED] = -1
     code = p[CODE] + pc * CODE_WIDTH
     if s[code + ACCESS] != IS_STORE:
-        s[p[COUNT] + pc * COUNTERS + SLOWEST_L1 + s[lsu + LEVEL]] += 1
+        _count_slowest(p, s, p[COUNT] + pc * COUNTERS, s[lsu + LEVEL], s[lsu + WAITED])
     set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm] if s[lsu + LENGTH] > 0 else NEVER)
     served(p, s, events, slot, s[code + LOAD_INDEX], s[lsu + BACK], now)
     return True

@@ -15,12 +15,14 @@ class MissProfile:
     """Counts per pc (index of the arrays) over all warps of a launch on one cache geometry. All int64 [instructions].
 
     Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
-    lines than 32 packed lanes would (`ceil(32 * access_bytes / 128)`); by slowest request, loads and atomics whose slowest request
-    was an L1 hit, an L2 hit, or DRAM: `slowest_l1`, `slowest_l2`, `slowest_dram` (a merged request counts where its line comes from).
+    lines than 32 lanes in a row can, wherever they begin (`ceil(32 * access_bytes / 128) + 1`). Loads and atomics by their slowest
+    request: `slowest_l1`, `slowest_l2`, `slowest_dram` by the level that served it, or `slowest_merged`, one that found its line
+    already on its way; `merged_wait_cycles` is what these had still to wait, without contention, all together.
 
     Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
-    Atomics bypass the L1; each 32 B sector of theirs is one L2 read and one L2 write. `sectors` counts 32 B sectors of all accesses.
+    Atomics bypass the L1; each 32 B sector of theirs is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
+    accesses.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
     writes: write-backs, charged to the pc that evicted them).
     """
@@ -47,6 +49,8 @@ class MissProfile:
     dram_writes: Counts
     shared_executions: Counts
     shared_passes: Counts
+    slowest_merged: Counts
+    merged_wait_cycles: Counts
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""

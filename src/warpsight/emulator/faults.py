@@ -49,7 +49,7 @@ def describe_fault(
     detail = f'kernel {name}: {_WHAT[kind]} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}'
     remedy = "check the index against the array's size"
     if kind in (Fault.OUT_OF_BOUNDS, Fault.MISALIGNED, Fault.READ_ONLY):
-        detail += f", address 0x{record['address']:x}{_near(memory, record['address'])}"
+        detail += f", address 0x{record['address'] % (1 << 64):x}{_near(memory, record['address'])}"
     elif kind == Fault.SHARED_BOUNDS:
         detail += f", offset {record['address']:,} of {shared_bytes:,} bytes"
         remedy = "check the index, or give more dynamic shared memory with --shared"

@@ -20,6 +20,7 @@ from warpsight.emulator.layout import PATTERN_BYTES, WARP, Fault, Slot
 from warpsight.emulator.native import HOSTS, NativeKernel, compile_kernel
 from warpsight.emulator.static import static_instructions
 from warpsight.emulator.symbols import align_up, too_large
+from warpsight.isa.inline import inline_calls
 from warpsight.isa.program import Function
 from warpsight.trace.schema import KernelTrace, PathTable, TraceChunk, TraceHeader
 from warpsight.trace.sink import MemorySink, TraceSink
@@ -194,12 +195,12 @@ def emulate(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None,
 ) -> KernelTrace:
-    """Execute `launch` as a GPU would and return its trace; array arguments are written back.
+    """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
 
     `registers` goes into the header. `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
     an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
-    function = source.module.functions[launch.kernel]
+    function = inline_calls(source.module, source.module.functions[launch.kernel])
     native = compile_kernel(source.module, function, source.ptx)
     run = _Run(source, launch, function, native, max_instructions, progress)
     sink = sink if sink is not None else MemorySink()

@@ -128,7 +128,10 @@ def _search(
     row = at(builder, table, builder.mul(builder.sub(low, I64(1)), I64(24)))
     start, end, writable = (load_as(builder, at(builder, row, 8 * k), I64, 8) for k in range(3))
     inside, readonly, good = (builder.append_basic_block(n) for n in ("inside", "readonly", "good"))
-    builder.cbranch(builder.icmp_unsigned("<=", builder.add(address, size), end), inside, outside)
+    # By subtraction: address plus size could pass 2^64.
+    offset, length = builder.sub(address, start), builder.sub(end, start)
+    fits = builder.and_(builder.icmp_unsigned("<", offset, length), builder.icmp_unsigned(">=", builder.sub(length, offset), size))
+    builder.cbranch(fits, inside, outside)
     builder.position_at_end(inside)
     refused = builder.and_(builder.icmp_signed("!=", write, I64(0)), builder.icmp_signed("==", writable, I64(0)))
     builder.cbranch(refused, readonly, good)

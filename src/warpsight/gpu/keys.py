@@ -76,6 +76,8 @@ _SM = (
           default="256 B", reason=_CUDA),
     _count("sm.shared_memory_banks", "sm.shared_memory_banks", "shared-memory banks, 4 B wide",
            default="32", reason="default: CUDA, 32 banks since compute capability 2.0", most=1024),
+    _count("sm.access_queue", "sm.access_queue", "memory instructions that wait, issued and in order, for the load-store unit",
+           default="20", reason="estimated: calibrated against the reference simulator, see docs/explanation/caches.md", most=1024),
     _size("sm.max_shared_memory_per_block", "sm.max_shared_memory_per_block_bytes", "most shared memory of one block; 0 B: all",
           default="0 B", reason="default: all of the SM's", least=0),
     _size("sm.shared_memory_reserved", "sm.shared_memory_reserved_bytes", "shared memory of each block that the system takes",

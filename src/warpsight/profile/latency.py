@@ -19,7 +19,6 @@ ISSUE_ONLY = ("branch", "barrier", "control")
 LEVELS = ("l1", "l2", "dram")
 
 
-
 @dataclass(frozen=True)
 class LatencyTable:
     """Per pc. `cycles` float64 [instructions] from issue to done (0: no consumer ever waits).
@@ -78,13 +77,22 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
     if instruction.access == LOAD:
         events = [misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]]
         served: Floats = np.asarray(events, dtype=np.float64) * reach
-        return served
+        return served + _merged(pc, misses)
     if instruction.access == ATOMIC and misses.l2_reads[pc]:
         # An atomic's requests are told apart only one by one, so its misses are taken as spread evenly over its executions.
         missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
         spread: Floats = float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach
         return spread
     return np.zeros(len(LEVELS))
+
+
+def _merged(pc: int, misses: MissProfile) -> Floats:
+    """Cycles that loads waited for lines already on their way, as L1 misses of this pc are shared between L2 and DRAM."""
+    beyond = np.array([0.0, float(misses.slowest_l2[pc]), float(misses.slowest_dram[pc])])
+    if not beyond.any():
+        beyond[1] = 1.0  # only merges were seen: the lines came at least from the L2
+    shared: Floats = float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum()
+    return shared
 
 
 def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int) -> float:

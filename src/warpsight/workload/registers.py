@@ -8,6 +8,7 @@ from typing import Literal
 
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.isa.inline import inline_calls
 from warpsight.workload import nvjitlink
 from warpsight.workload.architecture import Architecture, parse_architecture
 from warpsight.workload.cubin import CubinKernel, read_cubin
@@ -61,7 +62,6 @@ def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
 
 
 def _counted(source: KernelSource, kernel: str) -> RegisterUse:
-    function = source.module.kernels[kernel]
     try:
         assembled = assembled_kernels(source)[kernel]
     except (WarpsightError, KeyError) as error:
@@ -69,6 +69,7 @@ def _counted(source: KernelSource, kernel: str) -> RegisterUse:
             reason = f"{error.what}; {error.remedy}"
         else:
             reason = error.what if isinstance(error, WarpsightError) else "the assembler left the kernel out"
+        function = inline_calls(source.module, source.module.kernels[kernel])
         shared = declared_shared_bytes(source.module, function)
         note = f"registers are estimated from live values in the PTX, because NVIDIA's assembler did not count them: {reason}"
         return RegisterUse(estimate_registers(function), "estimate", shared, note)

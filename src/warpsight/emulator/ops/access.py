@@ -88,7 +88,10 @@ def global_access(frame: Frame, addresses: Value, access: Access, site: Value, n
     in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
     low, high = _site_bounds(frame, site)
     last = builder.add(first, I64(size * WARP))
-    straight = builder.and_(builder.icmp_unsigned(">=", first, low), builder.icmp_unsigned("<=", last, high))
+    # By subtraction: the last address could pass 2^64. The room is negative where the allocation is smaller than the access.
+    room = builder.sub(builder.sub(high, low), I64(size * WARP))
+    straight = builder.icmp_unsigned("<=", builder.sub(first, low), room)
+    straight = builder.and_(straight, builder.icmp_signed(">=", room, I64(0)))
     straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL))
     if size > 1:
         straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I64(size - 1)), I64(0)))

@@ -1,0 +1,74 @@
+"""How fast is the cache simulation? Requests per second, and as a ratio to a plain pass over the same lines in the same run.
+
+    python benchmarks/bench_caches.py
+
+The baseline looks up and replaces one tag per request in a direct-mapped table, compiled: what any simulation has to do at least.
+A ratio holds on a slow or busy machine where a time does not. Divergent: one thread a row, every request a line of its own.
+Coalesced: a warp access is one request, so that the warp's bookkeeping is paid once for each.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numba
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "caches"))
+
+from reference_streams import row_sum, vector_add
+
+from warpsight.caches.simulate import simulate_caches
+from warpsight.gpu.loader import load_gpu
+from warpsight.trace.schema import KernelTrace
+
+ROUNDS = 5
+
+
+@numba.njit
+def _direct_mapped(lines: np.ndarray, tags: np.ndarray) -> int:
+    misses = 0
+    for line in lines:
+        place = line % len(tags)
+        if tags[place] != line:
+            tags[place] = line
+            misses += 1
+    return misses
+
+
+def best_of(work: Callable[[], object]) -> float:
+    """The shortest processor time of several rounds, in seconds; the first call, which may compile, is not counted."""
+    work()
+    times = []
+    for _ in range(ROUNDS):
+        start = time.process_time()
+        work()
+        times.append(time.process_time() - start)
+    return min(times)
+
+
+def measure(name: str, trace: KernelTrace, blocks_per_sm: int) -> None:
+    """Print one line per interleaving."""
+    gpu = load_gpu("mdm-pascal")
+    lines = np.concatenate([chunk.sectors for chunk in trace.chunks]).astype(np.int64) // 4
+    tags = np.zeros(24_576, np.int64)
+    baseline = best_of(lambda: _direct_mapped(lines, tags)) / len(lines)
+    for interleaving in ("clocked", "round-robin"):
+        totals = simulate_caches(trace, gpu, blocks_per_sm, interleaving=interleaving).totals()
+        requests = totals["l1_reads"] + totals["l1_writes"]
+        seconds = best_of(lambda way=interleaving: simulate_caches(trace, gpu, blocks_per_sm, interleaving=way)) / requests  # type: ignore[misc]
+        print(
+            f"{name:<12} {interleaving:<12} {requests:>10,} requests   {1e-6 / seconds:6.1f} M/s   "
+            f"{seconds * 1e9:6.1f} ns each   {seconds / baseline:6.1f} x baseline ({baseline * 1e9:.1f} ns)"
+        )
+
+
+if __name__ == "__main__":
+    started = time.perf_counter()
+    simulate_caches(vector_add(1 << 10), load_gpu("mdm-pascal"), 8)
+    print(f"first simulation of the process {time.perf_counter() - started:.2f} s (compiles if nothing is kept on disk)")
+    measure("divergent", row_sum(), 5)
+    measure("coalesced", vector_add(1 << 21), 8)
