@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from emulator_launch import cuda, launch
 
-from warpsight.base.errors import LaunchFault, UnsupportedError
+from warpsight.base.errors import LaunchFault
 
 pytestmark = pytest.mark.unit
 SOURCE = "control.cu"
@@ -161,12 +161,10 @@ def test_votes_of_the_block_count_all_its_threads() -> None:
         assert (got == np.int64(wanted).astype(np.int32)).all()
 
 
-def test_call_of_a_function_is_refused_with_its_ptx_line() -> None:
-    with pytest.raises(UnsupportedError, match=r"call") as caught:
-        launch(cuda(SOURCE), "calls", 1, 32, [np.zeros(32, np.float32)])
-    assert caught.value.exit_code == 3
-    line = int(caught.value.place.rpartition(":")[2])
-    assert "param" in cuda(SOURCE).ptx.splitlines()[line - 1]
+def test_function_that_the_compiler_keeps_apart_is_called() -> None:
+    out = np.arange(32, dtype=np.float32)
+    launch(cuda(SOURCE), "calls", 1, 32, [out])
+    assert out.tolist() == [2 * i + 1 for i in range(32)]
 
 
 @pytest.mark.parametrize(

@@ -223,4 +223,4 @@ def test_call_of_a_recursive_function_is_refused_with_its_line() -> None:
     text = f"{PTX_HEAD}.func helper() {{ call helper; ret; }}\n.visible .entry k()\n{{\ncall helper;\nret;\n}}\n"
     with pytest.raises(UnsupportedError, match="call") as caught:
         launch(load_source(text, name="recursive.ptx"), "k", 1, 1, [])
-    assert (caught.value.exit_code, caught.value.place) == (3, "recursive.ptx:7")
+    assert (caught.value.exit_code, caught.value.place) == (3, "recursive.ptx:4")
