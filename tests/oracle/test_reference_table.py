@@ -13,8 +13,16 @@ import pytest
 pytestmark = pytest.mark.oracle
 
 COMPUTE_BOUND_OR_COALESCED = (
-    "block_sum", "fma_chain", "grid_stride 1", "grid_stride 4", "histogram", "matmul_naive", "matmul_tiled", "stencil5", "vector_add",
-)  # fmt: skip
+    "block_sum",
+    "fma_chain",
+    "grid_stride 1",
+    "grid_stride 4",
+    "histogram",
+    "matmul_naive",
+    "matmul_tiled",
+    "stencil5",
+    "vector_add",
+)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,8 @@ class SmSpec:
     """One streaming multiprocessor: what limits residency, and how it issues.
 
     `policy` is the warp scheduler, `lrr` or `gto`; `issue_width` warp instructions per scheduler and cycle.
-    `access_queue` issued memory instructions wait, in order, for the load-store unit. Allocation units follow CUDA's occupancy rules: registers per warp are rounded up to `register_unit`, a block's shared memory to
+    `access_queue` issued memory instructions wait, in order, for the load-store unit. Allocation units follow
+    CUDA's occupancy rules: registers per warp are rounded up to `register_unit`, a block's shared memory to
     `shared_memory_unit_bytes`. `shared_memory_reserved_bytes` of each block's go to the system (CUDA: 1 KiB from sm_80 on).
     `max_shared_memory_per_block_bytes` is the most one block may have, 0: all of the SM's.
     """
