@@ -48,14 +48,14 @@ def cases(kinds: str, *rows: tuple[object, ...]) -> list[Case]:
 
 
 def _lines(case: Case, number: int, at: int) -> list[str]:
-    """Load the operands from memory, so that nothing is known when the kernel is compiled; run; store."""
+    """Take the operands from a parameter, so that nothing is known when the kernel is compiled; run; store."""
     lines, names = [], []
     for k, kind in enumerate(case.kinds[1:]):
         name = f"{_PREFIX[kind]}{k + 1}"
         if kind == "p":
-            lines += [f"ld.global.b32 %r9, [%in+{8 * (at + k)}];", f"setp.ne.b32 {name}, %r9, 0;"]
+            lines += [f"ld.param.b32 %r9, [in+{8 * (at + k)}];", f"setp.ne.b32 {name}, %r9, 0;"]
         else:
-            lines.append(f"ld.global.{_MOVE[kind]} {name}, [%in+{8 * (at + k)}];")
+            lines.append(f"ld.param.{_MOVE[kind]} {name}, [in+{8 * (at + k)}];")
         names.append(name)
     target = f"{_PREFIX[case.kinds[0]]}7"
     lines.append(
@@ -71,13 +71,14 @@ def _lines(case: Case, number: int, at: int) -> list[str]:
 def check_cases(cases: list[Case]) -> None:
     """Run all cases in one kernel and compare each."""
     operands: list[int] = []
-    lines = ["ld.param.u64 %in, [in];"]
+    lines: list[str] = []
     for number, case in enumerate(cases):
         lines += _lines(case, number, len(operands))
         operands += case.operands
-    source = ptx("\n".join([*lines, "ret;"]), ".param .u64 out, .param .u64 in")
+    given = np.array(operands or [0], np.uint64).tobytes()
+    source = ptx("\n".join([*lines, "ret;"]), f".param .u64 out, .param .align 8 .b8 in[{len(given)}]")
     out = np.zeros(len(cases), np.uint64)
-    launch(source, "k", 1, 1, [out, np.array(operands or [0], np.uint64)])
+    launch(source, "k", 1, 1, [out, given])
     wrong = [
         f"{case}: {got:#x}, not {case.result}" for case, got in zip(cases, map(int, out), strict=True) if not _right(case, got)
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import functools
 import re
 import threading
 import time
@@ -13,7 +14,7 @@ import pytest
 from emulator_launch import PTX_HEAD, cuda, launch, ptx
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
-from warpsight.workload.launch import ArrayArgument
+from warpsight.workload.launch import ArrayArgument, KernelSource
 from warpsight.workload.sources import load_source
 
 pytestmark = pytest.mark.unit
@@ -114,25 +115,32 @@ def test_trap_names_the_first_thread_that_reaches_it() -> None:
     has(fails("stops", 2, 64, np.zeros(128, I32), 70, line=35), "trap", "block (1,0,0) thread (7,0,0)")
 
 
+@functools.cache
+def _twice(size: int, step: int) -> KernelSource:
+    """A load that first succeeds, so that it knows an allocation, and then goes to `base`."""
+    return ptx(
+        f"""
+        ld.param.u64 %q1, [out];
+        mad.wide.u32 %q1, %i, {step}, %q1;
+        mov.u32 %r1, 0;
+        AGAIN:
+        ld.global.b{8 * size} %q2, [%q1];
+        st.global.b64 [%out], %q2;
+        setp.eq.u32 %p1, %r1, 1;
+        @%p1 ret;
+        mov.u32 %r1, 1;
+        ld.param.u64 %q1, [base];
+        mad.wide.u32 %q1, %i, {step}, %q1;
+        bra AGAIN;""",
+        ".param .u64 out, .param .s64 base",
+    )
+
+
 @pytest.mark.parametrize("base", [-4, -64, -128, 1 << 62, -(1 << 63)])
 def test_addresses_near_the_end_of_the_address_space_are_out_of_bounds(base: int) -> None:
     for size, step in ((4, 4), (4, 0), (8, 8)):
-        # The load first succeeds, so that it knows an allocation, and then meets the address.
-        source = ptx(f"""
-            ld.param.u64 %q1, [out];
-            mad.wide.u32 %q1, %i, {step}, %q1;
-            mov.u32 %r1, 0;
-            AGAIN:
-            ld.global.b{8 * size} %q2, [%q1];
-            st.global.b64 [%out], %q2;
-            setp.eq.u32 %p1, %r1, 1;
-            @%p1 ret;
-            mov.u32 %r1, 1;
-            mov.b64 %q1, {base};
-            mad.wide.u32 %q1, %i, {step}, %q1;
-            bra AGAIN;""")
         with pytest.raises(LaunchFault, match=f"address {hex(base % (1 << 64))},"):
-            launch(source, "k", 1, 32, [np.zeros(32, np.uint64)])
+            launch(_twice(size, step), "k", 1, 32, [np.zeros(32, np.uint64), np.int64(base)])
 
 
 def test_array_without_elements_is_an_address_that_cannot_be_read() -> None:

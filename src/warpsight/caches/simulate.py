@@ -5,9 +5,9 @@ Hits and misses are exact for the order in which the accesses arrive, and that o
 `clocked` (the default). SMs act in the order of their clocks. A warp comes to its next access after the instructions between (one
 a cycle and scheduler, each as late as its operands ask) and after the data that they use has come; the scheduler picks among the
 warps that are there, greedy-then-oldest or round-robin as the GPU says. Issued accesses wait in order, `sm.access_queue` at most,
-for the load-store unit, which takes n cycles for n line requests. A miss takes an MSHR until its data is back: after the latency of its
-level, and its turns at the L2 slice's port to the network and at the memory channel. A request for a line that is still on its
-way is a *merge*. All this decides an order. It is no prediction of time.
+for the load-store unit, which takes n cycles for n line requests. A miss takes an MSHR until its data is back: after the latency
+of its level, and its turns at the L2 slice's port to the network and at the memory channel. A request for a line that is still on
+its way is a *merge*. All this decides an order. It is no prediction of time.
 
 `round-robin`. One memory instruction of each warp in turn, SMs in turn (GPUMech, MICRO 2014, section IV; MDM, MICRO 2020). Nothing
 takes time, so a line is there as soon as it was asked for, and no request merges.

@@ -162,6 +162,7 @@ extern "C" __global__ void prefix_sum(const int* in, int* out) {
     int t = threadIdx.x, from = 0;
     s[0][t] = in[I];
     __syncthreads();
+    #pragma unroll 1
     for (int d = 1; d < 256; d <<= 1) {
         s[1 - from][t] = s[from][t] + (t >= d ? s[from][t - d] : 0);
         from = 1 - from;

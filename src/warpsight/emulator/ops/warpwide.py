@@ -61,6 +61,9 @@ def _shfl(emitter: Emitter, instruction: Instruction) -> None:
     else:
         raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
     source = builder.select(valid, source, IOTA32)
+    # PTX leaves undefined what a lane that does not execute the shuffle gives. Hardware gives 0, and programs rely on it (reduce7
+    # of NVIDIA's samples sums eight lanes with a mask of eight and offsets up to 16).
+    value = builder.select(emitter.active, value, splat_constant(I32, 0))
     scratch = emitter.spill(value, "shuffled")
     base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
     offsets = builder.shl(builder.zext(builder.and_(source, five), vector(I64)), splat_constant(I64, 2))
