@@ -25,12 +25,14 @@ def with_function(function: str, body: str) -> KernelSource:
     return load_source(text, name="test.ptx")
 
 
-CALL = """{{ .param .{kind} a; .param .{kind} r; st.param.{kind} [a+0], {source}; call.uni (r), f, (a); ld.param.{kind} {to}, [r+0]; }}"""
+CALL = """{{ .param .{kind} a; .param .{kind} r; st.param.{kind} [a+0], {source};
+    call.uni (r), f, (a); ld.param.{kind} {to}, [r+0]; }}"""
 
 
 def test_called_twice_and_nested_gives_each_call_its_own_registers() -> None:
     functions = """
-.func (.param .b32 r) g(.param .b32 x) { .reg .b32 %r<4>; ld.param.u32 %r1, [x]; mul.lo.u32 %r2, %r1, 3; st.param.b32 [r], %r2; ret; }
+.func (.param .b32 r) g(.param .b32 x) {
+    .reg .b32 %r<4>; ld.param.u32 %r1, [x]; mul.lo.u32 %r2, %r1, 3; st.param.b32 [r], %r2; ret; }
 .func (.param .b32 r) f(.param .b32 a) {
     .reg .b32 %r<4>; ld.param.b32 %r1, [a];
     { .param .b32 t; .param .b32 u; st.param.b32 [t], %r1; call (u), g, (t); ld.param.b32 %r2, [u]; }
@@ -87,7 +89,9 @@ def test_double_precision_power_and_sine_of_large_numbers_equal_libm() -> None:
 def test_struct_by_value_and_shared_memory_of_a_function_work() -> None:
     source = cuda_text("""
 struct P { float x; int n; double d; };
-__noinline__ __device__ double f(P p) { __shared__ float s[64]; s[threadIdx.x] = p.x; __syncthreads(); return s[63 - threadIdx.x] + p.n * p.d; }
+__noinline__ __device__ double f(P p) {
+    __shared__ float s[64]; s[threadIdx.x] = p.x; __syncthreads();
+    return s[63 - threadIdx.x] + p.n * p.d; }
 extern "C" __global__ void k(double *y) { int i = threadIdx.x; P p{i * 0.5f, i, 0.25}; y[i] = f(p); p.n = 2; y[64 + i] = f(p); }""")
     y = np.zeros((2, 64))
     launch(source, "k", 1, 64, [y])
@@ -96,7 +100,8 @@ extern "C" __global__ void k(double *y) { int i = threadIdx.x; P p{i * 0.5f, i, 
 
 
 def test_expansion_numbers_instructions_without_gaps_and_leaves_no_call() -> None:
-    source = cuda_text('__noinline__ __device__ int f(int x) { return x * x; }\nextern "C" __global__ void k(int *y) { *y = f(*y); }')
+    source = cuda_text('__noinline__ __device__ int f(int x) { return x * x; }\n'
+                       'extern "C" __global__ void k(int *y) { *y = f(*y); }')  # fmt: skip
     function = inline_calls(source.module, source.module.kernels["k"])
     assert [each.index for each in function.instructions] == list(range(len(function.instructions)))
     assert not {"call"} & {each.opcode for each in function.instructions}
@@ -108,7 +113,8 @@ def test_expansion_numbers_instructions_without_gaps_and_leaves_no_call() -> Non
     [
         ("__noinline__ __device__ int f(int x) { return x < 2 ? x : f(x - 1) + f(x - 2); }", "recursion"),
         ('extern "C" __device__ int printf(const char *, ...);\n__device__ int f(int x) { printf("%d", x); return x; }', "vprintf"),
-        ("__device__ int a(int x) { return x; } __device__ int b(int x) { return -x; }\n__device__ int (*volatile p[2])(int) = {a, b};\n"
+        ("__device__ int a(int x) { return x; } __device__ int b(int x) { return -x; }\n"
+         "__device__ int (*volatile p[2])(int) = {a, b};\n"
          "__device__ int f(int x) { return p[x & 1](x); }", "pointer"),
     ],
 )  # fmt: skip
@@ -121,7 +127,8 @@ def test_call_that_cannot_be_expanded_is_refused_with_its_line(code: str, what: 
 
 
 def test_assertion_in_a_kernel_passes_or_stops_at_the_thread_that_fails_it() -> None:
-    source = cuda_text('#include <cassert>\nextern "C" __global__ void k(int *y, int n) { int i = threadIdx.x; assert(i < n); y[i] = i; }')
+    source = cuda_text('#include <cassert>\nextern "C" __global__ void k(int *y, int n)'
+                       '{ int i = threadIdx.x; assert(i < n); y[i] = i; }')  # fmt: skip
     y = np.zeros(64, np.int32)
     launch(source, "k", 1, 64, [y, 64])
     assert y.tolist() == list(range(64))

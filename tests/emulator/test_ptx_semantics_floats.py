@@ -93,6 +93,7 @@ CONVERSIONS = [
         ("cvt.rn.f16.f32", f32(1 + 2.0**-11), 0x3C00),
     ),
     *cases("hd", ("cvt.rn.f16.f64", f64(1 + 2.0**-11 + 2.0**-40), 0x3C01), ("cvt.rn.f16.f64", f64(-1e9), 0xFC00)),
+    *cases("rff", ("cvt.rn.f16x2.f32", f32(-2), f32(65520), 0xC0007C00)),
     *cases("fh", ("cvt.f32.f16", 1, f32(2.0**-24)), ("cvt.f32.f16", 0x7C00, INF), ("cvt.f32.f16", 0xC000, f32(-2))),
     *cases("rh", ("cvt.rzi.s32.f16", 0xC100, ONES - 1), ("cvt.s32.s16", 0x8000, 0xFFFF8000), ("cvt.u32.u16", 0x8000, 0x8000)),
 ]

@@ -88,7 +88,8 @@ def lookup(instruction: Instruction) -> Opcode:
     """The table row of an instruction. Raises UnsupportedError, with the PTX line, when the opcode is not in the table."""
     row = OPCODES.get(instruction.opcode)
     if row is None or not _OTHER_MEANING.isdisjoint(instruction.modifiers):
-        near = "" if row else suggestion(instruction.opcode, OPCODES)
+        # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
+        near = "" if row or len(instruction.opcode) < 3 else suggestion(instruction.opcode, OPCODES)
         raise UnsupportedError(
             f'opcode "{instruction.text}" is not modelled{near}. Totals would be wrong, so none are given',
             place=f"ptx:{instruction.ptx_line}",

@@ -24,7 +24,9 @@ _ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "neg": 1, "abs": 1, "min"
 def concerns(instruction: Instruction) -> bool:
     """Is it one of this module's opcodes, on half precision?"""
     named = [m for m in instruction.modifiers if m in ("f16", "f16x2")]
-    return bool(named) and instruction.opcode in (*_ARITHMETIC, "setp", "set")
+    return bool(named) and (
+        instruction.opcode in (*_ARITHMETIC, "setp", "set") or (instruction.opcode == "cvt" and named == ["f16x2"])
+    )
 
 
 def or_else(handler: Handler) -> Handler:
@@ -146,5 +148,15 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(d, builder.sext(outcomes[0], vector(scalar_type(target))), target)
 
 
-_HANDLERS: dict[str, Handler] = {"setp": _setp, "set": _set}
-OPCODES = (*_ARITHMETIC, "setp", "set")
+def _cvt(emitter: Emitter, instruction: Instruction) -> None:
+    """`cvt.rn.f16x2.f32 d, a, b`: a becomes the high half, b the low one."""
+    allow(emitter, instruction, "rn")
+    if instruction.modifiers != ("rn", "f16x2", "f32"):
+        raise emitter.unsupported("only pairs of f32 are converted to f16x2")
+    d, high, low = operands(emitter, instruction, 3)
+    parts = tuple(emitter.builder.fptrunc(emitter.read(x, "f32"), vector(F16)) for x in (low, high))
+    _Halves(parts).write(emitter, d)
+
+
+_HANDLERS: dict[str, Handler] = {"setp": _setp, "set": _set, "cvt": _cvt}
+OPCODES = (*_ARITHMETIC, *_HANDLERS)

@@ -61,8 +61,8 @@ def _shfl(emitter: Emitter, instruction: Instruction) -> None:
     else:
         raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
     source = builder.select(valid, source, IOTA32)
-    # PTX leaves undefined what a lane that does not execute the shuffle gives. Hardware gives 0, and programs rely on it (reduce7
-    # of NVIDIA's samples sums eight lanes with a mask of eight and offsets up to 16).
+    # PTX leaves undefined what a lane that does not execute the shuffle gives. Here it gives 0: reduce7 of NVIDIA's samples, which
+    # sums eight lanes with a mask of eight and offsets up to 16, is right only so.
     value = builder.select(emitter.active, value, splat_constant(I32, 0))
     scratch = emitter.spill(value, "shuffled")
     base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
