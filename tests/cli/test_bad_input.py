@@ -176,3 +176,11 @@ def test_profile_that_is_no_json_is_refused(tmp_path: Path, capsys: Capture) -> 
 
 def test_folder_that_is_no_trace_is_refused(tmp_path: Path, capsys: Capture) -> None:
     assert_one_error(run(capsys, "predict", tmp_path), 2, str(tmp_path))
+
+
+def test_unknown_opcode_names_the_file_and_its_line(tmp_path: Path, capsys: Capture) -> None:
+    file = tmp_path / "w.ptx"
+    text = ".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n .reg .b32 %r<4>;\n"
+    file.write_text(text + " mov.u32 %r1, %tid.x;\n foo.bar.u32 %r2, %r1;\n ret;\n}\n")
+    answer = run(capsys, "predict", file, "--grid", "1", "--block", "32", "--arg", "f32[32]:zeros")
+    assert_one_error(answer, 3, f'{file}:8: opcode "foo.bar.u32"')

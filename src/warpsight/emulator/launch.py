@@ -21,6 +21,7 @@ from warpsight.emulator.native import HOSTS, NativeKernel, compile_kernel
 from warpsight.emulator.static import static_instructions
 from warpsight.emulator.symbols import align_up, too_large
 from warpsight.isa.inline import inline_calls
+from warpsight.isa.places import lines_of
 from warpsight.isa.program import Function
 from warpsight.trace.schema import KernelTrace, PathTable, TraceChunk, TraceHeader
 from warpsight.trace.sink import MemorySink, TraceSink
@@ -200,8 +201,9 @@ def emulate(
     `registers` goes into the header. `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
     an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
-    function = inline_calls(source.module, source.module.functions[launch.kernel])
-    native = compile_kernel(source.module, function, source.ptx)
+    with lines_of(source.path):
+        function = inline_calls(source.module, source.module.functions[launch.kernel])
+        native = compile_kernel(source.module, function, source.ptx)
     run = _Run(source, launch, function, native, max_instructions, progress)
     sink = sink if sink is not None else MemorySink()
     input_hash = _hash_inputs(launch)

@@ -42,6 +42,7 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
 
     Raises UsageError, FormatError, CompileError, UnsupportedError.
     """
+    from warpsight.isa.places import lines_of
     from warpsight.workload import launch_spec
     from warpsight.workload.registers import register_use
 
@@ -50,7 +51,8 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
         raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
     spec = _spec(request)
     source, launch = launch_spec.prepare(spec)
-    registers = register_use(source, launch.kernel, spec.registers)
+    with lines_of(source.path):
+        registers = register_use(source, launch.kernel, spec.registers)
     notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
     return ReadyLaunch(source, launch, registers, limit, notes)
 
