@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from warpsight.addressing.placement import first_wave
 from warpsight.caches import layout as at
 from warpsight.caches.layout import Ints
 from warpsight.caches.program import Program
@@ -82,8 +83,9 @@ def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Int
     s[p[at.LSU] : p[at.LSU] + sizes[at.LSU] : at.LSU_WIDTH] = -1
     put(at.WINNER, _leftmost(int(p[at.LEAVES])))
     places = np.arange(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM], dtype=np.int64)
-    # The first wave: SMs in turn (addressing.placement), the next place of each once all SMs have had one.
-    put(at.QUEUE, np.stack([places % p[at.SM_COUNT], places // p[at.SM_COUNT], 0 * places], axis=1))
+    # The first wave: SMs in turn, the next place of each once all SMs have had one.
+    sms = first_wave(len(places), int(p[at.SM_COUNT]), int(p[at.BLOCKS_PER_SM]))
+    put(at.QUEUE, np.stack([sms, places // p[at.SM_COUNT], 0 * places], axis=1))
     s[p[at.CELL] + at.QUEUE_TAIL] = len(places)
     s[p[at.CELL] + at.BAD_WARP] = -1
     return s

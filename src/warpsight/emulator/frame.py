@@ -5,6 +5,7 @@ An instruction emitted in line and a helper function that does its slow path loo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from warpsight.emulator.lanes import I32, I64, PTR, Builder, Value, at, load_as,
 from warpsight.emulator.layout import Slot
 
 
-class Frame:
+class Frame(ABC):
     """Base of everything that emits code. Subclasses say which lanes are active and which instruction is being done."""
 
     builder: Builder
@@ -22,19 +23,19 @@ class Frame:
     fault_block: Any
 
     @property
+    @abstractmethod
     def active_mask(self) -> Value:
         """i32: lanes for which the current instruction takes effect."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def active(self) -> Value:
         """The same as <32 x i1>."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def pc(self) -> Value:
         """i64: index of the current instruction."""
-        raise NotImplementedError
 
     def slot(self, slot: Slot) -> Value:
         """Load a context slot as i64."""
@@ -44,9 +45,9 @@ class Frame:
         """Load a context slot as a pointer."""
         return load_as(self.builder, at(self.builder, self.context, 8 * slot), PTR, 8)
 
+    @abstractmethod
     def buffer(self, name: str, kind: Any) -> Value:
         """A named stack slot of LLVM type `kind`, made once per function."""
-        raise NotImplementedError
 
     def spill(self, value: Value, name: str) -> Value:
         """Store a vector in the stack slot `name` and return the pointer, for code that visits lanes one by one."""

@@ -51,6 +51,25 @@ def for_each_lane(builder: Builder, mask: Value, body: Callable[[Builder, Value]
     builder.position_at_end(after)
 
 
+def until_no_lane_is_left(builder: Builder, mask: Value, serve: Callable[[Builder, Value, Value], tuple[Value, Value]]) -> Value:
+    """Rounds of `serve(builder, lanes left, result so far)`, which gives the lanes served and the new result (i32, 0 at first)."""
+    before = builder.block
+    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
+    builder.branch(head)
+    builder.position_at_end(head)
+    left, result = builder.phi(I32), builder.phi(I32)
+    left.add_incoming(mask, before)
+    result.add_incoming(I32(0), before)
+    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
+    builder.position_at_end(body)
+    served, following = serve(builder, left, result)
+    left.add_incoming(builder.and_(left, builder.not_(served)), builder.block)
+    result.add_incoming(following, builder.block)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return result
+
+
 def _element(builder: Builder, pointer: Value, lane: Value, kind: Any, size: int) -> Value:
     return load_as(builder, at(builder, pointer, builder.mul(builder.zext(lane, I64), I64(size))), kind, size)
 
@@ -203,24 +222,14 @@ def bank_degree(module: ir.Module) -> ir.Function:
     bank = builder.zext(builder.and_(words, splat_constant(I32, 31)), vector(I64))
     base = splat(builder, builder.ptrtoint(table, I64))
     pointers = builder.inttoptr(builder.add(base, builder.shl(bank, splat_constant(I64, 2))), vector(PTR))
-    before = builder.block
-    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    left, rounds = builder.phi(I32), builder.phi(I32)
-    left.add_incoming(mask, before)
-    rounds.add_incoming(I32(0), before)
-    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
-    builder.position_at_end(body)
-    waiting = mask_to_lanes(builder, left)
-    scatter(builder, words, pointers, waiting)
-    seen = gather(builder, pointers, waiting, I32)
-    served = lanes_to_mask(builder, builder.icmp_signed("==", seen, words))
-    left.add_incoming(builder.and_(left, builder.not_(served)), body)
-    rounds.add_incoming(builder.add(rounds, I32(1)), body)
-    builder.branch(head)
-    builder.position_at_end(after)
-    builder.ret(rounds)
+
+    def serve(inner: Builder, left: Value, rounds: Value) -> tuple[Value, Value]:
+        waiting = mask_to_lanes(inner, left)
+        scatter(inner, words, pointers, waiting)
+        seen = gather(inner, pointers, waiting, I32)
+        return lanes_to_mask(inner, inner.icmp_signed("==", seen, words)), inner.add(rounds, I32(1))
+
+    builder.ret(until_no_lane_is_left(builder, mask, serve))
     return function
 
 
@@ -235,21 +244,12 @@ def most_sharing(module: ir.Module) -> ir.Function:
     scratch = builder.alloca(lanes64)
     scratch.align = 64
     store_as(builder, addresses, scratch, 64)
-    before = builder.block
-    head, body, after = (builder.append_basic_block(n) for n in ("head", "round", "end"))
-    builder.branch(head)
-    builder.position_at_end(head)
-    left, most = builder.phi(I32), builder.phi(I32)
-    left.add_incoming(mask, before)
-    most.add_incoming(I32(0), before)
-    builder.cbranch(builder.icmp_signed("==", left, I32(0)), after, body)
-    builder.position_at_end(body)
-    address = _element(builder, scratch, trailing_zeros(builder, left), I64, 8)
-    same = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", addresses, splat(builder, address))), left)
-    count = population(builder, same)
-    most.add_incoming(builder.select(builder.icmp_unsigned(">", count, most), count, most), body)
-    left.add_incoming(builder.and_(left, builder.not_(same)), body)
-    builder.branch(head)
-    builder.position_at_end(after)
-    builder.ret(most)
+
+    def serve(inner: Builder, left: Value, most: Value) -> tuple[Value, Value]:
+        address = _element(inner, scratch, trailing_zeros(inner, left), I64, 8)
+        same = inner.and_(lanes_to_mask(inner, inner.icmp_signed("==", addresses, splat(inner, address))), left)
+        count = population(inner, same)
+        return same, inner.select(inner.icmp_unsigned(">", count, most), count, most)
+
+    builder.ret(until_no_lane_is_left(builder, mask, serve))
     return function

@@ -38,11 +38,6 @@ def type_bits(type: str) -> int:
     return bits * lanes
 
 
-def type_bytes(type: str) -> int:
-    """Bytes that a value of a PTX type takes in memory, at least one."""
-    return max(1, type_bits(type) // 8)
-
-
 def vector_lanes(modifiers: tuple[str, ...]) -> int:
     """2, 4 or 8 when one of an opcode's modifiers is `v2`, `v4` or `v8`, else 1."""
     for modifier in modifiers:

@@ -16,6 +16,7 @@ Nothing in a trace depends on a cache, a latency or an SM count. One `KernelTrac
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -148,11 +149,11 @@ class TraceHeader:
         return self.blocks * self.warps_per_block
 
 
-class ChunkSource:
+class ChunkSource(ABC):
     """Where a trace's chunks come from: memory, or a folder that is read piece by piece."""
 
-    def __iter__(self) -> Iterator[TraceChunk]:
-        raise NotImplementedError
+    @abstractmethod
+    def __iter__(self) -> Iterator[TraceChunk]: ...
 
 
 class InMemory(ChunkSource):
