@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.compiled import compiled
+from warpsight.addressing.compiled import inlined
 from warpsight.addressing.integers import quotient, signed
 
 SECTOR_BYTES = 32
@@ -30,7 +30,7 @@ def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
     return list(seen)
 
 
-@compiled
+@inlined
 def merge_lines(
     sectors: npt.NDArray[np.uint32],
     first: int,

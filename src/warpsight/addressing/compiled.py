@@ -17,6 +17,11 @@ def compiled(function: Function) -> Function:
     return cast(Function, numba.njit(nogil=True, error_model="numpy")(function))
 
 
+def inlined(function: Function) -> Function:
+    """As `compiled`, and always put in place where it is called: for what is small, or called from one place."""
+    return cast(Function, numba.njit(nogil=True, error_model="numpy", forceinline=True)(function))
+
+
 def compiled_and_kept(function: Function) -> Function:
     """As `compiled`, and kept on disk."""
     return cast(Function, numba.njit(nogil=True, error_model="numpy", cache=True)(function))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import types
 
-from warpsight.addressing.compiled import compiled, intrinsic
+from warpsight.addressing.compiled import inlined, intrinsic
 
 
 @intrinsic
@@ -20,13 +20,13 @@ def _trailing_zeros(typing_context: Any, number: Any) -> Any:
     return types.int64(types.int64), generate
 
 
-@compiled
+@inlined
 def signed(number: Any) -> int:
     """`number` as a signed 64-bit integer. Compiled, arithmetic that mixes unsigned with signed integers would give floats."""
     return np.int64(number)  # type: ignore[return-value]
 
 
-@compiled
+@inlined
 def quotient(number: int, divisor: int) -> int:
     """`number // divisor` for 0 <= number < 2**32 and 0 < divisor < 2**32 (sector numbers have 32 bits)."""
     if divisor & (divisor - 1) == 0:

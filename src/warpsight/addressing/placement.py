@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.compiled import compiled
+from warpsight.addressing.compiled import inlined
 
 
-@compiled
+@inlined
 def first_wave_sm(block: int, sm_count: int) -> int:
     """The SM of `block`, one of the first `sm_count * blocks_per_sm` blocks: SMs in turn."""
     return block % sm_count

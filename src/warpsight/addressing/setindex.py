@@ -7,14 +7,14 @@ conflict misses through XOR-based placement functions", ICS 1997). `xor` needs a
 
 from __future__ import annotations
 
-from warpsight.addressing.compiled import compiled
+from warpsight.addressing.compiled import inlined
 from warpsight.addressing.integers import quotient
 
 MODULO, XOR = 0, 1
 RULES = {"modulo": MODULO, "xor": XOR}
 
 
-@compiled
+@inlined
 def set_index(line: int, sets: int, rule: int) -> int:
     """The set of line number `line` (within its slice) in a cache of `sets` sets; `rule` is `MODULO` or `XOR`."""
     upper = quotient(line, sets)

@@ -8,9 +8,9 @@ from typing import Any
 
 from numba import types
 
-from warpsight.addressing.compiled import compiled, compiled_and_kept, intrinsic
+from warpsight.addressing.compiled import compiled, compiled_and_kept, inlined, intrinsic
 
-__all__ = ["compiled", "compiled_and_kept", "pointer", "source_fingerprint"]
+__all__ = ["compiled", "compiled_and_kept", "inlined", "pointer", "source_fingerprint"]
 
 
 @intrinsic

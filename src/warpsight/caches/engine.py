@@ -1,4 +1,8 @@
-"""The compiled main loop: turn after turn, the SM that acts first lets one of its warps do one thing."""
+"""The compiled main loop. SMs act in rounds, one after the other.
+
+A round is as long as what one SM does takes to reach another (through the L2), the lookahead of conservative parallel simulation
+(Chandy and Misra, 1979). Within it an SM acts by itself, in the order of time: its state stays in the host's nearest cache.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +10,14 @@ from collections.abc import Callable
 
 from warpsight.addressing.integers import quotient
 from warpsight.caches.blocks import arrive_or_end, break_barriers, launch_blocks
-from warpsight.caches.compiled import compiled, compiled_and_kept, pointer, source_fingerprint
+from warpsight.caches.compiled import compiled, compiled_and_kept, inlined, pointer, source_fingerprint
 from warpsight.caches.layout import (
     BAD_WARP,
     CELL,
     CLOCK,
     DO_EXIT,
     DO_MEMORY,
+    FIRST,
     GAP,
     GTO,
     ISSUE_COST,
@@ -21,15 +26,18 @@ from warpsight.caches.layout import (
     KIND,
     LAST,
     LIVE_WARPS,
+    LOOKAHEAD,
     NEVER,
+    NEXT_SM,
     PICKED,
     POLICY,
+    ROUND,
     SCHEDULERS,
     SLOTS,
+    SM_COUNT,
     TURNS,
     WARP,
     WARP_WIDTH,
-    WINNER,
     Ints,
 )
 from warpsight.caches.lsu import Sectors, issue, work
@@ -41,7 +49,7 @@ DONE, NEED_BLOCK, PAUSED, BAD_TRACE = range(4)
 Run = Callable[[Ints, Ints, Ints, Events, Sectors, int], int]
 
 
-@compiled
+@inlined
 def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> None:
     """One warp of `issuer` does what it stands at."""
     sm = quotient(issuer, p[SCHEDULERS])
@@ -62,34 +70,73 @@ def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> No
     pick_all(p, s, sm)
 
 
+@inlined
+def _first(p: Ints, s: Ints, sm: int) -> int:
+    """What of `sm` acts first: a warp scheduler or, numbered after all of these, the load-store unit. Keeps the time in `FIRST`."""
+    first = p[ISSUERS] + sm
+    # A tie goes to the scheduler with the lowest number.
+    for issuer in range((sm + 1) * p[SCHEDULERS] - 1, sm * p[SCHEDULERS] - 1, -1):
+        if s[p[KEY] + issuer] <= s[p[KEY] + first]:
+            first = issuer
+    s[p[FIRST] + sm] = s[p[KEY] + first]
+    return int(first)
+
+
 @compiled
-def _act(p: Ints, s: Ints, events: Events, sectors: Sectors, actor: int) -> None:
-    """Let `actor` act: a warp scheduler or, numbered after these, the load-store unit of an SM."""
-    if actor < p[ISSUERS]:
-        _turn(p, s, events, sectors, actor)
-    else:
-        sm = actor - p[ISSUERS]
-        if work(p, s, events, sectors, sm, s[p[KEY] + actor]):
+def _go_on(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, sm: int, until: int) -> bool:
+    """Let `sm` act until it comes to the time `until`; False if it first needs a block that is missing in the window."""
+    turns = p[CELL] + TURNS
+    while True:
+        if not launch_blocks(p, s, warps, events):
+            return False
+        actor = _first(p, s, sm)
+        if s[p[KEY] + actor] >= until:
+            return True
+        s[turns] += 1
+        if actor < p[ISSUERS]:
+            _turn(p, s, events, sectors, actor)
+        elif work(p, s, events, sectors, sm, s[p[KEY] + actor]):
             pick_all(p, s, sm)
+
+
+@inlined
+def _round(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors) -> bool:
+    """Let the SMs that have not yet had their turn in this round go on to its end; False if a block is missing in the window."""
+    cell = p[CELL]
+    until = s[cell + ROUND] + p[LOOKAHEAD]
+    while s[cell + NEXT_SM] < p[SM_COUNT]:
+        sm = s[cell + NEXT_SM]
+        if s[p[FIRST] + sm] < until and not _go_on(p, s, warps, events, sectors, sm, until):
+            return False
+        s[cell + NEXT_SM] += 1
+    return True
+
+
+@inlined
+def _start_round(p: Ints, s: Ints) -> int:
+    """Begin a round at the time at which the first of the SMs acts, which it gives; NEVER if none does."""
+    start = NEVER
+    for sm in range(p[SM_COUNT]):
+        _first(p, s, sm)
+        start = min(start, s[p[FIRST] + sm])
+    s[p[CELL] + ROUND], s[p[CELL] + NEXT_SM] = start, 0
+    return int(start)
 
 
 @compiled
 def _run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns: int) -> int:
     cell = p[CELL]
-    until = s[cell + TURNS] + turns
+    stop = s[cell + TURNS] + turns
     while s[cell + BAD_WARP] < 0:
-        if not launch_blocks(p, s, warps, events):
+        if not (launch_blocks(p, s, warps, events) and _round(p, s, warps, events, sectors)):
             return NEED_BLOCK
-        actor = s[p[WINNER] + 1]
-        if s[p[KEY] + actor] == NEVER:
+        if s[cell + TURNS] >= stop:
+            return PAUSED
+        if _start_round(p, s) == NEVER:
             if s[cell + BAD_WARP] < 0 and s[cell + LIVE_WARPS] == 0:
                 return DONE
+            s[cell + NEXT_SM] = p[SM_COUNT]
             break_barriers(p, s, events)
-        elif s[cell + TURNS] >= until:
-            return PAUSED
-        else:
-            s[cell + TURNS] += 1
-            _act(p, s, events, sectors, actor)
     return BAD_TRACE
 
 

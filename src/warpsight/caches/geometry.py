@@ -99,9 +99,10 @@ def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm
     p[at.BLOCKS_PER_SM], p[at.WARPS_PER_BLOCK] = blocks_per_sm, warps_per_block
     p[at.SLOTS] = blocks_per_sm * warps_per_block
     p[at.ISSUERS] = p[at.SM_COUNT] * p[at.SCHEDULERS]
-    p[at.LEAVES] = 1 << (int(p[at.ISSUERS]) + gpu.sm_count - 1).bit_length()
     p[at.DEPTH] = gpu.sm.access_queue
     p[at.ISSUE_COST] = TICKS // gpu.sm.issue_width if clocked else TICKS
+    # What one SM does reaches another through the L2, and no sooner. In turn means: no SM a cycle ahead.
+    p[at.LOOKAHEAD] = TICKS * max(1, gpu.l2.latency_cycles) if clocked else TICKS
     l1, l2 = gpu.l1, gpu.l2
     p[at.L1_SETS], p[at.L1_WAYS], p[at.L1_RULE], p[at.L1_LINE] = l1.sets, l1.ways, RULES[l1.index], l1.line_bytes // SECTOR_BYTES
     p[at.L2_SETS], p[at.L2_WAYS], p[at.L2_RULE], p[at.L2_LINE] = l2.sets, l2.ways, RULES[l2.index], l2.line_bytes // SECTOR_BYTES

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.l2 import l2_read, l2_write
 from warpsight.caches.layout import (
     BACK,
@@ -40,7 +40,7 @@ from warpsight.caches.mshr import hold_mshr, mshr_free_at
 from warpsight.caches.ways import find, holds, new_word, to_front, victim
 
 
-@compiled
+@inlined
 def _part_of(p: Ints, line: int, sectors: int, l2_line: int) -> int:
     """Which of `sectors` of L1 line `line` lie in `l2_line`, as a mask of that line."""
     shift = line * p[L1_LINE] - l2_line * p[L2_LINE]
@@ -48,7 +48,7 @@ def _part_of(p: Ints, line: int, sectors: int, l2_line: int) -> int:
     return int(moved & p[L2_MASK])
 
 
-@compiled
+@inlined
 def _set_of(p: Ints, sm: int, line: int) -> int:
     """Where the set of `line` in the L1 of `sm` begins."""
     row = sm * p[L1_SETS] + set_index(line, p[L1_SETS], p[L1_RULE])
@@ -71,7 +71,7 @@ def _from_l2(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> in
     return back << 2 | level
 
 
-@compiled
+@inlined
 def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: int, patience: int) -> int:
     """One read request of the load in hand, whose time and level (`LSU` row) it raises; gives when the unit could pass it on.
 
@@ -115,7 +115,7 @@ def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: in
     return now
 
 
-@compiled
+@inlined
 def l1_write(p: Ints, s: Ints, sm: int, line: int, sectors: int, whole: bool, pc: int, now: int) -> None:
     """One write request: a line that is present stays and becomes the most recent; the data goes on to the L2 in any case."""
     ways = p[L1_WAYS]

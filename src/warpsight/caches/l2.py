@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.layout import (
+    CELL,
     CHANNEL_FREE,
     CHANNELS,
     COUNT,
@@ -31,6 +32,7 @@ from warpsight.caches.layout import (
     LEVEL_DRAM,
     LEVEL_L2,
     PER_PIECE,
+    ROUND,
     SLICE_FREE,
     SLICE_SERVICE,
     SLICES,
@@ -39,15 +41,18 @@ from warpsight.caches.layout import (
 from warpsight.caches.ways import find, holds, new_word, to_front, victim
 
 
-@compiled
-def queue_for(s: Ints, server: int, now: int, service: int) -> int:
-    """Take the next place at the server whose time lies in `s[server]` and that serves one after the other; gives the wait."""
-    start = max(s[server], now)
+@inlined
+def queue_for(p: Ints, s: Ints, server: int, now: int, service: int) -> int:
+    """Take the next place at the server whose time lies in `s[server]` and that serves one after the other; gives the wait.
+
+    SMs come one after the other within a round, not in the order of time, so a server's time runs from the start of the round.
+    """
+    start = max(s[server], s[p[CELL] + ROUND])
     s[server] = start + service
-    return int(start - now)
+    return int(max(0, start - now))
 
 
-@compiled
+@inlined
 def _slice_and_set(p: Ints, line: int) -> tuple[int, int]:
     """The slice of an L2 line, and where its set begins."""
     part = slice_of_line(line, p[PER_PIECE], p[SLICES])
@@ -55,19 +60,19 @@ def _slice_and_set(p: Ints, line: int) -> tuple[int, int]:
     return part, p[L2_SET] + (part * p[L2_SETS] + row) * 2 * p[L2_WAYS]
 
 
-@compiled
+@inlined
 def _write_back(p: Ints, s: Ints, word: int, channel: int, pc: int, now: int) -> None:
     """What becomes of a line that is given up: if dirty it is written to memory, on the account of `pc`."""
     if word >= 0 and word & DIRTY != 0:
         s[p[COUNT] + pc * COUNTERS + DRAM_WRITES] += 1
-        queue_for(s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
+        queue_for(p, s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
 
 
-@compiled
+@inlined
 def _fetch(p: Ints, s: Ints, channel: int, pc: int, now: int) -> int:
     """Read from memory; gives when a reader has the data, without what it waits for in the network."""
     s[p[COUNT] + pc * COUNTERS + DRAM_READS] += 1
-    queued = queue_for(s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
+    queued = queue_for(p, s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
     return int(now + p[L2_LATENCY] + p[DRAM_LATENCY] + queued)
 
 
@@ -78,7 +83,7 @@ def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int
     part, base = _slice_and_set(p, line)
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_READS] += 1
-    queued = queue_for(s, p[SLICE_FREE] + part, now, p[SLICE_SERVICE])
+    queued = queue_for(p, s, p[SLICE_FREE] + part, now, p[SLICE_SERVICE])
     way = find(s, base, ways, line)
     word, ready = new_word(line, 0, 0, 0), 0
     if way >= 0:

@@ -44,12 +44,12 @@ NEVER = 1 << 62
     SLICE_SERVICE,
     DRAM_SERVICE,
     ISSUERS,
-    LEAVES,
     LOADS,
     INSTRUCTIONS,
     L2_MASK,
     PATIENCE,
     DEPTH,
+    LOOKAHEAD,  # how far one SM may be ahead of another
 ) = range(33)
 
 # Parameters: where tables begin in the state.
@@ -75,8 +75,8 @@ NEVER = 1 << 62
     CLOCK,  # per issuer (warp scheduler)
     PICKED,  # per issuer: place of the warp that goes next
     LAST,  # per issuer: place of the warp that went last
-    KEY,  # per leaf of the tournament: when the issuer acts next
-    WINNER,  # per node of the tournament: issuer
+    KEY,  # per issuer and then per SM: when the warp scheduler, the load-store unit acts next
+    FIRST,  # per SM: the earliest of its keys
     L1_SET,  # per SM and set: see `ways`
     MSHR,  # per SM: see `mshr`
     MSHR_ENDS,  # per SM: head and tail
@@ -94,7 +94,7 @@ PARAMETERS = 33 + 32
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 16
 ACCESS, ACCESS_BYTES, PACKED, EVENT_BYTES, HAS_SECTORS, HAS_DEGREE, COST, LOAD_INDEX = range(8)
 ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE, TAKEN, PENDING = range(16)
-NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP = range(8)
+NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP, ROUND, NEXT_SM = range(10)
 SERVED, SERVED_PC, DONE_REQUESTS, REQUESTS, BACK, LEVEL, HEAD, LENGTH, ROOM_SINCE, WAITED = range(10)
 LSU_WIDTH, ACCESS_WIDTH = 10, 4
 MOST_REQUESTS = 256  # an event counts sectors in one byte

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.coalescing import merge_lines
 from warpsight.addressing.integers import quotient, signed
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.l1 import l1_read, l1_write
 from warpsight.caches.l2 import l2_read, l2_write
 from warpsight.caches.layout import (
@@ -30,6 +30,7 @@ from warpsight.caches.layout import (
     IS_LOAD,
     IS_STORE,
     ISSUERS,
+    KEY,
     L1_LATENCY,
     L1_LINE,
     L2_LATENCY,
@@ -71,14 +72,13 @@ from warpsight.caches.layout import (
     WARP_WIDTH,
     Ints,
 )
-from warpsight.caches.schedule import set_key
 from warpsight.caches.warps import Events, served
 
 Sectors = npt.NDArray[np.uint32]
 LINE_128 = 4
 
 
-@compiled
+@inlined
 def _load(p: Ints, s: Ints, sm: int, pc: int, now: int) -> bool:
     """Go on with the load that the load-store unit of `sm` works at. False when it has to wait so long that others go first."""
     lsu = p[LSU] + sm * LSU_WIDTH
@@ -121,7 +121,7 @@ def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int,
     s[p[LSU_FREE] + sm] = now
 
 
-@compiled
+@inlined
 def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int) -> int:
     """Merge the access's sectors to line requests in the SM's list; gives their number, and counts the access."""
     code, counters = p[CODE] + pc * CODE_WIDTH, p[COUNT] + pc * COUNTERS
@@ -141,7 +141,7 @@ def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: in
     return requests
 
 
-@compiled
+@inlined
 def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     """Take the oldest waiting access; a load is made ready for `_load`, others are done at once. Gives 1 if more is to be done."""
     lsu = p[LSU] + sm * LSU_WIDTH
@@ -165,7 +165,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     return 1 if kind == IS_LOAD else 0
 
 
-@compiled
+@inlined
 def _count_slowest(p: Ints, s: Ints, counters: int, level: int, waited: int) -> None:
     """Count an access by its slowest request: the level that served it, or a line that was already on its way, `waited` for."""
     alone = p[L1_LATENCY] if level == LEVEL_L1 else p[L2_LATENCY] + (p[DRAM_LATENCY] if level == LEVEL_DRAM else 0)
@@ -183,19 +183,19 @@ def work(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, now: int) 
     goes_on = s[lsu + SERVED] >= 0
     more = 1 if goes_on else _begin(p, s, sectors, sm, now)
     if more != 0 and not _load(p, s, sm, s[lsu + SERVED_PC], now):
-        set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm])
+        s[p[KEY] + p[ISSUERS] + sm] = s[p[LSU_FREE] + sm]
         return not goes_on
     slot, pc = s[lsu + SERVED], s[lsu + SERVED_PC]
     s[lsu + SERVED] = -1
     code = p[CODE] + pc * CODE_WIDTH
     if s[code + ACCESS] != IS_STORE:
         _count_slowest(p, s, p[COUNT] + pc * COUNTERS, s[lsu + LEVEL], s[lsu + WAITED])
-    set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm] if s[lsu + LENGTH] > 0 else NEVER)
+    s[p[KEY] + p[ISSUERS] + sm] = s[p[LSU_FREE] + sm] if s[lsu + LENGTH] > 0 else NEVER
     served(p, s, events, slot, s[code + LOAD_INDEX], s[lsu + BACK], now)
     return True
 
 
-@compiled
+@inlined
 def issue(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, slot: int, now: int) -> None:
     """The warp in `slot` issues the access that it stands at; it is done at once if the load-store unit has nothing else to do."""
     row, lsu = p[WARP] + slot * WARP_WIDTH, p[LSU] + sm * LSU_WIDTH
@@ -217,4 +217,4 @@ def issue(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, slot: int
         if s[p[LSU_FREE] + sm] <= now:
             work(p, s, events, sectors, sm, now)
         else:
-            set_key(p, s, p[ISSUERS] + sm, s[p[LSU_FREE] + sm])
+            s[p[KEY] + p[ISSUERS] + sm] = s[p[LSU_FREE] + sm]

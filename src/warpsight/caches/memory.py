@@ -12,7 +12,7 @@ from warpsight.caches.program import Program
 
 def _sizes(p: Ints, program: Program) -> dict[int, int]:
     sms, issuers, slots = int(p[at.SM_COUNT]), int(p[at.ISSUERS]), int(p[at.SM_COUNT] * p[at.SLOTS])
-    places, leaves = int(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM]), int(p[at.LEAVES])
+    places = int(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM])
     l1 = int(p[at.SM_COUNT] * p[at.L1_SETS] * p[at.L1_WAYS])
     l2 = int(p[at.SLICES] * p[at.L2_SETS] * p[at.L2_WAYS])
     sizes = {
@@ -28,8 +28,7 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.READY: slots * program.loads,
         at.L1_SET: 2 * l1,
         at.L2_SET: 2 * l2,
-        at.KEY: leaves,
-        at.WINNER: 2 * leaves,
+        at.KEY: issuers + sms,
         at.MSHR: 2 * sms * int(p[at.MSHRS]),
         at.MSHR_ENDS: 2 * sms,
         at.SLICE_FREE: int(p[at.SLICES]),
@@ -41,19 +40,10 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.MASKS: sms * at.MOST_REQUESTS,
     }
     sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
-    sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT), sms)
+    sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT, at.FIRST), sms)
     sizes |= dict.fromkeys((at.ORDER, at.LIVE, at.WAITING), places)
     sizes |= dict.fromkeys((at.CLOCK, at.PICKED, at.LAST), issuers)
     return sizes
-
-
-def _leftmost(leaves: int) -> Ints:
-    """A tournament in which nobody has played: every node names the first leaf below it."""
-    winner = np.zeros(2 * leaves, np.int64)
-    winner[leaves:] = np.arange(leaves)
-    for node in range(leaves - 1, 0, -1):
-        winner[node] = winner[2 * node]
-    return winner
 
 
 def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Ints:
@@ -81,13 +71,13 @@ def new_memory(p: Ints, program: Program, l1_units: Ints, l2_units: Ints) -> Int
     for table, ways in ((at.L1_SET, int(p[at.L1_WAYS])), (at.L2_SET, int(p[at.L2_WAYS]))):
         s[p[table] : p[table] + sizes[table]].reshape(-1, 2, ways)[:, 0] = -1
     s[p[at.LSU] : p[at.LSU] + sizes[at.LSU] : at.LSU_WIDTH] = -1
-    put(at.WINNER, _leftmost(int(p[at.LEAVES])))
     places = np.arange(p[at.SM_COUNT] * p[at.BLOCKS_PER_SM], dtype=np.int64)
     # The first wave: SMs in turn, the next place of each once all SMs have had one.
     sms = first_wave(len(places), int(p[at.SM_COUNT]), int(p[at.BLOCKS_PER_SM]))
     put(at.QUEUE, np.stack([sms, places // p[at.SM_COUNT], 0 * places], axis=1))
     s[p[at.CELL] + at.QUEUE_TAIL] = len(places)
     s[p[at.CELL] + at.BAD_WARP] = -1
+    s[p[at.CELL] + at.NEXT_SM] = p[at.SM_COUNT]
     return s
 
 

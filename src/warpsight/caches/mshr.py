@@ -6,11 +6,11 @@ which makes insertion from the end cheaper than a heap.
 
 from __future__ import annotations
 
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import inlined
 from warpsight.caches.layout import MSHR, MSHR_ENDS, MSHRS, Ints
 
 
-@compiled
+@inlined
 def mshr_free_at(p: Ints, s: Ints, sm: int, now: int) -> int:
     """When a miss of `sm` gets a register: now, or when the first outstanding miss returns."""
     ends = p[MSHR_ENDS] + 2 * sm
@@ -19,7 +19,7 @@ def mshr_free_at(p: Ints, s: Ints, sm: int, now: int) -> int:
     return int(max(now, s[p[MSHR] + 2 * sm * p[MSHRS] + s[ends]]))
 
 
-@compiled
+@inlined
 def hold_mshr(p: Ints, s: Ints, sm: int, now: int, until: int) -> None:
     """Take a register of `sm` for a miss that returns at `until`; if none is free, those whose misses are back by `now` are."""
     ends, row = p[MSHR_ENDS] + 2 * sm, p[MSHR] + 2 * sm * p[MSHRS]

@@ -1,9 +1,9 @@
-"""Which SM acts next, and which of its warps: the interleaving of the launch's memory accesses."""
+"""Which warp of an SM acts next."""
 
 from __future__ import annotations
 
 from warpsight.addressing.integers import quotient
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.layout import (
     ARRIVE,
     CLOCK,
@@ -16,7 +16,6 @@ from warpsight.caches.layout import (
     KEY,
     KIND,
     LAST,
-    LEAVES,
     LENGTH,
     LSU,
     LSU_WIDTH,
@@ -31,76 +30,79 @@ from warpsight.caches.layout import (
     WARP,
     WARP_WIDTH,
     WARPS_PER_BLOCK,
-    WINNER,
     Ints,
 )
 from warpsight.caches.layout import BLOCKS_PER_SM as PLACES
 
 
-@compiled
-def set_key(p: Ints, s: Ints, issuer: int, key: int) -> None:
-    """Tell the tournament when `issuer` acts next; node 1 names the issuer that acts first, the lower number in a tie."""
-    if s[p[KEY] + issuer] == key:
-        return
-    s[p[KEY] + issuer] = key
-    node = (p[LEAVES] + issuer) >> 1
-    while node >= 1:
-        left, right = s[p[WINNER] + 2 * node], s[p[WINNER] + 2 * node + 1]
-        best = left if s[p[KEY] + left] <= s[p[KEY] + right] else right
-        if best == s[p[WINNER] + node] and best != issuer:
-            # Another stays ahead, with the key that it had.
-            return
-        s[p[WINNER] + node] = best
-        node >>= 1
+@inlined
+def _earliest(s: Ints, first: int, end: int, step: int) -> int:
+    """The least of every `step`-th entry. Free of branches where all count, so that the compiler compares several at a time."""
+    least = NEVER
+    if step == 1:
+        for place in range(first, end):
+            least = min(least, s[place])
+        return least
+    place = first
+    while place < end:
+        least = min(least, s[place])
+        place += step
+    return least
 
 
-@compiled
-def _greedy_then_oldest(p: Ints, s: Ints, sm: int, scheduler: int, horizon: int) -> int:
-    """The last warp while it can go on, else the oldest that can, else the one that can first (the older in a tie); -1 if none."""
+@inlined
+def _greedy_then_oldest(p: Ints, s: Ints, sm: int, scheduler: int, limit: int) -> int:
+    """The oldest of the scheduler's warps that can go by `limit`; -1 if none."""
     eligible = p[ELIGIBLE] + sm * p[SLOTS]
-    last = s[p[LAST] + sm * p[SCHEDULERS] + scheduler]
-    if last >= 0 and s[eligible + last] <= horizon:
-        return int(last)
-    best, earliest = -1, NEVER
     for age in range(s[p[RESIDENT] + sm]):
         first = s[p[ORDER] + sm * p[PLACES] + age] * p[WARPS_PER_BLOCK]
-        # Warp slots belong to the schedulers in turn.
-        start = first
-        while p[SCHEDULERS] > 1 and (start - scheduler) % p[SCHEDULERS] != 0:
-            start += 1
-        for place in range(start, first + p[WARPS_PER_BLOCK], p[SCHEDULERS]):
-            if s[eligible + place] < earliest:
-                best, earliest = place, s[eligible + place]
-                if earliest <= horizon:
-                    return best
-    return best
+        end = first + p[WARPS_PER_BLOCK]
+        while p[SCHEDULERS] > 1 and (first - scheduler) % p[SCHEDULERS] != 0:
+            first += 1
+        while first < end:
+            if s[eligible + first] <= limit:
+                return int(first)
+            first += p[SCHEDULERS]
+    return -1
 
 
 @compiled
-def _round_robin(p: Ints, s: Ints, sm: int, scheduler: int, horizon: int) -> int:
-    """The next warp in turn that can go on, else the one that can first (the earlier in turn in a tie); -1 if none."""
+def _round_robin(p: Ints, s: Ints, sm: int, scheduler: int, limit: int) -> int:
+    """The next of the scheduler's warps in turn that can go by `limit`; -1 if none."""
     eligible = p[ELIGIBLE] + sm * p[SLOTS]
     place = s[p[LAST] + sm * p[SCHEDULERS] + scheduler]
-    best, earliest = -1, NEVER
-    for _ in range(scheduler, p[SLOTS], p[SCHEDULERS]):
+    for _ in range(p[SLOTS]):
         place = scheduler if place < 0 or place + p[SCHEDULERS] >= p[SLOTS] else place + p[SCHEDULERS]
-        if s[eligible + place] < earliest:
-            best, earliest = place, s[eligible + place]
-            if earliest <= horizon:
-                return best
-    return best
+        if s[eligible + place] <= limit:
+            return int(place)
+    return -1
+
+
+@inlined
+def _choose(p: Ints, s: Ints, sm: int, scheduler: int, horizon: int) -> int:
+    """The warp that goes next, by the GPU's policy, among those that can go by `horizon`, else the first that can; -1 if none.
+
+    Warp slots belong to the schedulers in turn. A greedy one keeps to its last warp while that can go on.
+    """
+    eligible = p[ELIGIBLE] + sm * p[SLOTS]
+    greedy = p[POLICY] == GTO
+    last = s[p[LAST] + sm * p[SCHEDULERS] + scheduler]
+    if greedy and last >= 0 and s[eligible + last] <= horizon:
+        return int(last)
+    earliest = _earliest(s, eligible + scheduler, eligible + p[SLOTS], p[SCHEDULERS])
+    if earliest == NEVER:
+        return -1
+    limit = max(earliest, horizon)
+    return _greedy_then_oldest(p, s, sm, scheduler, limit) if greedy else _round_robin(p, s, sm, scheduler, limit)
 
 
 @compiled
 def pick(p: Ints, s: Ints, issuer: int) -> None:
     """Choose the warp that `issuer` runs next, and when."""
     sm = quotient(issuer, p[SCHEDULERS])
-    scheduler = issuer - sm * p[SCHEDULERS]
     lsu = p[LSU] + sm * LSU_WIDTH
     clock, room_since = s[p[CLOCK] + issuer], s[lsu + ROOM_SINCE]
-    horizon = max(clock, room_since)
-    greedy = p[POLICY] == GTO
-    place = _greedy_then_oldest(p, s, sm, scheduler, horizon) if greedy else _round_robin(p, s, sm, scheduler, horizon)
+    place = _choose(p, s, sm, issuer - sm * p[SCHEDULERS], max(clock, room_since))
     s[p[PICKED] + issuer] = place
     key = NEVER
     if place >= 0:
@@ -109,10 +111,10 @@ def pick(p: Ints, s: Ints, issuer: int) -> None:
         if s[row + KIND] == DO_MEMORY:
             # No room in the queue of accesses: the choice falls anew when there is.
             key = NEVER if s[lsu + LENGTH] == p[DEPTH] else max(key, room_since)
-    set_key(p, s, issuer, key)
+    s[p[KEY] + issuer] = key
 
 
-@compiled
+@inlined
 def pick_all(p: Ints, s: Ints, sm: int) -> None:
     """Choose anew for every scheduler of `sm`, after something changed that concerns them all."""
     for issuer in range(sm * p[SCHEDULERS], (sm + 1) * p[SCHEDULERS]):

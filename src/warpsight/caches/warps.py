@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.integers import signed
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.layout import (
     ARRIVE,
     BAD_WARP,
@@ -69,7 +69,7 @@ from warpsight.caches.layout import (
 Events = npt.NDArray[np.uint8]
 
 
-@compiled
+@inlined
 def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
     """Read the warp's next event, of instruction `pc`; gives its number of sectors, or -1 where the trace contradicts its path."""
     code = p[CODE] + pc * CODE_WIDTH
@@ -88,7 +88,7 @@ def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
     return sectors if s[row + TAKEN] <= s[row + SECTOR_END] else -1
 
 
-@compiled
+@inlined
 def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
     """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions, `since_wait` of them after its last wait."""
     row = p[WARP] + slot * WARP_WIDTH
@@ -100,7 +100,7 @@ def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, no
     s[p[ELIGIBLE] + slot] = now - since_wait * p[ISSUE_COST] if at_once else NEVER
 
 
-@compiled
+@inlined
 def _enter(p: Ints, s: Ints, row: int) -> None:
     """Begin the path entry that the warp has come to, if there is one left."""
     if s[row + ENTRY] < s[row + END]:
@@ -109,7 +109,7 @@ def _enter(p: Ints, s: Ints, row: int) -> None:
         s[row + NEXT] = s[p[BLOCK] + s[entry] * BLOCK_WIDTH]
 
 
-@compiled
+@inlined
 def _leave(p: Ints, s: Ints, row: int, block: int) -> int:
     """Leave a basic block; gives how often its tail was passed. A block without stops is passed as often as it repeats."""
     passed = s[row + REPEAT]
@@ -174,7 +174,7 @@ def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
     _stand(p, s, slot, DO_EXIT, gap, since_wait, now)
 
 
-@compiled
+@inlined
 def served(p: Ints, s: Ints, events: Events, slot: int, load: int, back: int, now: int) -> None:
     """The load-store unit has done, by `now`, an access of the warp in `slot`; load `load` (-1: none) has its data at `back`."""
     row = p[WARP] + slot * WARP_WIDTH

@@ -6,11 +6,11 @@ A set of w ways is 2 w entries of the state: first w *words*, most recently used
 
 from __future__ import annotations
 
-from warpsight.caches.compiled import compiled
+from warpsight.caches.compiled import inlined
 from warpsight.caches.layout import LEVEL_SHIFT, TAG_SHIFT, VALID_MASK, Ints
 
 
-@compiled
+@inlined
 def find(s: Ints, base: int, ways: int, line: int) -> int:
     """The way of the set at `base` that holds `line`, or -1."""
     for way in range(ways):
@@ -19,7 +19,7 @@ def find(s: Ints, base: int, ways: int, line: int) -> int:
     return -1
 
 
-@compiled
+@inlined
 def victim(s: Ints, base: int, ways: int, now: int) -> int:
     """The way to give up: the least recently used of those not in flight at `now`; if all are, the one that arrives first."""
     first = ways - 1
@@ -32,7 +32,7 @@ def victim(s: Ints, base: int, ways: int, now: int) -> int:
     return first
 
 
-@compiled
+@inlined
 def to_front(s: Ints, base: int, ways: int, way: int, word: int, ready: int) -> None:
     """Make `way` the most recently used, with this content."""
     for place in range(base + way, base, -1):
@@ -42,13 +42,13 @@ def to_front(s: Ints, base: int, ways: int, way: int, word: int, ready: int) -> 
     s[base + ways] = ready
 
 
-@compiled
+@inlined
 def new_word(line: int, level: int, dirty: int, valid: int) -> int:
     """The word of a line; `dirty` is 0 or `DIRTY`."""
     return line << TAG_SHIFT | level << LEVEL_SHIFT | dirty | valid
 
 
-@compiled
+@inlined
 def holds(word: int, sectors: int) -> bool:
     """Whether all of `sectors` are valid in the line of this word."""
     return word & sectors & VALID_MASK == sectors
