@@ -1,0 +1,56 @@
+"""How the depth of the load-store unit's queue decides what thrashes: L2 read misses against the reference, as a Markdown table.
+
+    python validation/access_queue.py            # prints the table
+    python validation/access_queue.py --write    # also rewrites it in docs/explanation/caches.md
+
+`sm.access_queue` is the one number of the interleaving that was chosen by comparison, so its effect is shown.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from accuracy import trace_of
+from reference_kernels import ROOT, reference_rows
+
+from warpsight.caches.simulate import simulate_caches
+from warpsight.gpu.loader import load_gpu
+from warpsight.result.prediction import relative_error
+
+DEPTHS = (8, 12, 16, 18, 20, 22, 24)
+KERNELS = ("grid_stride 32", "row_sum", "spmv_csr")
+COMMAND = "python validation/access_queue.py --write"
+
+
+def table() -> str:
+    """One row per kernel, one column per depth."""
+    gpu = load_gpu("mdm-pascal")
+    lines = [f"| accesses that wait | {' | '.join(map(str, DEPTHS))} |", "|---|" + "---:|" * len(DEPTHS)]
+    for row in reference_rows():
+        if row.gpu != "mdm-pascal" or row.name not in KERNELS:
+            continue
+        trace, cells = trace_of(row), []
+        for depth in DEPTHS:
+            changed = replace(gpu, sm=replace(gpu.sm, access_queue=depth))
+            found = simulate_caches(trace, changed, int(row.numbers["blocks_per_sm"])).totals()
+            cells.append(f"{100 * relative_error(found['l2_read_misses'], row.numbers['l2_read_misses']):+.1f} %")
+        lines.append(f"| {row.name} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Print the table; with --write also keep it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--write", action="store_true", help="rewrite the table in docs/explanation/caches.md")
+    write = parser.parse_args().write
+    found = table()
+    print(found)
+    if write:
+        page = ROOT / "docs" / "explanation" / "caches.md"
+        before, rest = page.read_text().split(f"<!-- access queue: {COMMAND} -->")
+        page.write_text(f"{before}<!-- access queue: {COMMAND} -->\n{found}\n<!-- end access queue -->{rest.split('<!-- end access queue -->')[1]}")
+
+
+if __name__ == "__main__":
+    main()
