@@ -48,8 +48,9 @@ def main() -> None:
     print(found)
     if write:
         page = ROOT / "docs" / "explanation" / "caches.md"
-        before, rest = page.read_text().split(f"<!-- access queue: {COMMAND} -->")
-        page.write_text(f"{before}<!-- access queue: {COMMAND} -->\n{found}\n<!-- end access queue -->{rest.split('<!-- end access queue -->')[1]}")
+        begin, end = f"<!-- access queue: {COMMAND} -->", "<!-- end access queue -->"
+        before, rest = page.read_text().split(begin)
+        page.write_text(before + begin + "\n" + found + "\n" + end + rest.split(end)[1])
 
 
 if __name__ == "__main__":
