@@ -52,8 +52,8 @@ class Source:
         return self.error_at(self.line(position), what, remedy)
 
     def error_at(self, line: int, what: str, remedy: str = CUT) -> FormatError:
-        """A FormatError placed at a line."""
-        return FormatError(what, place=f"{self.path}:{line}", remedy=remedy)
+        """A FormatError placed at a line. What it quotes from the text may hold line ends; the message is one line."""
+        return FormatError(" ".join(what.split()), place=f"{self.path}:{line}", remedy=remedy)
 
     def skip(self, position: int) -> int:
         """The position of the next character that is no white space."""
