@@ -21,6 +21,7 @@ class Frame(ABC):
     builder: Builder
     context: Value
     fault_block: Any
+    is_compact = False  # accesses call functions, rather than being in line
 
     @property
     @abstractmethod
@@ -137,11 +138,11 @@ class HelperFrame(Frame):
 
 
 def call_helper(
-    frame: Frame, name: str, site: int, arguments: list[Value], results: list[Any], body: Callable[[HelperFrame], list[Value]]
+    frame: Frame, name: str, site: Value, arguments: list[Value], results: list[Any], body: Callable[[HelperFrame], list[Value]]
 ) -> list[Value]:
     """Call the module's function `name`, made by `body` on first use, and leave if it recorded a fault.
 
-    `results` are the LLVM types it returns; `site` numbers the memory instruction for its caches.
+    `results` are the LLVM types it returns; `site` (i64) numbers the memory instruction for its caches.
     """
     module = frame.builder.module
     function = module.globals.get(name)
@@ -152,7 +153,7 @@ def call_helper(
         function.attributes.add("noinline")
         helper = HelperFrame(function)
         helper.close(body(helper))
-    value = frame.builder.call(function, [frame.context, frame.active_mask, frame.pc, I64(site), *arguments])
+    value = frame.builder.call(function, [frame.context, frame.active_mask, frame.pc, site, *arguments])
     frame.leave_if(frame.builder.icmp_signed("!=", frame.slot(Slot.FAULT_KIND), I64(0)))
     if len(results) <= 1:
         return [value] if results else []

@@ -23,9 +23,19 @@ def vector(scalar: Any) -> Any:
     return ir.VectorType(scalar, WARP)
 
 
+class _Splat(ir.Constant):
+    """A constant vector whose text names the value once: a third of what LLVM would have to read otherwise."""
+
+    def __init__(self, element: Value) -> None:
+        self.type, self.constant = vector(element.type), element
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.constant})"
+
+
 def splat_constant(scalar: Any, value: float) -> Value:
     """A constant with the same value in each lane."""
-    return ir.Constant(vector(scalar), [value] * WARP)
+    return _Splat(ir.Constant(scalar, value))
 
 
 IOTA32 = ir.Constant(vector(I32), list(range(WARP)))

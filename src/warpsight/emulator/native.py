@@ -17,6 +17,7 @@ from llvmlite import ir
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
+from warpsight.emulator import budget
 from warpsight.emulator.driver import build_driver
 from warpsight.emulator.objects import check_resolved
 from warpsight.emulator.skeleton import KernelBuilder
@@ -27,6 +28,9 @@ from warpsight.isa.program import Function, Module
 _LOCK = threading.Lock()
 _READY = False
 _HEAD = "<qq"
+# LLVM's full code generation takes a millisecond and more per instruction of a large kernel; without it, a third to a half of
+# that, and code that runs 1.2 to 1.7 times as long.
+QUICK_ABOVE = 400
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
@@ -63,12 +67,13 @@ def compile_kernel(module: Module, function: Function, ptx: str) -> NativeKernel
     _initialise()
     graph = build_cfg(function)
     symbols = SymbolTable(module, function)
-    machine, host = _machine()
-    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), function.name, ptx)
+    quickly = len(function.instructions) > QUICK_ABOVE
+    machine, host = _machine(quickly)
+    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), f"{quickly} {budget.BUDGET}", function.name, ptx)
     key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
     stored = diskcache.get("native", key)
     if stored is None:
-        stored = _compile(module, function, graph, symbols, machine)
+        stored = _compile(module, function, graph, symbols, machine, quickly)
         diskcache.put("native", key, stored)
     site_count, state_stride = struct.unpack_from(_HEAD, stored)
     _announce_host()
@@ -80,7 +85,9 @@ def compile_kernel(module: Module, function: Function, ptx: str) -> NativeKernel
     return NativeKernel(run, graph, symbols, site_count, state_stride, engine)
 
 
-def _compile(module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any) -> bytes:
+def _compile(
+    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool
+) -> bytes:
     """Build, optimise and emit: a small head (sites, bytes of a warp's state), then the object file."""
     llvm_module = ir.Module(name="kernel")
     llvm_module.triple = llvm.get_default_triple()
@@ -89,7 +96,7 @@ def _compile(module: Module, function: Function, graph: ControlFlowGraph, symbol
     build_driver(llvm_module, builder.llvm)
     parsed = llvm.parse_assembly(str(llvm_module))
     parsed.verify()
-    _optimise(parsed, machine)
+    (_clean_up if quickly else _optimise)(parsed, machine)
     code = bytes(machine.emit_object(parsed))
     _announce_host()
     check_resolved(code, function.name, module.path)
@@ -110,12 +117,12 @@ def _initialise() -> None:
             _READY = True
 
 
-def _machine() -> tuple[Any, str]:
+def _machine(quickly: bool) -> tuple[Any, str]:
     """Target machine of this host, with full-width vectors, and a string that identifies it."""
     name = llvm.get_host_cpu_name()
     features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
     target = llvm.Target.from_default_triple()
-    return target.create_target_machine(cpu=name, features=features, opt=2, jit=True), f"{name} {features}"
+    return target.create_target_machine(cpu=name, features=features, opt=0 if quickly else 2, jit=True), f"{name} {features}"
 
 
 @functools.cache
@@ -124,6 +131,17 @@ def _generator() -> str:
     root = Path(__file__).parent.parent
     files = sorted(f for part in ("emulator", "isa") for f in (root / part).rglob("*.py"))
     return repr([(f.name, f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+
+
+def _clean_up(parsed: Any, machine: Any) -> None:
+    """The least that pays for itself: stack slots to values, and what that makes simple."""
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
+    manager = llvm.create_new_function_pass_manager()
+    for add in (manager.add_sroa_pass, manager.add_simplify_cfg_pass, manager.add_instruction_combine_pass):
+        add()
+    for function in parsed.functions:
+        if not function.is_declaration:
+            manager.run(function, passes)
 
 
 def _optimise(parsed: Any, machine: Any) -> None:

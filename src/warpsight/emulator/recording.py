@@ -6,11 +6,11 @@ Buffers are linear. A basic block reserves its worst case before it starts, so t
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from warpsight.emulator.lanes import I8, I32, I64, PTR, Value, at, intrinsic, load_as, population, store_as
+from warpsight.emulator.lanes import I8, I32, I64, PTR, Builder, Value, at, intrinsic, load_as, population, store_as
 from warpsight.emulator.layout import LANES_SHIFT, MAX_REPEAT, PATH_ENTRY_BYTES, Slot
 from warpsight.isa.cfg import ControlFlowGraph
 from warpsight.isa.opcodes import memory_access
@@ -44,44 +44,62 @@ class BlockRecord:
 
 def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
     """Count instructions, ask Python whether to go on where due, reserve room, and append the block to the path."""
-    builder, context = emitter.builder, emitter.context
+    builder = emitter.builder
+    arguments = (emitter.context, emitter.mask, I64(record.instructions), I64(record.accesses), I32(record.number))
+    if not emitter.is_compact:
+        _enter_block(builder, arguments, emitter.fault_block)
+        return
+    function, fresh = internal_function(builder.module, "enter_block", I32, [PTR, I32, I64, I64, I32])
+    if fresh:
+        inner = ir.IRBuilder(function.append_basic_block("entry"))
+        failing = function.append_basic_block("failed")
+        ir.IRBuilder(failing).ret(I32(1))
+        _enter_block(inner, function.args, failing)
+        inner.ret(I32(0))
+    failed = builder.call(function, arguments)
+    emitter.leave_if(builder.icmp_signed("!=", failed, I32(0)))
+
+
+def _enter_block(builder: Builder, arguments: tuple[Value, ...], failing: Any) -> None:
+    """`emit_block_entry` with numbers that may be arguments of a function."""
+    context, mask, instructions, accesses, number = arguments
+
+    def slot(slot: Slot) -> Value:
+        return load_as(builder, at(builder, context, 8 * slot), I64, 8)
+
     counter = at(builder, context, 8 * Slot.INSTRUCTIONS)
-    count = builder.add(load_as(builder, counter, I64, 8), I64(record.instructions))
+    count = builder.add(load_as(builder, counter, I64, 8), instructions)
     store_as(builder, count, counter, 8)
-    due = builder.icmp_unsigned(">=", count, emitter.slot(Slot.POLL_AT))
-    need = builder.icmp_unsigned(
-        ">", builder.add(emitter.slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), emitter.slot(Slot.PATH_END)
-    )
-    if record.accesses:
+    due = builder.icmp_unsigned(">=", count, slot(Slot.POLL_AT))
+    need = builder.icmp_unsigned(">", builder.add(slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), slot(Slot.PATH_END))
+    if not isinstance(accesses, ir.Constant) or accesses.constant:
         for cursor, end, size in (
             (Slot.EVENT_CURSOR, Slot.EVENT_END, EVENT_BYTES_PER_ACCESS),
             (Slot.SECTOR_CURSOR, Slot.SECTOR_END, 4 * SECTORS_PER_ACCESS),
         ):
-            after = builder.add(emitter.slot(cursor), I64(size * record.accesses))
-            need = builder.or_(need, builder.icmp_unsigned(">", after, emitter.slot(end)))
+            after = builder.add(slot(cursor), builder.mul(accesses, I64(size)))
+            need = builder.or_(need, builder.icmp_unsigned(">", after, slot(end)))
     ask, go = builder.append_basic_block("ask"), builder.append_basic_block("go")
     builder.cbranch(builder.or_(due, need), ask, go).set_weights([1, 1000])
     builder.position_at_end(ask)
-    room = I64(max(1, record.accesses) * 4 * SECTORS_PER_ACCESS)
-    answer = builder.call(host_callback(emitter), [context, room])
-    failed = builder.icmp_signed("==", answer, I32(0))
-    builder.cbranch(failed, emitter.fault_block, go)
+    room = builder.mul(builder.add(accesses, I64(1)), I64(4 * SECTORS_PER_ACCESS))
+    answer = builder.call(host_callback(builder), [context, room])
+    builder.cbranch(builder.icmp_signed("==", answer, I32(0)), failing, go)
     builder.position_at_end(go)
-    _append_path(emitter, record)
+    _append_path(builder, context, mask, number)
 
 
-def host_callback(emitter: Frame) -> Value:
+def host_callback(builder: Builder) -> Value:
     """`i32 host(context, bytes)`: Python makes room or says stop. Bound when the module is loaded."""
-    return intrinsic(emitter.builder.module, "warpsight_host", I32, [PTR, I64])
+    return intrinsic(builder.module, "warpsight_host", I32, [PTR, I64])
 
 
-def _append_path(emitter: Emitter, record: BlockRecord) -> None:
+def _append_path(builder: Builder, context: Value, mask: Value, number: Value) -> None:
     """Append (block, active lanes), or count one more repetition of the last entry."""
-    builder, context = emitter.builder, emitter.context
     cursor_pointer = at(builder, context, 8 * Slot.PATH_CURSOR)
     cursor = load_as(builder, cursor_pointer, PTR, 8)
-    lanes = population(builder, emitter.mask)
-    key = builder.or_(builder.shl(lanes, I32(LANES_SHIFT)), I32(record.number))
+    lanes = population(builder, mask)
+    key = builder.or_(builder.shl(lanes, I32(LANES_SHIFT)), number)
     last_key = load_as(builder, at(builder, cursor, -PATH_ENTRY_BYTES), I32, 4)
     repeat_pointer = at(builder, cursor, 4 - PATH_ENTRY_BYTES)
     repeat = load_as(builder, repeat_pointer, I32, 4)

@@ -16,6 +16,7 @@ from llvmlite import ir
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator import layout
 from warpsight.emulator.barriers import Barriers, outcome
+from warpsight.emulator.budget import blocks_in_line
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import (
     I1,
@@ -140,6 +141,7 @@ class KernelBuilder:
         """Emit the whole function."""
         self._live_in, self._live_out = live_in(self.function, self.graph), live_out(self.function, self.graph)
         self._in_memory = self._pressure() > MAX_PRESSURE
+        self._in_line = blocks_in_line(self.function, self.graph)
         for block in range(len(self.bodies)):
             self._build_block(block)
         self._build_meets()
@@ -162,6 +164,7 @@ class KernelBuilder:
         record = BlockRecord.of(self.function, self.graph, block)
         mask = builder.load(self.mask, typ=I32)
         emitter = Emitter(self, builder, mask)
+        emitter.is_compact = block not in self._in_line
         emit_block_entry(emitter, record)
         first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
         for index in range(first, last):

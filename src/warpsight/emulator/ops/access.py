@@ -60,7 +60,7 @@ class Access:
         """Is it a store?"""
         return self.values is not None
 
-    def outside(self, frame: Frame, space: str, site: int, addresses: Value, body: Any) -> list[Value]:
+    def outside(self, frame: Frame, space: str, site: Value, addresses: Value, body: Any) -> list[Value]:
         """Do this access in an out-of-line function of its shape; `body(frame, addresses, access)` emits it there."""
         shape = f"{'store' if self.writes else 'load'}_{self.count}{vector_suffix(vector(self.element))}"
         name = f"{space}_{shape}{'' if self.record else '_quiet'}"
@@ -81,8 +81,10 @@ def iota(step: int) -> Value:
 # -- global memory -----------------------------------------------------------------------------------------------------------
 
 
-def global_access(frame: Frame, addresses: Value, access: Access, site: Value, number: int) -> list[Value]:
-    """Access device memory at <32 x i64> addresses; appends sectors and one event byte. `site` is `number` as an i64."""
+def global_access(frame: Frame, addresses: Value, access: Access, site: Value) -> list[Value]:
+    """Access device memory at <32 x i64> addresses; appends sectors and one event byte. `site` numbers the instruction (i64)."""
+    if frame.is_compact:
+        return access.outside(frame, "any_global", site, addresses, lambda h, a, x: global_access(h, a, x, h.site))
     builder, size = frame.builder, access.size
     first = builder.extract_element(addresses, I32(0))
     in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
@@ -106,7 +108,7 @@ def global_access(frame: Frame, addresses: Value, access: Access, site: Value, n
     fast_end = builder.block
     builder.branch(done)
     builder.position_at_end(slow)
-    slow_values = access.outside(frame, "global", number, addresses, scattered_global)
+    slow_values = access.outside(frame, "global", site, addresses, scattered_global)
     return merge(frame, done, [(fast_end, fast_values)], slow_values)
 
 
@@ -163,8 +165,10 @@ def record_sectors(frame: Frame, addresses: Value) -> None:
 # -- shared memory -----------------------------------------------------------------------------------------------------------
 
 
-def shared_access(frame: Frame, offsets: Value, access: Access, number: int) -> list[Value]:
+def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> list[Value]:
     """Access the block's shared memory at <32 x i32> offsets; appends one event byte, the bank-conflict degree."""
+    if frame.is_compact:
+        return access.outside(frame, "any_shared", site, offsets, lambda h, a, x: shared_access(h, a, x, h.site))
     builder, size = frame.builder, access.size
     first = builder.extract_element(offsets, I32(0))
     step = ir.Constant(vector(I32), [size * k for k in range(WARP)])
@@ -184,7 +188,7 @@ def shared_access(frame: Frame, offsets: Value, access: Access, number: int) -> 
     fast_end = builder.block
     builder.branch(done)
     builder.position_at_end(slow)
-    slow_values = access.outside(frame, "shared", number, offsets, scattered_shared)
+    slow_values = access.outside(frame, "shared", site, offsets, scattered_shared)
     return merge(frame, done, [(fast_end, fast_values)], slow_values)
 
 
@@ -266,9 +270,9 @@ def conflict_degree(frame: Frame, offsets: Value, size: int) -> Value:
 # -- local memory ------------------------------------------------------------------------------------------------------------
 
 
-def local_access(frame: Frame, offsets: Value, access: Access, number: int) -> list[Value]:
+def local_access(frame: Frame, offsets: Value, access: Access, site: Value) -> list[Value]:
     """Access the lanes' own local memory at <32 x i32> offsets; appends sectors and one event byte."""
-    return access.outside(frame, "local", number, offsets, local_body)
+    return access.outside(frame, "local", site, offsets, local_body)
 
 
 def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:

@@ -88,14 +88,14 @@ def _store(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def _dispatch(emitter: Emitter, space: str, address: object, access: Access) -> list[Value]:
-    number = emitter.kernel.next_site()
+    site = I64(emitter.kernel.next_site())
     if space in ("global", "const"):
-        return global_access(emitter, emitter.effective_address(address), access, I64(number), number)  # type: ignore[arg-type]
+        return global_access(emitter, emitter.effective_address(address), access, site)  # type: ignore[arg-type]
     if space == "shared":
-        return shared_access(emitter, emitter.effective_address(address, 32), access, number)  # type: ignore[arg-type]
+        return shared_access(emitter, emitter.effective_address(address, 32), access, site)  # type: ignore[arg-type]
     if space == "local":
-        return local_access(emitter, emitter.effective_address(address, 32), access, number)  # type: ignore[arg-type]
-    return access.outside(emitter, "generic", number, emitter.effective_address(address), _generic)  # type: ignore[arg-type]
+        return local_access(emitter, emitter.effective_address(address, 32), access, site)  # type: ignore[arg-type]
+    return access.outside(emitter, "generic", site, emitter.effective_address(address), _generic)  # type: ignore[arg-type]
 
 
 def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
