@@ -31,6 +31,7 @@ def trace(
     registers: int | None = None,
     seed: int | None = None,
     max_instructions: int | None = None,
+    threads: int | None = None,
     out: str | PathLike[str] | None = None,
     arch: str | None = None,
     defines: Sequence[str] | None = None,
@@ -42,6 +43,7 @@ def trace(
     several. `grid` counts blocks and `block` threads, one to three numbers. `args` in order: NumPy arrays are device memory and
     written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in
     bytes; `registers` per thread replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run stops.
+    Blocks run on `threads` of this machine (all of them), with the same result and trace as on one.
     Over a launch file the values given here win. A trace folder is opened as it is.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
@@ -57,6 +59,7 @@ def trace(
         seed=seed,
         registers=registers,
         max_instructions=max_instructions,
+        threads=threads,
         arch=arch,
         defines=None if defines is None else tuple(defines),
         include_dirs=None if include_dirs is None else tuple(include_dirs),

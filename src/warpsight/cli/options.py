@@ -32,6 +32,8 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--registers", metavar="N", type=_whole, help="registers per thread, instead of the assembler's count")
     group.add_argument("--max-instructions", metavar="N", type=_whole, help="stop, with exit code 4, after this many warp "
                        "instructions (default 10,000,000,000)")
+    group.add_argument("--threads", metavar="N", type=_whole, help="threads of this machine that run the blocks (default all); "
+                       "results and trace are the same")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     compiling.add_argument("--arch", metavar="ARCH", help="compile for this architecture (default compute_75)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro")
@@ -50,6 +52,7 @@ def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
         seed=arguments.seed,
         registers=arguments.registers,
         max_instructions=arguments.max_instructions,
+        threads=arguments.threads,
         arch=arguments.arch,
         defines=None if arguments.defines is None else tuple(arguments.defines),
         include_dirs=None if arguments.include_dirs is None else tuple(arguments.include_dirs),

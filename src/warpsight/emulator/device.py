@@ -45,9 +45,18 @@ class DeviceMemory:
             raise LimitError(f"{size:,} bytes of device memory cannot be had: {error}", remedy="use smaller arrays") from error
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
-        for data in symbols.global_data:
-            content = initial_bytes(symbols, data, place)
-            self._view(data.address, len(content))[:] = np.frombuffer(content, dtype=np.uint8)
+        self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]
+        self.fill()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arena."""
+        return len(self._bytes)
+
+    def fill(self) -> None:
+        """Put in what is there before the launch: the module's data and the caller's arrays."""
+        for address, content in self._initial:
+            self._view(address, len(content))[:] = np.frombuffer(content, dtype=np.uint8)
         for address, argument in self._arrays:
             self._view(address, argument.array.nbytes)[:] = argument.array.reshape(-1).view(np.uint8)
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight._version import __version__
 from warpsight.base.errors import LimitError, UsageError
-from warpsight.emulator.buffers import MAX_BUFFER_BYTES, Recorder
+from warpsight.emulator.buffers import MAX_BUFFER_BYTES
+from warpsight.emulator.conflicts import AccessTable, why_in_order
 from warpsight.emulator.device import DeviceMemory
-from warpsight.emulator.drain import PathStore, count_per_warp, gather_streams
+from warpsight.emulator.drain import PathStore
 from warpsight.emulator.faults import describe_fault, limit_error
 from warpsight.emulator.interruption import Interruption
-from warpsight.emulator.layout import PATTERN_BYTES, WARP, Fault, Slot
-from warpsight.emulator.native import HOSTS, NativeKernel, compile_kernel
+from warpsight.emulator.layout import Fault, Slot
+from warpsight.emulator.native import NativeKernel, compile_kernel
+from warpsight.emulator.parallel import MIN_BLOCKS, Apart, Conflict
 from warpsight.emulator.static import static_instructions
-from warpsight.emulator.symbols import align_up, too_large
+from warpsight.emulator.symbols import too_large
+from warpsight.emulator.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker
 from warpsight.isa.inline import inline_calls
 from warpsight.isa.places import lines_of
 from warpsight.isa.program import Function
@@ -31,11 +34,10 @@ from warpsight.workload.registers import RegisterUse
 
 Progress = Callable[[int, int], None]
 DEFAULT_MAX_INSTRUCTIONS = 10**10
-_POLL_INSTRUCTIONS = 1 << 22  # a fraction of a second, also for slow kernels
 
 
 class _Run:
-    """One launch in progress: the context and everything whose memory native code uses."""
+    """One launch in progress."""
 
     def __init__(
         self, source: KernelSource, launch: Launch, function: Function, native: NativeKernel, limit: int, progress: Progress | None
@@ -43,7 +45,6 @@ class _Run:
         self.source, self.launch, self.function, self.native = source, launch, function, native
         self.limit, self.progress = limit, progress
         self.name = display_name(launch.kernel)
-        self.warps_per_block = -(-launch.threads_per_block // WARP)
         symbols = native.symbols
         self.shared_bytes = (
             symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
@@ -53,124 +54,72 @@ class _Run:
             raise UsageError(f"kernel {self.name}: {problem}", remedy="use less shared or local memory")
         names = [(p.name, symbols.parameter_offset(p.name)) for p in function.parameters]
         self.memory = DeviceMemory(symbols, launch, names, source.path)
-        self.context = np.zeros(Slot.COUNT, dtype=np.int64)
-        self.recorder = Recorder(self.context)
-        self._keep = self._fill_context()
-        self.stopped_by: BaseException | None = None
+        self.workers: list[Worker] = []
         self.interruption = Interruption()
 
-    def _fill_context(self) -> list[npt.NDArray[np.generic]]:
-        """Set every slot; returns the arrays that the context points to."""
-        launch, native, c = self.launch, self.native, self.context
-        warps, local = self.warps_per_block, native.symbols.local_bytes
-        shared = np.zeros(self.shared_bytes + 256, dtype=np.uint8)
-        local_memory = np.zeros(warps * WARP * local + 256, dtype=np.uint8)
-        table = self.memory.table()
-        sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
-        patterns = np.zeros((native.site_count + 1) * PATTERN_BYTES + 64, dtype=np.uint8)
-        parameters = np.frombuffer(self.memory.parameters, dtype=np.uint8)
-        states = np.zeros(warps * native.state_stride + 128, dtype=np.uint8)
-        tids = np.zeros((warps, 3, WARP), dtype=np.int32)
-        thread = np.arange(warps * WARP)
-        x, y, z = launch.block
-        tids[:] = np.stack([thread % x, thread // x % y, thread // (x * y) % max(z, 1)]).reshape(3, warps, WARP).swapaxes(0, 1)
-        partial = launch.threads_per_block % WARP
-        for slot, value in {
-            Slot.ARENA_DELTA: self.memory.delta,
-            Slot.PARAM_PTR: parameters.ctypes.data,
-            Slot.SHARED_PTR: align_up(shared.ctypes.data, 64),
-            Slot.SHARED_SIZE: self.shared_bytes,
-            Slot.LOCAL_PTR: align_up(local_memory.ctypes.data, 64),
-            Slot.LOCAL_SIZE: local,
-            Slot.ALLOC_PTR: table.ctypes.data,
-            Slot.ALLOC_COUNT: len(table),
-            Slot.SITE_PTR: sites.ctypes.data,
-            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64),
-            Slot.POLL_AT: min(self.limit + 1, _POLL_INSTRUCTIONS),
-            Slot.WARPS_PER_BLOCK: warps,
-            Slot.STATE_PTR: align_up(states.ctypes.data, 64),
-            Slot.STATE_STRIDE: native.state_stride,
-            Slot.TID_PTR: tids.ctypes.data,
-            Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF,
-            Slot.DYNAMIC_SHARED: launch.shared_bytes,
-        }.items():
-            c[slot] = value
-        c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
-        c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
-        return [shared, local_memory, table, sites, patterns, parameters, states, tids]
+    @property
+    def instructions(self) -> int:
+        """Warp instructions so far."""
+        return sum(worker.instructions for worker in self.workers)
 
-    def host(self, room: int) -> int:
-        """Native code asks: make room, and say 1 to go on. Nothing may be raised through native frames; if it is, they get 0."""
-        try:
-            if self.interruption.pending:
-                raise KeyboardInterrupt
-            if self.context[Slot.INSTRUCTIONS] >= self.context[Slot.POLL_AT]:
-                if self.context[Slot.INSTRUCTIONS] > self.limit:
-                    self.context[Slot.FAULT_KIND] = Fault.LIMIT
-                    return 0
-                self.context[Slot.POLL_AT] = min(self.limit + 1, int(self.context[Slot.INSTRUCTIONS]) + _POLL_INSTRUCTIONS)
-                if self.progress is not None:
-                    self.progress(int(self.context[Slot.BLOCK]), self.launch.blocks)
-            self.recorder.make_room(room)
-        except MemoryError:
-            self.context[Slot.FAULT_KIND] = Fault.NO_MEMORY
-            return 0
-        except BaseException as error:  # KeyboardInterrupt included: raised again once native code has returned
-            self.stopped_by = error
-            self.context[Slot.FAULT_KIND] = Fault.INTERRUPTED
-            return 0
-        return 1
+    def _new_worker(self) -> Worker:
+        worker = Worker(self.native, self.launch, self.memory, self.shared_bytes, self._poll)
+        worker.context[Slot.POLL_AT] = min(self.limit + 1, POLL_INSTRUCTIONS)
+        self.workers.append(worker)
+        return worker
 
-    def execute(self, sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
+    def _poll(self, worker: Worker) -> None:
+        """Native code asks whether to go on."""
+        if self.interruption.pending:
+            raise KeyboardInterrupt
+        if worker.instructions < worker.context[Slot.POLL_AT]:
+            return
+        total = self.instructions
+        if total > self.limit:
+            raise limit_error(self.name, self.limit)
+        worker.context[Slot.POLL_AT] = worker.instructions + min(self.limit + 1 - total, POLL_INSTRUCTIONS)
+        if self.progress is not None and len(self.workers) == 1:
+            self.progress(worker.block, self.launch.blocks)
+
+    def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
+        if threads > 1 and self.launch.blocks >= MIN_BLOCKS and not why_in_order(self.function):
+            table = AccessTable.of(self.function, self.native.graph)
+            apart = Apart([self._new_worker() for _ in range(threads)], table, self.memory.size, self.launch.blocks)
+            try:
+                return self._collect(apart.streams(), sink)
+            except Stopped as stopped:
+                if stopped.worker.stopped_by is not None:
+                    raise stopped.worker.stopped_by from None
+            except Conflict:
+                pass
+            # In order every fault is the first, and every race has the outcome that it always has.
+            self.workers.clear()
+            self.memory.fill()
+            sink.restart()
+        try:
+            return self._collect(self._new_worker().streams(0, self.launch.blocks), sink)
+        except Stopped as stopped:
+            raise self._fault(stopped.worker, stopped.block) from None
+
+    def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
         paths = PathStore()
         taken: list[npt.NDArray[np.int32]] = []
-        address = int(self.context.ctypes.data)
-        HOSTS[address] = self.host
-        try:
-            block, end = 0, self.launch.blocks
-            while block < end:
-                following = int(self.native.run(address, block, end))
-                if following < 0:
-                    raise self._fault(-1 - following)
-                chunk = self._drain(block, following, paths)
-                taken.append(chunk.path)
-                sink.add(chunk)
-                block = following
-                if self.progress is not None:
-                    self.progress(block, end)
-        finally:
-            del HOSTS[address]
+        for part in streams:
+            offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
+            numbers = paths.number(part.entries, offsets[0])
+            taken.append(numbers)
+            sink.add(TraceChunk(part.first_warp, numbers, offsets[1], part.events, offsets[2], part.sectors))
+            if self.progress is not None:
+                self.progress(part.end_block, self.launch.blocks)
         table = paths.table()
         return table, np.bincount(np.concatenate(taken), minlength=len(table))
 
-    def _drain(self, block: int, following: int, paths: PathStore) -> TraceChunk:
-        recorder = self.recorder
-        first = block * self.warps_per_block
-        warps = (following - block) * self.warps_per_block
-        segments = recorder.take_segments()
-        totals = np.empty((warps, 3), dtype=np.int64)
-        count_per_warp(segments, first, totals)
-        offsets = np.zeros((warps + 1, 3), dtype=np.int64)
-        np.cumsum(totals, axis=0, out=offsets[1:])
-        entries = np.empty((int(offsets[-1, 0]), 2), dtype=np.uint32)
-        events = np.empty(int(offsets[-1, 1]), dtype=np.uint8)
-        sectors = np.empty(int(offsets[-1, 2]), dtype=np.uint32)
-        place = offsets[:-1].copy()
-        gather_streams(
-            segments, first, recorder.path.array, recorder.events.array, recorder.sectors.array, place, entries, events, sectors
-        )
-        numbers = paths.number(entries, np.ascontiguousarray(offsets[:, 0]))
-        recorder.rewind()
-        return TraceChunk(first, numbers, np.ascontiguousarray(offsets[:, 1]), events, np.ascontiguousarray(offsets[:, 2]), sectors)
-
-    def _fault(self, block: int) -> BaseException:
-        c = self.context
+    def _fault(self, worker: Worker, block: int) -> BaseException:
+        c = worker.context
         if c[Slot.FAULT_KIND] in (0, Fault.INTERRUPTED):
-            return self.stopped_by or KeyboardInterrupt()
+            return worker.stopped_by or KeyboardInterrupt()
         kind = Fault(int(c[Slot.FAULT_KIND]))
-        if kind == Fault.LIMIT:
-            return limit_error(self.name, self.limit)
         if kind == Fault.NO_MEMORY:
             return LimitError(
                 f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB",
@@ -195,10 +144,12 @@ def emulate(
     sink: TraceSink | None = None,
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None,
+    threads: int = 1,
 ) -> KernelTrace:
     """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
 
-    `registers` goes into the header. `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
+    `registers` goes into the header. Blocks are spread over `threads` where that changes nothing.
+    `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
     an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
     with lines_of(source.path):
@@ -210,7 +161,7 @@ def emulate(
     started = time.perf_counter()
     try:
         with run.interruption:
-            paths, warps_of_path = run.execute(sink)
+            paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
     finally:
@@ -229,7 +180,7 @@ def emulate(
         target=source.target,
         kernel_hash=hashlib.sha256(f"{launch.kernel}\n{source.ptx}".encode()).hexdigest(),
         input_hash=input_hash,
-        warp_instructions=int(run.context[Slot.INSTRUCTIONS]),
+        warp_instructions=run.instructions,
         thread_instructions=_thread_instructions(native, paths, warps_of_path),
         emulation_seconds=seconds,
         tool_version=__version__,

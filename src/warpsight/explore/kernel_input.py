@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ class ReadyLaunch:
     launch: Launch
     registers: RegisterUse
     max_instructions: int
+    threads: int
     notes: tuple[str, ...]
 
     def check_fit(self, gpu: GpuSpec) -> None:
@@ -49,12 +51,20 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
     if limit < 1:
         raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
+    threads = _processors() if request.threads is None else request.threads
+    if threads < 1:
+        raise UsageError("0 threads would run nothing", place="--threads", remedy="give 1 or more, or leave it out")
     spec = _spec(request)
     source, launch = launch_spec.prepare(spec)
     with lines_of(source.path):
         registers = register_use(source, launch.kernel, spec.registers)
     notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
-    return ReadyLaunch(source, launch, registers, limit, notes)
+    return ReadyLaunch(source, launch, registers, limit, threads, notes)
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _spec(request: KernelRequest) -> LaunchSpec:

@@ -58,6 +58,7 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
         sink=sink,
         registers=ready.registers,
         max_instructions=ready.max_instructions,
+        threads=ready.threads,
         progress=stage(watch, "running the kernel"),
     )
 

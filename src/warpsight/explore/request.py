@@ -37,7 +37,8 @@ class KernelRequest:
 
     Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
-    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread.
+    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread;
+    `threads` of this machine that run the blocks.
     """
 
     path: Any
@@ -49,6 +50,7 @@ class KernelRequest:
     seed: int | None = None
     registers: int | None = None
     max_instructions: int | None = None
+    threads: int | None = None
     arch: str | None = None
     defines: tuple[str, ...] | None = None
     include_dirs: tuple[str, ...] | None = None

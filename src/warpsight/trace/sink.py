@@ -16,6 +16,9 @@ class TraceSink(Protocol):
     def add(self, chunk: TraceChunk) -> None:
         """Take the next chunk."""
 
+    def restart(self) -> None:
+        """Forget all chunks: the producer begins anew."""
+
     def finish(
         self,
         header: TraceHeader,
@@ -35,6 +38,10 @@ class MemorySink:
     def add(self, chunk: TraceChunk) -> None:
         """Keep the chunk."""
         self._chunks.append(chunk)
+
+    def restart(self) -> None:
+        """Forget the chunks."""
+        self._chunks.clear()
 
     def finish(
         self,

@@ -61,6 +61,15 @@ class FolderSink:
         if self._pending_bytes >= ROW_GROUP_BYTES:
             self._flush()
 
+    def restart(self) -> None:
+        """Forget all chunks, on disk too."""
+        self._pending, self._pending_bytes, self._warps = [], 0, 0
+        try:
+            self._warps_file.close()
+            self._warps_file = TableFile(self._folder / tables.WARPS)
+        except OSError as error:
+            raise _disk_refuses(self.path, error) from None
+
     def finish(
         self,
         header: TraceHeader,

@@ -1,0 +1,119 @@
+"""May blocks run at the same time? Did they touch the same memory when they did?
+
+Blocks that run apart must leave the memory, and the trace, that blocks one after the other leave. A kernel with atomics on device
+memory, fences or volatile accesses means to exchange data between blocks and is never split. Any other kernel may be, provided
+that no sector written by one worker was touched by another. That is seen from what the blocks recorded: every access to device
+memory is in the trace.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numba
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.emulator.layout import ARENA_BASE, LANES_SHIFT
+from warpsight.emulator.static import static_instructions
+from warpsight.isa.cfg import ControlFlowGraph
+from warpsight.isa.program import Function, SpecialRegister
+from warpsight.trace.schema import ATOMIC, LOAD, STORE, StaticInstruction
+
+READ, WRITTEN = 1, 2
+SECTOR_BYTES = 32
+_BLOCK_MASK = (1 << LANES_SHIFT) - 1
+_TALKS = frozenset({"membar", "fence", "call", "mbarrier", "red", "sured", "griddepcontrol"})
+_ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+_COUNTERS = ("%clock", "%globaltimer", "%gridid", "%smid")
+
+
+def why_in_order(function: Function) -> str:
+    """Why the blocks of a kernel must run one after the other; empty if it does not say that they must."""
+    for instruction in function.instructions:
+        words = set(instruction.modifiers)
+        on_chip = bool(words & {"shared", "shared::cta", "local", "param", "const"})
+        if (instruction.opcode in _TALKS or "reduce" in words) and not on_chip and "cta" not in words:
+            return f'"{instruction.text}" may order memory between blocks'
+        if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or words & _ORDERED):
+            return f'"{instruction.text}" may exchange data between blocks'
+        if any(isinstance(o, SpecialRegister) and o.name.startswith(_COUNTERS) for o in instruction.operands):
+            return f'"{instruction.text}" counts what ran before'
+    return ""
+
+
+@dataclass(frozen=True)
+class AccessTable:
+    """What each basic block does to memory: rows `start[b]` to `start[b + 1]`.
+
+    A row is int64 (marks, whether its event counts sectors, other bytes of its event).
+    """
+
+    start: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, function: Function, graph: ControlFlowGraph) -> AccessTable:
+        """The table of a kernel."""
+        found: list[tuple[int, int, int]] = []
+        start = [0]
+        code = static_instructions(function)
+        for block in range(len(graph)):
+            first, end = int(graph.block_start[block]), int(graph.block_start[block + 1])
+            found += [_row(instruction) for instruction in code[first:end] if instruction.event_bytes]
+            start.append(len(found))
+        return cls(np.array(start, np.int64), np.array(found, np.int64).reshape(-1, 3))
+
+
+def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
+    marks = {LOAD: READ, STORE: WRITTEN, ATOMIC: READ | WRITTEN}[instruction.access] if instruction.has_sectors else 0
+    return marks, int(instruction.has_sectors), instruction.event_bytes - int(instruction.has_sectors)
+
+
+@numba.njit(
+    "void(uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], int64[::1], int64[:, ::1], uint8[::1], int64)",
+    cache=True,
+    nogil=True,
+)
+def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):  # type: ignore[no-untyped-def]
+    """Mark in `touched` (a byte a sector, from `first_sector` on) what warps did, from their three streams.
+
+    `offsets` [warps + 1, 3]: where each warp's path entries, events and sectors begin. Sectors beyond the table are local memory.
+    """
+    for warp in range(len(offsets) - 1):
+        event, sector = offsets[warp, 1], offsets[warp, 2]
+        for k in range(offsets[warp, 0], offsets[warp + 1, 0]):
+            block = np.int64(entries[k, 0]) & _BLOCK_MASK
+            low, high = start[block], start[block + 1]
+            if low == high:
+                continue
+            for _ in range(entries[k, 1]):
+                for row in range(low, high):
+                    if rows[row, 1] != 0:
+                        count = np.int64(events[event])
+                        event += 1
+                        for s in range(sector, sector + count):
+                            place = np.int64(sectors[s]) - first_sector
+                            if 0 <= place < len(touched):
+                                touched[place] |= np.uint8(rows[row, 0])
+                        sector += count
+                    event += rows[row, 2]
+
+
+def new_marks(arena_bytes: int) -> npt.NDArray[np.uint8]:
+    """An empty table for the sectors of `arena_bytes` of device memory."""
+    return np.zeros(-(-arena_bytes // SECTOR_BYTES), np.uint8)
+
+
+FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
+
+
+def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
+    """Was a sector that one worker wrote touched by another?"""
+    seen = tables[0].copy()
+    for table in tables[1:]:
+        both = (seen != 0) & (table != 0)
+        if bool(np.any((seen[both] | table[both]) & WRITTEN)):
+            return True
+        seen |= table
+    return False

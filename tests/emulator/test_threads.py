@@ -1,0 +1,149 @@
+"""Do several threads give what one gives: results, trace and faults?"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+from emulator_launch import PTX_HEAD, launch, whole
+
+from warpsight.base.errors import LaunchFault, LimitError
+from warpsight.emulator import parallel
+from warpsight.emulator.conflicts import READ, WRITTEN, conflict, why_in_order
+from warpsight.isa.parser import parse_module
+from warpsight.trace.schema import KernelTrace
+from warpsight.workload.sources import load_source
+
+pytestmark = pytest.mark.unit
+
+SOURCE = """
+extern "C" __global__ void own(float* out, const float* in, int n)
+{
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float sum = 0;
+    for (int k = 0; k < (i % 37); ++k) sum += in[(i + 13 * k) % n];
+    if (i < n) out[i] = sum;
+}
+extern "C" __global__ void chain(int* out)
+{
+    // Each block goes on from what the block before left: only the order of the blocks gives these numbers.
+    int before = blockIdx.x ? out[(blockIdx.x - 1) * 32] : 1;
+    __syncthreads();
+    out[blockIdx.x * 32] = before + (blockIdx.x & 3);
+}
+extern "C" __global__ void late(int* out, int from)
+{
+    // As `own`, but from block `from` on all blocks write one word.
+    int i = blockIdx.x < from ? blockIdx.x * 32 + threadIdx.x % 32 : 0;
+    out[i] = blockIdx.x;
+}
+extern "C" __global__ void astray(int* out, int n)
+{
+    int block = blockIdx.x;
+    out[block % 2 == 1 && block > 40 ? n + block : block * 32] = 1;
+}
+extern "C" __global__ void forever(volatile int* out) { while (true) out[0] = 1; }
+extern "C" __global__ void endless(int* out) { int k = 0; while (k >= 0) { k = k ^ (threadIdx.x & 1); if (k < 0) out[0] = k; } }
+"""
+
+
+@pytest.fixture(autouse=True)
+def any_work_is_worth_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parallel, "MIN_SECONDS", 0.0)
+
+
+def run(kernel: str, threads: int, blocks: int, *args: Any, **options: Any) -> KernelTrace:
+    source = load_source(SOURCE, name="threads.cu")
+    return launch(source, kernel, (blocks, 1, 1), (64, 1, 1), list(args), threads=threads, **options)
+
+
+def assert_same_trace(one: KernelTrace, other: KernelTrace) -> None:
+    for name in ("path", "event_offset", "events", "sector_offset", "sectors"):
+        np.testing.assert_array_equal(getattr(whole(one), name), getattr(whole(other), name), err_msg=name)
+    for name in ("offset", "block", "lanes", "repeat"):
+        np.testing.assert_array_equal(getattr(one.paths, name), getattr(other.paths, name), err_msg=name)
+    assert one.header.warp_instructions == other.header.warp_instructions
+
+
+@pytest.mark.parametrize("threads", [2, 3, 5])
+def test_independent_blocks_on_threads_give_the_same_results_and_trace(threads: int) -> None:
+    data = np.random.default_rng(1).random(64 * 300, np.float32)
+    found = [np.zeros_like(data) for _ in range(2)]
+    traces = [run("own", n, 300, out, data, np.int32(len(data))) for n, out in zip((1, threads), found, strict=True)]
+    np.testing.assert_array_equal(found[1], found[0])
+    assert found[0].any()
+    assert_same_trace(*traces)
+
+
+def test_independent_blocks_do_run_on_several_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = set()
+    work = parallel.Apart._work
+
+    def note(self: parallel.Apart, worker: Any, block: int) -> Any:
+        seen.add(threading.current_thread().name)
+        return work(self, worker, block)
+
+    monkeypatch.setattr(parallel.Apart, "_work", note)
+    data = np.zeros(64 * 300, np.float32)
+    run("own", 2, 300, data.copy(), data, np.int32(len(data)))
+    assert len(seen) == 3  # two workers, and the main thread for the first chunks
+
+
+def test_blocks_that_read_what_others_wrote_run_in_order() -> None:
+    out = np.zeros(200 * 32, np.int32)
+    run("chain", 2, 200, out)
+    np.testing.assert_array_equal(out[::32], 1 + np.cumsum(np.arange(200) & 3))
+
+
+@pytest.mark.parametrize("start", [150, 295])
+def test_conflict_late_in_the_launch_gives_the_outcome_of_blocks_in_order(start: int) -> None:
+    found = [np.full(300 * 32, -1, np.int32) for _ in range(2)]
+    traces = [run("late", n, 300, out, np.int32(start)) for n, out in zip((1, 2), found, strict=True)]
+    np.testing.assert_array_equal(found[1], found[0])
+    assert found[0][0] == 299
+    assert_same_trace(*traces)
+
+
+def test_fault_on_threads_names_the_first_block_in_order_and_leaves_the_array() -> None:
+    out = np.zeros(300 * 32, np.int32)
+    with pytest.raises(LaunchFault, match=r"block \(41,0,0\)"):
+        run("astray", 3, 300, out, np.int32(out.size))
+    assert not out.any()
+
+
+def test_limit_on_threads_is_the_limit_of_all_together() -> None:
+    with pytest.raises(LimitError, match="1,000,000"):
+        run("endless", 2, 64, np.zeros(1, np.int32), max_instructions=1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("atom.global.add.u32 %r1, [%rd1], %r0;", "exchange"),
+        ("red.add.u32 [%rd1], %r0;", "order memory"),
+        ("membar.gl;", "order memory"),
+        ("ld.volatile.global.u32 %r0, [%rd1];", "exchange"),
+        ("mov.u32 %r0, %clock;", "counts"),
+        ("atom.shared.add.u32 %r1, [%r0], 1;", ""),
+        ("membar.cta;", ""),
+        ("ld.global.nc.u32 %r0, [%rd1];", ""),
+    ],
+)
+def test_kernel_that_may_exchange_data_between_blocks_is_told(line: str, reason: str) -> None:
+    body = f".reg .b32 %r<2>;\n.reg .b64 %rd<2>;\nld.param.u64 %rd1, [p];\nmov.u32 %r0, 0;\n{line}\nret;\n"
+    text = f"{PTX_HEAD}.visible .entry k(.param .u64 p)\n{{\n{body}}}\n"
+    found = why_in_order(parse_module(text, "k.ptx").functions["k"])
+    assert (reason in found) if reason else not found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "wrong"),
+    [(READ, READ, False), (READ, WRITTEN, True), (WRITTEN, WRITTEN, True), (WRITTEN, 0, False), (READ | WRITTEN, READ, True)],
+)
+def test_conflict_is_a_sector_that_one_wrote_and_another_touched(one: int, other: int, wrong: bool) -> None:
+    tables = [np.zeros(9, np.uint8) for _ in range(3)]
+    tables[0][4], tables[2][4] = one, other
+    tables[1][5] = WRITTEN
+    assert conflict(tables) is wrong
