@@ -22,6 +22,7 @@ COMMANDS = (
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
     Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
+    Command("doctor", "warpsight.cli.doctor", "what this installation can do: tools, libraries, PTX instructions"),
 )
 
 BY_NAME = {command.name: command for command in COMMANDS}

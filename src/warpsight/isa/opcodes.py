@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, suggestion
 from warpsight.isa.program import Instruction, Vector
+from warpsight.isa.refused import REFUSED
 from warpsight.isa.types import TYPE_NAMES, type_bits, vector_lanes
 
 OP_CLASSES = ("int", "fp32", "fp64", "fp16", "sfu", "tensor", "shared", "memory", "branch", "barrier", "control")
@@ -90,6 +91,8 @@ def lookup(instruction: Instruction) -> Opcode:
     if row is None or not _OTHER_MEANING.isdisjoint(instruction.modifiers):
         # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
         near = "" if row or len(instruction.opcode) < 3 else suggestion(instruction.opcode, OPCODES)
+        if instruction.opcode in REFUSED:
+            near = f" ({REFUSED[instruction.opcode]})"
         raise UnsupportedError(
             f'opcode "{instruction.text}" is not modelled{near}. Totals would be wrong, so none are given',
             place=f"ptx:{instruction.ptx_line}",
