@@ -32,6 +32,7 @@ def trace(
     seed: int | None = None,
     max_instructions: int | None = None,
     threads: int | None = None,
+    sample: int | str | None = None,
     out: str | PathLike[str] | None = None,
     arch: str | None = None,
     defines: Sequence[str] | None = None,
@@ -44,6 +45,7 @@ def trace(
     written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in
     bytes; `registers` per thread replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run stops.
     Blocks run on `threads` of this machine (all of them), with the same result and trace as on one.
+    With `sample` (a number of blocks, or a share as ``5%``) all are executed, and those, chosen by `seed`, recorded.
     Over a launch file the values given here win. A trace folder is opened as it is.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
@@ -60,6 +62,7 @@ def trace(
         registers=registers,
         max_instructions=max_instructions,
         threads=threads,
+        sample=sample,
         arch=arch,
         defines=None if defines is None else tuple(defines),
         include_dirs=None if include_dirs is None else tuple(include_dirs),

@@ -45,7 +45,7 @@ def simulate_caches(
     FormatError for a trace that contradicts itself.
     """
     header = trace.header
-    p = parameters_of(gpu, header.blocks, header.warps_per_block, blocks_per_sm, interleaving)
+    p = parameters_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
     s = new_memory(p, program_of(trace, gpu, interleaving == "clocked"), sector_groups(gpu.l1), sector_groups(gpu.l2))
     stream = Stream(trace)
     cell = s[p[at.CELL] :]

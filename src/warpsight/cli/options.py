@@ -34,6 +34,8 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
                        "instructions (default 10,000,000,000)")
     group.add_argument("--threads", metavar="N", type=_whole, help="threads of this machine that run the blocks (default all); "
                        "results and trace are the same")
+    group.add_argument("--sample", metavar="N|P%", help="record only so many blocks, or such a share of them, chosen at random "
+                       "(--seed); all are executed")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     compiling.add_argument("--arch", metavar="ARCH", help="compile for this architecture (default compute_75)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro")
@@ -53,6 +55,7 @@ def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
         registers=arguments.registers,
         max_instructions=arguments.max_instructions,
         threads=arguments.threads,
+        sample=arguments.sample,
         arch=arguments.arch,
         defines=None if arguments.defines is None else tuple(arguments.defines),
         include_dirs=None if arguments.include_dirs is None else tuple(arguments.include_dirs),

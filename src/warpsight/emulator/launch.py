@@ -20,6 +20,7 @@ from warpsight.emulator.interruption import Interruption
 from warpsight.emulator.layout import Fault, Slot
 from warpsight.emulator.native import NativeKernel, compile_kernel
 from warpsight.emulator.parallel import MIN_BLOCKS, Apart, Conflict
+from warpsight.emulator.sampling import choose_blocks, keep_blocks
 from warpsight.emulator.static import static_instructions
 from warpsight.emulator.symbols import too_large
 from warpsight.emulator.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker
@@ -55,6 +56,7 @@ class _Run:
         names = [(p.name, symbols.parameter_offset(p.name)) for p in function.parameters]
         self.memory = DeviceMemory(symbols, launch, names, source.path)
         self.workers: list[Worker] = []
+        self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
 
     @property
@@ -106,6 +108,8 @@ class _Run:
         paths = PathStore()
         taken: list[npt.NDArray[np.int32]] = []
         for part in streams:
+            if self.chosen is not None:
+                part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)  # noqa: PLW2901
             offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
             numbers = paths.number(part.entries, offsets[0])
             taken.append(numbers)
@@ -145,10 +149,13 @@ def emulate(
     max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     progress: Progress | None = None,
     threads: int = 1,
+    sample: int = 0,
+    seed: int = 0,
 ) -> KernelTrace:
     """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
 
-    `registers` goes into the header. Blocks are spread over `threads` where that changes nothing.
+    `registers` goes into the header. Blocks are spread over `threads` where that changes nothing. With `sample` so many blocks,
+    chosen by `seed`, are recorded; all are executed.
     `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
     an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
     """
@@ -156,6 +163,8 @@ def emulate(
         function = inline_calls(source.module, source.module.functions[launch.kernel])
         native = compile_kernel(source.module, function, source.ptx)
     run = _Run(source, launch, function, native, max_instructions, progress)
+    if sample:
+        run.chosen = choose_blocks(launch.blocks, sample, seed)
     sink = sink if sink is not None else MemorySink()
     input_hash = _hash_inputs(launch)
     started = time.perf_counter()
@@ -167,6 +176,7 @@ def emulate(
     finally:
         run.memory.close()
     static = static_instructions(function)
+    recorded, threads_in_step = _recorded(native, paths, warps_of_path)
     header = TraceHeader(
         kernel=run.name,
         mangled=launch.kernel,
@@ -181,19 +191,23 @@ def emulate(
         kernel_hash=hashlib.sha256(f"{launch.kernel}\n{source.ptx}".encode()).hexdigest(),
         input_hash=input_hash,
         warp_instructions=run.instructions,
-        thread_instructions=_thread_instructions(native, paths, warps_of_path),
+        thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sample else threads_in_step,
         emulation_seconds=seconds,
         tool_version=__version__,
+        sampled_blocks=sample,
+        sampled_instructions=recorded if sample else 0,
     )
     return sink.finish(header, static, native.graph.block_start.astype(np.int32), paths)
 
 
-def _thread_instructions(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int64]) -> int:
-    """Instructions times active lanes at the entry of their block, over all warps."""
-    lengths = np.diff(native.graph.block_start).astype(np.int64)
-    work = lengths[paths.block] * paths.lanes.astype(np.int64) * paths.repeat
-    per_path = np.add.reduceat(work, paths.offset[:-1]) if len(work) else np.zeros(len(paths), dtype=np.int64)
-    return int((per_path * warps).sum())
+def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Warp instructions in the trace, and those times active lanes at the entry of their block."""
+    work = np.diff(native.graph.block_start).astype(np.int64)[paths.block] * paths.repeat
+    totals = []
+    for each in (work, work * paths.lanes.astype(np.int64)):
+        per_path = np.add.reduceat(each, paths.offset[:-1]) if len(each) else np.zeros(len(paths), dtype=np.int64)
+        totals.append(int((per_path * warps).sum()))
+    return totals[0], totals[1]
 
 
 def _hash_inputs(launch: Launch) -> str:

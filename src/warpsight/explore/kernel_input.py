@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,8 @@ class ReadyLaunch:
     registers: RegisterUse
     max_instructions: int
     threads: int
+    sample: int  # blocks to record, 0 for all
+    seed: int
     notes: tuple[str, ...]
 
     def check_fit(self, gpu: GpuSpec) -> None:
@@ -59,7 +62,23 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     with lines_of(source.path):
         registers = register_use(source, launch.kernel, spec.registers)
     notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
-    return ReadyLaunch(source, launch, registers, limit, threads, notes)
+    return ReadyLaunch(source, launch, registers, limit, threads, sample_size(request.sample, launch.blocks), spec.seed, notes)
+
+
+def sample_size(sample: str | int | None, blocks: int) -> int:
+    """How many of `blocks` blocks are recorded: a number, or a share as ``5%`` (at least one); 0 means all, as without a sample."""
+    if sample is None:
+        return 0
+    text = str(sample).strip()
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    if share and 0 < float(share[1]) <= 100:
+        count = max(1, round(blocks * float(share[1]) / 100))
+    elif re.fullmatch(r"[\d_,]+", text) and int(re.sub("[_,]", "", text) or 0) > 0:
+        count = int(re.sub("[_,]", "", text))
+    else:
+        what = f'"{text}" is neither a number of blocks nor a share of them'
+        raise UsageError(what, place="--sample", remedy="give for example 256, or 5%")
+    return 0 if count >= blocks else count
 
 
 def _processors() -> int:

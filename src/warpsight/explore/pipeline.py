@@ -59,6 +59,8 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
         registers=ready.registers,
         max_instructions=ready.max_instructions,
         threads=ready.threads,
+        sample=ready.sample,
+        seed=ready.seed,
         progress=stage(watch, "running the kernel"),
     )
 

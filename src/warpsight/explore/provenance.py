@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from warpsight.explore.request import Method
     from warpsight.gpu.spec import GpuSpec
     from warpsight.profile.interval_profile import IntervalProfile
-    from warpsight.trace.schema import KernelTrace
+    from warpsight.trace.schema import KernelTrace, TraceHeader
 
 TOOL = f"warpsight {__version__}"
 
@@ -37,8 +37,16 @@ def of_trace(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tu
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
         "method": {"representative": method.representative, "interleaving": method.interleaving},
         "profile_notes": list(profile_notes),
-        "notes": list(trace.notes),
+        "notes": [*trace.notes, *_sampling(header)],
     }
+
+
+def _sampling(header: TraceHeader) -> list[str]:
+    """What a reader must know of a trace that holds only some blocks."""
+    if not header.sampled_blocks:
+        return []
+    share = 100 * header.sampled_blocks / header.blocks
+    return [f"made from {header.sampled_blocks:,} of {header.blocks:,} blocks ({share:.2g} %), chosen at random; all were executed"]
 
 
 def of_profile(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class KernelRequest:
     Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
     `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread;
-    `threads` of this machine that run the blocks.
+    `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     """
 
     path: Any
@@ -51,6 +51,7 @@ class KernelRequest:
     registers: int | None = None
     max_instructions: int | None = None
     threads: int | None = None
+    sample: str | int | None = None
     arch: str | None = None
     defines: tuple[str, ...] | None = None
     include_dirs: tuple[str, ...] | None = None

@@ -49,6 +49,7 @@ def store_trace(
         "warp_instructions": header.warp_instructions,
         "thread_instructions": header.thread_instructions,
         "warps": header.warps,
+        "recorded_blocks": header.recorded_blocks,
         "paths": len(trace.paths),
         "registers_per_thread": header.registers_per_thread,
         "registers_from": header.registers_from,

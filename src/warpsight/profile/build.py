@@ -53,7 +53,7 @@ def build_profile(
         write_misses=write_misses,
         dram_reads=dram_reads,
         dram_writes=dram_writes,
-        dpki=1000.0 * float(misses.divergent.sum()) / header.warp_instructions,
+        dpki=1000.0 * float(misses.divergent.sum()) / header.recorded_instructions,
         launch=LaunchShape(
             header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
         ),

@@ -108,7 +108,12 @@ class TraceChunk:
 
 @dataclass(frozen=True)
 class TraceHeader:
-    """What was run. `registers_from` says where `registers_per_thread` comes from: assembler, override or estimate."""
+    """What was run. `registers_from` says where `registers_per_thread` comes from: assembler, override or estimate.
+
+    `warp_instructions` and `thread_instructions` are of the whole launch. Where only some blocks are recorded, `sampled_blocks` is
+    their number and `sampled_instructions` their warp instructions (else both are 0), and `thread_instructions` is their
+    number scaled to the launch.
+    """
 
     kernel: str
     mangled: str
@@ -126,6 +131,8 @@ class TraceHeader:
     thread_instructions: int
     emulation_seconds: float
     tool_version: str
+    sampled_blocks: int = 0
+    sampled_instructions: int = 0
     schema: int = SCHEMA_VERSION
 
     @property
@@ -144,9 +151,19 @@ class TraceHeader:
         return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
+    def recorded_blocks(self) -> int:
+        """Blocks in the trace."""
+        return self.sampled_blocks or self.blocks
+
+    @property
+    def recorded_instructions(self) -> int:
+        """Warp instructions in the trace."""
+        return self.sampled_instructions if self.sampled_blocks else self.warp_instructions
+
+    @property
     def warps(self) -> int:
-        """Warps in the launch."""
-        return self.blocks * self.warps_per_block
+        """Warps in the trace."""
+        return self.recorded_blocks * self.warps_per_block
 
 
 class ChunkSource(ABC):

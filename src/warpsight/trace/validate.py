@@ -113,6 +113,8 @@ class ChunkChecker:
     def _header_is_sound(self, header: TraceHeader) -> None:
         if min(*header.grid, *header.block) < 1:
             self._fail(f"grid {header.grid} or block {header.block} has a dimension below one")
+        if header.sampled_blocks > header.blocks or header.sampled_instructions > header.warp_instructions:
+            self._fail(f"it holds {header.sampled_blocks} blocks of {header.blocks}, or more instructions than were executed")
 
     def _instructions_are_sound(self, instructions: tuple[StaticInstruction, ...]) -> None:
         for index, i in enumerate(instructions):
@@ -167,6 +169,6 @@ def validate(trace: KernelTrace) -> None:
         warps += len(chunk.path)
         instructions += int(checker.instructions_of_path[chunk.path].sum())
     header = trace.header
-    for what, got, said in (("warps", warps, header.warps), ("warp instructions", instructions, header.warp_instructions)):
+    for what, got, said in (("warps", warps, header.warps), ("warp instructions", instructions, header.recorded_instructions)):
         if got != said:
             raise FormatError(f"the trace holds {got} {what} and its header says {said}", place=place, remedy=REMEDY)
