@@ -25,6 +25,10 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "validation"))
+sys.path.insert(0, str(HERE))
+
+import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
+
 COMMAND = "python benchmarks/measure.py --write"
 WARPSIGHT = [sys.executable, "-m", "warpsight"]
 MIB = 1 << 20
@@ -48,20 +52,6 @@ class Figure:
 
 
 # -- what runs in the measured processes -------------------------------------------------------------------------------------------
-
-
-def _emulate(kernel: str, size: int | None) -> float:
-    """Million warp instructions per second, trace recording included."""
-    from reference_kernels import SOURCE, make_launch
-
-    import warpsight
-
-    best = 0.0
-    for _ in range(3):
-        launch = make_launch(kernel, size)
-        header = warpsight.trace(str(SOURCE), kernel=kernel, grid=launch.grid, block=launch.block, args=launch.args).header
-        best = max(best, header.warp_instructions / header.emulation_seconds / 1e6)
-    return best
 
 
 def _caches(kernel: str, size: int | None) -> float:
@@ -107,8 +97,12 @@ def _model() -> float:
 
 
 INSIDE: dict[str, Callable[[], float]] = {
-    "fma": lambda: _emulate("fma_chain", 200_000),
-    "spmv": lambda: _emulate("spmv_csr", None),
+    "fma": lambda: figures_of_emulator.emulate("fma_chain", 200_000),
+    "spmv": lambda: figures_of_emulator.emulate("spmv_csr", None),
+    "ten": figures_of_emulator.ten_times,
+    "two": figures_of_emulator.two_threads,
+    "bytes": figures_of_emulator.trace_bytes,
+    "compile": figures_of_emulator.compile_seconds,
     "divergent": lambda: _caches("row_sum", None),
     "coalesced": lambda: _caches("vector_add", 1 << 22),
     "irregular": lambda: _caches("spmv_csr", None),
@@ -119,11 +113,11 @@ INSIDE: dict[str, Callable[[], float]] = {
 # -- measuring ---------------------------------------------------------------------------------------------------------------------
 
 
-def _run(command: list[str], environment: dict[str, str] | None = None) -> tuple[float, int, str]:
-    """Wall seconds, peak bytes and output of one process, pinned to one core."""
+def _run(command: list[str], environment: dict[str, str] | None = None, cores: int = 1) -> tuple[float, int, str]:
+    """Wall seconds, peak bytes and output of one process, pinned to the first `cores` cores."""
     start = time.perf_counter()
     with tempfile.TemporaryFile("w+") as out:
-        child = subprocess.Popen(command, stdout=out, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, {0}))  # noqa: PLW1509
+        child = subprocess.Popen(command, stdout=out, env=environment, preexec_fn=lambda: os.sched_setaffinity(0, range(cores)))  # noqa: PLW1509
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - start
         out.seek(0)
@@ -133,8 +127,8 @@ def _run(command: list[str], environment: dict[str, str] | None = None) -> tuple
     return seconds, usage.ru_maxrss * 1024, text
 
 
-def _inside(name: str) -> tuple[float, int]:
-    _, peak, text = _run([sys.executable, str(Path(__file__)), "--inside", name])
+def _inside(name: str, cores: int = 1, environment: dict[str, str] | None = None) -> tuple[float, int]:
+    _, peak, text = _run([sys.executable, str(Path(__file__)), "--inside", name], environment, cores)
     return float(json.loads(text)), peak
 
 
@@ -172,8 +166,11 @@ def measure(only: str) -> list[Figure]:
             figures.append(Figure(name, value, target, unit, better, peak))
             print(f"{name}: {value:.3g} {unit} (target {target:g}), {peak / MIB:.0f} MiB", file=sys.stderr)
 
-    add("emulator, fma_chain, recording", 100, "M warp instructions/s", "more", lambda: _inside("fma"))
+    add("emulator, fma_chain, recording", 300, "M warp instructions/s", "more", lambda: _inside("fma"))
     add("emulator, spmv_csr, recording", 10, "M warp instructions/s", "more", lambda: _inside("spmv"))
+    add("emulator, all kernels at ten times the work, recording", 30, "M warp instructions/s", "more", lambda: _inside("ten"))
+    add("emulator, two threads to one, fma_chain", 1.7, "times", "more", lambda: _inside("two", cores=2))
+    add("trace on disk", 2, "bytes/warp instruction", "less", lambda: _inside("bytes"))
     add("caches, row_sum (divergent)", 10, "M requests/s", "more", lambda: _inside("divergent"))
     add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))
     add("caches, spmv_csr (irregular)", 10, "M requests/s", "more", lambda: _inside("irregular"))
@@ -183,6 +180,7 @@ def measure(only: str) -> list[Figure]:
         add("warpsight --help", 0.3, "s", "less", lambda: _seconds([*WARPSIGHT, "--help"]))
         add("warpsight predict, spmv_csr, warm", 2.5, "s", "less", lambda: _seconds(_spmv_launch(folder)))
         cold = _cold_environment(folder)
+        add("compiling 1,000 PTX instructions", 0.5, "s", "less", lambda: _inside("compile", environment=cold))
         add("warpsight demo, first", 60, "s", "less", lambda: _seconds([*WARPSIGHT, "demo"], 1, cold))
         add("warpsight demo, second", 4, "s", "less", lambda: _seconds([*WARPSIGHT, "demo"], 3, cold))
         shutil.rmtree(folder / "numba", ignore_errors=True)

@@ -114,6 +114,10 @@ def _initialise() -> None:
         if not _READY:
             llvm.initialize_native_target()
             llvm.initialize_native_asmprinter()
+            # LLVM turns its own operations into calls of these, and does not always look into the C library by itself.
+            library = ctypes.CDLL(None)
+            for name in ("memset", "memcpy", "memmove"):
+                llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
             _READY = True
 
 

@@ -1,0 +1,120 @@
+"""Figures of the functional simulator for `measure.py`; each function runs in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import time
+from pathlib import Path
+
+# Ten times the work of the default size, where the size is work: edges of square problems grow by the square or cube root.
+TEN_TIMES = {
+    "vector_add": 10 << 18,
+    "gather": 10 << 17,
+    "scatter": 10 << 16,
+    "spmv_csr": 10 << 15,
+    "bfs_level": 10 << 17,
+    "kmeans_assign": 10 << 15,
+    "transpose_naive": 1632,
+    "matmul_naive": 416,
+    "matmul_tiled": 560,
+    "stencil5": 3232,
+    "block_sum": 10 << 19,
+    "histogram": 10 << 19,
+    "row_sum": 10 << 14,
+    "fma_chain": 320,
+}
+
+
+def best_seconds(kernel: str, size: int | None, threads: int, rounds: int = 3) -> tuple[int, float]:
+    """Warp instructions of a reference kernel, and the shortest time of several runs with recording."""
+    from reference_kernels import SOURCE, make_launch
+
+    import warpsight
+
+    best, instructions = float("inf"), 0
+    for _ in range(rounds):
+        launch = make_launch(kernel, size)
+        given = {"kernel": kernel, "grid": launch.grid, "block": launch.block, "args": launch.args, "threads": threads}
+        header = warpsight.trace(str(SOURCE), **given).header
+        best, instructions = min(best, header.emulation_seconds), header.warp_instructions
+    return instructions, best
+
+
+def emulate(kernel: str, size: int | None) -> float:
+    """Million warp instructions per second, trace recording included, on one thread."""
+    instructions, seconds = best_seconds(kernel, size, 1)
+    return instructions / seconds / 1e6
+
+
+def ten_times() -> float:
+    """Million warp instructions per second over all reference kernels at ten times their work: all instructions by all time."""
+    total, spent = 0, 0.0
+    for kernel, size in TEN_TIMES.items():
+        instructions, seconds = best_seconds(kernel, size, 1)
+        total, spent = total + instructions, spent + seconds
+    return total / spent / 1e6
+
+
+def two_threads() -> float:
+    """How many times as fast two threads run `fma_chain` as one."""
+    return best_seconds("fma_chain", 100_000, 1)[1] / best_seconds("fma_chain", 100_000, 2)[1]
+
+
+def trace_bytes() -> float:
+    """Bytes on disk per warp instruction, the mean over the reference kernels at their default sizes."""
+    from reference_kernels import SOURCE, make_launch
+
+    import warpsight
+    from warpsight.trace import store
+
+    ratios = []
+    for kernel in TEN_TIMES:
+        launch = make_launch(kernel)
+        with tempfile.TemporaryDirectory() as folder:
+            where = str(Path(folder) / "trace")
+            trace = warpsight.trace(str(SOURCE), kernel=kernel, grid=launch.grid, block=launch.block, args=launch.args, out=where)
+            ratios.append(store.trace_bytes(where) / trace.header.warp_instructions)
+    return sum(ratios) / len(ratios)
+
+
+LARGE = """
+extern "C" __global__ void large(const float* a, const float* b, float* out, int n)
+{
+    __shared__ float s[256];
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    float own[16];
+#pragma unroll
+    for (int k = 0; k < 16; ++k) own[k] = a[(i + 37 * k) % n];
+    for (int t = 0; t < n / 256; ++t) {
+        s[threadIdx.x] = b[t * 256 + threadIdx.x];
+        __syncthreads();
+#pragma unroll
+        for (int k = 0; k < 64; ++k) {
+            own[k & 15] += s[(k * 4 + threadIdx.x) & 255] * a[k];
+            if ((k & 7) == 7 && own[k & 15] > 100.0f) own[k & 15] *= 0.5f;
+        }
+        __syncthreads();
+    }
+#pragma unroll
+    for (int k = 0; k < 16; ++k) out[i * 16 + k] = sqrtf(own[k]) / (1.0f + own[k] * own[k]);
+}
+"""
+
+
+def compile_seconds() -> float:
+    """Seconds of processor time to compile a kernel, for each 1,000 of its PTX instructions (it has some more), nothing kept."""
+    from warpsight.base import diskcache
+    from warpsight.emulator.native import compile_kernel
+    from warpsight.isa.inline import inline_calls
+    from warpsight.workload.sources import load_source
+
+    source = load_source(LARGE, name="large.cu")
+    function = inline_calls(source.module, source.module.functions["large"])
+    best = float("inf")
+    for _ in range(3):
+        shutil.rmtree(diskcache.folder() / "native", ignore_errors=True)
+        start = time.process_time()
+        compile_kernel(source.module, function, source.ptx)
+        best = min(best, time.process_time() - start)
+    return 1000 * best / len(function.instructions)
