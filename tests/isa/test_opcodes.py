@@ -36,9 +36,13 @@ def instruction(text: str) -> Instruction:
         ("div.rn.f32 %f1, %f2, %f3;", "sfu"), ("rem.u32 %r1, %r2, %r3;", "sfu"), ("rsqrt.approx.f32 %f1, %f2;", "sfu"),
         ("ex2.approx.ftz.f32 %f1, %f2;", "sfu"), ("sqrt.rn.f64 %fd1, %fd2;", "sfu"),
         ("ld.shared.f32 %f1, [%r1];", "shared"), ("atom.shared.add.u32 %r1, [%rd1], 1;", "shared"),
-        ("shfl.sync.up.b32 %r1, %r2, 1, 0, -1;", "shared"),
+        ("shfl.sync.up.b32 %r1, %r2, 1, 0, -1;", "shared"), ("movmatrix.sync.aligned.m8n8.trans.b16 %r1, %r2;", "shared"),
+        ("ldmatrix.sync.aligned.m8n8.x1.b16 {%r1}, [%rd1];", "shared"),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.shared::cta.f16 {%r1}, [%r2];", "shared"),
         ("ld.global.nc.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];", "memory"), ("st.local.u32 [%rd1], %r1;", "memory"),
         ("ld.u32 %r1, [%rd1];", "memory"), ("red.global.add.f32 [%rd1], %f1;", "memory"),
+        ("tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%rd1, {%f1, %f2}];", "memory"), ("txq.width.b32 %r1, [%rd1];", "int"),
+        ("sust.b.1d.b32.trap [%rd1, {%r1}], {%r2};", "memory"), ("sured.b.add.1d.u32.trap [%rd1, {%r1}], %r2;", "memory"),
         ("bra.uni END;", "branch"), ("ret;", "branch"), ("trap;", "branch"),
         ("bar.sync 0;", "barrier"), ("barrier.sync.aligned 0;", "barrier"), ("membar.gl;", "barrier"),
         ("fence.acq_rel.gpu;", "barrier"),
@@ -57,6 +61,11 @@ def test_op_class_of_an_instruction(text: str, expected: str) -> None:
         ("ld.global.nc.L1::no_allocate.L2::128B.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1];", MemoryAccess("global", "load", 16)),
         ("st.volatile.shared::cta.v2.u64 [%rd1], {%rd2, %rd3};", MemoryAccess("shared", "store", 16)),
         ("ld.u8 %rs1, [%rd1];", MemoryAccess("generic", "load", 1)),
+        ("tex.1d.v4.f16.s32 {%rs1, %rs2, %rs3, %rs4}, [%rd1, {%r1}];", MemoryAccess("global", "load", 8)),
+        ("tld4.r.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%rd1, {%f1, %f2}];", MemoryAccess("global", "load", 16)),
+        ("suld.b.2d.v2.b16.zero {%rs1, %rs2}, [%rd1, {%r1, %r2}];", MemoryAccess("global", "load", 4)),
+        ("sust.p.2d.v4.b32.trap [%rd1, {%r1, %r2}], {%r1, %r2, %r3, %r4};", MemoryAccess("global", "store", 16)),
+        ("sured.b.min.1d.s64.trap [%rd1, {%r1}], %rd2;", MemoryAccess("global", "atomic", 8)),
         ("st.local.f64 [%rd1], %fd1;", MemoryAccess("local", "store", 8)),
         ("ld.param.b16 %rs1, [p];", MemoryAccess("param", "load", 2)),
         ("ld.const.f32 %f1, [%rd1];", MemoryAccess("const", "load", 4)),
@@ -65,6 +74,19 @@ def test_op_class_of_an_instruction(text: str, expected: str) -> None:
         ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%rd1], %r9;",
          MemoryAccess("global", "load", 32)),
         ("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1, %r2}, [%r3];", MemoryAccess("shared", "load", 8)),
+        ("ld.global.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%rd1];", MemoryAccess("global", "load", 32)),
+        ("atom.global.add.noftz.v4.bf16x2 {%r1,%r2,%r3,%r4}, [%rd1], {%r1,%r2,%r3,%r4};", MemoryAccess("global", "atomic", 16)),
+        ("cp.async.ca.shared.global [%r1], [%rd1], 8, %r2;", MemoryAccess("global", "load", 8)),
+        ("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd1], %r2, [%r3];",
+         MemoryAccess("global", "load", 8160)),
+        ("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], 64;", MemoryAccess("global", "store", 64)),
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r1], 64;", MemoryAccess("global", "atomic", 64)),
+        ("cp.async.bulk.wait_group.read 0;", None), ("cp.async.bulk.prefetch.L2.global [%rd1], 64;", None),
+        ("cp.async.mbarrier.arrive.noinc.shared.b64 [%r1];", MemoryAccess("shared", "atomic", 8)),
+        ("mbarrier.try_wait.parity.shared.b64 %p1, [%r1], 0;", MemoryAccess("shared", "load", 8)),
+        ("mbarrier.pending_count.b64 %r1, %rd1;", None),
+        ("st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.u32 [%r1], {%r2, %r3}, [%r4];",
+         MemoryAccess("shared", "store", 8)),
         ("prefetch.global.L2 [%rd1];", None), ("add.s32 %r1, %r2, %r3;", None), ("bar.sync 0;", None),
     ],
 )  # fmt: skip
@@ -73,7 +95,8 @@ def test_memory_access_of_an_instruction(text: str, expected: MemoryAccess | Non
 
 
 @pytest.mark.parametrize(
-    "text", ["wgmma.fence.sync.aligned;", "cp.async.commit_group;", "st.async.global.u32 [%rd1], %r1;", "ad.s32 %r1, %r2, %r3;"]
+    "text", ["wgmma.fence.sync.aligned;", "cp.async.bulk.tensor.1d.L2.global.tile [%rd1];", "st.async.global.u32 [%rd1], %r1;",
+    "ad.s32 %r1, %r2, %r3;"]
 )
 def test_opcode_that_is_not_in_the_table_is_refused_with_its_line(text: str) -> None:
     for ask in (op_class, memory_access):
@@ -83,7 +106,7 @@ def test_opcode_that_is_not_in_the_table_is_refused_with_its_line(text: str) -> 
 
 
 def test_rows_of_the_table_are_complete() -> None:
-    rules = {*OP_CLASSES, "arithmetic", "access", "bar", "matrix"}
+    rules = {*OP_CLASSES, "arithmetic", "access", "bar", "matrix", "copy", "mbarrier"}
     for name, row in OPCODES.items():
         assert name == row.name and row.rule in rules and row.what and row.access in {"", "load", "store", "atomic"}
     assert not any(row.writes for row in OPCODES.values() if row.access == "store" or row.rule in {"barrier", "control"})

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from warpsight.base.errors import FormatError
-from warpsight.isa.declarations import declare_registers, read_variables
+from warpsight.isa.declarations import declare_register, declare_registers, read_variables
+from warpsight.isa.headers import read_prototype
 from warpsight.isa.lexer import CUT, IDENTIFIER, STATEMENT, Source
 from warpsight.isa.names import SINK, Names, Scope
 from warpsight.isa.operands import OperandReader
-from warpsight.isa.program import Address, Guard, Instruction, Negated, Operand, Register, Symbol, Variable, Vector
+from warpsight.isa.program import Address, Guard, Instruction, Negated, Operand, Prototype, Register, Symbol, Variable, Vector
 
 _FIX = "correct this line, or compile the kernel again"
 _SPACES = ("local", "shared", "param", "global", "const")
+_ACCESSES = frozenset({"ld", "ldu", "st", "atom", "red"})
+_Operands = tuple[Operand | Negated, ...]
 _TARGETS = re.compile(IDENTIFIER)
-_IGNORED = frozenset({".pragma", ".callprototype", ".calltargets"})
+_UNSCOPED = frozenset({".pragma", ".callprototype", ".calltargets"})  # they declare no name that an operand may have
 
 
 @dataclass(frozen=True)
@@ -28,27 +31,35 @@ class Body:
     labels: dict[str, int]
     variables: dict[str, Variable]
     branch_targets: dict[str, tuple[str, ...]]
+    prototypes: dict[str, Prototype]
+    call_targets: dict[str, tuple[str, ...]]
     used: dict[str, int]
 
 
 class BodyReader:
-    """Reads one function's body. `parameters` are the function's own, `files` the module's `.file` table."""
+    """Reads one function's body. `parameters` are the function's own, `files` the module's `.file` table,
+    `variables` the module's variables."""
 
-    def __init__(self, source: Source, files: dict[int, str], parameters: Iterable[Variable]) -> None:
+    def __init__(
+        self, source: Source, files: dict[int, str], parameters: Iterable[Variable], variables: Mapping[str, Variable]
+    ) -> None:
         self._source = source
         self._files = files
         parameters = tuple(parameters)
         self._names = Names(p.name for p in parameters if p.space == "param")
         for parameter in parameters:
             if parameter.space == "reg":
-                self._names.declare_register(parameter.name, parameter.type)
-        self._operands = OperandReader(self._names)
+                lanes, _, element = parameter.type.rpartition(".")
+                declare_register(parameter.name, element, lanes, self._names, self._fail)
+        self._operands = OperandReader(self._names, variables)
         self._operands.line_of_statement = self._line_now
         self._position = 0
         self._line = 0
         self._instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._targets: dict[str, tuple[str, ...]] = {}
+        self._prototypes: dict[str, Prototype] = {}
+        self._call_targets: dict[str, tuple[str, ...]] = {}
         self._resolved: set[str] = set()
         self._modifiers: dict[str, tuple[str, ...]] = {"": ()}
         self._pending_label = ""
@@ -92,6 +103,7 @@ class BodyReader:
                 self._directive(match[10], match[11])
         return Body(
             tuple(self._instructions), self._names.registers, self._labels, self._names.variables, self._targets,
+            self._prototypes, self._call_targets,
             {name: line for name, line in self._operands.used.items() if name not in self._labels and name not in self._resolved},
         )
 
@@ -167,7 +179,22 @@ class BodyReader:
         elif text:
             parsed, pair, selectors = self._operands.read(text, self._fail)
             words += selectors
+        if opcode in _ACCESSES:
+            words, parsed = self._access(words, parsed)
         self._instructions.append(Instruction(len(self._instructions), opcode, words, parsed, guard, pair, self._line, *place))
+
+    def _access(self, words: tuple[str, ...], operands: _Operands) -> tuple[tuple[str, ...], _Operands]:
+        """An access that names a variable: `a[1]` is the address `[a+4]`, and without a state space it is in the variable's.
+
+        PTX says that such an access is generic; NVIDIA's assembler knows where the variable lies and accesses it there.
+        """
+        given = tuple(Address(o) if isinstance(o, Symbol) else o for o in operands)
+        for operand in given:
+            if isinstance(operand, Address) and isinstance(operand.base, Symbol):
+                variable = self._operands.variable(operand.base)
+                if variable is not None and not any(word.partition("::")[0] in _SPACES for word in words):
+                    words = (variable.space, *words)
+        return words, given
 
     def _directive(self, name: str, text: str) -> None:
         label, self._pending_label = self._pending_label, ""
@@ -180,19 +207,28 @@ class BodyReader:
         elif name == ".branchtargets":
             if label in self._targets:
                 raise self._fail(f'label "{label}" is there twice')
-            self._targets[label] = tuple(piece.strip() for piece in text.split(","))
-            if not label or not all(_TARGETS.fullmatch(target) for target in self._targets[label]):
-                raise self._fail("a .branchtargets list is not understood")
-            for target in self._targets[label]:
-                self._operands.used.setdefault(target, self._line)
+            self._targets[label] = self._list_of_names(name, label, text)
+        elif name == ".calltargets":
+            self._call_targets[label] = self._list_of_names(name, label, text)
+        elif name == ".callprototype":
+            self._prototypes[label] = read_prototype(text, self._fail)
             self._resolved.add(label)
-        elif name in _IGNORED:
-            # Prototypes repeat what the call's operands say; pragmas (unrolling) steer the assembler only.
-            self._resolved.add(label)
+        elif name == ".pragma":
+            pass  # pragmas (unrolling) steer the assembler only
         else:
             raise self._fail(f'directive "{name}" is not understood in a function')
-        if len(self._names.scopes) > 1 and name not in _IGNORED:
+        if len(self._names.scopes) > 1 and name not in _UNSCOPED:
             self._operands.forget()
+
+    def _list_of_names(self, name: str, label: str, text: str) -> tuple[str, ...]:
+        """The labels or functions of a `.branchtargets` or `.calltargets` list that stands under `label`."""
+        names = tuple(piece.strip() for piece in text.split(","))
+        if not label or not all(_TARGETS.fullmatch(target) for target in names):
+            raise self._fail(f"a {name} list is not understood")
+        for target in names:
+            self._operands.used.setdefault(target, self._line)
+        self._resolved.add(label)
+        return names
 
     def _variables(self, name: str, text: str) -> None:
         extern = name == ".extern"

@@ -6,14 +6,15 @@ Immediate post-dominators are found with the iterative algorithm of Cooper, Harv
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.isa.opcodes import is_block_barrier
-from warpsight.isa.program import Function, Instruction, Symbol, Vector
+from warpsight.isa.program import Function, Instruction, Register, Symbol, Vector
+from warpsight.isa.waiting import NO_WAITS, Waits, find_waits
 
 _EXITS = frozenset({"ret", "exit", "trap"})
 _JUMPS = frozenset({"bra", "brx"})
@@ -24,11 +25,12 @@ class ControlFlowGraph:
     """Basic blocks of a function, numbered in PTX order; unreachable code has blocks too.
 
     `block_start` int32 [blocks + 1]: block b holds instructions `block_start[b]` .. `block_start[b + 1]`; `block_index` int32
-    [instructions] is the block of each. A block starts at every label that is branched to, and after every branch, exit and
-    barrier of the thread block. Edges to the virtual exit (ret, exit, trap, the end of the body) are not in `successors`: blocks
-    that have one are `exit_blocks`. A guarded `bra` has successors (target, next block), or one where both are the same.
+    [instructions] is the block of each. A block starts at every label that is branched to, and after every branch, exit,
+    barrier of the thread block, and call that was not expanded. Edges to the virtual exit (ret, exit, trap, the end of the body)
+    are not in `successors`: blocks that have one are `exit_blocks`. A call's successor is the block after it.
+    A guarded `bra` has successors (target, next block), or one where both are the same.
     `post_dominator[b]` is the immediate post-dominator, -1 where only the virtual exit is, also for blocks from which no exit can
-    be reached.
+    be reached. `waits` says where threads may wait for others; a block also starts at each of its meetings.
     """
 
     block_start: npt.NDArray[np.int32]
@@ -37,6 +39,7 @@ class ControlFlowGraph:
     predecessors: tuple[tuple[int, ...], ...]
     post_dominator: tuple[int, ...]
     exit_blocks: tuple[int, ...]
+    waits: Waits = NO_WAITS
 
     def __len__(self) -> int:
         return len(self.successors)
@@ -53,11 +56,25 @@ def build_cfg(function: Function) -> ControlFlowGraph:
 
     Raises FormatError for a branch to a label that is not there, UnsupportedError for one whose targets are not listed.
     """
+    targets = {i.index: _targets(function, i) for i in function.instructions if i.opcode in _JUMPS}
+    graph = _build(function, targets, frozenset())
+    starts = graph.block_start[:-1].tolist()
+    waits = find_waits(function, starts, graph.successors, graph.post_dominator)
+    if not waits.independent or function.callables:
+        # Call stacks need lanes that wait for each other where they return: with real calls a warp's lanes always run in step.
+        return graph
+    if waits.meetings - set(starts):
+        graph = _build(function, targets, waits.meetings)
+        waits = find_waits(function, graph.block_start[:-1].tolist(), graph.successors, graph.post_dominator)
+    return replace(graph, waits=waits)
+
+
+def _build(function: Function, targets: dict[int, tuple[int, ...]], meetings: frozenset[int]) -> ControlFlowGraph:
     instructions = function.instructions
     count = len(instructions)
-    targets = {i.index: _targets(function, i) for i in instructions if i.opcode in _JUMPS}
-    leaders = {0, *(target for listed in targets.values() for target in listed)}
-    leaders.update(i.index + 1 for i in instructions if _ends_block(i))
+    leaders = {0, *meetings, *(target for listed in targets.values() for target in listed)}
+    leaders.update(i.index + 1 for i in instructions if _ends_block(function, i))
+    leaders.update(callee.first for callee in function.callables.values())
     starts = sorted(leader for leader in leaders if leader < count)
     block_start = np.array([*starts, count] if count else [0], dtype=np.int32)
     block_index = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(block_start))
@@ -72,8 +89,39 @@ def build_cfg(function: Function) -> ControlFlowGraph:
     )
 
 
-def _ends_block(instruction: Instruction) -> bool:
+def _ends_block(function: Function, instruction: Instruction) -> bool:
+    if instruction.opcode == "call":
+        return instruction.index in function.call_sites
     return instruction.opcode in _JUMPS or instruction.opcode in _EXITS or is_block_barrier(instruction)
+
+
+def with_calls(function: Function, graph: ControlFlowGraph) -> ControlFlowGraph:
+    """`graph` with edges from calls to the functions they reach and from returns to where those calls go on.
+
+    For the flow of values: a register that is live after a call is live throughout the function. Post-dominators stay those of each
+    function by itself, as lanes that are called together return together.
+    """
+    if not function.call_sites:
+        return graph
+    successors = [list(following) for following in graph.successors]
+    after: dict[str, list[int]] = {callee.return_register: [] for callee in function.callables.values()}
+    for index, site in function.call_sites.items():
+        block = graph.block_of(index)
+        for target in site.targets:
+            callee = function.callables[target]
+            successors[block].append(graph.block_of(callee.first))
+            after[callee.return_register].append(block + 1)
+    for block, end in enumerate(graph.block_start[1:].tolist()):
+        last = function.instructions[end - 1]
+        if last.opcode == "ret" and last.operands and isinstance(last.operands[0], Register):
+            successors[block].extend(after[last.operands[0].name])
+    predecessors: list[list[int]] = [[] for _ in successors]
+    for block, following in enumerate(successors):
+        for successor in dict.fromkeys(following):
+            predecessors[successor].append(block)
+    return replace(
+        graph, successors=tuple(tuple(dict.fromkeys(s)) for s in successors), predecessors=tuple(map(tuple, predecessors))
+    )
 
 
 def _targets(function: Function, branch: Instruction) -> tuple[int, ...]:

@@ -10,6 +10,13 @@ from warpsight.isa.names import SINK
 from warpsight.isa.opcodes import destination_count
 from warpsight.isa.program import Address, Function, Instruction, Negated, Operand, Register, Vector
 
+CARRY = "%.cc"  # the carry of extended-precision arithmetic: a predicate register that no program can name
+
+
+def in_chain(instruction: Instruction) -> bool:
+    """Does it read or write the carry?"""
+    return "cc" in instruction.modifiers or instruction.opcode in ("addc", "subc", "madc")
+
 
 def reads(instruction: Instruction) -> tuple[str, ...]:
     """Names of the registers that an instruction reads, each once: guard, then sources, address bases and vector elements in order.
@@ -24,6 +31,8 @@ def reads(instruction: Instruction) -> tuple[str, ...]:
     _collect(instruction.operands[written:], found)
     # A destination may hold an address only by mistake; its base would still be read.
     _collect((operand for operand in instruction.operands[:written] if isinstance(operand, Address)), found)
+    if instruction.opcode in ("addc", "subc", "madc"):
+        found[CARRY] = None
     return tuple(found)
 
 
@@ -36,6 +45,8 @@ def writes(instruction: Instruction) -> tuple[str, ...]:
     _collect((o for o in instruction.operands[: destination_count(instruction)] if not isinstance(o, Address)), found)
     if instruction.pair is not None and instruction.pair.name != SINK:
         found[instruction.pair.name] = None
+    if "cc" in instruction.modifiers:
+        found[CARRY] = None
     return tuple(found)
 
 

@@ -17,6 +17,7 @@ Fail = Callable[[str], FormatError]
 
 MAX_VARIABLE_BYTES = 1 << 40
 MAX_INITIAL_BYTES = 1 << 28
+VECTOR_AXES = "xyzwabcd"  # names of a vector register's elements; PTX names four, and has vectors of eight in braces only
 
 _PREFIX = re.compile(
     r"\s*(?:\.align\s+(?P<align>\d+)|\.attribute\s*\((?:[^()]|\([^()]*\))*\)|\.(?P<vector>v[248])\b|\.(?P<pointer>ptr)\b(?P<where>(?:\s*\.(?:"
@@ -132,21 +133,25 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
         if ranged is not None and not lanes:
             if not names.declare_range(ranged[1], int(ranged[2]), type):
                 raise fail(f'registers "{_printable(piece)}" are declared twice')
+        elif ranged is not None:
+            for number in range(min(int(ranged[2]), MAX_REGISTERS)):
+                declare_register(f"{ranged[1]}{number}", type, lanes, names, fail)
         elif _NAME_ONLY.fullmatch(piece):
-            _declare_register(piece, type, lanes, names, fail)
+            declare_register(piece, type, lanes, names, fail)
         else:
             raise fail(f'"{_printable(piece)}" is not understood in a .reg declaration')
         if names.declared > MAX_REGISTERS:
             raise fail(f"more than {MAX_REGISTERS:,} registers are declared")
 
 
-def _declare_register(name: str, type: str, lanes: str | None, names: Names, fail: Fail) -> None:
+def declare_register(name: str, type: str, lanes: str | None, names: Names, fail: Fail) -> None:
+    """Declare one register, or with `lanes` (`v2`, `v4`) a vector of them. Raises FormatError (made by `fail`) if it is there."""
     if not lanes:
         if not names.declare_register(name, type):
             raise fail(f'register "{_printable(name)}" is declared twice')
         return
     elements = []
-    for axis in "xyzwabcd"[: int(lanes[1])]:
+    for axis in VECTOR_AXES[: int(lanes[1])]:
         if not names.declare_register(f"{name}.{axis}", type):
             raise fail(f'register "{_printable(name)}" is declared twice')
         elements.append(names.scopes[-1].registers[f"{name}.{axis}"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.declarations import read_variables
 from warpsight.isa.lexer import CUT, IDENTIFIER, Source, split_top
-from warpsight.isa.program import Variable
+from warpsight.isa.program import Prototype, Variable
 
 _FIX = "correct this line, or compile the kernel again"
 _KIND = re.compile(r"\s*\.(entry|func)\b\s*")
@@ -20,6 +21,10 @@ _NUMBERED = re.compile(r"\s*\.(maxntid|reqntid|minnctapersm|maxnctapersm|maxnreg
                        r"|abi_preserve(?:_control)?)\s+(\d{1,9})(?:\s*,\s*(\d{1,9}))?(?:\s*,\s*(\d{1,9}))?")
 _FLAG = re.compile(r'\s*(?:\.(?:noreturn|explicitcluster|blocksareclusters|unique)\b|'
                    r'\.pragma\s+"[^"\n]*"(?:\s*,\s*"[^"\n]*")*\s*;|\.loc[^\n]*)')
+_PROTOTYPE = re.compile(
+    r"\s*(?:\((?P<returns>[^(){}]*)\))?\s*[A-Za-z_$%][\w$]*\s*(?:\((?P<parameters>[^(){}]*)\))?"
+    r"\s*(?:\.noreturn\b|\.abi_preserve(?:_control)?\s+\d+|\s)*"
+)
 _END = re.compile(r"\s*([{;])")
 
 
@@ -94,13 +99,21 @@ def _directives(text: str, position: int) -> tuple[dict[str, tuple[int, int, int
         position = match.end()
 
 
+def read_prototype(text: str, fail: Callable[[str], FormatError]) -> Prototype:
+    """What follows `.callprototype`: `(results) _ (parameters)`. Raises FormatError, made by `fail`, for anything else."""
+    match = _PROTOTYPE.fullmatch(text)
+    if match is None:
+        raise fail("a .callprototype is not understood")
+    return Prototype(_listed(match["returns"] or "", fail), _listed(match["parameters"] or "", fail))
+
+
 def _parameters(source: Source, listed: re.Match[str]) -> tuple[Variable, ...]:
     begin = listed.start(1)
+    return _listed(listed[1], lambda what: source.error(source.skip(begin), what, _FIX))
 
-    def fail(what: str) -> FormatError:
-        return source.error(source.skip(begin), what, _FIX)
 
-    inner = listed[1].strip()
+def _listed(text: str, fail: Callable[[str], FormatError]) -> tuple[Variable, ...]:
+    inner = text.strip()
     if not inner:
         return ()
     found: list[Variable] = []

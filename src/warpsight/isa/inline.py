@@ -1,8 +1,9 @@
-"""Calls of device functions, expanded in place: a kernel that calls becomes one that does not.
+"""Calls of device functions: expanded in place where that is possible, else the function's body follows the kernel's.
 
 Compilers inline almost everything; what they leave as `.func` is `__noinline__` code and slow paths of the double-precision library
-(`pow`, `sin`). A call and a return stay what they are to the machine, one branch each; arguments travel in registers. Recursion and
-calls through pointers have no expansion and are refused.
+(`pow`, `sin`). Expanded, a call and a return stay what they are to the machine, one branch each, and arguments travel in registers.
+Recursive functions, those called through pointers, and those whose copies would make the kernel too large stay functions: `linking`
+gives them frames on a call stack.
 """
 
 from __future__ import annotations
@@ -13,6 +14,9 @@ from typing import Any
 
 from warpsight.base.errors import UnsupportedError
 from warpsight.isa.call_arguments import ArgumentRegisters
+from warpsight.isa.callgraph import CallPlan, plan_calls, symbols_of
+from warpsight.isa.externals import EXTERNALS, External, why_not
+from warpsight.isa.linking import FRAME, KeptCall, Linker, return_register
 from warpsight.isa.names import SINK
 from warpsight.isa.program import (
     Address,
@@ -28,45 +32,63 @@ from warpsight.isa.program import (
     Vector,
 )
 
-_ASSERTION = "__assertfail"
 _MOST_INSTRUCTIONS = 200_000
 _ONCE = ("shared", "global", "const")
 
 
 def inline_calls(module: Module, function: Function) -> Function:
-    """`function` with every call expanded, itself if there is none. A failed device assertion becomes `trap`.
+    """`function` with every call expanded or linked (`callables`, `call_sites`), itself if there is none.
 
-    Raises UnsupportedError with the PTX line for recursion, a call through a pointer, a function that is not in the module
-    (`vprintf`), an argument whose address is taken, and an expansion of more than 200,000 instructions.
+    A failed device assertion becomes `trap`. Raises UnsupportedError with the PTX line for a function that is not in the module
+    (`vprintf`), a call that does not fit the function, and an expansion of more than 200,000 instructions.
     """
     if all(each.opcode != "call" for each in function.instructions):
         return function
-    expansion = _Expansion(module)
-    expansion.expand(function, _Frame(""), ())
-    numbered = tuple(replace(each, index=index) for index, each in enumerate(expansion.instructions))
-    return replace(
-        function,
-        instructions=numbered,
-        registers={**expansion.registers, **expansion.arguments.registers},
-        labels=expansion.labels,
-        variables=expansion.variables,
-        branch_targets=expansion.branch_targets,
+
+    def refuse(instruction: Instruction, why: str) -> UnsupportedError:
+        return _refusal(module, instruction, why)
+
+    plan = plan_calls(module, function, refuse)
+    in_memory: set[str] = set()
+    while True:
+        expansion = _Expansion(module, plan, in_memory)
+        expansion.expand_all(function.name)
+        # What a later instruction forces into memory, earlier ones have taken for registers: then all is done again.
+        if expansion.arguments.in_memory == in_memory:
+            return expansion.finished(function)
+        in_memory = set(expansion.arguments.in_memory)
+
+
+def _refusal(module: Module, instruction: Instruction, why: str) -> UnsupportedError:
+    source = f" ({instruction.file}:{instruction.line})" if instruction.file else ""
+    return UnsupportedError(
+        f'opcode "{instruction.text}"{source}: {why}. Totals would be wrong, so none are given.',
+        place=f"{module.path}:{instruction.ptx_line}",
+        remedy="rewrite the line without it, or let the compiler inline the function (__forceinline__)",
     )
 
 
 @dataclass
 class _Frame:
-    """One expansion of one function: `prefix` makes registers and labels distinct, `symbols` gives the new name of any other."""
+    """One expansion of one function: `prefix` makes registers and labels distinct, `symbols` gives the new name of any other.
 
+    `root` is the kernel or called function that it is expanded in, `end` the label that returns go to, empty in the root itself.
+    """
+
+    function: Function
     prefix: str
+    root: str
+    end: str = ""
     symbols: dict[str, str] = field(default_factory=dict)
 
 
 class _Expansion:
-    def __init__(self, module: Module) -> None:
+    def __init__(self, module: Module, plan: CallPlan, in_memory: set[str]) -> None:
         self._module = module
+        self._plan = plan
         self._calls = 0
-        self.arguments = ArgumentRegisters(self._refuse)
+        self.arguments = ArgumentRegisters(self._refuse, in_memory=set(in_memory))
+        self._linker = Linker(plan, self._refuse)
         self.instructions: list[Instruction] = []
         self.registers: dict[str, str] = {}
         self.labels: dict[str, int] = {}
@@ -74,16 +96,46 @@ class _Expansion:
         self.branch_targets: dict[str, tuple[str, ...]] = {}
 
     def _refuse(self, instruction: Instruction, why: str) -> UnsupportedError:
-        source = f" ({instruction.file}:{instruction.line})" if instruction.file else ""
-        return UnsupportedError(
-            f'opcode "{instruction.text}"{source}: {why}. Totals would be wrong, so none are given.',
-            place=f"{self._module.path}:{instruction.ptx_line}",
-            remedy="rewrite the line without it, or let the compiler inline the function (__forceinline__)",
-        )
+        return _refusal(self._module, instruction, why)
 
-    def expand(self, function: Function, frame: _Frame, callers: tuple[str, ...]) -> None:
+    def expand_all(self, kernel: str) -> None:
+        """The kernel, then each function that stays one."""
+        for name in (kernel, *self._plan.callables):
+            function = self._plan.functions[name]
+            prefix = "" if name == kernel else f"{name}::"
+            first = len(self.instructions)
+            frame = _Frame(function, prefix, name)
+            if prefix:
+                self.arguments.in_memory.update(prefix + v.name for v in (*function.parameters, *function.returns))
+                self.registers[return_register(name)] = "b32"
+            self._expand(frame, ())
+            if self._plan.callables and (_falls_off(self.instructions[first:]) or self._ends_with_label()):
+                at = function.instructions[-1] if function.instructions else self.instructions[-1]
+                over = replace(at, opcode="ret", modifiers=(), operands=(), guard=None, pair=None)
+                self.instructions.append(self._returning(over, frame))
+            if prefix:
+                self._linker.add(name, first, len(self.instructions), [prefix + v.name for v in function.returns],
+                                 [prefix + v.name for v in function.parameters])
+
+    def _ends_with_label(self) -> bool:
+        return len(self.instructions) in self.labels.values()
+
+    def finished(self, function: Function) -> Function:
+        """The whole as one function."""
+        whole = replace(
+            function,
+            instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
+            registers={**self.registers, **self.arguments.registers},
+            labels=self.labels,
+            variables=self.variables,
+            branch_targets=self.branch_targets,
+        )
+        return self._linker.link(whole)
+
+    def _expand(self, frame: _Frame, callers: tuple[str, ...]) -> None:
         """Append a function's instructions with its names made distinct; inside a call, returns go to its end."""
-        self._declare(function, frame)
+        function = frame.function
+        self._declare(frame)
         at: dict[int, list[str]] = {}
         for label, index in function.labels.items():
             at.setdefault(index, []).append(frame.prefix + label)
@@ -93,32 +145,48 @@ class _Expansion:
                 self._call(instruction, frame, (*callers, function.name))
                 continue
             renamed = self._renamed(instruction, frame)
-            if callers and instruction.opcode == "ret":
-                renamed = replace(renamed, opcode="bra", operands=(Symbol(f"{frame.prefix}return"),))
+            if instruction.opcode == "ret":
+                renamed = self._returning(renamed, frame)
             moves = self.arguments.moves(renamed)
-            if moves is None and not self.arguments.names.isdisjoint(_symbols(renamed.operands)):
-                raise self._refuse(instruction, "it takes the address of an argument, which is not modelled")
-            self.instructions.extend([renamed] if moves is None else moves)
+            if moves is None:
+                self.arguments.in_memory.update(self.arguments.names.intersection(symbols_of(renamed.operands)))
+                moves = [self._linker.in_frame(renamed, not function.is_entry)]
+            self.instructions.extend(moves)
             if len(self.instructions) > _MOST_INSTRUCTIONS:
                 raise self._refuse(instruction, f"its calls expand to more than {_MOST_INSTRUCTIONS:,} instructions")
         self._mark(at.get(len(function.instructions), ()))
+
+    def _returning(self, ret: Instruction, frame: _Frame) -> Instruction:
+        """A return: from the kernel as it is, out of an expansion a branch, from a function one that says where to."""
+        if frame.end:
+            return replace(ret, opcode="bra", operands=(Symbol(frame.end),))
+        if frame.prefix:
+            return replace(ret, operands=(Register(return_register(frame.root)), Register(FRAME)))
+        return ret
 
     def _mark(self, labels: Iterable[str]) -> None:
         for label in labels:
             self.labels[label] = len(self.instructions)
 
-    def _declare(self, function: Function, frame: _Frame) -> None:
+    def _declare(self, frame: _Frame) -> None:
         """Give a function's registers, labels and variables their names in the expansion."""
-        prefix = frame.prefix
+        prefix, function = frame.prefix, frame.function
         self.registers.update((prefix + name, kind) for name, kind in function.registers.items())
         frame.symbols.update((label, prefix + label) for label in function.labels)
         for name, targets in function.branch_targets.items():
             frame.symbols[name] = prefix + name
             self.branch_targets[prefix + name] = tuple(prefix + target for target in targets)
-        for name, variable in function.variables.items():
+        own = () if function.is_entry else (*function.parameters, *function.returns)
+        parameters = () if frame.end else own  # those of an expanded function are the arguments of its call
+        for variable in (*function.variables.values(), *parameters):
+            name = variable.name
             if variable.space == "param":
                 flat = f"{prefix or function.name + '/'}{name}"
                 self.arguments.names.add(flat)
+                self._linker.declare(frame.root, replace(variable, name=flat))
+            elif variable.space == "local" and frame.root in self._plan.recursive:
+                flat = prefix + name
+                self._linker.declare(frame.root, replace(variable, name=flat))
             else:
                 # Shared, global and constant data exist once, however often the function is called; local data once a call.
                 once = variable.space in _ONCE and prefix
@@ -127,51 +195,74 @@ class _Expansion:
             frame.symbols[name] = flat
 
     def _call(self, call: Instruction, frame: _Frame, callers: tuple[str, ...]) -> None:
-        """The branch to the function, its body, and the place that it returns to."""
+        """The branch to the function, its body, and the place that it returns to; or a call, if it is to stay one."""
         returns, target, arguments = call.operands[:3]
         name = target.name if isinstance(target, Symbol) else ""
-        if name == _ASSERTION:
-            self.instructions.append(replace(self._renamed(call, frame), opcode="trap", modifiers=(), operands=()))
+        if name in EXTERNALS and name not in self._module.functions:
+            self.instructions.append(self._external(call, EXTERNALS[name], frame))
             return
-        callee = self._callee(call, name, callers)
         self._calls += 1
-        inner = _Frame(f"{name}#{self._calls}/")
-        for given, declared in ((arguments, callee.parameters), (returns, callee.returns)):
-            inner.symbols.update(self._bound(call, given, declared, frame))
-        end = f"{inner.prefix}return"
+        prefix = f"{name}#{self._calls}/"
+        end = f"{prefix}return"
         if call.guard is not None:
             guard = Guard(Register(frame.prefix + call.guard.register.name), not call.guard.negated)
             self.instructions.append(replace(call, opcode="bra", modifiers=(), operands=(Symbol(end),), guard=guard))
-        start = f"{inner.prefix}start"
+        callee = self._callee(call, name) if name else None
+        if callee is None or callee.name in self._plan.kept:
+            targets = (callee.name,) if callee else self._plan.targets[frame.function.name, call.index]
+            given, results = (self._actual(call, operand, frame) for operand in (arguments, returns))
+            self.arguments.in_memory.update((*given, *results))
+            self._linker.keep(KeptCall(len(self.instructions), frame.root, targets, given, results))
+            where = self._renamed(replace(call, operands=(target,), guard=None), frame).operands[0]
+            operands = (Vector(()), Symbol(callee.name) if callee else where, Register(FRAME))
+            self.instructions.append(replace(call, operands=operands, guard=None))
+            self._mark((end,))
+            return
+        inner = _Frame(callee, prefix, frame.root, end)
+        for operand, declared in ((arguments, callee.parameters), (returns, callee.returns)):
+            inner.symbols.update(self._bound(call, operand, declared, frame))
+        start = f"{prefix}start"
         self.instructions.append(replace(call, opcode="bra", modifiers=("uni",), operands=(Symbol(start),), guard=None))
         self._mark((start,))
-        self.expand(callee, inner, callers)
+        self._expand(inner, callers)
         self._mark((end,))
 
-    def _callee(self, call: Instruction, name: str, callers: tuple[str, ...]) -> Function:
-        callee = self._module.functions.get(name)
-        if not name or (isinstance(call.operands[-1], Symbol) and len(call.operands) > 3):
-            raise self._refuse(call, "a call through a pointer is not modelled")
-        if callee is None:
-            raise self._refuse(call, f'it calls "{name}", which is not defined in the PTX')
-        if name in callers:
-            raise self._refuse(call, f'"{name}" calls itself, and recursion is not modelled')
-        return callee
+    def _external(self, call: Instruction, external: External, frame: _Frame) -> Instruction:
+        """The call of a function of the runtime, with registers for its `.param` buffers."""
+        returns, target, arguments = call.operands[:3]
+        vectors = []
+        for given, kinds in ((returns, (external.result,) if external.result else ()), (arguments, external.parameters)):
+            names = [f"{k}" for k in range(len(kinds))]
+            bound = self._bound(call, given, tuple(Variable(n, "param", "", 0, 0) for n in names), frame)
+            places = (self.arguments.place(call, bound[n], 0, kind) for n, kind in zip(names, kinds, strict=True))
+            vectors.append(Vector(tuple(places)))
+        guard = call.guard and Guard(Register(frame.prefix + call.guard.register.name), call.guard.negated)
+        return replace(call, operands=(vectors[0], target, vectors[1]), guard=guard)
+
+    def _callee(self, call: Instruction, name: str) -> Function:
+        known = self._module.functions.get(name)
+        if known is None:
+            raise self._refuse(call, why_not(name))
+        return self._plan.functions[known.name]
+
+    def _actual(self, call: Instruction, given: Operand | Negated, frame: _Frame) -> tuple[str, ...]:
+        """The flat names of a call's arguments or results."""
+        names = []
+        for element in given.elements if isinstance(given, Vector) else ():
+            flat = frame.symbols.get(element.name, "") if isinstance(element, Symbol) else ""
+            if flat not in self.arguments.names:
+                raise self._refuse(call, "an argument that is not a .param variable is not modelled")
+            names.append(flat)
+        return tuple(names)
 
     def _bound(
         self, call: Instruction, given: Operand | Negated, declared: tuple[Variable, ...], frame: _Frame
     ) -> dict[str, str]:
         """The name of each parameter in the function to the argument's in the expansion."""
-        elements = given.elements if isinstance(given, Vector) else ()
-        if len(elements) != len(declared):
-            raise self._refuse(call, f"the call has {len(elements)} arguments or results where the function has {len(declared)}")
-        bound = {}
-        for element, parameter in zip(elements, declared, strict=True):
-            flat = frame.symbols.get(element.name, "") if isinstance(element, Symbol) else ""
-            if flat not in self.arguments.names or parameter.space != "param":
-                raise self._refuse(call, "an argument that is not a .param variable is not modelled")
-            bound[parameter.name] = flat
-        return bound
+        names = self._actual(call, given, frame)
+        if len(names) != len(declared):
+            raise self._refuse(call, f"the call has {len(names)} arguments or results where the function has {len(declared)}")
+        return {parameter.name: name for parameter, name in zip(declared, names, strict=True)}
 
     def _renamed(self, instruction: Instruction, frame: _Frame) -> Instruction:
         prefix = frame.prefix
@@ -203,8 +294,9 @@ def _renamed(operand: Any, frame: _Frame) -> Any:
     return operand
 
 
-def _symbols(operands: Iterable[object]) -> Iterable[str]:
-    for operand in operands:
-        base = operand.base if isinstance(operand, Address) else operand
-        if isinstance(base, Symbol):
-            yield base.name
+def _falls_off(instructions: list[Instruction]) -> bool:
+    """Whether execution may run past the last of some instructions."""
+    if not instructions:
+        return True
+    last = instructions[-1]
+    return last.guard is not None or last.opcode not in ("ret", "exit", "bra", "brx")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, suggestion
-from warpsight.isa.program import Instruction, Vector
+from warpsight.isa.program import Address, Immediate, Instruction, Vector
 from warpsight.isa.refused import REFUSED
 from warpsight.isa.types import TYPE_NAMES, type_bits, vector_lanes
 
@@ -19,7 +19,8 @@ OP_CLASSES = ("int", "fp32", "fp64", "fp16", "sfu", "tensor", "shared", "memory"
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """One row. `rule` is an op class, or `arithmetic` (by operand type), `access` (by state space), `matrix` or `bar` (by variant).
+    """One row. `rule` is an op class, or what decides: `arithmetic` (operand type), `access` (state space), `matrix`, `bar`,
+    `copy` or `mbarrier` (variant).
 
     `writes` is the number of leading operands that are destinations; `access` is load, store, atomic or empty.
     """
@@ -43,18 +44,32 @@ OPCODES: dict[str, Opcode] = {
         *_rows("arithmetic", "comparison", "setp set testp"),
         *_rows("int", "sum of differences or products", "sad dp4a dp2a"),
         *_rows("int", "logic and shifts", "and or xor not cnot lop3 shl shr shf"),
+        *_rows("int", "video: a chosen byte or half-word", "vadd vsub vabsdiff vmin vmax vshl vshr vmad vset"),
+        *_rows("int", "video: two half-words", "vadd2 vsub2 vavrg2 vabsdiff2 vmin2 vmax2 vset2"),
+        *_rows("int", "video: four bytes", "vadd4 vsub4 vavrg4 vabsdiff4 vmin4 vmax4 vset4"),
         *_rows("int", "bit fields", "popc clz bfind fns brev bfe bfi bmsk szext prmt"),
         *_rows("int", "move, select and convert", "mov selp slct cvt cvta isspacep"),
         *_rows("int", "vote over the warp", "vote match activemask elect redux"),
         *_rows("sfu", "division and remainder", "div rem"),
         *_rows("sfu", "special functions", "rcp sqrt rsqrt sin cos lg2 ex2 tanh"),
         # A shuffle goes through the shared-memory pipeline and has about its latency (Nsight Compute counts both as MIO).
-        *_rows("shared", "exchange between lanes", "shfl"),
+        *_rows("shared", "exchange between lanes", "shfl movmatrix"),
         *_rows("access", "load", "ld ldu", 1, "load"),
         *_rows("access", "store", "st", 0, "store"),
         *_rows("access", "atomic operation that returns the old value", "atom", 1, "atomic"),
         *_rows("access", "atomic operation without result", "red", 0, "atomic"),
         *_rows("control", "cache hint", "prefetch prefetchu discard applypriority", 0),
+        *_rows("int", "cache policy", "createpolicy"),
+        *_rows("int", "address in another block of the cluster", "mapa getctarank"),
+        *_rows("int", "allocation on a thread's stack", "alloca stacksave"),
+        *_rows("int", "release of a thread's stack", "stackrestore", 0),
+        *_rows("copy", "asynchronous copy", "cp", 0),
+        *_rows("mbarrier", "barrier object in shared memory", "mbarrier"),
+        *_rows("memory", "texture fetch", "tex tld4", 1, "load"),
+        *_rows("memory", "load from a surface", "suld", 1, "load"),
+        *_rows("memory", "store to a surface", "sust", 0, "store"),
+        *_rows("memory", "reduction on a surface", "sured", 0, "atomic"),
+        *_rows("int", "query of a texture, surface or address", "txq suq istypep"),
         *_rows("branch", "branch, call, return and exit", "bra brx ret exit trap", 0),
         *_rows("branch", "call", "call", 1),
         *_rows("bar", "barrier of a thread block", "bar barrier", 0),
@@ -67,12 +82,16 @@ OPCODES: dict[str, Opcode] = {
     )
 }
 
+IMAGE_OPCODES = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _SPACES = {
     "global": "global", "shared": "shared", "local": "local", "const": "const", "param": "param",
-    "shared::cta": "shared", "param::entry": "param", "param::func": "param",
+    "shared::cta": "shared", "shared::cluster": "shared", "param::entry": "param", "param::func": "param",
 }
-# Asynchronous and cluster-wide variants of known opcodes have another meaning, so their names are refused like unknown opcodes.
-_OTHER_MEANING = frozenset({"async", "bulk", "shared::cluster", "tensor"})
+# Asynchronous variants of known opcodes have another meaning, so their names are refused like unknown opcodes.
+_OTHER_MEANING = frozenset({"async", "bulk", "tensor"})
+_COMPLETES = "mbarrier::complete_tx::bytes"
+# An event counts sectors in one byte, so this is the most that a bulk copy can move between device memory and a block.
+MOST_BULK_BYTES = 255 * 32
 _SPACE_CLASS = {"shared": "shared", "param": "int", "const": "int"}
 
 
@@ -88,7 +107,7 @@ class MemoryAccess:
 def lookup(instruction: Instruction) -> Opcode:
     """The table row of an instruction. Raises UnsupportedError, with the PTX line, when the opcode is not in the table."""
     row = OPCODES.get(instruction.opcode)
-    if row is None or not _OTHER_MEANING.isdisjoint(instruction.modifiers):
+    if row is None or _has_other_meaning(instruction):
         # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
         near = "" if row or len(instruction.opcode) < 3 else suggestion(instruction.opcode, OPCODES)
         if instruction.opcode in REFUSED:
@@ -101,6 +120,17 @@ def lookup(instruction: Instruction) -> Opcode:
     return row
 
 
+def _has_other_meaning(instruction: Instruction) -> bool:
+    words = instruction.modifiers
+    if instruction.opcode == "cp":
+        return "tensor" in words or "async" not in words
+    if instruction.opcode == "fence":
+        return False
+    if instruction.opcode in {"st", "red"} and "async" in words:
+        return _COMPLETES not in words or "bulk" in words
+    return not _OTHER_MEANING.isdisjoint(words)
+
+
 def destination_count(instruction: Instruction) -> int:
     """How many leading operands an instruction writes (0 or 1; a paired destination is not counted)."""
     row = lookup(instruction)
@@ -108,6 +138,8 @@ def destination_count(instruction: Instruction) -> int:
         return int("red" in instruction.modifiers)
     if row.rule == "matrix":
         return int("store" not in instruction.modifiers)
+    if row.rule == "mbarrier":
+        return int(not isinstance(instruction.operands[0], Address)) if instruction.operands else 0
     return row.writes
 
 
@@ -135,6 +167,11 @@ def op_class(instruction: Instruction) -> str:
         return "control" if is_warp_barrier(instruction) else "barrier"
     if rule == "matrix":
         return "tensor" if "mma" in instruction.modifiers else _SPACE_CLASS.get(_space(instruction), "memory")
+    if rule == "mbarrier":
+        return "int" if "pending_count" in instruction.modifiers else "shared"
+    if rule == "copy":
+        access = _copy_access(instruction)
+        return "control" if access is None else _SPACE_CLASS.get(access.space, "memory")
     return rule
 
 
@@ -167,11 +204,19 @@ def memory_access(instruction: Instruction) -> MemoryAccess | None:
     row = lookup(instruction)
     if row.rule == "matrix":
         return _fragment_access(instruction)
+    if row.rule == "copy":
+        return _copy_access(instruction)
+    if row.rule == "mbarrier":
+        return _mbarrier_access(instruction)
     if not row.access:
         return None
     if instruction.opcode in {"ldmatrix", "stmatrix"}:
         tiles = next((int(m[1:]) for m in instruction.modifiers if m in {"x1", "x2", "x4"}), 1)
         return MemoryAccess("shared", row.access, 4 * tiles)
+    if instruction.opcode in IMAGE_OPCODES:
+        # Of `tex`, the first type is the result's and the last the coordinates'.
+        type = next((m for m in instruction.modifiers if m in TYPE_NAMES), "b32")
+        return MemoryAccess("global", row.access, type_bits(type) // 8 * vector_lanes(instruction.modifiers))
     type = value_type(instruction)
     if not type:
         what = f'"{instruction.text}" names no type, so its size is not known'
@@ -186,3 +231,46 @@ def _fragment_access(instruction: Instruction) -> MemoryAccess | None:
         return None
     registers = next((len(operand.elements) for operand in instruction.operands if isinstance(operand, Vector)), 1)
     return MemoryAccess(_space(instruction), access, registers * (8 if value_type(instruction) == "f64" else 4))
+
+
+def is_async_copy(instruction: Instruction) -> bool:
+    """Whether it is `cp.async.ca` or `cp.async.cg`: each lane copies a few bytes from device to shared memory."""
+    return instruction.opcode == "cp" and instruction.modifiers[:1] == ("async",) and bool({"ca", "cg"} & {*instruction.modifiers})
+
+
+def is_bulk_copy(instruction: Instruction) -> bool:
+    """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane copies a run of bytes."""
+    words = instruction.modifiers
+    waits = {"commit_group", "wait_group", "prefetch", "tensor"}
+    return instruction.opcode == "cp" and "bulk" in words and waits.isdisjoint(words)
+
+
+def bulk_spaces(instruction: Instruction) -> tuple[str, str]:
+    """Destination and source state space of a bulk copy: the first two that its name gives, `global` or `shared`."""
+    found = [_SPACES[m] for m in instruction.modifiers if m in _SPACES]
+    if len(found) != 2 or found == ["global", "global"] or not {*found} <= {"global", "shared"}:
+        what = f'"{instruction.text}" does not name two state spaces that can be copied between'
+        raise UnsupportedError(what, place=f"ptx:{instruction.ptx_line}", remedy="compile the kernel again")
+    return found[0], found[1]
+
+
+def _copy_access(instruction: Instruction) -> MemoryAccess | None:
+    """The side in device memory of an asynchronous copy: what it reads there, or writes; of a copy within the block, the latter."""
+    size = instruction.operands[2] if len(instruction.operands) > 2 else None
+    known = int(size.value) if isinstance(size, Immediate) else 0
+    if is_async_copy(instruction):
+        return MemoryAccess("global", "load", known)
+    if not is_bulk_copy(instruction):
+        return MemoryAccess("shared", "atomic", 8) if "mbarrier" in "".join(instruction.modifiers) else None
+    target, source = bulk_spaces(instruction)
+    access = "atomic" if "reduce" in instruction.modifiers else "load" if source == "global" else "store"
+    return MemoryAccess("shared" if target == source else "global", access, known or MOST_BULK_BYTES)
+
+
+def _mbarrier_access(instruction: Instruction) -> MemoryAccess | None:
+    """An mbarrier is 8 bytes of shared memory."""
+    kind = instruction.modifiers[:1]
+    if kind == ("pending_count",):
+        return None
+    access = {"init": "store", "inval": "store", "test_wait": "load", "try_wait": "load"}.get("".join(kind), "atomic")
+    return MemoryAccess("shared", access, 8)

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.lexer import IDENTIFIER, split_top
 from warpsight.isa.literals import constant, literal
 from warpsight.isa.names import SINK, SPECIAL_REGISTERS, Names
-from warpsight.isa.program import Address, Immediate, Negated, Operand, Register, SpecialRegister, Symbol, Vector
+from warpsight.isa.program import Address, Immediate, Negated, Operand, Register, SpecialRegister, Symbol, Variable, Vector
+from warpsight.isa.types import type_bits
 
 Parsed = tuple[tuple[Operand | Negated, ...], Register | None, tuple[str, ...]]
 Fail = Callable[[str], FormatError]
 
 _NAME = re.compile(rf"{IDENTIFIER}(?:\.[a-z]\w*)?|_")
 _SUM = re.compile(rf"({IDENTIFIER}(?:\.[xyzwrgba])?)\s*([+-].*)?", re.DOTALL)
-_SELECTOR = re.compile(r"(.+)\.([bh][0-3]{1,4})")
+_INDEXED = re.compile(rf"({IDENTIFIER})\s*\[([^\[\]]+)\]")
+_SELECTOR = re.compile(r"(.+)\.([bh][0-7]{1,4})")
 _NUMERIC = frozenset("0123456789+-(~!.")
 _AXES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 
@@ -24,8 +26,10 @@ _AXES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 class OperandReader:
     """Reads the operand texts of one function. `used` collects, with the line, each symbol that the body does not declare."""
 
-    def __init__(self, names: Names) -> None:
+    def __init__(self, names: Names, variables: Mapping[str, Variable]) -> None:
+        """`variables` are the module's own, so far."""
         self._names = names
+        self._variables = variables
         self._cache: dict[str, Parsed] = {}
         self._single: dict[str, Operand | Negated] = {}
         self.used: dict[str, int] = {}
@@ -37,7 +41,7 @@ class OperandReader:
         self._single.clear()
 
     def read(self, text: str, fail: Fail) -> Parsed:
-        """The operands of an instruction, the second of a paired destination (`%p|%q`), and byte or half-word selectors.
+        """The operands of an instruction, the second of a paired destination (`%p|%q`), and byte or half-word selectors and signs.
 
         A selector (`%r1.b0`, video instructions) is returned as `0.b0`: operand position, dot, selector.
         """
@@ -55,6 +59,9 @@ class OperandReader:
             if "|" in piece and position == 0 and "(" not in piece:
                 name, _, second = (part.strip() for part in piece.partition("|"))
                 pair = self._destination(second, fail)
+            if name[:1] == "-" and _NAME.fullmatch(name[1:]) and name[1:] != "WARP_SZ":
+                name = name[1:]
+                selectors.append(f"{position}.neg")
             selected = _SELECTOR.fullmatch(name) if "." in name and name[0] not in "[{" else None
             if selected and name not in SPECIAL_REGISTERS and self._names.vector(selected[1]) is None:
                 name = selected[1]
@@ -113,7 +120,9 @@ class OperandReader:
             return Vector(tuple(Register(element) for element in elements))
         if name in {"%tid", "%ntid", "%ctaid", "%nctaid"}:
             return Vector(tuple(SpecialRegister(f"{name}.{axis}") for axis in "xyzw"))
-        return self.register(name, fail) if name[0] == "%" or "." in name else self._symbol(name, 0)
+        if (name[0] == "%" or "." in name) and self._names.symbol(name) is None:
+            return self.register(name, fail)
+        return self._symbol(name, 0)
 
     def _symbol(self, name: str, offset: int) -> Symbol:
         flat = self._names.symbol(name)
@@ -147,7 +156,18 @@ class OperandReader:
             raise fail(f"{_short(match[2])} is not an integer offset")
         return match[1], offset.value
 
+    def variable(self, symbol: Symbol) -> Variable | None:
+        """The declaration of a variable, by its flat name: of the function, else of the module; None for any other symbol."""
+        return self._names.variables.get(symbol.name) or self._variables.get(symbol.name)
+
     def _offset_symbol(self, text: str, fail: Fail) -> Operand:
+        """`a+4`, or `a[1]`: an element's address."""
+        if indexed := _INDEXED.fullmatch(text):
+            array, index = self._name(indexed[1], fail), constant(indexed[2].strip())
+            declared = self.variable(array) if isinstance(array, Symbol) else None
+            if declared is None or index is None or not isinstance(index.value, int):
+                raise fail(f"{_short(text)} is not an element of an array")
+            return Symbol(array.name, index.value * max(1, type_bits(declared.type) // 8))  # type: ignore[union-attr]
         name, offset = self._sum(text, fail)
         base = self._name(name, fail)
         if not isinstance(base, Symbol):

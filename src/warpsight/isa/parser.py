@@ -185,7 +185,7 @@ class _ModuleReader:
             kind = "kernel" if header.is_entry else "function"
             raise self._fail(f'the body of {kind} "{header.name}" has no closing brace', CUT)
         parameters = (*header.parameters, *header.returns)
-        body = BodyReader(source, self._files, parameters).read(header.end + 1, end)
+        body = BodyReader(source, self._files, parameters, self._variables).read(header.end + 1, end)
         self._functions[header.name] = _function(header, body, source.line(self._position))
         for symbol, line in body.used.items():
             self._used.setdefault(symbol, line)
@@ -202,4 +202,5 @@ def _function(header: Header, body: Body, line: int) -> Function:
     return Function(
         header.name, header.is_entry, header.parameters, body.instructions, body.registers, body.labels, body.variables,
         body.branch_targets, header.returns, header.max_threads, header.required_threads, line,
+        body.prototypes, body.call_targets,
     )

@@ -117,12 +117,50 @@ class Variable:
 
 
 @dataclass(frozen=True)
+class Prototype:
+    """What a `.callprototype` says of the functions that an indirect call may reach."""
+
+    returns: tuple[Variable, ...]
+    parameters: tuple[Variable, ...]
+
+
+@dataclass(frozen=True)
+class CallSite:
+    """A call that is not expanded in place. Frames lie on each thread's call stack; offsets and sizes are bytes in a frame.
+
+    `targets` are the functions that it may reach. `frame` is the size of the caller's frame: the callee's begins where it ends.
+    `arguments` and `results` are copies (offset in the caller's frame, offset in the callee's, bytes), done before and after.
+    `saved` are registers (name, offset in the caller's frame) that another activation of the caller may overwrite meanwhile.
+    """
+
+    caller: str
+    targets: tuple[str, ...]
+    frame: int
+    arguments: tuple[tuple[int, int, int], ...]
+    results: tuple[tuple[int, int, int], ...]
+    saved: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Callable:
+    """A function whose body follows the kernel's: instructions `[first, end)`, the bytes of its frame, where it returns to."""
+
+    first: int
+    end: int
+    frame: int
+    return_register: str
+
+
+@dataclass(frozen=True)
 class Function:
     """A kernel (`.entry`) or device function (`.func`).
 
     `registers` maps each register name to its declared type (`pred`, `b32`, `f64`, ...). `labels` maps a label to the index
     of the instruction it stands before (may equal len(instructions)). `branch_targets` holds `.branchtargets` lists by label.
-    `parameters` are in order, with their byte sizes and alignments; for .func, `returns` likewise.
+    `parameters` are in order, with their byte sizes and alignments; for .func, `returns` likewise. `prototypes` and `call_targets`
+    hold `.callprototype` and `.calltargets` by label. `callables` and `call_sites` (by instruction index) are empty but for a
+    kernel to which `inline_calls` has appended the functions that it calls; `frame` is what it takes itself of the call stack, 0
+    when it needs none.
     """
 
     name: str
@@ -137,6 +175,11 @@ class Function:
     max_threads: tuple[int, int, int] | None = None
     required_threads: tuple[int, int, int] | None = None
     ptx_line: int = 0
+    prototypes: dict[str, Prototype] = field(default_factory=dict)
+    call_targets: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    callables: dict[str, Callable] = field(default_factory=dict)
+    call_sites: dict[int, CallSite] = field(default_factory=dict)
+    frame: int = 0
 
 
 @dataclass(frozen=True)
