@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 from warpsight.emulator.launch import emulate
 from warpsight.trace.schema import KernelTrace, TraceChunk
 from warpsight.trace.validate import validate
-from warpsight.workload.launch import KernelSource
+from warpsight.workload.launch import DEFAULT_OPTIONS, KernelSource
 from warpsight.workload.launch_check import make_launch
 from warpsight.workload.registers import RegisterUse
 from warpsight.workload.sources import load_source
@@ -31,6 +32,8 @@ def cuda(name: str) -> KernelSource:
 def launch(source: KernelSource, kernel: str, grid: Any, block: Any, args: Sequence[Any], **options: Any) -> KernelTrace:
     """Run a launch and give its trace, checked. `shared` is dynamic shared memory; other options go to the emulator."""
     shared = options.pop("shared", 0)
+    if "stack_bytes" in options:
+        options["options"] = replace(options.get("options", DEFAULT_OPTIONS), stack_bytes=options.pop("stack_bytes"))
     trace = emulate(source, make_launch(source, kernel, grid, block, args, shared=shared), registers=REGISTERS, **options)
     validate(trace)
     return trace

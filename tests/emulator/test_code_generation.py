@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emulator_launch import launch, whole
 
-from warpsight.emulator import budget, native
+from warpsight.emulator import budget
 from warpsight.emulator.budget import blocks_in_line, loop_depths
 from warpsight.isa.cfg import build_cfg
 from warpsight.isa.parser import parse_module
@@ -73,7 +73,8 @@ def test_results_and_trace_do_not_depend_on_how_code_is_made(
 ) -> None:
     usual, usual_trace = run_mixed()
     monkeypatch.setattr(budget, "BUDGET", budgeted)
-    monkeypatch.setattr(native, "QUICK_ABOVE", quick_above)
+    monkeypatch.setattr(budget, "QUICK_ABOVE", quick_above)
+    monkeypatch.setattr(budget, "QUICK_BUDGET", budgeted)
     found, trace = run_mixed()
     np.testing.assert_array_equal(found, usual)
     for name in ("path", "event_offset", "events", "sector_offset", "sectors"):

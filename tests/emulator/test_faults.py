@@ -206,14 +206,11 @@ def test_error_raised_by_the_progress_callback_stops_the_launch() -> None:
 
 UNSUPPORTED = {
     "wgmma": "wgmma.fence.sync.aligned;",
-    "tex": "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%q1, {%f1, %f2}];",
-    "mma": "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32 {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}, {%r1,%r2}, {%r3,%r4}, "
-    "{%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8};",
+    "tcgen05": "tcgen05.wait::ld.sync.aligned;",
     "made_up": "made_up.u32 %r1, %r2;",
+    "tensor map": "cp.async.bulk.prefetch.tensor.1d.L2.global [%q1, {%r1}];",
     "modifier": "add.rna.f32 %f1, %f2, %f3;",
-    "type": "add.bf16 %h1, %h2, %h3;",
-    "barrier count": "bar.sync 0, 64;",
-    "cp.async": "cp.async.ca.shared.global [%r1], [%q1], 16;",
+    "barrier form": "barrier.cta.red.xor.pred %p1, 0, %p2;",
 }
 
 
@@ -227,8 +224,8 @@ def test_opcode_that_is_not_modelled_is_refused_with_its_line(name: str) -> None
     assert "none are given" in caught.value.what
 
 
-def test_call_of_a_recursive_function_is_refused_with_its_line() -> None:
+def test_recursion_without_end_is_a_fault_with_its_line() -> None:
     text = f"{PTX_HEAD}.func helper() {{ call helper; ret; }}\n.visible .entry k()\n{{\ncall helper;\nret;\n}}\n"
-    with pytest.raises(UnsupportedError, match="call") as caught:
+    with pytest.raises(LaunchFault, match="call stack overflow") as caught:
         launch(load_source(text, name="recursive.ptx"), "k", 1, 1, [])
-    assert (caught.value.exit_code, caught.value.place) == (3, "recursive.ptx:4")
+    assert (caught.value.exit_code, caught.value.place) == (2, "recursive.ptx:4")

@@ -111,11 +111,7 @@ def test_expansion_numbers_instructions_without_gaps_and_leaves_no_call() -> Non
 @pytest.mark.parametrize(
     ("code", "what"),
     [
-        ("__noinline__ __device__ int f(int x) { return x < 2 ? x : f(x - 1) + f(x - 2); }", "recursion"),
-        ('extern "C" __device__ int printf(const char *, ...);\n__device__ int f(int x) { printf("%d", x); return x; }', "vprintf"),
-        ("__device__ int a(int x) { return x; } __device__ int b(int x) { return -x; }\n"
-         "__device__ int (*volatile p[2])(int) = {a, b};\n"
-         "__device__ int f(int x) { return p[x & 1](x); }", "pointer"),
+        ('extern "C" __device__ int other(int);\n__device__ int f(int x) { return other(x); }', "other"),
     ],
 )  # fmt: skip
 def test_call_that_cannot_be_expanded_is_refused_with_its_line(code: str, what: str) -> None:
@@ -132,7 +128,7 @@ def test_assertion_in_a_kernel_passes_or_stops_at_the_thread_that_fails_it() -> 
     y = np.zeros(64, np.int32)
     launch(source, "k", 1, 64, [y, 64])
     assert y.tolist() == list(range(64))
-    with pytest.raises(LaunchFault, match=r"trap.*thread \(40,0,0\)"):
+    with pytest.raises(LaunchFault, match=r"thread: \[40,0,0\] Assertion `i < n` failed"):
         launch(source, "k", 1, 64, [y, 40])
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emulator_launch import launch, ptx
 
-from warpsight.base.errors import LaunchFault, UnsupportedError
+from warpsight.base.errors import LaunchFault
 from warpsight.workload.launch import KernelSource
 
 pytestmark = pytest.mark.unit
@@ -156,12 +156,6 @@ def test_carry_of_three_words_and_of_32_bits_passes_through() -> None:
         st.global.u32 [%out], %r4;
         ret;""")
     assert set(run(source)[:, 0].tolist()) == {6006}
-
-
-def test_carry_from_another_block_is_refused() -> None:
-    source = ptx("setp.eq.u32 %p1, %i, 0;\nadd.cc.u32 %r1, 1, 2;\n@%p1 bra L;\naddc.u32 %r2, 1, 2;\nL:\nret;")
-    with pytest.raises(UnsupportedError, match="carry comes from before"):
-        run(source)
 
 
 @pytest.mark.parametrize("members", [0xFFFFFFFF, 0x0F0F00F0])

@@ -4,6 +4,39 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Assertion:
+    """What a failed `assert` in device code says of itself."""
+
+    message: str
+    file: str
+    line: int
+    function: str
+
+
+@dataclass(frozen=True)
+class FaultDetails:
+    """Where and how a launch was stopped, for programs that read it.
+
+    `kind` is a name such as `out-of-bounds`; `file` and `line` are of the source ("" and 0 without line information). `thread` is
+    the first that failed. `address` (an offset within shared, local or parameter memory) is None where there is none, `allocation`
+    the nearest one, `distance` 0 inside it, positive in bytes past its end, negative before its start.
+    """
+
+    kind: str
+    kernel: str
+    ptx_line: int
+    file: str
+    line: int
+    block: tuple[int, int, int]
+    thread: tuple[int, int, int]
+    address: int | None = None
+    allocation: str = ""
+    distance: int | None = None
+    assertion: Assertion | None = None
 
 
 class WarpsightError(Exception):
@@ -13,6 +46,7 @@ class WarpsightError(Exception):
     """
 
     exit_code = 2
+    details: FaultDetails | None = None  # of a launch that was stopped
 
     def __init__(self, what: str, *, place: str = "", remedy: str = "") -> None:
         self.what, self.place, self.remedy = what, place, remedy

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from llvmlite import ir
 
 from warpsight.emulator import layout
-from warpsight.emulator.lanes import I1, I32, I64, Builder, Value, at, load_as, population, store_as, trailing_zeros
+from warpsight.emulator.lanes import I1, I32, I64, PTR, Builder, Value, at, load_as, population, store_as, trailing_zeros
 from warpsight.emulator.layout import PARKED, Fault, Slot
 
 if TYPE_CHECKING:
@@ -212,6 +212,18 @@ def cast_votes(kernel: KernelBuilder, builder: Builder, votes: Value, mask: Valu
 def outcome(kernel: KernelBuilder, builder: Builder, how: str) -> Value:
     """What the block voted at the barrier that it has left: an i32 count for `popc`, else an i1."""
     yes, voters = (load_as(builder, at(builder, kernel.context, 8 * s), I64, 8) for s in (Slot.VOTES, Slot.VOTERS))
+    return _result(builder, how, yes, voters)
+
+
+def outcome_of(kernel: KernelBuilder, builder: Builder, how: str, number: Value) -> Value:
+    """The same for barrier `number` (i32) of a block whose barriers are counted one by one."""
+    record = load_as(builder, at(builder, kernel.context, 8 * Slot.RECORD_PTR), PTR, 8)
+    row = at(builder, record, builder.mul(builder.zext(number, I64), I64(8 * layout.RECORD_WORDS)))
+    yes, voters = (load_as(builder, at(builder, row, 8 * w), I64, 8) for w in (layout.VOTES_PASSED, layout.VOTERS_PASSED))
+    return _result(builder, how, yes, voters)
+
+
+def _result(builder: Builder, how: str, yes: Value, voters: Value) -> Value:
     if how == "popc":
         return builder.trunc(yes, I32)
     return builder.icmp_signed("!=", yes, I64(0)) if how == "or" else builder.icmp_signed("==", yes, voters)

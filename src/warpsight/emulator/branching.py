@@ -23,7 +23,7 @@ def emit_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction
     guard = emitter.guard_lanes
     kernel.flush_block(emitter, block)
     if guard is None or taken == block + 1:
-        _enter(kernel, builder, taken)
+        _enter(kernel, builder, taken, block)
         return
     mask_taken = lanes_to_mask(builder, guard)
     mask_fallen = builder.xor(emitter.mask, mask_taken)
@@ -35,7 +35,7 @@ def emit_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction
     whole = builder.append_basic_block("taken")
     builder.cbranch(builder.icmp_signed("==", mask_fallen, I32(0)), whole, split)
     builder.position_at_end(whole)
-    _enter(kernel, builder, taken)
+    _enter(kernel, builder, taken, block)
     builder.position_at_end(split)
     meet = kernel.graph.post_dominator[block]
     _leave_entry_for(kernel, builder, emitter.mask, meet)
@@ -46,21 +46,20 @@ def emit_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction
     if block + 1 != meet:
         _push_or_leave(kernel, builder, block + 1, mask_fallen, meet)
     builder.store(mask_taken, kernel.mask)
-    _enter(kernel, builder, taken)
+    _enter(kernel, builder, taken, block)
 
 
 def emit_indexed_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction: Instruction) -> None:
-    """`brx.idx`: push one entry for each distinct target with its lanes, then run the youngest."""
+    """`brx.idx`: push one entry for each distinct target with its lanes, then run the youngest. Lanes under a false guard go on."""
     builder = emitter.builder
-    if emitter.guard_lanes is not None:
-        raise emitter.unsupported("an indexed branch under a guard is not modelled")
+    guarded, branching = emitter.guard_lanes is not None, emitter.active_mask
     index = emitter.read(instruction.operands[0], "u32")
     table = instruction.operands[1]
     assert isinstance(table, Symbol)
     labels = kernel.function.branch_targets.get(table.name)
     if not labels:
         raise emitter.unsupported(f'no .branchtargets list "{table.name}"')
-    beyond = builder.and_(builder.icmp_unsigned(">=", index, splat_constant(I32, len(labels))), emitter.lanes)
+    beyond = builder.and_(builder.icmp_unsigned(">=", index, splat_constant(I32, len(labels))), emitter.active)
     beyond_mask = lanes_to_mask(builder, beyond)
     lane = trailing_zeros(builder, beyond_mask)
     emitter.stop_if(
@@ -74,13 +73,15 @@ def emit_indexed_branch(kernel: KernelBuilder, emitter: Emitter, block: int, ins
     kernel.flush_block(emitter, block)
     meet = kernel.graph.post_dominator[block]
     _leave_entry_for(kernel, builder, emitter.mask, meet)
+    if guarded and block + 1 != meet:
+        _push_or_leave(kernel, builder, block + 1, builder.xor(emitter.mask, branching), meet)
     for target, indices in targets.items():
         if target == meet:
             continue
         lanes = ir.Constant(emitter.lanes.type, None)
         for k in indices:
             lanes = builder.or_(lanes, builder.icmp_unsigned("==", index, splat(builder, I32(k))))
-        _push_or_leave(kernel, builder, target, builder.and_(lanes_to_mask(builder, lanes), emitter.mask), meet)
+        _push_or_leave(kernel, builder, target, builder.and_(lanes_to_mask(builder, lanes), branching), meet)
     builder.branch(kernel.pop_block)
 
 
@@ -139,9 +140,11 @@ def emit_barrier(kernel: KernelBuilder, emitter: Emitter, block: int, instructio
     kernel.barriers.arrive(emitter.builder, block + 1, instruction.index, vote)
 
 
-def _enter(kernel: KernelBuilder, builder: Builder, block: int) -> None:
-    """Go to `block` with the current mask; past the last block the lanes end."""
-    if block >= len(kernel.bodies):
+def _enter(kernel: KernelBuilder, builder: Builder, block: int, source: int = -1) -> None:
+    """Go to `block` with the current mask, by a branch of block `source` if that is given; past the last block the lanes end."""
+    if kernel.scheduling is not None and kernel.scheduling.spins(source, block):
+        kernel.scheduling.close_loop(builder, block)
+    elif block >= len(kernel.bodies):
         kernel.leave(builder, builder.load(kernel.mask, typ=I32))
     else:
         builder.branch(kernel.target(block))
@@ -162,11 +165,14 @@ def _leave_entry_for(kernel: KernelBuilder, builder: Builder, mask: Value, meet:
 
 
 def _push_or_leave(kernel: KernelBuilder, builder: Builder, block: int, mask: Value, meet: int) -> None:
-    """Push lanes that run `block` later; lanes whose next block lies past the end have ended."""
+    """Push lanes that run `block` later; lanes whose next block lies past the end have ended.
+
+    With no block at which they meet in this function, they meet where all of its lanes do: at the end of the call.
+    """
     if block >= len(kernel.bodies):
         kernel.note_gone(builder, mask)
         return
-    kernel.push(builder, block, mask, I32(meet))
+    kernel.push(builder, block, mask, builder.load(kernel.reconverge, typ=I32) if meet < 0 else I32(meet))
 
 
 def _block_of_label(kernel: KernelBuilder, emitter: Emitter, operand: object) -> int:

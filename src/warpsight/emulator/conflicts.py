@@ -17,13 +17,14 @@ import numpy.typing as npt
 from warpsight.emulator.layout import ARENA_BASE, LANES_SHIFT
 from warpsight.emulator.static import static_instructions
 from warpsight.isa.cfg import ControlFlowGraph
+from warpsight.isa.externals import ASSERTION
 from warpsight.isa.program import Function, SpecialRegister
 from warpsight.trace.schema import ATOMIC, LOAD, STORE, StaticInstruction
 
 READ, WRITTEN = 1, 2
 SECTOR_BYTES = 32
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
-_TALKS = frozenset({"membar", "fence", "call", "mbarrier", "red", "sured", "griddepcontrol"})
+_TALKS = frozenset({"membar", "fence", "mbarrier", "red", "sured", "griddepcontrol"})
 _ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
 _COUNTERS = ("%clock", "%globaltimer", "%gridid", "%smid")
 
@@ -32,7 +33,9 @@ def why_in_order(function: Function) -> str:
     """Why the blocks of a kernel must run one after the other; empty if it does not say that they must."""
     for instruction in function.instructions:
         words = set(instruction.modifiers)
-        on_chip = bool(words & {"shared", "shared::cta", "local", "param", "const"})
+        if instruction.opcode == "call" and all(getattr(o, "name", "") != ASSERTION for o in instruction.operands[1:2]):
+            return f'"{instruction.text}" may print, allocate or exchange data between blocks'
+        on_chip = bool(words & {"shared", "shared::cta", "local", "param", "param::func", "const"})
         if (instruction.opcode in _TALKS or "reduce" in words) and not on_chip and "cta" not in words:
             return f'"{instruction.text}" may order memory between blocks'
         if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or words & _ORDERED):

@@ -1,7 +1,8 @@
 """Emits the native loop over blocks: for each, clear shared memory, then let its warps run from barrier to barrier until all end.
 
 `i64 run(context, first, end)` returns the block to go on with: `end` when done, an earlier one when buffers are to be drained, or
-`-1 - block` when that block faulted.
+`-1 - block` when that block faulted. Where lanes are scheduled independently it also returns a block that makes no progress, with
+`STALLED` set, and goes on with a block that has been suspended when `RESUMING` is set.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator import layout
+from warpsight.emulator import layout, scheduler
 from warpsight.emulator.lanes import I1, I8, I32, I64, PTR, Builder, Value, at, intrinsic, load_as, store_as
 from warpsight.emulator.layout import Slot
+from warpsight.emulator.scheduling import call_scheduler
 
 
 class _Loop:
@@ -36,42 +38,66 @@ class _Loop:
         self.builder.position_at_end(self.after)
 
 
-def build_driver(module: Any, warp_function: Any) -> None:
-    """Add `run` to the module."""
+def build_driver(module: Any, warp_function: Any, independent: bool, checks: bool = False) -> None:
+    """Add `run` to the module; `independent` when the lanes of the kernel's warps are scheduled independently.
+
+    With `checks` each block starts with nothing written (`ops/validity.py`).
+    """
     function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "run")
     context, first, end = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
+    alive = builder.alloca(I32)
     warps = _get(builder, context, Slot.WARPS_PER_BLOCK)
     blocks = _Loop(builder, first, end, "block")
     block = blocks.index
     _check_buffers(builder, context, block)
     _place_block(builder, context, block)
-    _clear_shared(builder, context)
+    rounds = builder.append_basic_block("round")
+    if independent:
+        fresh = builder.append_basic_block("fresh")
+        resuming = builder.icmp_signed("!=", _get(builder, context, Slot.RESUMING), I64(0))
+        _set(builder, context, Slot.RESUMING, I64(0))
+        builder.cbranch(resuming, rounds, fresh)
+        builder.position_at_end(fresh)
+    _clear_memory(builder, context)
+    if checks:
+        _clear_memory(builder, context, Slot.SHARED_SHADOW, Slot.LOCAL_SHADOW)
     starts = _Loop(builder, I64(0), warps, "start")
     _start_warp(builder, context, starts.index, warps)
     starts.close()
-    rounds = builder.append_basic_block("round")
     builder.branch(rounds)
     builder.position_at_end(rounds)
-    alive = builder.alloca(I32)
     builder.store(I32(0), alive)
     turn = _Loop(builder, I64(0), warps, "warp")
-    _run_warp(builder, context, block, turn.index, warp_function, alive)
+    _run_warp(builder, context, block, turn.index, warp_function, None if independent else alive)
     turn.close()
-    for passed, coming in ((Slot.VOTES, Slot.VOTES_COMING), (Slot.VOTERS, Slot.VOTERS_COMING)):
-        _set(builder, context, passed, _get(builder, context, coming))
-        _set(builder, context, coming, I64(0))
-    again = builder.icmp_signed("!=", builder.load(alive, typ=I32), I32(0))
     finished = builder.append_basic_block("finished")
-    builder.cbranch(again, rounds, finished)
+    if independent:
+        _end_round(builder, context, block, rounds, finished)
+    else:
+        for passed, coming in ((Slot.VOTES, Slot.VOTES_COMING), (Slot.VOTERS, Slot.VOTERS_COMING)):
+            _set(builder, context, passed, _get(builder, context, coming))
+            _set(builder, context, coming, I64(0))
+        again = builder.icmp_signed("!=", builder.load(alive, typ=I32), I32(0))
+        builder.cbranch(again, rounds, finished)
     builder.position_at_end(finished)
     blocks.close()
     builder.ret(end)
-    # The alloca must not grow the frame in each round.
-    alive_instruction = alive
-    alive_instruction.parent.instructions.remove(alive_instruction)
-    function.entry_basic_block.instructions.insert(0, alive_instruction)
-    alive_instruction.parent = function.entry_basic_block
+
+
+def _end_round(builder: Builder, context: Value, block: Value, rounds: Any, finished: Any) -> None:
+    """Each warp has had its turn: the scheduler opens barriers and says whether the block goes on."""
+    nobody = _state(builder, context, I64(0))
+    answer = call_scheduler(builder, context, nobody, scheduler.ROUND)
+    stalled, deadlocked = builder.append_basic_block("stalled"), builder.append_basic_block("deadlocked")
+    switch = builder.switch(answer, rounds)
+    for value, target in ((scheduler.FINISHED, finished), (scheduler.STALLED, stalled), (scheduler.DEADLOCKED, deadlocked)):
+        switch.add_case(I32(value), target)
+    builder.position_at_end(stalled)
+    _set(builder, context, Slot.STALLED, I64(1))
+    builder.ret(block)
+    builder.position_at_end(deadlocked)
+    builder.ret(builder.sub(I64(-1), block))
 
 
 def _get(builder: Builder, context: Value, slot: Slot) -> Value:
@@ -92,6 +118,7 @@ def _check_buffers(builder: Builder, context: Value, block: Value) -> None:
     ):
         passed = builder.icmp_unsigned(">", _get(builder, context, cursor), _get(builder, context, soft))
         full = builder.or_(full, passed)
+    full = builder.and_(full, builder.icmp_signed("==", _get(builder, context, Slot.HOLD), I64(0)))
     drain, go = builder.append_basic_block("drain"), builder.append_basic_block("go")
     builder.cbranch(full, drain, go)
     builder.position_at_end(drain)
@@ -109,14 +136,27 @@ def _place_block(builder: Builder, context: Value, block: Value) -> None:
     _set(builder, context, Slot.CTAID_Z, builder.udiv(rest, ny))
 
 
-def _clear_shared(builder: Builder, context: Value) -> None:
-    """Shared and local memory start as zeros: undefined in CUDA, but the same every time here."""
+def _clear_memory(builder: Builder, context: Value, *shadows: Slot) -> None:
+    """Shared and local memory start as zeros: undefined in CUDA, but the same every time here. So does the block's record.
+
+    Of call stacks, what any block has used so far. With `shadows`, those of shared and local memory are cleared instead.
+    """
     memset = intrinsic(builder.module, "llvm.memset.p0.i64", ir.VoidType(), [PTR, I8, I64, I1])
-    shared = builder.inttoptr(_get(builder, context, Slot.SHARED_PTR), PTR)
+    starts = [_get(builder, context, slot) for slot in (Slot.SHARED_PTR, Slot.LOCAL_PTR)]
+    for k, shadow in enumerate(shadows):
+        starts[k] = builder.add(starts[k], _get(builder, context, shadow))
+    shared = builder.inttoptr(starts[0], PTR)
     builder.call(memset, [shared, I8(0), _get(builder, context, Slot.SHARED_SIZE), I1(0)])
-    local = builder.inttoptr(_get(builder, context, Slot.LOCAL_PTR), PTR)
+    local = builder.inttoptr(starts[1], PTR)
     lanes = builder.mul(_get(builder, context, Slot.WARPS_PER_BLOCK), I64(layout.WARP))
-    builder.call(memset, [local, I8(0), builder.mul(lanes, _get(builder, context, Slot.LOCAL_SIZE)), I1(0)])
+    size, cleared = _get(builder, context, Slot.LOCAL_SIZE), _get(builder, context, Slot.LOCAL_CLEARED)
+    at_once = builder.icmp_signed("==", size, cleared)
+    pieces = _Loop(builder, I64(0), builder.select(at_once, I64(1), lanes), "clear")
+    piece = builder.select(at_once, builder.mul(lanes, size), cleared)
+    builder.call(memset, [at(builder, local, builder.mul(pieces.index, size)), I8(0), piece, I1(0)])
+    pieces.close()
+    record = builder.inttoptr(_get(builder, context, Slot.RECORD_PTR), PTR)
+    builder.call(memset, [record, I8(0), I64(8 * layout.RECORD_ROWS * layout.RECORD_WORDS), I1(0)])
 
 
 def _state(builder: Builder, context: Value, warp: Value) -> Value:
@@ -136,16 +176,24 @@ def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> 
         (layout.DEPTH, I32(0)),
         (layout.GONE, I32(0)),
         (layout.START, mask),
+        *((word, I32(0)) for word in range(layout.BUDGET + 1, layout.CLUSTER_GENERATION + 1)),
+        (layout.BUDGET, I32(scheduler.FIRST_BUDGET)),
     ):
         store_as(builder, value, at(builder, state, 4 * word), 4)
 
 
-def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_function: Any, alive: Value) -> None:
-    """Run one warp to its next stop, unless it has ended; a segment mark tells the drain whose entries follow."""
+def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_function: Any, alive: Value | None) -> None:
+    """Run one warp to its next stop, unless it has ended; a segment mark tells the drain whose entries follow.
+
+    `alive` gathers results; without it they go into the warp's state, and the scheduler says whether the warp can go on.
+    """
     state = _state(builder, context, warp)
-    resume = load_as(builder, at(builder, state, 4 * layout.RESUME), I32, 4)
     run, skip = builder.append_basic_block("run_warp"), builder.append_basic_block("next_warp")
-    builder.cbranch(builder.icmp_signed("==", resume, I32(layout.DONE_RESUME)), skip, run)
+    if alive is None:
+        builder.cbranch(builder.icmp_signed("==", call_scheduler(builder, context, state, scheduler.READY), I32(0)), skip, run)
+    else:
+        resume = load_as(builder, at(builder, state, 4 * layout.RESUME), I32, 4)
+        builder.cbranch(builder.icmp_signed("==", resume, I32(layout.DONE_RESUME)), skip, run)
     builder.position_at_end(run)
     _set(builder, context, Slot.WARP, warp)
     room = builder.icmp_unsigned(
@@ -167,7 +215,13 @@ def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_
     builder.position_at_end(go)
     _mark_segment(builder, context, block, warp)
     result = builder.call(warp_function, [context, state])
-    builder.store(builder.or_(builder.load(alive, typ=I32), builder.and_(result, I32(layout.BARRIER))), alive)
+    if alive is not None:
+        builder.store(builder.or_(builder.load(alive, typ=I32), builder.and_(result, I32(layout.BARRIER))), alive)
+    else:
+        record = builder.inttoptr(_get(builder, context, Slot.RECORD_PTR), PTR)
+        opened = at(builder, record, 8 * (layout.PROGRESS_ROW * layout.RECORD_WORDS + layout.OPENED))
+        store_as(builder, builder.trunc(load_as(builder, opened, I64, 8), I32), at(builder, state, 4 * layout.SEEN), 4)
+        store_as(builder, result, at(builder, state, 4 * layout.STATUS), 4)
     stopped = builder.icmp_signed("==", result, I32(layout.FAULTED))
     ok = builder.append_basic_block("ok")
     builder.cbranch(stopped, failed, ok)

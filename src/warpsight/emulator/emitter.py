@@ -33,6 +33,7 @@ from warpsight.emulator.lanes import (
     store_as,
     vector,
 )
+from warpsight.isa.names import SINK
 from warpsight.isa.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol
 
 if TYPE_CHECKING:
@@ -52,7 +53,6 @@ class Emitter(Frame):
         self.written: set[str] = set()
         self.instruction: Instruction | None = None
         self.guard_lanes: Value | None = None  # lanes of this block whose guard holds, or None without a guard
-        self.carry: Value | None = None  # <32 x i1>: PTX's condition code, once an instruction of this block has set it
 
     # -- context -------------------------------------------------------------------------------------------------------------
 
@@ -115,14 +115,6 @@ class Emitter(Frame):
             self.kernel.slot_of(name, self.instruction)
         self.values[name] = value
         self.written.add(name)
-
-    def set_carry(self, lanes: Value) -> None:
-        """Set the condition code of the lanes for which the current instruction takes effect."""
-        if self.guard_lanes is not None:
-            if self.carry is None:
-                raise self.unsupported("it may leave a carry from before a branch or a label, which is not modelled")
-            lanes = self.builder.select(self.guard_lanes, lanes, self.carry)
-        self.carry = lanes
 
     def flush(self, live_out: frozenset[str]) -> None:
         """Store what later blocks read, for the lanes that were here; lanes elsewhere keep what they had."""
@@ -190,7 +182,7 @@ class Emitter(Frame):
 
     def write(self, operand: Operand | Negated | None, value: Value, ptx_type: str) -> None:
         """Write a result of `ptx_type`; a wider register gets it sign- or zero-extended by the type."""
-        if operand is None:
+        if operand is None or operand == Register(SINK):
             return
         if not isinstance(operand, Register):
             raise self.unsupported("its destination is not a register")

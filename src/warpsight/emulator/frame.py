@@ -21,6 +21,7 @@ class Frame(ABC):
     builder: Builder
     context: Value
     fault_block: Any
+    checks = False  # reads of memory that was never written are faults (`--check`)
     is_compact = False  # accesses call functions, rather than being in line
 
     @property
@@ -114,6 +115,11 @@ class HelperFrame(Frame):
         """The caller's instruction."""
         return self._pc
 
+    def narrow(self, lanes: int) -> None:
+        """From here on only those active lanes count that are in the constant mask `lanes`."""
+        self._mask = self.builder.and_(self._mask, I32(lanes))
+        self._active = mask_to_lanes(self.builder, self._mask)
+
     def buffer(self, name: str, kind: Any) -> Value:
         """A stack slot of this function."""
         key = f"{name} {kind}"
@@ -138,22 +144,47 @@ class HelperFrame(Frame):
 
 
 def call_helper(
-    frame: Frame, name: str, site: Value, arguments: list[Value], results: list[Any], body: Callable[[HelperFrame], list[Value]]
+    frame: Frame,
+    name: str,
+    site: Value | int,
+    arguments: list[Value],
+    results: list[Any],
+    body: Callable[[HelperFrame], list[Value]],
 ) -> list[Value]:
     """Call the module's function `name`, made by `body` on first use, and leave if it recorded a fault.
 
-    `results` are the LLVM types it returns; `site` (i64) numbers the memory instruction for its caches.
+    `results` are the LLVM types it returns; `site` (a number, or an i64) is the memory instruction's, for its caches.
     """
     module = frame.builder.module
     function = module.globals.get(name)
     if function is None:
-        kind = ir.VoidType() if not results else results[0] if len(results) == 1 else ir.LiteralStructType(results)
-        function = ir.Function(module, ir.FunctionType(kind, [PTR, I32, I64, I64, *(a.type for a in arguments)]), name)
+        function = ir.Function(module, helper_type([a.type for a in arguments], results), name)
         function.linkage = "internal"
         function.attributes.add("noinline")
         helper = HelperFrame(function)
+        helper.checks = frame.checks
         helper.close(body(helper))
-    value = frame.builder.call(function, [frame.context, frame.active_mask, frame.pc, site, *arguments])
+    return _call(frame, function, site, arguments, results)
+
+
+def call_library(frame: Frame, name: str, site: Value | int, arguments: list[Value]) -> None:
+    """Call the function `name` of `library`, which all kernels share and which returns nothing; leave if it recorded a fault."""
+    module = frame.builder.module
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, helper_type([a.type for a in arguments], []), name)
+    _call(frame, function, site, arguments, [])
+
+
+def helper_type(arguments: list[Any], results: list[Any]) -> ir.FunctionType:
+    """The type of a function whose body is a `HelperFrame`: from the LLVM types of its own arguments and of its results."""
+    kind = ir.VoidType() if not results else results[0] if len(results) == 1 else ir.LiteralStructType(results)
+    return ir.FunctionType(kind, [PTR, I32, I64, I64, *arguments])
+
+
+def _call(frame: Frame, function: ir.Function, site: Value | int, arguments: list[Value], results: list[Any]) -> list[Value]:
+    number = I64(site) if isinstance(site, int) else site
+    value = frame.builder.call(function, [frame.context, frame.active_mask, frame.pc, number, *arguments])
     frame.leave_if(frame.builder.icmp_signed("!=", frame.slot(Slot.FAULT_KIND), I64(0)))
     if len(results) <= 1:
         return [value] if results else []

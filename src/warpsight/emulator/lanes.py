@@ -100,11 +100,12 @@ def intrinsic(module: Any, name: str, result: Any, arguments: list[Any]) -> Valu
     return known if known is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
 
 
-def call_same(builder: Builder, name: str, *arguments: Value) -> Value:
-    """Call `llvm.<name>.<vector>` whose result and overloaded arguments share one vector type."""
+def call_same(builder: Builder, name: str, *arguments: Value, flag: bool | None = None) -> Value:
+    """Call `llvm.<name>.<vector>` whose result and overloaded arguments share one vector type; `flag` is a last i1 argument."""
     kind = arguments[0].type
-    function = intrinsic(builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [a.type for a in arguments])
-    return builder.call(function, list(arguments))
+    given = [*arguments, *([] if flag is None else [I1(int(flag))])]
+    function = intrinsic(builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [a.type for a in given])
+    return builder.call(function, given)
 
 
 def gather(builder: Builder, pointers: Value, mask: Value, element: Any) -> Value:

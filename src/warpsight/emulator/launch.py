@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,23 +14,27 @@ from warpsight._version import __version__
 from warpsight.base.errors import LimitError, UsageError
 from warpsight.emulator.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.conflicts import AccessTable, why_in_order
-from warpsight.emulator.device import DeviceMemory
+from warpsight.emulator.deadlock import describe_deadlock, find_waiting
+from warpsight.emulator.device import DeviceMemory, Memory
 from warpsight.emulator.drain import PathStore
-from warpsight.emulator.faults import describe_fault, limit_error
+from warpsight.emulator.externals import Externals, show_printed, uses_heap
+from warpsight.emulator.faults import FaultScene, describe_fault, limit_error
 from warpsight.emulator.interruption import Interruption
-from warpsight.emulator.layout import Fault, Slot
+from warpsight.emulator.layout import ARENA_BASE, LANES_SHIFT, SEGMENT_MARK, Fault, Slot
 from warpsight.emulator.native import NativeKernel, compile_kernel
 from warpsight.emulator.parallel import MIN_BLOCKS, Apart, Conflict
 from warpsight.emulator.sampling import choose_blocks, keep_blocks
+from warpsight.emulator.special import needs_workspace
 from warpsight.emulator.static import static_instructions
-from warpsight.emulator.symbols import too_large
+from warpsight.emulator.symbols import align_up, too_large
 from warpsight.emulator.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker
 from warpsight.isa.inline import inline_calls
 from warpsight.isa.places import lines_of
 from warpsight.isa.program import Function
 from warpsight.trace.schema import KernelTrace, PathTable, TraceChunk, TraceHeader
 from warpsight.trace.sink import MemorySink, TraceSink
-from warpsight.workload.launch import ArrayArgument, KernelSource, Launch
+from warpsight.workload.images import Image
+from warpsight.workload.launch import DEFAULT_OPTIONS, ArrayArgument, KernelSource, Launch, RunOptions
 from warpsight.workload.mangling import display_name
 from warpsight.workload.registers import RegisterUse
 
@@ -37,24 +42,77 @@ Progress = Callable[[int, int], None]
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 
+@dataclass(frozen=True)
+class PreparedKernel:
+    """A kernel ready to be launched, as often as wanted: its source, its function with calls expanded, its machine code."""
+
+    source: KernelSource
+    function: Function
+    native: NativeKernel
+
+
+def prepare_kernel(source: KernelSource, kernel: str, *, checks: bool = False, global_base: int = ARENA_BASE) -> PreparedKernel:
+    """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError."""
+    with lines_of(source.path):
+        function = inline_calls(source.module, source.module.functions[kernel])
+        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, checks, global_base))
+
+
+def execute(
+    prepared: PreparedKernel,
+    launch: Launch,
+    memory: Memory,
+    *,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> int:
+    """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
+    run = _Run(prepared, launch, memory, max_instructions, progress, options)
+    try:
+        with run.interruption:
+            return run.execute_unrecorded()
+    finally:
+        show_printed(options.output)
+
+
 class _Run:
     """One launch in progress."""
 
     def __init__(
-        self, source: KernelSource, launch: Launch, function: Function, native: NativeKernel, limit: int, progress: Progress | None
+        self,
+        prepared: PreparedKernel,
+        launch: Launch,
+        memory: Memory | None,
+        limit: int,
+        progress: Progress | None,
+        options: RunOptions,
     ) -> None:
+        source, function, native = prepared.source, prepared.function, prepared.native
         self.source, self.launch, self.function, self.native = source, launch, function, native
         self.limit, self.progress = limit, progress
         self.name = display_name(launch.kernel)
+        self.stack_bytes = align_up(max(options.stack_bytes, function.frame), 16) if function.frame else 0
+        self.local_bytes = native.symbols.local_bytes + self.stack_bytes
         symbols = native.symbols
         self.shared_bytes = (
             symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
         ) + launch.shared_bytes
-        problem = too_large(symbols, self.shared_bytes)
+        problem = too_large(symbols.local_bytes + self.stack_bytes, self.shared_bytes)
         if problem:
             raise UsageError(f"kernel {self.name}: {problem}", remedy="use less shared or local memory")
         names = [(p.name, symbols.parameter_offset(p.name)) for p in function.parameters]
-        self.memory = DeviceMemory(symbols, launch, names, source.path)
+        self.options = options
+        heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
+        self.memory = memory or DeviceMemory(
+            symbols,
+            launch,
+            names,
+            source.path,
+            with_workspace=needs_workspace(function),
+            heap_bytes=heap_bytes,
+            checks=options.check,
+        )
         self.workers: list[Worker] = []
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
@@ -65,7 +123,12 @@ class _Run:
         return sum(worker.instructions for worker in self.workers)
 
     def _new_worker(self) -> Worker:
-        worker = Worker(self.native, self.launch, self.memory, self.shared_bytes, self._poll)
+        worker = Worker(
+            self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check
+        )
+        worker.externals = Externals(
+            worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
+        )
         worker.context[Slot.POLL_AT] = min(self.limit + 1, POLL_INSTRUCTIONS)
         self.workers.append(worker)
         return worker
@@ -78,14 +141,27 @@ class _Run:
             return
         total = self.instructions
         if total > self.limit:
-            raise limit_error(self.name, self.limit)
+            record = {"pc": self._last_pc(worker), "warp": int(worker.context[Slot.WARP]), "block": worker.block}
+            raise limit_error(self.limit, record, self._scene(worker))
         worker.context[Slot.POLL_AT] = worker.instructions + min(self.limit + 1 - total, POLL_INSTRUCTIONS)
         if self.progress is not None and len(self.workers) == 1:
             self.progress(worker.block, self.launch.blocks)
 
+    def execute_unrecorded(self) -> int:
+        """Run all blocks and throw away what they record; the number of warp instructions."""
+        try:
+            for done in self._new_worker().discard(0, self.launch.blocks):
+                if self.progress is not None:
+                    self.progress(done, self.launch.blocks)
+        except Stopped as stopped:
+            raise self._fault(stopped.worker, stopped.block) from None
+        return self.instructions
+
     def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
         """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
-        if threads > 1 and self.launch.blocks >= MIN_BLOCKS and not why_in_order(self.function):
+        may_split = threads > 1 and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
+        # Memory that is the launch's own can be filled again, should the blocks have to run in order.
+        if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
             table = AccessTable.of(self.function, self.native.graph)
             apart = Apart([self._new_worker() for _ in range(threads)], table, self.memory.size, self.launch.blocks)
             try:
@@ -129,6 +205,9 @@ class _Run:
                 f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB",
                 remedy="use a smaller input",
             )
+        if kind == Fault.DEADLOCK:
+            waiting = find_waiting(worker.residents.states(), self.native.graph)
+            return describe_deadlock(waiting, block, self.function, self.name, self.source.path, self.launch)
         record = {
             "kind": kind,
             "pc": int(c[Slot.FAULT_PC]),
@@ -136,8 +215,22 @@ class _Run:
             "address": int(c[Slot.FAULT_ADDRESS]),
             "warp": int(c[Slot.FAULT_WARP]),
             "block": block,
+            "stack": self.stack_bytes,
         }
-        return describe_fault(record, self.function, self.name, self.source.path, self.launch, self.memory, self.shared_bytes)
+        return describe_fault(record, self._scene(worker))
+
+    def _scene(self, worker: Worker) -> FaultScene:
+        return FaultScene(
+            self.function, self.name, self.source.path, self.launch, self.memory, self.native.symbols, self.shared_bytes,
+            None if worker.externals is None else worker.externals.assertion,
+        )  # fmt: skip
+
+    def _last_pc(self, worker: Worker) -> int:
+        """The first instruction of the basic block that was entered last."""
+        last = int(worker.recorder.path.array[max(0, worker.recorder.path.used - 1), 0])
+        starts = self.native.graph.block_start
+        block = 0 if last == SEGMENT_MARK else last & ((1 << LANES_SHIFT) - 1)
+        return int(starts[min(block, len(starts) - 2)])
 
 
 def emulate(
@@ -151,18 +244,22 @@ def emulate(
     threads: int = 1,
     sample: int = 0,
     seed: int = 0,
+    options: RunOptions = DEFAULT_OPTIONS,
+    prepared: PreparedKernel | None = None,
+    memory: Memory | None = None,
 ) -> KernelTrace:
     """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
 
     `registers` goes into the header. Blocks are spread over `threads` where that changes nothing. With `sample` so many blocks,
-    chosen by `seed`, are recorded; all are executed.
-    `progress(blocks done, blocks)` is called now and then. Raises UnsupportedError (exit 3) for
-    an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past `max_instructions` warp instructions.
+    chosen by `seed`, are recorded; all are executed. `prepared` is the kernel where it has been compiled before, `memory` device
+    memory that exists already: blocks then run on one thread.
+    `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap, stack and `printf`.
+    Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
+    `max_instructions` warp instructions.
     """
-    with lines_of(source.path):
-        function = inline_calls(source.module, source.module.functions[launch.kernel])
-        native = compile_kernel(source.module, function, source.ptx)
-    run = _Run(source, launch, function, native, max_instructions, progress)
+    prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check)
+    native = prepared.native
+    run = _Run(prepared, launch, memory, max_instructions, progress, options)
     if sample:
         run.chosen = choose_blocks(launch.blocks, sample, seed)
     sink = sink if sink is not None else MemorySink()
@@ -174,10 +271,24 @@ def emulate(
         seconds = time.perf_counter() - started
         run.memory.write_back()
     finally:
+        show_printed(options.output)
         run.memory.close()
-    static = static_instructions(function)
+    header = _header(run, registers, paths, warps_of_path, input_hash, seconds)
+    return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
+
+
+def _header(
+    run: _Run,
+    registers: RegisterUse,
+    paths: PathTable,
+    warps_of_path: npt.NDArray[np.int64],
+    input_hash: str,
+    seconds: float,
+) -> TraceHeader:
+    source, launch, native = run.source, run.launch, run.native
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
-    header = TraceHeader(
+    sampled = 0 if run.chosen is None else int(run.chosen.sum())
+    return TraceHeader(
         kernel=run.name,
         mangled=launch.kernel,
         source=source.path,
@@ -191,13 +302,12 @@ def emulate(
         kernel_hash=hashlib.sha256(f"{launch.kernel}\n{source.ptx}".encode()).hexdigest(),
         input_hash=input_hash,
         warp_instructions=run.instructions,
-        thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sample else threads_in_step,
+        thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
         emulation_seconds=seconds,
         tool_version=__version__,
-        sampled_blocks=sample,
-        sampled_instructions=recorded if sample else 0,
+        sampled_blocks=sampled,
+        sampled_instructions=recorded if sampled else 0,
     )
-    return sink.finish(header, static, native.graph.block_start.astype(np.int32), paths)
 
 
 def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int64]) -> tuple[int, int]:
@@ -213,7 +323,12 @@ def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int6
 def _hash_inputs(launch: Launch) -> str:
     digest = hashlib.blake2b(repr((launch.grid, launch.block, launch.shared_bytes)).encode(), digest_size=32)
     for argument in launch.arguments:
-        if isinstance(argument, ArrayArgument):
+        if isinstance(argument, Image):
+            settings = [(name, value) for name, value in vars(argument).items() if name != "array"]
+            shape = (type(argument).__name__, argument.array.shape, argument.array.dtype.str, settings)
+            digest.update(repr(shape).encode())
+            digest.update(argument.array.reshape(-1).view(np.uint8).data)
+        elif isinstance(argument, ArrayArgument):
             digest.update(f"array {argument.array.nbytes}".encode())
             digest.update(argument.array.reshape(-1).view(np.uint8).data)
         else:

@@ -11,8 +11,11 @@ WARP = 32
 
 # The device's address space. Global and constant memory lie in an arena that the host maps; the windows are where generic addresses
 # of shared and local memory live; local memory is recorded in traces as if interleaved word by word from LOCAL_TRACE_BASE.
+FUNCTION_BASE = 1 << 20  # the address of a function is a number in a range where no data lie
+FUNCTION_STEP = 16
 SHARED_WINDOW = 1 << 24
 LOCAL_WINDOW = 1 << 25
+PARAM_WINDOW = 3 << 24
 WINDOW_BYTES = 1 << 24
 ARENA_BASE = 1 << 32
 ARENA_LIMIT = 1 << 36
@@ -72,6 +75,21 @@ class Slot(IntEnum):
     VOTERS = auto()
     VOTES_COMING = auto()  # the same for the barrier that it is coming to
     VOTERS_COMING = auto()
+    PARAM_SIZE = auto()  # bytes
+    IMAGE_PTR = auto()  # packed descriptors of textures, surfaces and samplers: `emulator.descriptors`
+    IMAGE_COUNT = auto()
+    LOCAL_CLEARED = auto()  # bytes at the start of each lane's local memory that blocks have used: what the next one clears
+    RECORD_PTR = auto()  # the running block's barriers and progress, int64 [RECORD_ROWS][RECORD_WORDS]
+    RESUMING = auto()  # not 0: the block named first has run before; native code clears it
+    STALLED = auto()  # native code sets it when it returns a block whose warps all spin
+    STALL_ROUNDS = auto()  # turns of all warps without progress after which a block counts as stalled
+    HOLD = auto()  # not 0: blocks are suspended, so that nothing can be drained
+    WORKSPACE = auto()  # device address of what cooperative groups synchronise the grid with, 0 if the kernel does not ask for it
+    SHARED_SHADOW = auto()  # with --check: from a byte of that memory to its shadow, as a distance between host addresses
+    LOCAL_SHADOW = auto()
+    HEAP_SHADOW = auto()
+    HEAP_START = auto()  # device addresses of the kernel's own malloc
+    HEAP_SIZE = auto()
     COUNT = auto()
 
 
@@ -91,26 +109,69 @@ class Fault(IntEnum):
     BRANCH_INDEX = auto()
     MIXED_SPACES = auto()
     BARRIERS_DIFFER = auto()
+    MBARRIER_STATE = auto()
+    MBARRIER_COUNT = auto()
+    ALLOCA_OVERFLOW = auto()
+    BULK_SIZE = auto()
+    BULK_EVENT = auto()
+    WARP_INCOMPLETE = auto()
+    BAD_IMAGE = auto()
+    IMAGE_KIND = auto()
+    SURFACE_BOUNDS = auto()
+    STACK_OVERFLOW = auto()
+    CALL_DEPTH = auto()
+    CALL_TARGET = auto()
+    RETURN_TARGET = auto()
+    DEADLOCK = auto()
+    BARRIER_OPERAND = auto()
+    MEETING_APART = auto()
+    BREAKPOINT = auto()
+    ASSERTION = auto()
+    USE_AFTER_FREE = auto()
+    DOUBLE_FREE = auto()
+    BAD_FREE = auto()
+    UNWRITTEN = auto()
 
 
 # A remembered pattern: 32 int32 word offsets from lane 0's, int32 mask, int32 degree.
 PATTERN_BYTES = 192
 
 # Result of the native warp function.
-EXITED, BARRIER, FAULTED = 0, 1, 2
+EXITED, BARRIER, FAULTED, YIELDED = 0, 1, 2, 3
 
-# The state of a warp: int32 words, the reconvergence stack, then the register save area.
+# The state of a warp: int32 words, the reconvergence stack, then, at a multiple of 128 bytes, the register save area.
 RESUME, MASK, RECONVERGE, DEPTH, GONE, START = range(6)  # int32 words; GONE: lanes that left the kernel, START: all there were
-STATE_HEADER_BYTES = 32
-STACK_ENTRY_BYTES = 12  # int32 block, mask, reconvergence block of the entry
+# The words that follow are those of warps that can be suspended anywhere (see scheduler.py).
+BUDGET, GIVEN = 6, 7  # loops it may still close before it gives way, and how many it was given when it last did
+STATUS, SEEN = 8, 9  # result of its last turn, and how many barriers of its block had opened by then
+STORES, STORES_SEEN = 10, 11  # basic blocks with stores that it has run, now and when it last gave way
+PATIENCE = 12  # 1 when it last gave way to other warps, 0 when to lanes of its own
+YES, WOKEN_BY, WAIT_PC = 13, 14, 15  # lanes that vote yes; the barrier that has opened for it; where it last began to wait
+CLUSTER_LANES, CLUSTER_GENERATION = 16, 17  # lanes that have arrived at the cluster's barrier, in which generation
+STATE_HEADER_BYTES = 128
+STACK_ENTRY_WORDS = 4
+STACK_ENTRY_BYTES = 4 * STACK_ENTRY_WORDS  # int32 block, mask, reconvergence block of the entry, and what waiting lanes wait for
 # Masks of pending entries are disjoint and reconvergence entries strictly nested: at most 64 can exist, and as many again of lanes
 # that run ahead to a barrier, with 32 that are parked there.
 STACK_ENTRIES = 192
-SAVE_OFFSET = (STATE_HEADER_BYTES + STACK_ENTRY_BYTES * STACK_ENTRIES + 127) // 128 * 128
+
+# Calls that are not expanded in place leave an entry each, however deep they are nested: so many more, checked at each call.
+CALL_ENTRIES = 8192
+RETURN_TOKENS = 1 << 28  # from here on the numbers of calls, where an entry's block or reconvergence block stands
 
 DONE_RESUME = -1
+SUSPENDED_RESUME = 1
 NO_BLOCK = -1  # "reconverges only at the exit"
 PARKED = 1 << 30  # added to the block of lanes that have arrived at a barrier; their entry's third word is the barrier's pc
+MEETING = 1 << 29  # added to the block of lanes that wait in front of it for other lanes of their warp
+WAKING = 1 << 27  # added to the block of lanes whose barrier has opened
+GRANTED = 1 << 26  # added to the block of lanes that need no longer wait in front of it
+
+# A block's record. Rows 0-15 are its barriers, 16 that of its cluster, 17 its progress.
+RECORD_ROWS, RECORD_WORDS = 18, 8
+CLUSTER_ROW, PROGRESS_ROW = 16, 17
+ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSED = range(7)
+OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE = range(5)
 
 PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see skeleton.record_block; uint32 repeat
 LANES_SHIFT = 24

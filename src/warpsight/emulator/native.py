@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
+import importlib
 import struct
 import threading
 from collections.abc import Callable
@@ -17,9 +18,12 @@ from llvmlite import ir
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
-from warpsight.emulator import budget
+from warpsight.emulator import budget, library
 from warpsight.emulator.driver import build_driver
+from warpsight.emulator.layout import ARENA_BASE
 from warpsight.emulator.objects import check_resolved
+from warpsight.emulator.ops.validity import require_seen
+from warpsight.emulator.scheduler import schedule_address
 from warpsight.emulator.skeleton import KernelBuilder
 from warpsight.emulator.symbols import SymbolTable
 from warpsight.isa.cfg import ControlFlowGraph, build_cfg
@@ -27,12 +31,19 @@ from warpsight.isa.program import Function, Module
 
 _LOCK = threading.Lock()
 _READY = False
-_HEAD = "<qq"
-# LLVM's full code generation takes a millisecond and more per instruction of a large kernel; without it, a third to a half of
-# that, and code that runs 1.2 to 1.7 times as long.
-QUICK_ABOVE = 400
+_HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
+_LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
+_IMAGE_FUNCTIONS = {
+    "warpsight_texture": ("warpsight.emulator.texture_fetch", "fetch_warp"),
+    "warpsight_image_query": ("warpsight.emulator.texture_fetch", "query_warp"),
+    "warpsight_surface": ("warpsight.emulator.surfaces", "surface_warp"),
+}
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+EXTERNAL_TYPE = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p
+)
 
 
 # Native code calls back with its context; the launch that owns the context answers: 0 to stop, which is also what native code gets
@@ -46,6 +57,16 @@ def _answer(context: int, room: int) -> int:
 
 _CALLBACK = HOST_TYPE(_answer)
 
+# Calls of functions that the runtime provides: (function's number, mask of lanes, pc, host address of the arguments), same answer.
+EXTERNAL_HOSTS: dict[int, Callable[[int, int, int, int], int]] = {}
+
+
+def _answer_external(context: int, number: int, mask: int, pc: int, arguments: int) -> int:
+    return EXTERNAL_HOSTS[context](number, mask, pc, arguments)
+
+
+_EXTERNAL_CALLBACK = EXTERNAL_TYPE(_answer_external)
+
 
 @dataclass
 class NativeKernel:
@@ -56,56 +77,108 @@ class NativeKernel:
     symbols: SymbolTable
     site_count: int
     state_stride: int
+    frame: int  # the kernel's own part of each lane's call stack
     engine: Any
 
 
-def compile_kernel(module: Module, function: Function, ptx: str) -> NativeKernel:
+def compile_kernel(
+    module: Module, function: Function, ptx: str, checks: bool = False, global_base: int = ARENA_BASE
+) -> NativeKernel:
     """Machine code for `function` of `module`, whose text is `ptx`: from the disk cache, or compiled now.
 
-    Raises UnsupportedError for anything that is not modelled.
+    With `checks`, reads of memory that was never written are faults. The module's variables lie from device address `global_base`
+    on. Raises UnsupportedError for anything that is not modelled.
     """
+    if checks:
+        require_seen(function, module.path)
     _initialise()
     graph = build_cfg(function)
-    symbols = SymbolTable(module, function)
-    quickly = len(function.instructions) > QUICK_ABOVE
+    symbols = SymbolTable(module, function, global_base)
+    quickly = budget.is_quick(function)
     machine, host = _machine(quickly)
-    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), f"{quickly} {budget.BUDGET}", function.name, ptx)
+    how = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}"
+    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), how, function.name, ptx)
     key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
     stored = diskcache.get("native", key)
     if stored is None:
-        stored = _compile(module, function, graph, symbols, machine, quickly)
+        stored = _compile(module, function, graph, symbols, machine, quickly, checks)
         diskcache.put("native", key, stored)
-    site_count, state_stride = struct.unpack_from(_HEAD, stored)
-    _announce_host()
+    site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
+    start = struct.calcsize(_HEAD) + named
+    _announce_host(graph)
+    for name in stored[struct.calcsize(_HEAD) : start].decode().split():
+        _provide(name)
+    _announce_images(stored[start:])
     with _LOCK:
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        engine.add_object_file(llvm.ObjectFileRef.from_data(stored[struct.calcsize(_HEAD) :]))
-        engine.finalize_object()
+        engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
-    return NativeKernel(run, graph, symbols, site_count, state_stride, engine)
+    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine)
+
+
+def _load(code: bytes, machine: Any) -> Any:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _provide(name: str) -> None:
+    """Let native code find a function of the library: compile it, or take it from the disk cache, once per process."""
+    machine, host = _machine(False)
+    key = hashlib.sha256("\0".join((__version__, str(llvm.llvm_version_info), host, _generator(), name)).encode()).hexdigest()
+    with _LOCK:
+        if name in _LIBRARY:
+            return
+        code = diskcache.get("native", key)
+        if code is None:
+            module = library.build(name)
+            module.triple = llvm.get_default_triple()
+            parsed = llvm.parse_assembly(str(module))
+            parsed.verify()
+            _optimise(parsed, machine)
+            code = bytes(machine.emit_object(parsed))
+            check_resolved(code, name, "library")
+            diskcache.put("native", key, code)
+        _LIBRARY[name] = _load(code, machine)
+        llvm.add_symbol(name, _LIBRARY[name].get_function_address(name))
 
 
 def _compile(
-    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool
+    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool, checks: bool
 ) -> bytes:
-    """Build, optimise and emit: a small head (sites, bytes of a warp's state), then the object file."""
+    """Build, optimise and emit: a small head, the names of library functions, then the object file."""
     llvm_module = ir.Module(name="kernel")
     llvm_module.triple = llvm.get_default_triple()
-    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path)
+    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, checks)
     builder.build()
-    build_driver(llvm_module, builder.llvm)
+    build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
     parsed = llvm.parse_assembly(str(llvm_module))
     parsed.verify()
     (_clean_up if quickly else _optimise)(parsed, machine)
     code = bytes(machine.emit_object(parsed))
-    _announce_host()
+    _announce_host(graph)
+    called = library.called(llvm_module)
+    for name in called:
+        _provide(name)
+    _announce_images(code)
     check_resolved(code, function.name, module.path)
-    return struct.pack(_HEAD, builder.site_count, builder.state_stride) + code
+    names = " ".join(called).encode()
+    return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
 
 
-def _announce_host() -> None:
-    """Let native code find the function that it calls back."""
+def _announce_host(graph: ControlFlowGraph) -> None:
+    """Let native code find the functions that it calls back."""
     llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
+    llvm.add_symbol("warpsight_external", ctypes.cast(_EXTERNAL_CALLBACK, ctypes.c_void_p).value)
+    if graph.waits.independent:
+        llvm.add_symbol("warpsight_schedule", schedule_address())
+
+
+def _announce_images(code: bytes) -> None:
+    """The same for the functions of texture and surface instructions, which are compiled (and then kept) when one is needed."""
+    for name, (module, function) in _IMAGE_FUNCTIONS.items():
+        if name.encode() in code:
+            llvm.add_symbol(name, getattr(importlib.import_module(module), function).address)
 
 
 def _initialise() -> None:

@@ -6,33 +6,53 @@ from collections.abc import Callable
 
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.ops import (
+    addresses,
     arithmetic,
+    async_stores,
     atomics,
     bitwise,
     collective,
     comparison,
     conversion,
+    copies,
     extended,
+    external,
+    fields,
     floating,
     half,
+    hints,
+    matrix_tiles,
+    mbarriers,
     memory,
+    mma,
     movement,
+    stack,
+    surface,
+    texture,
+    video,
     warpwide,
+    wmma,
 )
 from warpsight.isa.program import Instruction
 
 Handler = Callable[[Emitter, Instruction], None]
 
 HANDLERS: dict[str, Handler] = {}
-for _module in (arithmetic, atomics, bitwise, collective, comparison, conversion, extended, floating, memory, movement, warpwide):
+_MODULES = (
+    addresses, arithmetic, atomics, bitwise, collective, comparison, conversion, copies, extended, external, fields, floating,
+    hints, matrix_tiles, mbarriers, memory, mma, movement, stack, surface, texture, video, warpwide, wmma,
+)  # fmt: skip
+for _module in _MODULES:
     for _opcode, _handler in _module.HANDLERS.items():
         assert _opcode not in HANDLERS, _opcode
         HANDLERS[_opcode] = _handler
 for _opcode in half.OPCODES:
     HANDLERS[_opcode] = half.or_else(HANDLERS[_opcode])
+for _opcode in ("st", "red"):
+    HANDLERS[_opcode] = async_stores.or_else(_opcode, HANDLERS[_opcode])
 
 # Block-ending opcodes live in `branching`; they are executed too.
-CONTROL_OPCODES = ("bra", "brx", "ret", "exit", "trap", "bar", "barrier")
+CONTROL_OPCODES = ("bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier")
 
 
 def emit_operation(emitter: Emitter, instruction: Instruction) -> None:

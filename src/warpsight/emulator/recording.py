@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from warpsight.emulator.emitter import Emitter
     from warpsight.emulator.frame import Frame
 
-# A warp touches at most 32 sectors of global memory per instruction, and 4 words x 32 lanes of local memory; stores of sectors are
-# made in vectors of 32, so that one vector beyond the last must also fit.
-SECTORS_PER_ACCESS = 160
+# A warp touches at most 32 sectors of global memory per instruction (255 with a bulk copy), and 4 words x 32 lanes of local memory;
+# stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
+SECTORS_PER_ACCESS = 288
 EVENT_BYTES_PER_ACCESS = 4
 
 
@@ -39,7 +39,10 @@ class BlockRecord:
         """Count what block `block` can record."""
         first, last = int(graph.block_start[block]), int(graph.block_start[block + 1])
         found = [memory_access(function.instructions[k]) for k in range(first, last)]
-        return cls(block, last - first, sum(1 for a in found if a is not None and a.space not in ("param", "const")))
+        accesses = sum(1 for a in found if a is not None and a.space not in ("param", "const"))
+        # A texture fetch touches up to 255 sectors: room for two.
+        accesses += sum(function.instructions[k].opcode == "tex" for k in range(first, last))
+        return cls(block, last - first, accesses)
 
 
 def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:

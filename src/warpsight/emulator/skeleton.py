@@ -8,7 +8,6 @@ bounded.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -17,6 +16,7 @@ from warpsight.base.errors import UnsupportedError
 from warpsight.emulator import layout
 from warpsight.emulator.barriers import Barriers, outcome
 from warpsight.emulator.budget import blocks_in_line
+from warpsight.emulator.calls import Calls
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import (
     I1,
@@ -36,10 +36,13 @@ from warpsight.emulator.lanes import (
 )
 from warpsight.emulator.operations import emit_operation
 from warpsight.emulator.recording import BlockRecord, emit_block_entry
+from warpsight.emulator.scheduling import Scheduling
+from warpsight.emulator.slots import RegisterSlot
 from warpsight.emulator.special import emit_special
 from warpsight.emulator.symbols import SymbolTable
-from warpsight.isa.cfg import ControlFlowGraph
-from warpsight.isa.dataflow import live_in, live_out
+from warpsight.isa.cfg import ControlFlowGraph, with_calls
+from warpsight.isa.dataflow import CARRY, live_in, live_out
+from warpsight.isa.opcodes import is_block_barrier
 from warpsight.isa.program import Function, Instruction, Symbol
 
 # Above this, LLVM's time to compile grows much faster than the kernel (209 targets and 1,751 registers: 31 s, in memory 3 s), and
@@ -47,22 +50,14 @@ from warpsight.isa.program import Function, Instruction, Symbol
 MAX_PRESSURE = 300
 
 
-@dataclass(frozen=True)
-class RegisterSlot:
-    """Where a register lives between blocks: a stack slot here, and `offset` in the save area while its warp waits at a barrier."""
-
-    pointer: Value
-    element: Any
-    stored: Any
-    is_predicate: bool
-    offset: int
-
-
 class KernelBuilder:
     """Builds the warp function of one kernel. After `build`, `site_count` and `state_stride` say what it expects."""
 
-    def __init__(self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str) -> None:
+    def __init__(
+        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str, checks: bool = False
+    ) -> None:
         self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
+        self.checks = checks
         self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         self.context, self.state = self.llvm.args
         self.site_count = 0
@@ -71,6 +66,7 @@ class KernelBuilder:
         self._buffers: dict[str, Value] = {}
         self._save_bytes = 0
         self._in_memory = False
+        self._storage: dict[str, int] = {}
         self.mask = self.entry.alloca(I32)
         self.reconverge = self.entry.alloca(I32)
         self.popped = self.entry.alloca(I32)
@@ -79,6 +75,7 @@ class KernelBuilder:
         self.pop_block = self.llvm.append_basic_block("pop")
         self._dispatch = self.llvm.append_basic_block("dispatch")
         self.barriers = Barriers(self)
+        self.calls = Calls(self)
         count = len(graph.block_start) - 1
         self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(count)]
         self._meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
@@ -86,13 +83,15 @@ class KernelBuilder:
             self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)
         ]
         self._jump_targets: set[int] = set(self._meets)
+        # Kernels whose lanes may wait for each other; all others run in step.
+        self.scheduling = Scheduling(self) if graph.waits.independent else None
 
     # -- what emitters ask for -----------------------------------------------------------------------------------------------
 
     def slot_of(self, name: str, instruction: Instruction | None) -> RegisterSlot:
         """The register's slot, made on first use."""
         if name not in self._slots:
-            declared = self.function.registers.get(name)
+            declared = "pred" if name == CARRY else self.function.registers.get(name)
             if declared is None:
                 line = instruction.ptx_line if instruction else self.function.ptx_line
                 raise UnsupportedError(
@@ -117,6 +116,13 @@ class KernelBuilder:
             self._buffers[key].align = 64
         return self._buffers[key]
 
+    def warp_storage(self, name: str) -> int:
+        """Offset, for `saved_place`, of 32 int32 of a warp's own: zeros at its start, kept while it waits at a barrier."""
+        if name not in self._storage:
+            self._storage[name] = self._save_bytes
+            self._save_bytes += 128
+        return self._storage[name]
+
     def special(self, emitter: Emitter, name: str) -> Value:
         """Lanes of a special register."""
         return emit_special(emitter, name)
@@ -133,26 +139,32 @@ class KernelBuilder:
     @property
     def state_stride(self) -> int:
         """Bytes of one warp's state."""
-        return (layout.SAVE_OFFSET + self._save_bytes + 127) // 128 * 128
+        return (self._save_offset + self._save_bytes + 127) // 128 * 128
+
+    @property
+    def _save_offset(self) -> int:
+        return (layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * self.calls.stack_entries + 127) // 128 * 128
 
     # -- building ------------------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
         """Emit the whole function."""
-        self._live_in, self._live_out = live_in(self.function, self.graph), live_out(self.function, self.graph)
-        self._in_memory = self._pressure() > MAX_PRESSURE
+        flow = with_calls(self.function, self.graph)
+        self._live_in, self._live_out = live_in(self.function, flow), live_out(self.function, flow)
+        self._in_memory = self.scheduling is not None or self._pressure() > MAX_PRESSURE
         self._in_line = blocks_in_line(self.function, self.graph)
         for block in range(len(self.bodies)):
             self._build_block(block)
         self._build_meets()
         self._build_pop()
         self.barriers.build()
+        self.calls.build()
         self._build_dispatch()
         self._build_entry()
 
     def _pressure(self) -> int:
         """Registers that LLVM would have to hold for blocks to which lanes may come back, summed over those blocks."""
-        targets: set[int] = set()
+        targets = self.calls.resumed_blocks()
         for block, following in enumerate(self.graph.successors):
             meet = self.graph.post_dominator[block]
             if len(following) > 1:
@@ -161,21 +173,25 @@ class KernelBuilder:
 
     def _build_block(self, block: int) -> None:
         builder = ir.IRBuilder(self.bodies[block])
+        if self.scheduling is not None:
+            builder = self.scheduling.enter(block, builder)
         record = BlockRecord.of(self.function, self.graph, block)
         mask = builder.load(self.mask, typ=I32)
         emitter = Emitter(self, builder, mask)
+        emitter.checks = self.checks
         emitter.is_compact = block not in self._in_line
         emit_block_entry(emitter, record)
         first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
         for index in range(first, last):
             instruction = self.function.instructions[index]
             emitter.begin(instruction)
-            if index == last - 1 and self._ends_block(emitter, block, instruction):
+            control = instruction.opcode != "call" or instruction.index in self.calls.sites
+            if index == last - 1 and control and self._ends_block(emitter, block, instruction):
                 return
             emit_operation(emitter, instruction)
         emitter.guard_lanes = None
         emitter.flush(self._live_out[block])
-        self._go(builder, block + 1)
+        self.go_on(builder, block + 1)
 
     def _ends_block(self, emitter: Emitter, block: int, instruction: Instruction) -> bool:
         """Emit a block-ending control instruction; False when the last instruction is an ordinary one."""
@@ -185,12 +201,19 @@ class KernelBuilder:
             branching.emit_branch(self, emitter, block, instruction)
         elif instruction.opcode == "brx":
             branching.emit_indexed_branch(self, emitter, block, instruction)
+        elif instruction.opcode == "call":
+            self.calls.emit_call(emitter, block, instruction)
+        elif instruction.opcode == "ret" and instruction.operands:
+            self.calls.emit_return(emitter, block, instruction)
         elif instruction.opcode in ("ret", "exit"):
             branching.emit_exit(self, emitter, block)
         elif instruction.opcode == "trap":
             branching.emit_trap(self, emitter, block)
-        elif instruction.opcode in ("bar", "barrier") and "warp" not in instruction.modifiers:
-            branching.emit_barrier(self, emitter, block, instruction)
+        elif is_block_barrier(instruction):
+            if self.scheduling is not None:
+                self.scheduling.barrier(emitter, block, instruction)
+            else:
+                branching.emit_barrier(self, emitter, block, instruction)
         else:
             return False
         return True
@@ -200,7 +223,7 @@ class KernelBuilder:
         emitter.guard_lanes = None
         emitter.flush(self._live_out[block])
 
-    def _go(self, builder: Builder, block: int) -> None:
+    def go_on(self, builder: Builder, block: int) -> None:
         """Jump to a block, or leave the kernel when it lies past the end."""
         if block >= len(self.bodies):
             self.leave(builder, builder.load(self.mask, typ=I32))
@@ -221,6 +244,15 @@ class KernelBuilder:
         """The LLVM block to jump to in order to run `block`."""
         return self.arrivals[block]
 
+    def is_meet(self, block: int) -> bool:
+        """Do diverged lanes wait for each other at `block`?"""
+        return block in self._meets
+
+    def instructions_of(self, block: int) -> tuple[Instruction, ...]:
+        """The instructions of a basic block."""
+        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
+        return tuple(self.function.instructions[first:last])
+
     def may_be_resumed_at(self, block: int) -> None:
         """Note that a stack entry can name `block`."""
         self._jump_targets.add(block)
@@ -230,17 +262,22 @@ class KernelBuilder:
         if isinstance(block, int):
             self.may_be_resumed_at(block)
             block = I32(block)
+        self.push_raw(builder, block, mask, reconverge)
+
+    def push_raw(self, builder: Builder, block: Value, mask: Value, reconverge: Value) -> None:
+        """Push a waiting entry whose block, an i32, may also be a return token. Without lanes the next one takes its place."""
         depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
         depth = load_as(builder, depth_pointer, I32, 4)
         offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
         entry = at(builder, self.state, offset)
-        for k, value in enumerate((block, mask, reconverge)):
+        for k, value in enumerate((block, mask, reconverge, *([I32(0)] if self.scheduling else []))):
             store_as(builder, value, at(builder, entry, 4 * k), 4)
-        store_as(builder, builder.add(depth, I32(1)), depth_pointer, 4)
+        count = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
+        store_as(builder, builder.add(depth, count), depth_pointer, 4)
 
     def saved_place(self, builder: Builder, offset: int) -> Value:
         """Where the register of that offset lies in the warp's state."""
-        return at(builder, self.state, layout.SAVE_OFFSET + offset)
+        return at(builder, self.state, self._save_offset + offset)
 
     def to_save(self, block: int) -> list[RegisterSlot]:
         """The registers that are read from `block` on and would not outlive a return."""
@@ -250,7 +287,8 @@ class KernelBuilder:
         """Does `block` do nothing but leave the kernel?"""
         first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
         instruction = self.function.instructions[first]
-        return last == first + 1 and instruction.opcode in ("ret", "exit") and instruction.guard is None
+        ends = instruction.opcode == "exit" or (instruction.opcode == "ret" and not instruction.operands)
+        return last == first + 1 and ends and instruction.guard is None
 
     def jump(self, builder: Builder, block: Value) -> None:
         """Go to the block whose number was taken from the stack."""
@@ -289,11 +327,17 @@ class KernelBuilder:
         self.jump(builder, block)
 
     def _build_dispatch(self) -> None:
-        """From the number of a block to its code; any other is that of lanes parked at a barrier."""
+        """From the number of a block to its code; any other is that of lanes that wait for others."""
         builder = ir.IRBuilder(self._dispatch)
-        switch = builder.switch(builder.load(self.popped, typ=I32), self.barriers.parked_block)
-        for target in sorted(self._jump_targets):
-            switch.add_case(I32(target), self.bodies[target])
+        cases = {target: self.bodies[target] for target in sorted(self._jump_targets)}
+        waiting = self.barriers.parked_block
+        if self.scheduling is not None:
+            cases, waiting = self.scheduling.cases(self._jump_targets), self.scheduling.choose_block
+            self.scheduling.build(cases)
+        cases.update(self.calls.tokens())
+        switch = builder.switch(builder.load(self.popped, typ=I32), waiting)
+        for target, block in sorted(cases.items()):
+            switch.add_case(I32(target), block)
 
     def _build_entry(self) -> None:
         """Start at block 0 with cleared registers, or restore what was saved at a barrier."""
@@ -307,7 +351,11 @@ class KernelBuilder:
         switch = builder.switch(resume, begin.block)
         if self._in_memory:
             self._clear_registers(begin)
+        for offset in self._storage.values():
+            store_as(begin, ir.Constant(vector(I32), None), self.saved_place(begin, offset), 4)
         begin.branch(self.bodies[0] if self.bodies else self.pop_block)
+        if self.scheduling is not None:
+            switch.add_case(I32(layout.SUSPENDED_RESUME), self.scheduling.turn_block)
         for block, vote in sorted(self.barriers.following.items()):
             restore = self.llvm.append_basic_block(f"resume{block}")
             switch.add_case(I32(block), restore)
@@ -315,20 +363,20 @@ class KernelBuilder:
             for slot in self.to_save(block):
                 saved = load_as(inner, self.saved_place(inner, slot.offset), slot.stored, 4)
                 inner.store(saved, slot.pointer)
-            self._give_outcome(inner, *vote)
+            if vote[1]:
+                self.give_outcome(inner, vote[0], outcome(self, inner, vote[1]))
             inner.branch(self.arrivals[block])
 
     def _clear_registers(self, builder: Builder) -> None:
         for slot in self._slots.values():
             store_as(builder, ir.Constant(slot.stored, None), slot.pointer, 4)
+        self.calls.start(builder)
 
-    def _give_outcome(self, builder: Builder, name: str, how: str) -> None:
+    def give_outcome(self, builder: Builder, name: str, result: Value) -> None:
         """After a barrier with a vote, write its result into register `name` of the running lanes."""
-        if not how:
-            return
         slot, lanes = self._slots[name], mask_to_lanes(builder, builder.load(self.mask, typ=I32))
         old = load_as(builder, slot.pointer, slot.stored, 4)
-        result = splat(builder, outcome(self, builder, how))
+        result = splat(builder, result)
         if slot.is_predicate:
             result = lanes_to_mask(builder, builder.select(lanes, result, mask_to_lanes(builder, old)))
         else:

@@ -9,10 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.emulator.buffers import Recorder
-from warpsight.emulator.device import DeviceMemory
+from warpsight.emulator.device import Memory
 from warpsight.emulator.drain import count_per_warp, gather_streams
+from warpsight.emulator.externals import Externals
 from warpsight.emulator.layout import PATTERN_BYTES, WARP, Fault, Slot
-from warpsight.emulator.native import HOSTS, NativeKernel
+from warpsight.emulator.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
+from warpsight.emulator.residents import Residents
 from warpsight.emulator.symbols import align_up
 from warpsight.workload.launch import Launch
 
@@ -46,14 +48,35 @@ class Stopped(Exception):
 class Worker:
     """Runs blocks of one launch. `poll` is called now and then while native code runs, and may raise to stop it."""
 
-    def __init__(self, native: NativeKernel, launch: Launch, memory: DeviceMemory, shared_bytes: int, poll: Poll) -> None:
-        self.native, self.launch, self.memory, self.shared_bytes = native, launch, memory, shared_bytes
+    def __init__(
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        memory: Memory,
+        shared_bytes: int,
+        local_bytes: int,
+        poll: Poll,
+        checks: bool = False,
+    ) -> None:
+        self.native, self.launch, self.memory = native, launch, memory
+        self.shared_bytes, self.local_bytes = shared_bytes, local_bytes
         self.warps_per_block = -(-launch.threads_per_block // WARP)
         self.context = np.zeros(Slot.COUNT, dtype=np.int64)
         self.recorder = Recorder(self.context)
         self.stopped_by: BaseException | None = None
+        self.externals: Externals | None = None  # what answers calls of the device runtime
+        self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self._poll = poll
+        self.residents = Residents(
+            self.context,
+            shared=shared_bytes,
+            local=self.warps_per_block * WARP * local_bytes,
+            states=self.warps_per_block * native.state_stride,
+            kernel=launch.kernel,
+        )
         self._keep = self._fill_context()
+        if checks:
+            self._keep += self._add_shadows()
 
     @property
     def instructions(self) -> int:
@@ -68,14 +91,9 @@ class Worker:
     def _fill_context(self) -> list[npt.NDArray[np.generic]]:
         """Set every slot; returns the arrays that the context points to."""
         launch, native, c = self.launch, self.native, self.context
-        warps, local = self.warps_per_block, native.symbols.local_bytes
-        shared = np.zeros(self.shared_bytes + 256, dtype=np.uint8)
-        local_memory = np.zeros(warps * WARP * local + 256, dtype=np.uint8)
-        table = self.memory.table()
-        sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
+        warps = self.warps_per_block
         patterns = np.zeros((native.site_count + 1) * PATTERN_BYTES + 64, dtype=np.uint8)
         parameters = np.frombuffer(self.memory.parameters, dtype=np.uint8)
-        states = np.zeros(warps * native.state_stride + 128, dtype=np.uint8)
         tids = np.zeros((warps, 3, WARP), dtype=np.int32)
         thread = np.arange(warps * WARP)
         x, y, z = launch.block
@@ -84,26 +102,42 @@ class Worker:
         for slot, value in {
             Slot.ARENA_DELTA: self.memory.delta,
             Slot.PARAM_PTR: parameters.ctypes.data,
-            Slot.SHARED_PTR: align_up(shared.ctypes.data, 64),
+            Slot.PARAM_SIZE: native.symbols.param_bytes,
             Slot.SHARED_SIZE: self.shared_bytes,
-            Slot.LOCAL_PTR: align_up(local_memory.ctypes.data, 64),
-            Slot.LOCAL_SIZE: local,
-            Slot.ALLOC_PTR: table.ctypes.data,
-            Slot.ALLOC_COUNT: len(table),
-            Slot.SITE_PTR: sites.ctypes.data,
+            Slot.LOCAL_SIZE: self.local_bytes,
+            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame,
+            Slot.ALLOC_PTR: self.memory.table.pointer,
+            Slot.ALLOC_COUNT: self.memory.table.count,
+            Slot.SITE_PTR: self.sites.ctypes.data,
             Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64),
             Slot.POLL_AT: POLL_INSTRUCTIONS,
             Slot.WARPS_PER_BLOCK: warps,
-            Slot.STATE_PTR: align_up(states.ctypes.data, 64),
             Slot.STATE_STRIDE: native.state_stride,
             Slot.TID_PTR: tids.ctypes.data,
             Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF,
             Slot.DYNAMIC_SHARED: launch.shared_bytes,
+            Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data,
+            Slot.IMAGE_COUNT: self.memory.objects.count,
+            Slot.WORKSPACE: self.memory.workspace,
         }.items():
             c[slot] = value
         c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
         c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
-        return [shared, local_memory, table, sites, patterns, parameters, states, tids]
+        return [patterns, parameters, tids]
+
+    def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
+        """For `--check`: a byte of shadow for each byte of shared, local and allocated memory."""
+        c, keep = self.context, []
+        for pointer, size, shadow in (
+            (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW),
+            (Slot.LOCAL_PTR, self.warps_per_block * WARP * self.local_bytes, Slot.LOCAL_SHADOW),
+        ):
+            keep.append(np.zeros(size + 64, dtype=np.uint8))
+            c[shadow] = int(keep[-1].ctypes.data) - int(c[pointer])
+        written, heap = self.memory.heap_written, self.memory.heap
+        c[Slot.HEAP_START], c[Slot.HEAP_SIZE] = heap.start, len(written)
+        c[Slot.HEAP_SHADOW] = int(written.ctypes.data) - (heap.start + self.memory.delta)
+        return [*keep, written]
 
     def _answer(self, room: int) -> int:
         """Native code asks: make room, and say 1 to go on. Nothing may be raised through native frames; if it is, they get 0."""
@@ -114,28 +148,58 @@ class Worker:
             self.context[Slot.FAULT_KIND] = Fault.NO_MEMORY
             return 0
         except BaseException as error:  # KeyboardInterrupt included: raised again once native code has returned
-            self.stopped_by = error
-            self.context[Slot.FAULT_KIND] = Fault.INTERRUPTED
-            return 0
+            return self._stop(error)
         return 1
+
+    def _answer_external(self, number: int, mask: int, pc: int, arguments: int) -> int:
+        """Native code calls a function of the device runtime; as for `_answer`, errors wait until it has returned."""
+        try:
+            assert self.externals is not None
+            return self.externals.call(number, mask, pc, arguments)
+        except BaseException as error:  # the stream that printf writes to may be closed, for one
+            return self._stop(error)
+
+    def _stop(self, error: BaseException) -> int:
+        self.stopped_by = error
+        self.context[Slot.FAULT_KIND] = Fault.INTERRUPTED
+        return 0
 
     def streams(self, block: int, end: int) -> Iterator[Streams]:
         """Run blocks `block` to `end` in order, and give what they record, piece by piece. Raises Stopped."""
         while block < end:
             following = self._run(block, end)
-            if following < 0:
-                raise Stopped(self, -1 - following)
+            if self.context[Slot.STALLED]:
+                following = self.residents.finish(following, end, self._take_turn)
             yield self._drain(block, following)
             block = following
 
+    def discard(self, block: int, end: int) -> Iterator[int]:
+        """Run blocks `block` to `end` in order and forget what they record; gives how far it has come. Raises Stopped."""
+        while block < end:
+            block = self._run(block, end)
+            if block < 0:
+                raise Stopped(self, -1 - block)
+            self.recorder.rewind()
+            yield block
+
     def _run(self, block: int, end: int) -> int:
-        """Run blocks from `block` on; gives the block to go on with after a drain, or -1 - b when block b faulted."""
+        """Run blocks from `block` on; gives the block to go on with after a drain, or, with STALLED set, without progress."""
         address = int(self.context.ctypes.data)
-        HOSTS[address] = self._answer
+        HOSTS[address], EXTERNAL_HOSTS[address] = self._answer, self._answer_external
         try:
-            return int(self.native.run(address, block, end))
+            following = int(self.native.run(address, block, end))
         finally:
-            del HOSTS[address]
+            del HOSTS[address], EXTERNAL_HOSTS[address]
+        if following < 0:
+            raise Stopped(self, -1 - following)
+        return following
+
+    def _take_turn(self, block: int) -> bool:
+        """Run a block until it ends, or makes no progress; whether it has ended."""
+        self._poll(self)
+        self.context[Slot.STALLED] = 0
+        self._run(block, block + 1)
+        return not self.context[Slot.STALLED]
 
     def _drain(self, block: int, following: int) -> Streams:
         """Take what blocks `block` to `following` recorded, in the order of their warps."""

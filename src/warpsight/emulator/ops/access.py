@@ -30,7 +30,8 @@ from warpsight.emulator.lanes import (
     vector,
     vector_suffix,
 )
-from warpsight.emulator.layout import LOCAL_TRACE_BASE, PATTERN_BYTES, WARP, Fault, Slot
+from warpsight.emulator.layout import LOCAL_TRACE_BASE, LOCAL_WINDOW, PATTERN_BYTES, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.ops.validity import note_access
 from warpsight.emulator.recording import emit_event_byte, emit_sector_run
 from warpsight.emulator.runtime import bank_degree, check_lanes, scattered_sectors
 
@@ -83,9 +84,13 @@ def iota(step: int) -> Value:
 
 def global_access(frame: Frame, addresses: Value, access: Access, site: Value) -> list[Value]:
     """Access device memory at <32 x i64> addresses; appends sectors and one event byte. `site` numbers the instruction (i64)."""
+    if frame.checks:
+        return access.outside(frame, "global", site, addresses, scattered_global)
     if frame.is_compact:
         return access.outside(frame, "any_global", site, addresses, lambda h, a, x: global_access(h, a, x, h.site))
     builder, size = frame.builder, access.size
+    if size > 16:
+        return access.outside(frame, "global", site, addresses, scattered_global)
     first = builder.extract_element(addresses, I32(0))
     in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
     low, high = _site_bounds(frame, site)
@@ -116,21 +121,26 @@ def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> l
     """The out-of-line body of an access to device memory."""
     builder = helper.builder
     check_global(helper, addresses, access.size, access.writes, helper.site)
-    values = _scattered(helper, builder.add(addresses, splat(builder, helper.slot(Slot.ARENA_DELTA))), access)
+    host = builder.add(addresses, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+    _note(helper, "global", host, addresses, access)
+    values = _scattered(helper, host, access)
     if access.record:
         record_sectors(helper, addresses)
     return values
 
 
-def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: Value) -> None:
-    """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write)."""
-    builder = frame.builder
+def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: Value, align: int = 0) -> None:
+    """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write).
+
+    `align` is their size unless another is given.
+    """
+    builder, align = frame.builder, align or size
     low, high = _site_bounds(frame, site)
     room = builder.sub(builder.sub(high, low), I64(size))  # negative while the site has hit nothing yet
     inside = builder.icmp_unsigned("<=", builder.sub(addresses, splat(builder, low)), splat(builder, room))
     good = lanes_to_mask(builder, inside)
-    if size > 1:
-        aligned = builder.icmp_signed("==", builder.and_(addresses, splat_constant(I64, size - 1)), splat_constant(I64, 0))
+    if align > 1:
+        aligned = builder.icmp_signed("==", builder.and_(addresses, splat_constant(I64, align - 1)), splat_constant(I64, 0))
         good = builder.and_(good, lanes_to_mask(builder, aligned))
     mask = frame.active_mask
     bad = builder.icmp_signed("!=", builder.and_(mask, builder.not_(good)), I32(0))
@@ -141,7 +151,7 @@ def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: 
     pointer = frame.spill(addresses, "checked")
     failed = builder.call(
         check_lanes(builder.module),
-        [frame.context, pointer, mask, I64(size), I64(size), I64(int(writes)), site, frame.pc],
+        [frame.context, pointer, mask, I64(size), I64(align), I64(int(writes)), site, frame.pc],
     )
     builder.cbranch(builder.icmp_signed("!=", failed, I32(0)), frame.fault_block, after)
     builder.position_at_end(after)
@@ -167,6 +177,8 @@ def record_sectors(frame: Frame, addresses: Value) -> None:
 
 def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> list[Value]:
     """Access the block's shared memory at <32 x i32> offsets; appends one event byte, the bank-conflict degree."""
+    if frame.checks:
+        return access.outside(frame, "shared", site, offsets, scattered_shared)
     if frame.is_compact:
         return access.outside(frame, "any_shared", site, offsets, lambda h, a, x: shared_access(h, a, x, h.site))
     builder, size = frame.builder, access.size
@@ -197,33 +209,36 @@ def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> lis
     builder = helper.builder
     check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
     base = splat(builder, helper.slot(Slot.SHARED_PTR))
-    values = _scattered(helper, builder.add(builder.zext(offsets, vector(I64)), base), access)
+    host = builder.add(builder.zext(offsets, vector(I64)), base)
+    _note(helper, "shared", host, offsets, access)
+    values = _scattered(helper, host, access)
     emit_event_byte(helper, remembered_degree(helper, offsets, access.size))
     return values
 
 
-def check_window(frame: Frame, offsets: Value, size: int, limit: Value, kind: Fault) -> None:
-    """Stop the warp unless each active lane's offset (i32 lanes) lies, aligned, within `limit` (i64) bytes."""
-    builder = frame.builder
+def check_window(frame: Frame, offsets: Value, size: int, limit: Value, kind: Fault, align: int = 0) -> None:
+    """Stop the warp unless each active lane's offset (i32 lanes) lies, aligned, within `limit` (i64) bytes. `align` as there."""
+    builder, align = frame.builder, align or size
     # Offsets and limits are below 2^32; a space smaller than the access admits nothing.
     room = builder.trunc(builder.sub(limit, I64(size)), I32)
     inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
     fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
-    _stop_on(frame, builder.not_(builder.and_(inside, fits)), offsets, kind)
-    if size > 1:
-        low_bits = builder.and_(offsets, splat_constant(I32, size - 1))
+    stop_on(frame, builder.not_(builder.and_(inside, fits)), offsets, kind)
+    if align > 1:
+        low_bits = builder.and_(offsets, splat_constant(I32, align - 1))
         crooked = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
-        _stop_on(frame, crooked, offsets, Fault.MISALIGNED)
+        window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
+        stop_on(frame, crooked, offsets, Fault.MISALIGNED, window)
 
 
-def _stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault) -> None:
-    """Stop when an active lane is in the i32 mask, naming the first such lane and its offset."""
+def stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault, window: int = 0) -> None:
+    """Stop when an active lane is in the i32 mask, naming the first such lane and its offset, from `window` on."""
     builder = frame.builder
     wrong = builder.and_(mask, frame.active_mask)
 
     def details() -> tuple[Value, Value]:
         lane = trailing_zeros(builder, wrong)
-        return lane, builder.zext(builder.extract_element(offsets, lane), I64)
+        return lane, builder.add(builder.zext(builder.extract_element(offsets, lane), I64), I64(window))
 
     frame.stop_if(builder.icmp_signed("!=", wrong, I32(0)), kind, details)
 
@@ -279,12 +294,8 @@ def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Valu
     """Recorded word by word, as hardware interleaves local memory: lane after lane for each 4-byte word."""
     builder = helper.builder
     limit = helper.slot(Slot.LOCAL_SIZE)
-    check_window(helper, offsets, access.size, limit, Fault.LOCAL_BOUNDS)
+    values = private_body(helper, offsets, access)
     wide = builder.zext(offsets, vector(I64))
-    warp = builder.mul(helper.slot(Slot.WARP), I64(WARP))
-    lane_base = builder.mul(builder.add(splat(builder, warp), IOTA64), splat(builder, limit))
-    addresses = builder.add(builder.add(lane_base, wide), splat(builder, helper.slot(Slot.LOCAL_PTR)))
-    values = _scattered(helper, addresses, access)
     whole = builder.add(builder.mul(helper.slot(Slot.BLOCK), helper.slot(Slot.WARPS_PER_BLOCK)), helper.slot(Slot.WARP))
     rows = builder.mul(whole, builder.mul(limit, I64(WARP)))
     base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), iota(4))
@@ -298,6 +309,17 @@ def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Valu
         total = builder.add(total, count)
     emit_event_byte(helper, total)
     return values
+
+
+def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
+    """Local memory without a record: what passes through frames of the call stack."""
+    builder, limit = helper.builder, helper.slot(Slot.LOCAL_SIZE)
+    check_window(helper, offsets, access.size, limit, Fault.LOCAL_BOUNDS)
+    warp = builder.mul(helper.slot(Slot.WARP), I64(WARP))
+    lane_base = builder.mul(builder.add(splat(builder, warp), IOTA64), splat(builder, limit))
+    addresses = builder.add(builder.add(lane_base, builder.zext(offsets, vector(I64))), splat(builder, helper.slot(Slot.LOCAL_PTR)))
+    _note(helper, "local", addresses, offsets, access)
+    return _scattered(helper, addresses, access)
 
 
 # -- moving the data ---------------------------------------------------------------------------------------------------------
@@ -330,6 +352,11 @@ def _straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
 def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
     undefined = ir.Constant(value.type, ir.Undefined)
     return frame.builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, len(order)), order))
+
+
+def _note(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> None:
+    reads, writes = not access.writes, access.writes
+    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads, writes=writes)
 
 
 def _scattered(frame: Frame, host: Value, access: Access) -> list[Value]:

@@ -8,6 +8,8 @@ from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import (
+    I16,
+    I32,
     Value,
     bits_of,
     call_same,
@@ -19,10 +21,14 @@ from warpsight.emulator.lanes import (
     vector,
     vector_suffix,
 )
+from warpsight.emulator.layout import WARP
 from warpsight.emulator.ops import floating
 from warpsight.emulator.ops.common import allow, operands, the_type
-from warpsight.emulator.ops.extended import chain, in_chain
+from warpsight.emulator.ops.extended import chain
+from warpsight.isa.dataflow import in_chain
 from warpsight.isa.program import Instruction
+
+_PAIRS = ir.VectorType(I16, 2 * WARP)
 
 
 def _by_type(integer: Callable[[Emitter, Instruction, str], None], floats: Callable[[Emitter, Instruction, str], None]):  # type: ignore[no-untyped-def]
@@ -45,6 +51,8 @@ def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         chain(emitter, instruction)
         return
     allow(emitter, instruction, "sat")
+    if "sat" in instruction.modifiers and kind != "s32":
+        raise emitter.unsupported("PTX has .sat of s32 only")
     d, a, b = operands(emitter, instruction, 3)
     x, y = emitter.read(a, kind), emitter.read(b, kind)
     if "sat" in instruction.modifiers:
@@ -85,6 +93,8 @@ def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         chain(emitter, instruction)
         return
     allow(emitter, instruction, "lo", "hi", "wide", "sat")
+    if "sat" in instruction.modifiers and instruction.modifiers != ("hi", "sat", "s32"):
+        raise emitter.unsupported("PTX has .sat of mad.hi.s32 only")
     d, a, b, c = operands(emitter, instruction, 4)
     value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
     addend = emitter.read(c, result)
@@ -93,8 +103,11 @@ def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 
 def _mul24(emitter: Emitter, instruction: Instruction) -> None:
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction, "lo", "hi")
+    """Product of the low 24 bits: bits 31..0 of it (`.lo`) or 47..16 (`.hi`); `mad24.hi.sat.s32` saturates the sum."""
+    kind, words = the_type(emitter, instruction), instruction.modifiers
+    allow(emitter, instruction, "lo", "hi", "sat")
+    if ("lo" in words) == ("hi" in words) or ("sat" in words and (instruction.opcode, words) != ("mad24", ("hi", "sat", "s32"))):
+        raise emitter.unsupported("it needs one of .lo and .hi, and .sat is for mad24.hi.s32")
     values = operands(emitter, instruction, 3 if instruction.opcode == "mul24" else 4)
     builder, shift = emitter.builder, splat_constant(scalar_type(kind), 8)
     cut = []
@@ -102,11 +115,12 @@ def _mul24(emitter: Emitter, instruction: Instruction) -> None:
         up = builder.shl(emitter.read(operand, kind), shift)
         cut.append(_wide(emitter, builder.ashr(up, shift) if is_signed(kind) else builder.lshr(up, shift), kind))
     full = builder.mul(*cut)
-    if "hi" in instruction.modifiers:
+    if "hi" in words:
         full = builder.lshr(full, splat_constant(ir.IntType(64), 16))
     result = builder.trunc(full, vector(scalar_type(kind)))
     if instruction.opcode == "mad24":
-        result = builder.add(result, emitter.read(values[3], kind))
+        addend = emitter.read(values[3], kind)
+        result = _saturating(emitter, "sadd", result, addend) if "sat" in words else builder.add(result, addend)
     emitter.write(values[0], result, kind)
 
 
@@ -144,10 +158,38 @@ def _negate(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 
 def _min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
-    allow(emitter, instruction)
+    """`.relu` (of s32) takes a negative result to 0."""
+    allow(emitter, instruction, *(("relu",) if kind == "s32" else ()))
     d, a, b = operands(emitter, instruction, 3)
     name = ("s" if is_signed(kind) else "u") + instruction.opcode
-    emitter.write(d, call_same(emitter.builder, name, emitter.read(a, kind), emitter.read(b, kind)), kind)
+    value = call_same(emitter.builder, name, emitter.read(a, kind), emitter.read(b, kind))
+    emitter.write(d, _rectified(emitter, instruction, value), kind)
+
+
+def _rectified(emitter: Emitter, instruction: Instruction, value: Value) -> Value:
+    if "relu" not in instruction.modifiers:
+        return value
+    return call_same(emitter.builder, "smax", value, ir.Constant(value.type, None))
+
+
+def _pairs(emitter: Emitter, instruction: Instruction) -> None:
+    """`add`, `min`, `max` of u16x2 and s16x2: a register seen as twice as many lanes of half the width."""
+    opcode, signed = instruction.opcode, "s16x2" in instruction.modifiers
+    allow(emitter, instruction, *(("relu",) if signed and opcode != "add" else ()))
+    d, *sources = operands(emitter, instruction, 3)
+    builder = emitter.builder
+    a, b = (builder.bitcast(emitter.read(s, "b32"), _PAIRS) for s in sources)
+    value = builder.add(a, b) if opcode == "add" else call_same(builder, ("s" if signed else "u") + opcode, a, b)
+    emitter.write(d, builder.bitcast(_rectified(emitter, instruction, value), vector(I32)), "b32")
+
+
+def _or_pairs(handler: Callable[[Emitter, Instruction], None]) -> Callable[[Emitter, Instruction], None]:
+    """A handler that leaves pairs of 16-bit integers to `_pairs`."""
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        (_pairs if instruction.modifiers[-1:] in (("u16x2",), ("s16x2",)) else handler)(emitter, instruction)
+
+    return emit
 
 
 def _sad(emitter: Emitter, instruction: Instruction) -> None:
@@ -161,7 +203,7 @@ def _sad(emitter: Emitter, instruction: Instruction) -> None:
 
 
 HANDLERS = {
-    "add": _by_type(_add_sub, floating.add_sub_mul),
+    "add": _or_pairs(_by_type(_add_sub, floating.add_sub_mul)),
     "sub": _by_type(_add_sub, floating.add_sub_mul),
     "mul": _by_type(_mul, floating.add_sub_mul),
     "mad": _by_type(_mad, floating.fma),
@@ -169,8 +211,8 @@ HANDLERS = {
     "rem": _by_type(_div_rem, floating.refuse),
     "abs": _by_type(_negate, floating.sign),
     "neg": _by_type(_negate, floating.sign),
-    "min": _by_type(_min_max, floating.min_max),
-    "max": _by_type(_min_max, floating.min_max),
+    "min": _or_pairs(_by_type(_min_max, floating.min_max)),
+    "max": _or_pairs(_by_type(_min_max, floating.min_max)),
     "sad": _sad,
     "mul24": _mul24,
     "mad24": _mul24,

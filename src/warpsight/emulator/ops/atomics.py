@@ -1,150 +1,170 @@
-"""`atom` and `red`: lanes one after the other, lowest first, so that the outcome is the same every time."""
+"""`atom` and `red`: lanes one after the other, lowest first, so that the outcome is the same every time.
+
+Each shape (space, operation, type, elements) is one out-of-line function of the kernel. The elements of a vector are operated on in
+order; a lane's are done before the next lane's.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import (
-    I32,
-    I64,
-    PTR,
-    Builder,
-    Value,
-    at,
-    bits_of,
-    is_float,
-    is_signed,
-    load_as,
-    scalar_type,
-    splat,
-    store_as,
-    vector,
-)
-from warpsight.emulator.layout import SHARED_WINDOW, Fault, Slot
+from warpsight.emulator.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.lanes import I1, I32, I64, PTR, Builder, Value, at, bits_of, load_as, splat, store_as, vector
+from warpsight.emulator.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Fault, Slot
 from warpsight.emulator.ops.access import check_global, check_window, conflict_degree, merge, record_sectors
-from warpsight.emulator.ops.common import allow, operands, the_type
-from warpsight.emulator.ops.memory import CACHE_WORDS, space_of, window_mask, window_offset
+from warpsight.emulator.ops.atomic_values import FLOATS, HALVES, PACKED, new_value
+from warpsight.emulator.ops.memory import (
+    CACHE_WORDS,
+    SHARED_SPACES,
+    VECTORS,
+    allow_words,
+    space_of,
+    stop_if_mixed,
+    vector_parts,
+    window_mask,
+    window_offset,
+    without_policy,
+)
+from warpsight.emulator.ops.validity import note_access
 from warpsight.emulator.recording import emit_event_byte
 from warpsight.emulator.runtime import for_each_lane, most_sharing
+from warpsight.isa.opcodes import value_type
 from warpsight.isa.program import Instruction
 
-_OPERATIONS = ("add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec")
+_BITS, _INTEGERS = ("b32", "b64"), ("u32", "s32", "u64", "s64")
+_TYPES = {
+    "and": _BITS, "or": _BITS, "xor": _BITS,
+    "cas": ("b16", "b32", "b64", "b128", *_INTEGERS), "exch": ("b32", "b64", "b128", *_INTEGERS, "f32", "f64"),
+    "add": (*_INTEGERS, *FLOATS), "inc": ("u32",), "dec": ("u32",),
+    "min": (*_INTEGERS, *HALVES, *PACKED), "max": (*_INTEGERS, *HALVES, *PACKED),
+}  # fmt: skip
 
 
-def _new_value(builder: Builder, operation: str, kind: str, old: Value, b: Value, c: Value | None) -> Value:
-    """What one lane writes: PTX's definition of each operation on scalars."""
-    signed, floating = is_signed(kind), is_float(kind)
-    compare = builder.icmp_signed if signed else builder.icmp_unsigned
-    if operation == "add":
-        return builder.fadd(old, b) if floating else builder.add(old, b)
-    if operation in ("min", "max"):
-        return builder.select(compare("<" if operation == "min" else ">", old, b), old, b)
-    if operation in ("and", "or", "xor"):
-        return {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[operation](old, b)
-    if operation == "exch":
-        return b
-    if operation == "cas":
-        return builder.select(builder.icmp_signed("==", old, b), c, old)
-    one, zero = old.type(1), old.type(0)
-    if operation == "inc":
-        return builder.select(builder.icmp_unsigned(">=", old, b), zero, builder.add(old, one))
-    wraps = builder.or_(builder.icmp_signed("==", old, zero), builder.icmp_unsigned(">", old, b))
-    return builder.select(wraps, b, builder.sub(old, one))
+def operation_of(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
+    """The operation and the type; refuses pairs that PTX does not have."""
+    operation = next((m for m in instruction.modifiers if m in _TYPES), "")
+    kind = value_type(instruction)
+    if kind not in _TYPES.get(operation, ()):
+        raise emitter.unsupported(f"atomic {operation or '?'} of .{kind or '?'} is not modelled")
+    return operation, kind
 
 
 def _atomic(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, *_OPERATIONS, "global", "shared", "shared::cta", "noftz", *CACHE_WORDS)
-    kind = the_type(emitter, instruction)
-    operation = next((m for m in instruction.modifiers if m in _OPERATIONS), "")
-    returns = instruction.opcode == "atom"
-    needed = 1 + (1 if returns else 0) + (2 if operation == "cas" else 1)
-    values = operands(emitter, instruction, needed)
-    destination = values[0] if returns else None
-    address, *sources = values[1:] if returns else values
-    narrow = bits_of(kind) < 32 and (kind, operation) not in (("b16", "cas"), ("b16", "exch"), ("f16", "add"))
-    if not operation or narrow or (is_float(kind) and operation not in ("add", "exch")):
-        raise emitter.unsupported(f"atomic {operation or '?'} of .{kind} is not modelled")
-    if operation == "cas" or (operation == "exch" and is_float(kind)):
-        kind = f"b{bits_of(kind)}"
-    lanes = [emitter.read(s, kind) for s in sources]
-    host = _locate(emitter, space_of(instruction), address, bits_of(kind) // 8)
-    _run(emitter, operation, kind, host, lanes, destination)
+    allow_words(emitter, instruction, *_TYPES, "global", *SHARED_SPACES, *VECTORS, "noftz", *CACHE_WORDS)
+    operation, kind = operation_of(emitter, instruction)
+    returns, sources = instruction.opcode == "atom", 2 if operation == "cas" else 1
+    values = without_policy(emitter, instruction, 1 + int(returns) + sources)
+    destination, address, *given = values if returns else (None, *values)
+    parts = [vector_parts(emitter, instruction, g) for g in given]
+    space, bits, count = space_of(instruction), bits_of(kind), len(parts[0])
+    if (count > 1 and (space == "shared" or kind not in FLOATS)) or count * bits > 128:
+        raise emitter.unsupported("an atomic operation on such a vector is not modelled")
+    if count == 1 and operation in ("min", "max") and kind in FLOATS:
+        raise emitter.unsupported(f"atomic {operation} of a single .{kind} is not modelled")
+    lanes = [emitter.read(p, f"b{bits}") for part in parts for p in part]
+    where = emitter.effective_address(address, 32 if space == "shared" else 64)
+    results = Shape(space, operation, kind, count).call(emitter, where, lanes)
+    if destination is None:
+        return
+    for part, value in zip(vector_parts(emitter, instruction, destination), results, strict=True):
+        emitter.write(part, value, kind if kind not in FLOATS else f"b{bits}")
 
 
-def _locate(emitter: Emitter, space: str, operand: Any, size: int) -> Value:
-    """Check and record the access; returns <32 x i64> host addresses."""
-    builder = emitter.builder
+class Shape:
+    """An atomic access: `count` elements of PTX type `kind` at each lane's address."""
+
+    def __init__(self, space: str, operation: str, kind: str, count: int) -> None:
+        self.space, self.operation, self.kind, self.count = space, operation, kind, count
+        self.bytes = bits_of(kind) // 8
+        self.element = ir.IntType(bits_of(kind))
+        self.name = f"atomic_{space}_{operation}_{kind}_{count}"
+
+    def call(self, emitter: Emitter, addresses: Value, sources: list[Value]) -> list[Value]:
+        """Do the access; gives the old values. `sources` hold the elements of the first operand, then those of the second."""
+        results = [vector(self.element)] * self.count
+        return call_helper(emitter, self.name, emitter.kernel.next_site(), [addresses, *sources], results, self.body)
+
+    def body(self, helper: HelperFrame) -> list[Value]:
+        """Check and record the access, then the read-modify-write of each active lane in turn; gives the old values."""
+        addresses, *sources = helper.arguments
+        host, flush = locate(helper, self.space, addresses, self.bytes * self.count)
+        builder = helper.builder
+        places = helper.spill(host, "places")
+        results = [helper.spill(ir.Constant(vector(self.element), None), f"result{k}") for k in range(self.count)]
+        held = [helper.spill(value, f"source{k}") for k, value in enumerate(sources)]
+
+        def element(inner: Builder, pointer: Value, lane: Value) -> Value:
+            return at(inner, pointer, inner.mul(inner.zext(lane, I64), I64(self.bytes)))
+
+        def of_lane(inner: Builder, lane: Value) -> None:
+            place = at(inner, places, inner.mul(inner.zext(lane, I64), I64(8)))
+            pointer = inner.inttoptr(load_as(inner, place, I64, 8), PTR)
+            for k in range(self.count):
+                target = at(inner, pointer, k * self.bytes)
+                old = load_as(inner, target, self.element, 1)
+                own = [load_as(inner, element(inner, p, lane), self.element, self.bytes) for p in held[k :: self.count]]
+                new = new_value(inner, self.operation, self.kind, old, own[0], own[1] if len(own) > 1 else None, flush)
+                store_as(inner, new, target, 1)
+                store_as(inner, old, element(inner, results[k], lane), self.bytes)
+
+        for_each_lane(builder, helper.active_mask, of_lane)
+        return [load_as(builder, p, vector(self.element), 64) for p in results]
+
+
+def locate(helper: HelperFrame, space: str, addresses: Value, size: int) -> tuple[Value, Value]:
+    """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and i1: is it device memory."""
+    builder = helper.builder
     if space == "shared":
-        offsets = emitter.effective_address(operand, 32)
-        return _shared_place(emitter, offsets, size)
-    addresses = emitter.effective_address(operand)
+        return shared_place(helper, addresses, size), I1(0)
     if space == "global":
-        host = _device_place(emitter, addresses, size)
-        _record_sharing(emitter, addresses)
-        return host
-    in_shared = window_mask(emitter, addresses, SHARED_WINDOW)
-    any_shared = builder.icmp_signed("!=", in_shared, I32(0))
-    mixed = builder.and_(any_shared, builder.icmp_signed("!=", in_shared, emitter.active_mask))
-    emitter.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
+        return _device_place(helper, addresses, size, generic=False), I1(1)
+    windows = [window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)]
+    stop_if_mixed(helper, windows)  # local memory and parameters have no atomics: out of bounds as device addresses
+    any_shared = builder.icmp_signed("!=", windows[0], I32(0))
     shared, device, done = (builder.append_basic_block(n) for n in ("shared", "device", "placed"))
     builder.cbranch(any_shared, shared, device)
     builder.position_at_end(shared)
-    emit_event_byte(emitter, I32(0))
-    first = _shared_place(emitter, window_offset(emitter, addresses, SHARED_WINDOW), size)
+    emit_event_byte(helper, I32(0))
+    first = shared_place(helper, window_offset(helper, addresses, SHARED_WINDOW), size)
     first_end = builder.block
     builder.branch(done)
     builder.position_at_end(device)
-    second = _device_place(emitter, addresses, size)
-    emit_event_byte(emitter, I32(0))
-    _record_sharing(emitter, addresses)
-    return merge(emitter, done, [(first_end, [first])], [second])[0]
+    second = _device_place(helper, addresses, size, generic=True)
+    host = merge(helper, done, [(first_end, [first])], [second])[0]
+    return host, builder.not_(any_shared)
 
 
-def _device_place(emitter: Emitter, addresses: Value, size: int) -> Value:
-    check_global(emitter, addresses, size, True, I64(emitter.kernel.next_site()))
-    record_sectors(emitter, addresses)
-    return emitter.builder.add(addresses, splat(emitter.builder, emitter.slot(Slot.ARENA_DELTA)))
+def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: bool) -> Value:
+    check_global(helper, addresses, size, True, helper.site)
+    record_sectors(helper, addresses)
+    if generic:
+        emit_event_byte(helper, I32(0))
+    record_sharing(helper, addresses)
+    host = helper.builder.add(addresses, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
+    note_access(helper, "global", host, addresses, size, 1, reads=True, writes=True)
+    return host
 
 
-def _shared_place(emitter: Emitter, offsets: Value, size: int) -> Value:
-    builder = emitter.builder
-    check_window(emitter, offsets, size, emitter.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
-    emit_event_byte(emitter, conflict_degree(emitter, offsets, size))
+def shared_place(frame: Frame, offsets: Value, size: int, *, sharing: bool = True) -> Value:
+    """Check an access at <32 x i32> shared offsets, record its degree and, if asked, sharing; <32 x i64> host addresses."""
+    builder = frame.builder
+    check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    emit_event_byte(frame, conflict_degree(frame, offsets, size))
     wide = builder.zext(offsets, vector(I64))
-    _record_sharing(emitter, wide)
-    return builder.add(wide, splat(builder, emitter.slot(Slot.SHARED_PTR)))
+    if sharing:
+        record_sharing(frame, wide)
+    host = builder.add(wide, splat(builder, frame.slot(Slot.SHARED_PTR)))
+    note_access(frame, "shared", host, wide, size, 1, reads=True, writes=True)
+    return host
 
 
-def _record_sharing(emitter: Emitter, addresses: Value) -> None:
-    count = emitter.builder.call(most_sharing(emitter.builder.module), [addresses, emitter.active_mask])
-    emit_event_byte(emitter, count)
+def record_sharing(frame: Frame, addresses: Value) -> None:
+    """Append how many active lanes share one of the <32 x i64> addresses, as an event byte."""
+    count = frame.builder.call(most_sharing(frame.builder.module), [addresses, frame.active_mask])
+    emit_event_byte(frame, count)
 
 
-def _run(emitter: Emitter, operation: str, kind: str, host: Value, sources: list[Value], destination: Any) -> None:
-    """The read-modify-write of each active lane in turn."""
-    builder, element, size = emitter.builder, scalar_type(kind), bits_of(kind) // 8
-    places = emitter.spill(host, "places")
-    results = emitter.spill(ir.Constant(vector(element), None), "results")
-    held = [emitter.spill(value, f"source{k}") for k, value in enumerate(sources)]
-
-    def of_lane(inner: Builder, pointer: Value, lane: Value, what: Any, width: int) -> Value:
-        return load_as(inner, at(inner, pointer, inner.mul(inner.zext(lane, I64), I64(width))), what, width)
-
-    def body(inner: Builder, lane: Value) -> None:
-        pointer = inner.inttoptr(of_lane(inner, places, lane, I64, 8), PTR)
-        old = load_as(inner, pointer, element, 1)
-        arguments = [of_lane(inner, p, lane, element, size) for p in held]
-        new = _new_value(inner, operation, kind, old, arguments[0], arguments[1] if len(arguments) > 1 else None)
-        store_as(inner, new, pointer, 1)
-        store_as(inner, old, at(inner, results, inner.mul(inner.zext(lane, I64), I64(size))), size)
-
-    for_each_lane(builder, emitter.active_mask, body)
-    if destination is not None:
-        emitter.write(destination, load_as(builder, results, vector(element), 64), kind)
-
-
-HANDLERS: dict[str, Callable[[Emitter, Instruction], None]] = {"atom": _atomic, "red": _atomic}
+HANDLERS: dict[str, Any] = {"atom": _atomic, "red": _atomic}

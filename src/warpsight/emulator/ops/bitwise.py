@@ -1,4 +1,4 @@
-"""Logic and bits: and, or, xor, not, cnot, shifts, lop3, shf, bfe, bfi, bfind, brev, clz, popc, prmt."""
+"""Logic and bits: and, or, xor, not, cnot, shifts, lop3, shf, bfe, bfi, bfind, brev, clz, popc."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ def _shifted(emitter: Emitter, opcode: str, kind: str, value: Value, amount: Val
 
 
 def _lop3(emitter: Emitter, instruction: Instruction) -> None:
-    """Any function of three bits: the or over the minterms in the table."""
+    """Any function of three bits: the or over the minterms in the table. With `.or`/`.and` also p = (d != 0) op q."""
     kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a, b, c, table = operands(emitter, instruction, 5)
+    allow(emitter, instruction, "or", "and")
+    combine = next((m for m in ("or", "and") if m in instruction.modifiers), "")
+    d, a, b, c, table, *q = operands(emitter, instruction, 6 if combine else 5)
     lut = emitter.immediate_value(table) & 0xFF
     builder = emitter.builder
     values = [emitter.read(x, kind) for x in (a, b, c)]
@@ -83,6 +84,10 @@ def _lop3(emitter: Emitter, instruction: Instruction) -> None:
         if lut >> k & 1:
             term = [v if k >> (2 - n) & 1 else builder.not_(v) for n, v in enumerate(values)]
             result = builder.or_(result, builder.and_(builder.and_(term[0], term[1]), term[2]))
+    if combine:
+        some = builder.icmp_signed("!=", result, splat_constant(scalar_type(kind), 0))
+        other = emitter.read(q[0], "pred")
+        emitter.write(instruction.pair, builder.or_(some, other) if combine == "or" else builder.and_(some, other), "pred")
     emitter.write(d, result, kind)
 
 
@@ -187,26 +192,6 @@ def _brev(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, call_same(emitter.builder, "bitreverse", emitter.read(a, kind)), kind)
 
 
-def _prmt(emitter: Emitter, instruction: Instruction) -> None:
-    """Default mode: each nibble of the selector picks a byte of {b, a}; its top bit replicates that byte's sign."""
-    allow(emitter, instruction)
-    d, a, b, c = operands(emitter, instruction, 4)
-    builder = emitter.builder
-    low, high, selector = (emitter.reinterpret(emitter.read(x, "b32"), I64) for x in (a, b, c))
-    both = builder.or_(builder.shl(high, splat_constant(I64, 32)), low)
-    result = splat_constant(I64, 0)
-    for k in range(4):
-        nibble = builder.lshr(selector, splat_constant(I64, 4 * k))
-        shift = builder.shl(builder.and_(nibble, splat_constant(I64, 7)), splat_constant(I64, 3))
-        byte = builder.and_(builder.lshr(both, shift), splat_constant(I64, 255))
-        negative = builder.icmp_unsigned(">=", byte, splat_constant(I64, 128))
-        replicate = builder.icmp_signed("!=", builder.and_(nibble, splat_constant(I64, 8)), splat_constant(I64, 0))
-        filled = builder.select(negative, splat_constant(I64, 255), splat_constant(I64, 0))
-        byte = builder.select(replicate, filled, byte)
-        result = builder.or_(result, builder.shl(byte, splat_constant(I64, 8 * k)))
-    emitter.write(d, builder.trunc(result, vector(I32)), "b32")
-
-
 HANDLERS = {
     **dict.fromkeys(("and", "or", "xor"), _logic),
     **dict.fromkeys(("not", "cnot"), _not),
@@ -218,5 +203,4 @@ HANDLERS = {
     **dict.fromkeys(("popc", "clz"), _popc_clz),
     "bfind": _bfind,
     "brev": _brev,
-    "prmt": _prmt,
 }

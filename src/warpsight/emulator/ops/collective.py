@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
@@ -23,22 +25,36 @@ from warpsight.emulator.lanes import (
     splat,
     splat_constant,
     store_as,
-    trailing_zeros,
     vector,
     vector_suffix,
 )
 from warpsight.emulator.ops.common import allow, operands, the_type
 from warpsight.emulator.runtime import for_each_lane
-from warpsight.isa.program import Instruction, Operand
+from warpsight.isa.program import Instruction, Negated, Operand
 
 _WHAT_CHANGES_NOTHING = {"add": 0, "or": 0, "xor": 0, "and": -1}
 
 
-def _members(emitter: Emitter, operand: Operand) -> Value:
-    """i32: the active lanes that the member mask names. The mask is the same in all of them, so any lane's will do."""
+def _of_each_lane(
+    emitter: Emitter, mask: Operand | Negated, names: tuple[str, ...], value: Callable[[Value, Value], tuple[Value, ...]]
+) -> list[Value]:
+    """Lanes of i32 vectors called `names`, lane by lane: `value(lane, members)`, members being the active ones of its own mask.
+
+    Lanes that meet here apart from each other, as tiles of a warp do, name different members.
+    """
     builder = emitter.builder
-    some = builder.and_(trailing_zeros(builder, emitter.mask), I32(31))
-    return builder.and_(builder.extract_element(emitter.read(operand, "b32"), some), emitter.active_mask)
+    masks = emitter.spill(emitter.read(mask, "b32"), "members")
+    results = [emitter.spill(ir.Constant(vector(I32), None), name) for name in names]
+    active = emitter.active_mask
+
+    def body(inner: object, lane: Value) -> None:
+        place = builder.shl(builder.zext(lane, I64), I64(2))
+        members = builder.and_(load_as(builder, at(builder, masks, place), I32, 4), active)
+        for result, found in zip(results, value(lane, members), strict=True):
+            store_as(builder, found, at(builder, result, place), 4)
+
+    for_each_lane(builder, active, body)
+    return [load_as(builder, result, vector(I32), 64) for result in results]
 
 
 def _match(emitter: Emitter, instruction: Instruction) -> None:
@@ -47,26 +63,22 @@ def _match(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "any", "all", "sync")
     d, a, mask = operands(emitter, instruction, 3)
     builder, element, size = emitter.builder, scalar_type(kind), bits_of(kind) // 8
-    members, value = _members(emitter, mask), emitter.read(a, kind)
-    if "all" in instruction.modifiers:
-        leader = builder.extract_element(value, builder.and_(trailing_zeros(builder, members), I32(31)))
-        alike = lanes_to_mask(builder, builder.icmp_signed("==", value, splat(builder, leader)))
-        agree = builder.icmp_signed("==", builder.and_(builder.not_(alike), members), I32(0))
-        emitter.write(d, splat(builder, builder.select(agree, members, I32(0))), "b32")
-        if instruction.pair is not None:
-            emitter.write(instruction.pair, splat(builder, agree), "pred")
-        return
+    value = emitter.read(a, kind)
     held = emitter.spill(value, "matched")
-    results = emitter.spill(ir.Constant(vector(I32), None), "matches")
+    together = "all" in instruction.modifiers
 
-    def body(inner: object, lane: Value) -> None:
-        offset = builder.zext(lane, I64)
-        own = load_as(builder, at(builder, held, builder.mul(offset, I64(size))), element, size)
-        alike = lanes_to_mask(builder, builder.icmp_signed("==", value, splat(builder, own)))
-        store_as(builder, builder.and_(alike, members), at(builder, results, builder.mul(offset, I64(4))), 4)
+    def of_lane(lane: Value, members: Value) -> tuple[Value, ...]:
+        own = load_as(builder, at(builder, held, builder.mul(builder.zext(lane, I64), I64(size))), element, size)
+        alike = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", value, splat(builder, own))), members)
+        if not together:
+            return (alike,)
+        agree = builder.icmp_signed("==", alike, members)
+        return builder.select(agree, members, I32(0)), builder.zext(agree, I32)
 
-    for_each_lane(builder, members, body)
-    emitter.write(d, load_as(builder, results, vector(I32), 64), "b32")
+    found = _of_each_lane(emitter, mask, ("matches", "agree")[: 1 + together], of_lane)
+    emitter.write(d, found[0], "b32")
+    if together and instruction.pair is not None:
+        emitter.write(instruction.pair, builder.icmp_signed("!=", found[1], splat_constant(I32, 0)), "pred")
 
 
 def _redux(emitter: Emitter, instruction: Instruction) -> None:
@@ -83,9 +95,13 @@ def _redux(emitter: Emitter, instruction: Instruction) -> None:
         low, high = (-(1 << 31), (1 << 31) - 1) if is_signed(kind) else (0, (1 << 32) - 1)
         neutral = high if operation == "min" else low
         operation = ("s" if is_signed(kind) else "u") + operation
-    members = mask_to_lanes(builder, _members(emitter, mask))
-    values = builder.select(members, emitter.read(a, kind), splat_constant(I32, neutral & 0xFFFFFFFF))
-    emitter.write(d, splat(builder, reduce_vector(builder, operation, values)), kind)
+    value = emitter.read(a, kind)
+
+    def of_lane(lane: Value, members: Value) -> tuple[Value, ...]:
+        chosen = builder.select(mask_to_lanes(builder, members), value, splat_constant(I32, neutral & 0xFFFFFFFF))
+        return (reduce_vector(builder, operation, chosen),)
+
+    emitter.write(d, _of_each_lane(emitter, mask, ("reduced",), of_lane)[0], kind)
 
 
 def _find_nth_set(emitter: Emitter, instruction: Instruction) -> None:

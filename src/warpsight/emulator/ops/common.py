@@ -8,16 +8,21 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import F32, F64, I32, Value, call_same, is_float, splat_constant, vector
+from warpsight.emulator.lanes import F32, F64, I32, I64, Value, call_same, is_float, splat_constant, vector
 from warpsight.isa.program import Instruction
 
 _TYPE = re.compile(r"^(?:pred|[bus](?:8|16|32|64|128)|f16|f16x2|bf16|bf16x2|tf32|f32|f32x2|f64|[us]16x2|e4m3x2|e5m2x2)$")
 EMULATED = frozenset(["pred", "f16", "f32", "f64", *(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64))])
 
 
+def kinds_of(instruction: Instruction) -> list[str]:
+    """The PTX types among the modifiers, in order, whether or not every opcode knows them."""
+    return [m for m in instruction.modifiers if _TYPE.match(m)]
+
+
 def types_of(emitter: Emitter, instruction: Instruction) -> list[str]:
     """The PTX types among the modifiers, in order; refuses types that are not emulated."""
-    found = [m for m in instruction.modifiers if _TYPE.match(m)]
+    found = kinds_of(instruction)
     for name in found:
         if name not in EMULATED:
             raise emitter.unsupported(f"type .{name} is not modelled")
@@ -63,10 +68,38 @@ def flush_if(emitter: Emitter, instruction: Instruction, ptx_type: str, value: V
 
 
 def saturate(emitter: Emitter, value: Value) -> Value:
-    """`.sat` of a float: clamp to [0, 1], NaN to +0."""
-    kind = value.type.element
-    low = call_same(emitter.builder, "maxnum", value, splat_constant(kind, 0.0))
-    return call_same(emitter.builder, "minnum", low, splat_constant(kind, 1.0))
+    """`.sat` of a float: clamp to [0, 1]; NaN and -0 become +0."""
+    builder = emitter.builder
+    zero, one = (ir.Constant(value.type, [x] * value.type.count) for x in (0.0, 1.0))
+    below = builder.select(builder.fcmp_ordered("<", value, one), value, one)
+    return builder.select(builder.fcmp_ordered(">", value, zero), below, zero)
+
+
+def canonical(emitter: Emitter, value: Value) -> Value:
+    """NaNs among lanes of f32 or f64 become 0x7FFFFFFF or 0x7FF8000000000000."""
+    builder = emitter.builder
+    width, nan = (I32, 0x7FFFFFFF) if value.type.element == F32 else (I64, 0x7FF8 << 48)
+    kind = ir.VectorType(width, value.type.count)
+    pattern = builder.bitcast(ir.Constant(kind, [nan] * kind.count), value.type)
+    return builder.select(builder.fcmp_unordered("uno", value, value), pattern, value)
+
+
+def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
+    """`min` or `max` of floats: the other operand if one is a NaN (with `.NaN`: a NaN), and -0 below +0.
+
+    `.xorsign.abs` takes magnitudes and gives the result, unless it is a NaN, the product of the signs.
+    """
+    builder, words = emitter.builder, instruction.modifiers
+    if ("xorsign" in words) != ("abs" in words):
+        raise emitter.unsupported("PTX has .xorsign.abs together only")
+    name = instruction.opcode + ("imum" if "NaN" in words else "imumnum")
+    x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in words else (a, b)
+    value = call_same(builder, name, x, y)
+    if "xorsign" in words:
+        kind = ir.VectorType({F32: I32, F64: I64}[value.type.element], value.type.count)
+        sign = builder.bitcast(builder.xor(builder.bitcast(a, kind), builder.bitcast(b, kind)), value.type)
+        value = call_same(builder, "copysign", value, sign)
+    return canonical(emitter, value)
 
 
 def finish_float(emitter: Emitter, instruction: Instruction, ptx_type: str, value: Value) -> Value:

@@ -1,75 +1,129 @@
-"""`cvt` between integers and floats, with rounding and saturation."""
+"""`cvt` between numbers: integers and f16, bf16, f32, f64 with rounding and saturation. What packs several is in `packing`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import (
+    F32,
     F64,
     Value,
     bits_of,
     call_same,
     intrinsic,
-    is_float,
     is_signed,
     scalar_type,
     splat_constant,
     vector,
     vector_suffix,
 )
-from warpsight.emulator.ops.common import allow, finish_float, flush_if, operands, types_of
+from warpsight.emulator.ops.common import allow, canonical, flush_if, kinds_of, operands, saturate
+from warpsight.emulator.ops.narrow import integer_to_odd, narrow, relu, to_odd, widen
+from warpsight.emulator.ops.packing import convert_packed, is_packed
 from warpsight.emulator.ops.rounding import DIRECTED, convert
 from warpsight.isa.program import Instruction
 
 _TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
+_SIXTEEN = ("f16", "bf16")
+_FLOATS = (*_SIXTEEN, "f32", "f64")
+_INTEGERS = frozenset(f"{kind}{bits}" for kind in "us" for bits in (8, 16, 32, 64))
+_FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
+_RANGE = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
 
 
 def _cvt(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, "rn", "rni", "rzi", "rmi", "rpi", "sat", "ftz", *DIRECTED)
-    kinds = types_of(emitter, instruction)
+    if is_packed(instruction):
+        convert_packed(emitter, instruction)
+        return
+    kinds = kinds_of(instruction)
     if len(kinds) != 2:
         raise emitter.unsupported("a conversion names two types")
     to, source = kinds
+    if source not in (*_INTEGERS, *_FLOATS) or to not in (*_INTEGERS, *_FLOATS):
+        raise emitter.unsupported(f"a conversion of .{source} to .{to} is not modelled")
+    _check(emitter, instruction, to, source)
     d, a = operands(emitter, instruction, 2)
-    value = emitter.read(a, source)
-    if is_float(source):
-        value = flush_if(emitter, instruction, source, value)
-        result = (
-            _float_to_float(emitter, instruction, value, to) if is_float(to) else _float_to_integer(emitter, instruction, value, to)
-        )
-    elif is_float(to):
-        name = "sitofp" if is_signed(source) else "uitofp"
-        converted = convert(emitter, instruction, name, value, vector(scalar_type(to)))
-        result = finish_float(emitter, instruction, to, converted)
+    if source in _FLOATS:
+        value = flush_if(emitter, instruction, source, _read_float(emitter, a, source))
+        emit: Any = _float_to_float if to in _FLOATS else _float_to_integer
+        result = emit(emitter, instruction, value, to)
     else:
-        result = _integer_to_integer(emitter, instruction, value, to, source)
-    emitter.write(d, result, to)
+        emit = _integer_to_float if to in _FLOATS else _integer_to_integer
+        result = emit(emitter, instruction, emitter.read(a, source), to, source)
+    emitter.write(d, result, f"b{bits_of(to)}" if to in _SIXTEEN else to)
 
 
-def _rounded(emitter: Emitter, instruction: Instruction, value: Value) -> Value:
-    """To an integral value, if the modifiers ask for it."""
-    name = next((_TO_INTEGRAL[m] for m in instruction.modifiers if m in _TO_INTEGRAL), "")
-    return call_same(emitter.builder, name, value) if name else value
+def _check(emitter: Emitter, instruction: Instruction, to: str, source: str) -> None:
+    """Which modifiers PTX defines for a pair of types, and where it demands a rounding."""
+    words = set(instruction.modifiers)
+    rounding = ("rn", *DIRECTED)
+    allow(emitter, instruction, *rounding, *_TO_INTEGRAL, "sat", "ftz", "relu", "satfinite")
+    if "ftz" in words and "f32" not in (to, source):
+        raise emitter.unsupported("PTX has .ftz of f32 only")
+    if words & {"relu", "satfinite"} and (to not in _SIXTEEN or source != "f32" or words & {"sat", "ftz", "rm", "rp"}):
+        raise emitter.unsupported("PTX has .relu and .satfinite of conversions from f32 to narrower types, rounded by .rn or .rz")
+    if "sat" in words and "bf16" in (to, source):
+        raise emitter.unsupported("PTX has no .sat of bf16")
+    if "rna" in words:
+        raise emitter.unsupported("PTX has .rna of tf32 only")
+    if to in _FLOATS and words & set(_TO_INTEGRAL) and to != source:
+        raise emitter.unsupported("PTX rounds to a whole number between equal types only")
+    inexact = to in _FLOATS and (source in _INTEGERS or _FRACTION[to] < _FRACTION[source] or _RANGE[to] < _RANGE[source])
+    if inexact and {to, source} != set(_SIXTEEN) and not words & set(rounding):
+        raise emitter.unsupported("a conversion that is not exact needs .rn, .rz, .rm or .rp")
+    if to in _INTEGERS and words & set(rounding):
+        raise emitter.unsupported("PTX rounds a conversion to integer by .rni, .rzi, .rmi or .rpi")
+    if to in _INTEGERS and bool(words & set(_TO_INTEGRAL)) != (source in _FLOATS):
+        raise emitter.unsupported("a conversion to integer needs .rni, .rzi, .rmi or .rpi if and only if it is from a float")
+
+
+def _read_float(emitter: Emitter, operand: Any, kind: str) -> Value:
+    """Lanes of f32 or f64 with the operand's values."""
+    if kind in _SIXTEEN:
+        return widen(emitter.builder, emitter.read(operand, "b16"), kind)
+    return emitter.read(operand, kind)
+
+
+def _mode(instruction: Instruction) -> str:
+    return next((m for m in DIRECTED if m in instruction.modifiers), "rn")
+
+
+def _finish(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
+    """From a value in the destination's type (16-bit floats: in f32, not yet rounded) to the result. NaNs are canonical."""
+    builder, words = emitter.builder, instruction.modifiers
+    value = saturate(emitter, value) if "sat" in words else value
+    if to in _SIXTEEN:
+        value = relu(builder, value) if "relu" in words else value
+        return narrow(builder, value, to, _mode(instruction), "satfinite" in words)
+    return canonical(emitter, flush_if(emitter, instruction, to, value))
 
 
 def _float_to_float(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
-    element, have, want = scalar_type(to), value.type.element, bits_of(to)
-    value = _rounded(emitter, instruction, value)
-    if have != element:
-        if want > {"half": 16, "float": 32, "double": 64}[str(have)]:
-            value = emitter.builder.fpext(value, vector(element))
-        else:
-            value = convert(emitter, instruction, "fptrunc", value, vector(element))
-    return finish_float(emitter, instruction, to, value)
+    builder = emitter.builder
+    name = next((_TO_INTEGRAL[m] for m in instruction.modifiers if m in _TO_INTEGRAL), "")
+    value = call_same(builder, name, value) if name else value
+    have, want = value.type.element, F64 if to == "f64" else F32
+    if have == F32 and want == F64:
+        value = builder.fpext(value, vector(F64))
+    elif have == F64 and want == F32:
+        value = to_odd(builder, value) if to in _SIXTEEN else convert(emitter, instruction, "fptrunc", value, vector(F32))
+    return _finish(emitter, instruction, value, to)
+
+
+def _integer_to_float(emitter: Emitter, instruction: Instruction, value: Value, to: str, source: str) -> Value:
+    if to in _SIXTEEN:
+        return _finish(emitter, instruction, integer_to_odd(emitter.builder, value, is_signed(source)), to)
+    name = "sitofp" if is_signed(source) else "uitofp"
+    return _finish(emitter, instruction, convert(emitter, instruction, name, value, vector(scalar_type(to))), to)
 
 
 def _float_to_integer(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
     """Out of range clamps. A NaN gives 0, or the top bit alone where source or destination has 64 bits (PTX ISA, cvt)."""
     builder = emitter.builder
-    if not any(m in _TO_INTEGRAL for m in instruction.modifiers):
-        raise emitter.unsupported("a conversion to integer needs .rni, .rzi, .rmi or .rpi")
-    value = _rounded(emitter, instruction, value)
+    value = call_same(builder, next(_TO_INTEGRAL[m] for m in instruction.modifiers if m in _TO_INTEGRAL), value)
     kind = vector(scalar_type(to))
     name = "fptosi" if is_signed(to) else "fptoui"
     full = f"llvm.{name}.sat.{vector_suffix(kind)}.{vector_suffix(value.type)}"
@@ -84,7 +138,7 @@ def _integer_to_integer(emitter: Emitter, instruction: Instruction, value: Value
     builder = emitter.builder
     have, want = bits_of(source), bits_of(to)
     if "sat" in instruction.modifiers:
-        value = _clamped(emitter, value, to, source)
+        value = clamped(emitter, value, source, want, is_signed(to))
     if want == have:
         return value
     if want < have:
@@ -92,12 +146,12 @@ def _integer_to_integer(emitter: Emitter, instruction: Instruction, value: Value
     return (builder.sext if is_signed(source) else builder.zext)(value, vector(ir.IntType(want)))
 
 
-def _clamped(emitter: Emitter, value: Value, to: str, source: str) -> Value:
-    """Limit a source integer to what the destination can hold, where it can exceed it."""
+def clamped(emitter: Emitter, value: Value, source: str, want: int, signed: bool) -> Value:
+    """Limit lanes of the integer type `source` to what `want` bits, signed or not, can hold, where they can exceed it."""
     builder, element = emitter.builder, scalar_type(source)
-    have, want = bits_of(source), bits_of(to)
-    low = -(1 << (want - 1)) if is_signed(to) else 0
-    high = (1 << (want - 1)) - 1 if is_signed(to) else (1 << want) - 1
+    have = bits_of(source)
+    low = -(1 << (want - 1)) if signed else 0
+    high = (1 << (want - 1)) - 1 if signed else (1 << want) - 1
     source_high = (1 << (have - 1)) - 1 if is_signed(source) else (1 << have) - 1
     if high < source_high:
         value = call_same(builder, "smin" if is_signed(source) else "umin", value, splat_constant(element, high))

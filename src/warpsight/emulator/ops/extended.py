@@ -7,16 +7,12 @@ from llvmlite import ir
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.lanes import I32, Value, bits_of, is_signed, scalar_type, splat_constant, vector
 from warpsight.emulator.ops.common import allow, operands, the_type, types_of
+from warpsight.isa.dataflow import CARRY
 from warpsight.isa.program import Instruction
 
 
-def in_chain(instruction: Instruction) -> bool:
-    """Does it read or write the carry?"""
-    return "cc" in instruction.modifiers or instruction.opcode in ("addc", "subc", "madc")
-
-
 def chain(emitter: Emitter, instruction: Instruction) -> None:
-    """`add`, `sub`, `mad` with `.cc` and their `c` forms. The carry (for `sub` the borrow) is kept within a basic block only.
+    """`add`, `sub`, `mad` with `.cc` and their `c` forms. The carry (for `sub` the borrow) is a predicate register without a name.
 
     Computed in twice the width, where the bit above the result is the carry.
     """
@@ -32,12 +28,12 @@ def chain(emitter: Emitter, instruction: Instruction) -> None:
     a, b = builder.zext(first, wide), builder.zext(rest[-1], wide)
     total = builder.sub(a, b) if family == "sub" else builder.add(a, b)
     if instruction.opcode.endswith("c"):
-        carried = builder.zext(_carry_in(emitter), wide)
+        carried = builder.zext(emitter.register(CARRY), wide)
         total = builder.sub(total, carried) if family == "sub" else builder.add(total, carried)
     emitter.write(d, builder.trunc(total, vector(scalar_type(kind))), kind)
     if "cc" in instruction.modifiers:
         high = builder.lshr(total, splat_constant(wide.element, bits))
-        emitter.set_carry(builder.trunc(high, emitter.lanes.type))
+        emitter.set_register(CARRY, builder.trunc(high, emitter.lanes.type))
 
 
 def _half_product(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> Value:
@@ -51,12 +47,6 @@ def _half_product(emitter: Emitter, instruction: Instruction, kind: str, a: Valu
     elif "lo" not in instruction.modifiers:
         raise emitter.unsupported("a product in a carry chain needs .lo or .hi")
     return builder.trunc(full, a.type)
-
-
-def _carry_in(emitter: Emitter) -> Value:
-    if emitter.carry is None:
-        raise emitter.unsupported("its carry comes from before a branch or a label, which is not modelled")
-    return emitter.carry
 
 
 def _dot(emitter: Emitter, instruction: Instruction) -> None:

@@ -1,162 +1,142 @@
-"""Half precision: arithmetic and comparison of f16, and of f16x2, which is two of them in a 32-bit register.
+"""Arithmetic in 16 bits: f16 and bf16, and f16x2 and bf16x2, which are two of them in a 32-bit register.
 
-Computed in wider types that make one rounding to half exact: single for sums and products, double for fused multiply-add (the exact
-sum has a tie in half precision only where double holds all of it).
+Computed in wider types that make one rounding exact: single for sums and for products of f16, double for products of bf16 (whose
+range is that of single) and for fused multiply-add. A pair is a vector of 64 lanes, the low half of a register first. Results that
+are NaN are 0x7FFF.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+
+from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import F16, F32, F64, I16, I32, Value, call_same, is_float, scalar_type, splat_constant, vector
-from warpsight.emulator.ops.common import allow, operands, saturate
-from warpsight.emulator.ops.comparison import COMBINE, COMPARISONS, combined, compare_floats
-from warpsight.emulator.ops.rounding import double_to_half
+from warpsight.emulator.lanes import F64, I16, I32, I64, Builder, Value, vector
+from warpsight.emulator.layout import WARP
+from warpsight.emulator.ops.common import allow, extreme, operands, saturate
+from warpsight.emulator.ops.library import call_library, outlined
+from warpsight.emulator.ops.narrow import FORMATS, lanes_like, narrow, relu, same, to_odd, widen
 from warpsight.isa.program import Instruction, Operand
 
 Handler = Callable[[Emitter, Instruction], None]
 
-_ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "neg": 1, "abs": 1, "min": 2, "max": 2, "ex2": 1, "tanh": 1}
+TYPES = {"f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16"}
+_SOURCES = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "neg": 1, "abs": 1, "min": 2, "max": 2, "ex2": 1, "tanh": 1}
+_MODIFIERS = {
+    "add": ("rn", "ftz", "sat"), "sub": ("rn", "ftz", "sat"), "mul": ("rn", "ftz", "sat"),
+    "fma": ("rn", "ftz", "sat", "relu"), "neg": ("ftz",), "abs": ("ftz",),
+    "min": ("ftz", "NaN", "xorsign", "abs"), "max": ("ftz", "NaN", "xorsign", "abs"),
+    "ex2": ("approx", "ftz"), "tanh": ("approx",),
+}  # fmt: skip
+OPCODES = tuple(_SOURCES)
+_PAIRS = ir.VectorType(I16, 2 * WARP)
 
 
-def concerns(instruction: Instruction) -> bool:
-    """Is it one of this module's opcodes, on half precision?"""
-    named = [m for m in instruction.modifiers if m in ("f16", "f16x2")]
-    return bool(named) and (
-        instruction.opcode in (*_ARITHMETIC, "setp", "set") or (instruction.opcode == "cvt" and named == ["f16x2"])
-    )
+def type_of(instruction: Instruction) -> str:
+    """The 16-bit type or pair of them that an instruction names last, "" when it names none."""
+    return next((m for m in reversed(instruction.modifiers) if m in TYPES), "")
 
 
 def or_else(handler: Handler) -> Handler:
-    """A handler that leaves all types but half precision to `handler`."""
+    """A handler that leaves all types but 16-bit floats to `handler`."""
 
     def emit(emitter: Emitter, instruction: Instruction) -> None:
-        (_HANDLERS.get(instruction.opcode, _arithmetic) if concerns(instruction) else handler)(emitter, instruction)
+        (_arithmetic if type_of(instruction) else handler)(emitter, instruction)
 
     return emit
 
 
-@dataclass(frozen=True)
-class _Halves:
-    """One value per lane (f16) or two (f16x2, the low half first), as lanes of half."""
-
-    parts: tuple[Value, ...]
-
-    @classmethod
-    def read(cls, emitter: Emitter, instruction: Instruction, operand: Operand) -> _Halves:
-        """An operand; `.ftz` takes its denormals to zero."""
-        builder = emitter.builder
-        if "f16x2" in instruction.modifiers:
-            whole = emitter.read(operand, "b32")
-            high = builder.lshr(whole, splat_constant(I32, 16))
-            parts = [builder.bitcast(builder.trunc(x, vector(I16)), vector(F16)) for x in (whole, high)]
-        else:
-            parts = [emitter.read(operand, "f16")]
-        return cls(tuple(_flushed(emitter, instruction, p) for p in parts))
-
-    def write(self, emitter: Emitter, destination: Operand) -> None:
-        """Pack and write."""
-        builder = emitter.builder
-        if len(self.parts) == 1:
-            emitter.write(destination, self.parts[0], "f16")
-            return
-        low, high = (builder.zext(builder.bitcast(p, vector(I16)), vector(I32)) for p in self.parts)
-        emitter.write(destination, builder.or_(low, builder.shl(high, splat_constant(I32, 16))), "b32")
+def read_patterns(emitter: Emitter, operand: Operand, kind: str) -> Value:
+    """An operand's patterns: 32 lanes of i16, or 64 for a pair."""
+    if kind.endswith("x2"):
+        return emitter.builder.bitcast(emitter.read(operand, "b32"), _PAIRS)
+    return emitter.read(operand, "b16")
 
 
-def _flushed(emitter: Emitter, instruction: Instruction, value: Value) -> Value:
+def write_patterns(emitter: Emitter, destination: Operand, value: Value) -> None:
+    """Write 32 or 64 lanes of i16."""
+    if value.type.count == WARP:
+        emitter.write(destination, value, "b16")
+    else:
+        emitter.write(destination, emitter.builder.bitcast(value, vector(I32)), "b32")
+
+
+def flush_patterns(emitter: Emitter, instruction: Instruction, value: Value, name: str) -> Value:
+    """With `.ftz`, denormals become zero of the same sign."""
     if "ftz" not in instruction.modifiers:
         return value
-    builder = emitter.builder
-    bits = builder.bitcast(value, vector(I16))
-    tiny = builder.icmp_signed("==", builder.and_(bits, splat_constant(I16, 0x7C00)), splat_constant(I16, 0))
-    return builder.bitcast(builder.select(tiny, builder.and_(bits, splat_constant(I16, 0x8000)), bits), vector(F16))
+    builder, form = emitter.builder, FORMATS[name]
+    exponent = builder.and_(value, same(value, ((1 << form.exponent) - 1) << form.fraction))
+    tiny = builder.icmp_unsigned("==", exponent, same(value, 0))
+    return builder.select(tiny, builder.and_(value, same(value, 0x8000)), value)
 
 
 def _arithmetic(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, "rn", "ftz", "sat", "NaN", "approx")
-    d, *sources = operands(emitter, instruction, 1 + _ARITHMETIC[instruction.opcode])
-    values = [_Halves.read(emitter, instruction, s) for s in sources]
-    results = []
-    for parts in zip(*(v.parts for v in values), strict=True):
-        value = _flushed(emitter, instruction, _one(emitter, instruction, parts))
-        results.append(saturate(emitter, value) if "sat" in instruction.modifiers else value)
-    replace(values[0], parts=tuple(results)).write(emitter, d)
-
-
-def _one(emitter: Emitter, instruction: Instruction, parts: tuple[Value, ...]) -> Value:
-    """One operation on lanes of half."""
-    builder, opcode = emitter.builder, instruction.opcode
+    opcode, kind = instruction.opcode, type_of(instruction)
+    name = TYPES[kind]
+    allow(emitter, instruction, *_MODIFIERS[opcode])
+    _check(emitter, instruction, name)
+    d, *sources = operands(emitter, instruction, 1 + _SOURCES[opcode])
+    patterns = [flush_patterns(emitter, instruction, read_patterns(emitter, s, kind), name) for s in sources]
     if opcode in ("neg", "abs"):  # of the sign bit alone, also of a NaN
-        bits = builder.bitcast(parts[0], vector(I16))
-        changed = (
-            builder.xor(bits, splat_constant(I16, 0x8000)) if opcode == "neg" else builder.and_(bits, splat_constant(I16, 0x7FFF))
-        )
-        return builder.bitcast(changed, vector(F16))
-    wide = [builder.fpext(p, vector(F64 if opcode == "fma" else F32)) for p in parts]
-    if opcode in ("add", "sub", "mul"):
+        change = emitter.builder.xor if opcode == "neg" else emitter.builder.and_
+        write_patterns(emitter, d, change(patterns[0], same(patterns[0], 0x8000 if opcode == "neg" else 0x7FFF)))
+        return
+    wide = [widen(emitter.builder, p, name) for p in patterns]
+    if opcode in ("min", "max"):
+        result = narrow(emitter.builder, extreme(emitter, instruction, *wide), name)
+    else:
+        result = _rounded(emitter, instruction, wide, name)
+    write_patterns(emitter, d, flush_patterns(emitter, instruction, result, name))
+
+
+def _check(emitter: Emitter, instruction: Instruction, name: str) -> None:
+    """What PTX does not define: `.ftz` and `.sat` of bf16, but for `ex2`, which has nothing else."""
+    words = set(instruction.modifiers)
+    if name == "bf16" and instruction.opcode != "ex2" and words & {"ftz", "sat"}:
+        raise emitter.unsupported("PTX has no .ftz and no .sat of bf16")
+    if instruction.opcode == "ex2" and (name == "bf16") != ("ftz" in words):
+        raise emitter.unsupported("PTX has ex2 of bf16 with .ftz, and of f16 without")
+
+
+def _rounded(emitter: Emitter, instruction: Instruction, wide: list[Value], name: str) -> Value:
+    """An operation in a wider type and its rounding."""
+    builder, opcode = emitter.builder, instruction.opcode
+    if opcode in ("add", "sub"):
         value = getattr(builder, f"f{opcode}")(*wide)
-    elif opcode in ("min", "max"):
-        value = call_same(builder, opcode + ("imum" if "NaN" in instruction.modifiers else "imumnum"), *wide)
+    elif opcode == "mul":
+        value = builder.fmul(*wide) if name == "f16" else to_odd(builder, builder.fmul(*_doubles(builder, wide)))
+    elif opcode == "fma":
+        title = f"fused_{name}_{wide[0].type.count}"
+        value = outlined(builder, title, wide[0].type, wide, lambda b, v: to_odd(b, _sum_of_product(b, v, name)))
     else:
-        value = call_same(builder, {"ex2": "exp2"}.get(opcode, opcode), *wide)
-    return double_to_half(emitter, value) if opcode == "fma" else builder.fptrunc(value, vector(F16))
+        value = call_library(builder, {"ex2": "exp2"}.get(opcode, opcode), wide[0])
+    if "relu" in instruction.modifiers:
+        value = relu(builder, value)
+    if "sat" in instruction.modifiers:
+        value = saturate(emitter, value)
+    return narrow(builder, value, name)
 
 
-def _outcomes(emitter: Emitter, instruction: Instruction, sources: tuple[Operand, ...]) -> list[tuple[Value, Value]]:
-    """For each half the comparison and its negation, combined with a third source where there is one."""
-    a, b = (_Halves.read(emitter, instruction, s) for s in sources[:2])
-    outcomes = []
-    for parts in zip(a.parts, b.parts, strict=True):
-        wide = [emitter.builder.fpext(p, vector(F32)) for p in parts]
-        outcomes.append(combined(emitter, instruction, compare_floats(emitter, instruction, *wide), sources[2:]))
-    return outcomes
+def _doubles(builder: Builder, values: list[Value]) -> list[Value]:
+    return [builder.fpext(v, lanes_like(v, F64)) for v in values]
 
 
-def _setp(emitter: Emitter, instruction: Instruction) -> None:
-    """`setp.op.f16 p|q`: q is the negation; `setp.op.f16x2 p|q`: p for the low half, q for the high one."""
-    allow(emitter, instruction, *COMPARISONS, *COMBINE, "ftz")
-    d, *sources = operands(emitter, instruction, 3, 4)
-    outcomes = _outcomes(emitter, instruction, tuple(sources))
-    first, second = outcomes[0] if len(outcomes) == 1 else (outcomes[0][0], outcomes[1][0])
-    emitter.write(d, first, "pred")
-    if instruction.pair is not None:
-        emitter.write(instruction.pair, second, "pred")
-
-
-def _set(emitter: Emitter, instruction: Instruction) -> None:
-    """`set.op.dtype.stype`: per half all ones, or 1.0 where dtype is f16 or f16x2; f32 and 32-bit integers from f16 alone."""
-    allow(emitter, instruction, *COMPARISONS, *COMBINE, "ftz")
-    kinds = [m for m in instruction.modifiers if m not in (*COMPARISONS, *COMBINE, "ftz")]
-    d, *sources = operands(emitter, instruction, 3, 4)
-    builder = emitter.builder
-    outcomes = [holds for holds, _ in _outcomes(emitter, instruction, tuple(sources))]
-    target = kinds[0]
-    if target == "f16x2" or (len(outcomes) == 1 and is_float(target)):
-        element = F16 if target == "f16x2" else scalar_type(target)
-        values = [builder.uitofp(holds, vector(element)) for holds in outcomes]
-        if element != F16:
-            emitter.write(d, values[0], target)
-        else:
-            _Halves(tuple(values)).write(emitter, d)
-    elif len(outcomes) == 2:
-        low, high = (builder.zext(builder.sext(holds, vector(I16)), vector(I32)) for holds in outcomes)
-        emitter.write(d, builder.or_(low, builder.shl(high, splat_constant(I32, 16))), "b32")
-    else:
-        emitter.write(d, builder.sext(outcomes[0], vector(scalar_type(target))), target)
-
-
-def _cvt(emitter: Emitter, instruction: Instruction) -> None:
-    """`cvt.rn.f16x2.f32 d, a, b`: a becomes the high half, b the low one."""
-    allow(emitter, instruction, "rn")
-    if instruction.modifiers != ("rn", "f16x2", "f32"):
-        raise emitter.unsupported("only pairs of f32 are converted to f16x2")
-    d, high, low = operands(emitter, instruction, 3)
-    parts = tuple(emitter.builder.fptrunc(emitter.read(x, "f32"), vector(F16)) for x in (low, high))
-    _Halves(parts).write(emitter, d)
-
-
-_HANDLERS: dict[str, Handler] = {"setp": _setp, "set": _set, "cvt": _cvt}
-OPCODES = (*_ARITHMETIC, *_HANDLERS)
+def _sum_of_product(builder: Builder, wide: list[Value], name: str) -> Value:
+    """The product is exact in double, and so is the sum wherever a second rounding to f16 could tell; for bf16 it is made odd."""
+    a, b, c = _doubles(builder, wide)
+    product = builder.fmul(a, b)
+    total = builder.fadd(product, c)
+    if name == "f16":
+        return total
+    # The exact error of a sum (Knuth) says whether the rounded sum is the exact one, and on which side of it that lies.
+    rest = builder.fsub(total, product)
+    error = builder.fadd(builder.fsub(product, builder.fsub(total, rest)), builder.fsub(c, rest))
+    bits = builder.bitcast(total, lanes_like(total, I64))
+    error_bits = builder.bitcast(error, bits.type)
+    outward = builder.icmp_signed(">=", builder.xor(bits, error_bits), same(bits, 0))
+    odd = builder.or_(builder.select(outward, bits, builder.sub(bits, same(bits, 1))), same(bits, 1))
+    is_odd = builder.icmp_signed("!=", builder.and_(bits, same(bits, 1)), same(bits, 0))
+    exact = builder.or_(is_odd, builder.not_(builder.fcmp_ordered("!=", error, same(error, 0.0))))
+    return builder.bitcast(builder.select(exact, bits, odd), total.type)

@@ -1,10 +1,16 @@
-"""`ld`, `ldu`, `st` in every state space."""
+"""`ld`, `ldu`, `st` in every state space, with vectors up to 16 bytes a lane (32 in global memory)."""
 
 from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
 from warpsight.emulator.frame import Frame, HelperFrame
 from warpsight.emulator.lanes import (
+    I1,
     I32,
     I64,
     PTR,
@@ -17,9 +23,10 @@ from warpsight.emulator.lanes import (
     scalar_type,
     splat,
     splat_constant,
+    trailing_zeros,
     vector,
 )
-from warpsight.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
+from warpsight.emulator.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.ops.access import (
     Access,
     check_window,
@@ -27,13 +34,15 @@ from warpsight.emulator.ops.access import (
     local_access,
     local_body,
     merge,
+    private_body,
     scattered_global,
     scattered_shared,
     shared_access,
 )
-from warpsight.emulator.ops.common import allow, operands, the_type
-from warpsight.emulator.recording import emit_event_byte
+from warpsight.emulator.ops.common import operands
+from warpsight.emulator.recording import emit_event_byte, internal_function
 from warpsight.isa.program import Address, Instruction, Symbol, Vector
+from warpsight.isa.types import TYPE_NAMES
 
 # Orders, scopes and cache operators change when memory is seen, not what: a functional model that runs in order needs none of them.
 CACHE_WORDS = (
@@ -42,18 +51,56 @@ CACHE_WORDS = (
     "unified", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
     "L2::64B", "L2::128B", "L2::256B", "L2::cache_hint", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
 )  # fmt: skip
-SPACES = ("global", "shared", "shared::cta", "local", "const", "param", "param::entry")
+# A cluster is one block, so the cluster's shared memory is the block's own.
+SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
+SPACES = ("global", *SHARED_SPACES, "local", "const", "param", "param::entry", "param::func")
+VECTORS = ("v2", "v4", "v8")
+# What a type is moved as. Halves stay bit patterns: nothing is computed with them here.
+_MOVED_AS = {
+    **{f"{kind}{bits}": f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)},
+    "f32": "f32", "f64": "f64", "b128": "b128", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32",
+}  # fmt: skip
 
 
-def _shape(emitter: Emitter, instruction: Instruction, register_side: object) -> tuple[str, list[object]]:
-    """The element type and the list of registers moved."""
-    kind = the_type(emitter, instruction)
-    count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4", "v8")), 1)
+def memory_type(emitter: Emitter, instruction: Instruction) -> str:
+    """The type that an access moves; refuses an instruction without one, or with one that memory does not hold."""
+    found = [m for m in instruction.modifiers if m in TYPE_NAMES]
+    if len(found) != 1 or found[0] not in _MOVED_AS:
+        raise emitter.unsupported("it names no single type that can be loaded or stored")
+    return _MOVED_AS[found[0]]
+
+
+def allow_words(emitter: Emitter, instruction: Instruction, *known: str) -> None:
+    """Refuse any modifier that is neither a PTX type nor in `known`: nothing is parsed and ignored."""
+    for modifier in instruction.modifiers:
+        if modifier not in known and modifier not in TYPE_NAMES:
+            raise emitter.unsupported(f"modifier .{modifier} is not modelled")
+
+
+def without_policy(emitter: Emitter, instruction: Instruction, count: int) -> tuple[Any, ...]:
+    """The `count` operands of an access; a cache policy comes behind them, if and only if `.L2::cache_hint` is given."""
+    if "L2::cache_hint" in instruction.modifiers:
+        *plain, policy = operands(emitter, instruction, count + 1)
+        emitter.read(policy, "b64")
+        return tuple(plain)
+    return operands(emitter, instruction, count)
+
+
+def vector_parts(emitter: Emitter, instruction: Instruction, register_side: object) -> list[Any]:
+    """The registers that an access moves, as many as `.v2`, `.v4` or `.v8` says."""
+    count = next((int(m[1:]) for m in instruction.modifiers if m in VECTORS), 1)
     parts: list[object] = list(register_side.elements) if isinstance(register_side, Vector) else [register_side]
     if len(parts) != count:
         raise emitter.unsupported(f"it moves {count} elements but names {len(parts)} registers")
-    if count * bits_of(kind) > 128:
-        raise emitter.unsupported("accesses of more than 16 bytes per lane are not modelled")
+    return parts
+
+
+def _shape(emitter: Emitter, instruction: Instruction, register_side: object) -> tuple[str, list[Any]]:
+    """The element type and the list of registers moved."""
+    kind, parts = memory_type(emitter, instruction), vector_parts(emitter, instruction, register_side)
+    most = 32 if space_of(instruction) == "global" else 16
+    if len(parts) * bits_of(kind) > 8 * most:
+        raise emitter.unsupported(f"an access of more than {most} bytes per lane is not modelled")
     return kind, parts
 
 
@@ -64,27 +111,70 @@ def space_of(instruction: Instruction) -> str:
 
 
 def _load(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, "v2", "v4", "v8", *SPACES, *CACHE_WORDS)
-    d, address, *_hint = operands(emitter, instruction, 2, 3)
+    allow_words(emitter, instruction, *VECTORS, *SPACES, *CACHE_WORDS)
+    d, address = without_policy(emitter, instruction, 2)
     kind, parts = _shape(emitter, instruction, d)
     space = space_of(instruction)
-    access = Access(scalar_type(kind), bits_of(kind) // 8, len(parts), record=space != "const")
-    values = _load_param(emitter, address, access) if space == "param" else _dispatch(emitter, space, address, access)
+    halves = 2 if kind == "b128" else 1
+    moved = "b64" if halves == 2 else kind
+    access = Access(scalar_type(moved), bits_of(moved) // 8, halves * len(parts), record=space != "const")
+    if "param::func" in instruction.modifiers:
+        access = replace(access, record=False)
+        values = access.outside(emitter, "private", I64(0), emitter.effective_address(address, 32), private_body)
+    else:
+        values = _load_param(emitter, address, access) if space == "param" else _dispatch(emitter, space, address, access)
+    if halves == 2:
+        values = [join_halves(emitter, low, high) for low, high in zip(values[::2], values[1::2], strict=True)]
     for part, value in zip(parts, values, strict=True):
-        emitter.write(part, value, kind)  # type: ignore[arg-type]
+        emitter.write(part, value, kind)
 
 
 def _store(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, "v2", "v4", "v8", *SPACES, *CACHE_WORDS)
-    address, source, *_hint = operands(emitter, instruction, 2, 3)
+    allow_words(emitter, instruction, *VECTORS, *SPACES, *CACHE_WORDS)
+    address, source = without_policy(emitter, instruction, 2)
     kind, parts = _shape(emitter, instruction, source)
     space = space_of(instruction)
-    if space == "param":
-        raise emitter.unsupported("it passes an argument to a function, and calls are not modelled")
+    called = "param::func" in instruction.modifiers
+    if space == "param" and not called:
+        raise emitter.unsupported("it writes to a parameter of the kernel")
     if space == "const":
-        raise emitter.unsupported(f"a store to .{space} is not modelled")
-    values = tuple(emitter.read(p, kind) for p in parts)  # type: ignore[arg-type]
-    _dispatch(emitter, space, address, Access(scalar_type(kind), bits_of(kind) // 8, len(parts), values))
+        raise emitter.unsupported("a store to .const is not modelled")
+    values = [emitter.read(p, kind) for p in parts]
+    if kind == "b128":
+        values = [half for value in values for half in split_halves(emitter, value)]
+        kind = "b64"
+    access = Access(scalar_type(kind), bits_of(kind) // 8, len(values), tuple(values), record=not called)
+    if called:
+        access.outside(emitter, "private", I64(0), emitter.effective_address(address, 32), private_body)
+    else:
+        _dispatch(emitter, space, address, access)
+
+
+def join_halves(frame: Frame, low: Value, high: Value) -> Value:
+    """Two vectors of 64-bit lanes as one of 128-bit lanes."""
+    wide = vector(ir.IntType(128))
+    function, fresh = internal_function(frame.builder.module, "join_halves", wide, [vector(I64), vector(I64)])
+    if fresh:
+        builder = ir.IRBuilder(function.append_basic_block())
+        order = ir.Constant(ir.VectorType(I32, 64), [32 * half + lane for lane in range(32) for half in range(2)])
+        builder.ret(builder.bitcast(builder.shuffle_vector(*function.args, order), wide))
+    return frame.builder.call(function, [low, high])
+
+
+def split_halves(frame: Frame, value: Value) -> list[Value]:
+    """The low and the high 64 bits of 128-bit lanes."""
+    wide, narrow = vector(ir.IntType(128)), vector(I64)
+    function, fresh = internal_function(frame.builder.module, "split_halves", ir.LiteralStructType([narrow, narrow]), [wide])
+    if fresh:
+        builder = ir.IRBuilder(function.append_basic_block())
+        pieces = builder.bitcast(function.args[0], ir.VectorType(I64, 64))
+        undefined, result = ir.Constant(pieces.type, ir.Undefined), ir.Constant(function.ftype.return_type, ir.Undefined)
+        for half in range(2):
+            order = ir.Constant(vector(I32), [2 * lane + half for lane in range(32)])
+            result = builder.insert_value(result, builder.shuffle_vector(pieces, undefined, order), half)
+        builder.ret(result)
+    pair = frame.builder.call(function, [value])
+    return [frame.builder.extract_value(pair, half) for half in range(2)]
 
 
 def _dispatch(emitter: Emitter, space: str, address: object, access: Access) -> list[Value]:
@@ -100,30 +190,52 @@ def _dispatch(emitter: Emitter, space: str, address: object, access: Access) -> 
 
 def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
     """All active lanes in one space (two event bytes: sectors, degree). Lanes of one access in different spaces are refused."""
-    builder, mask = helper.builder, helper.active_mask
-    in_shared, in_local = window_mask(helper, addresses, SHARED_WINDOW), window_mask(helper, addresses, LOCAL_WINDOW)
-    any_shared, any_local = (builder.icmp_signed("!=", m, I32(0)) for m in (in_shared, in_local))
-    whole = builder.or_(builder.icmp_signed("==", in_shared, mask), builder.icmp_signed("==", in_local, mask))
-    mixed = builder.and_(builder.or_(any_shared, any_local), builder.not_(whole))
-    helper.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
-    shared, other, local, device, done = (builder.append_basic_block(n) for n in ("shared", "other", "local", "device", "joined"))
-    builder.cbranch(any_shared, shared, other)
-    builder.position_at_end(shared)
-    emit_event_byte(helper, I32(0))
-    from_shared = scattered_shared(helper, window_offset(helper, addresses, SHARED_WINDOW), access)
-    ways = [(builder.block, from_shared)]
-    builder.branch(done)
-    builder.position_at_end(other)
-    builder.cbranch(any_local, local, device)
-    builder.position_at_end(local)
-    from_local = local_body(helper, window_offset(helper, addresses, LOCAL_WINDOW), access)
-    emit_event_byte(helper, I32(0))
-    ways.append((builder.block, from_local))
-    builder.branch(done)
-    builder.position_at_end(device)
+    builder = helper.builder
+    windows = {w: window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)}
+    stop_if_mixed(helper, list(windows.values()))
+    done = builder.append_basic_block("joined")
+    ways = []
+    for window, mask in windows.items():
+        inside, other = builder.append_basic_block("window"), builder.append_basic_block("other")
+        builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), inside, other)
+        builder.position_at_end(inside)
+        ways.append((_in_window(helper, window, window_offset(helper, addresses, window), access, addresses), builder.block))
+        builder.branch(done)
+        builder.position_at_end(other)
     from_device = scattered_global(helper, addresses, access)
     emit_event_byte(helper, I32(0))
-    return merge(helper, done, ways, from_device)
+    return merge(helper, done, [(block, values) for values, block in ways], from_device)
+
+
+def stop_if_mixed(frame: Frame, masks: list[Value]) -> None:
+    """Stop unless the active lanes are all in one of the (disjoint) i32 masks, or in none."""
+    builder = frame.builder
+    some: Value = I32(0)
+    whole = builder.icmp_signed("==", frame.active_mask, I32(0))
+    for mask in masks:
+        some = builder.or_(some, mask)
+        whole = builder.or_(whole, builder.icmp_signed("==", mask, frame.active_mask))
+    mixed = builder.and_(builder.icmp_signed("!=", some, I32(0)), builder.not_(whole))
+    frame.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
+
+
+def _in_window(helper: HelperFrame, window: int, offsets: Value, access: Access, addresses: Value) -> list[Value]:
+    """The access in one of the windows, with both event bytes."""
+    if window == SHARED_WINDOW:
+        emit_event_byte(helper, I32(0))
+        return scattered_shared(helper, offsets, access)
+    if window == LOCAL_WINDOW:
+        values = local_body(helper, offsets, access)
+        emit_event_byte(helper, I32(0))
+        return values
+    builder = helper.builder
+    if access.writes:
+        first = builder.and_(trailing_zeros(builder, helper.active_mask), I32(31))
+        helper.stop_if(I1(1), Fault.READ_ONLY, lambda: (first, builder.extract_element(addresses, first)))
+        return []
+    for _ in range(2):
+        emit_event_byte(helper, I32(0))
+    return _gather_params(helper, offsets, access, helper.slot(Slot.PARAM_SIZE))
 
 
 def window_mask(frame: Frame, addresses: Value, window: int) -> Value:
@@ -150,20 +262,27 @@ def _load_param(emitter: Emitter, address: object, access: Access) -> list[Value
         offset = emitter.kernel.symbols.address(address.base.name, emitter) + address.base.offset + address.offset
         if not 0 <= offset <= limit - access.size:
             raise emitter.unsupported("it reads past the kernel's parameters")
+        if offset % access.size:
+            raise emitter.unsupported(f"offset {offset} of the parameters is not a multiple of its {access.size} bytes")
         pointer = at(builder, base, offset)
         return [
             splat(builder, load_as(builder, at(builder, pointer, k * access.element_bytes), access.element, 1))
             for k in range(access.count)
         ]
-    offsets = emitter.effective_address(address, 32)
-    check_window(emitter, offsets, access.size, I64(limit), Fault.PARAM_BOUNDS)
-    start = splat(builder, builder.ptrtoint(base, I64))
+    return _gather_params(emitter, emitter.effective_address(address, 32), access, I64(limit))
+
+
+def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -> list[Value]:
+    """Load at <32 x i32> offsets among the kernel's parameters."""
+    builder = frame.builder
+    check_window(frame, offsets, access.size, limit, Fault.PARAM_BOUNDS)
+    start = splat(builder, frame.slot(Slot.PARAM_PTR))
     host = builder.add(builder.zext(offsets, vector(I64)), start)
     return [
         gather(
             builder,
             builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)),
-            emitter.active,
+            frame.active,
             access.element,
         )
         for k in range(access.count)

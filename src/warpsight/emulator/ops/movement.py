@@ -1,28 +1,38 @@
-"""Moving data between registers: mov with packing, cvta, isspacep, and what has no effect on a functional model."""
+"""Moving data between registers: mov with packing; and what has no effect on a functional model."""
 
 from __future__ import annotations
 
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import I64, bits_of, scalar_type, splat_constant, vector
-from warpsight.emulator.layout import LOCAL_WINDOW, SHARED_WINDOW, WINDOW_BYTES
-from warpsight.emulator.ops.common import allow, operands, the_type
+from warpsight.emulator.lanes import bits_of, splat_constant, vector
+from warpsight.emulator.ops.common import allow, kinds_of, operands, the_type
 from warpsight.isa.program import Instruction, Vector
-
-_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0, "param": 0}
+from warpsight.isa.types import vector_lanes
 
 
 def _mov(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction)
-    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "v2", "v4")
+    kind = "b128" if kinds_of(instruction) == ["b128"] else the_type(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
-    if isinstance(a, Vector):
+    if {"v2", "v4"} & {*instruction.modifiers}:
+        _elementwise(emitter, d, a, kind, instruction.modifiers)
+    elif isinstance(a, Vector):
         _pack(emitter, d, a, kind)
     elif isinstance(d, Vector):
         _unpack(emitter, d, a, kind)
     else:
         emitter.write(d, emitter.read(a, kind), kind)
+
+
+def _elementwise(emitter: Emitter, d: object, a: object, kind: str, modifiers: tuple[str, ...]) -> None:
+    """`mov.v4.f32 {a, b, c, d}, V`: every source is read before the first destination is written."""
+    lanes = vector_lanes(modifiers)
+    if not (isinstance(d, Vector) and isinstance(a, Vector) and len(d.elements) == len(a.elements) == lanes):
+        raise emitter.unsupported("both its operands must be vectors of that many elements")
+    values = [emitter.read(source, kind) for source in a.elements]
+    for target, value in zip(d.elements, values, strict=True):
+        emitter.write(target, value, kind)
 
 
 def _pack(emitter: Emitter, d: object, parts: Vector, kind: str) -> None:
@@ -46,54 +56,8 @@ def _unpack(emitter: Emitter, parts: Vector, a: object, kind: str) -> None:
         emitter.write(part, piece, f"b{size}")
 
 
-def _cvta(emitter: Emitter, instruction: Instruction) -> None:
-    """To generic adds the space's window, `.to` takes it away; global and constant addresses are generic as they are."""
-    allow(emitter, instruction, "to", *_WINDOWS)
-    kind = the_type(emitter, instruction)
-    d, a = operands(emitter, instruction, 2)
-    space = next((m for m in instruction.modifiers if m in _WINDOWS), "")
-    if space in ("", "param"):
-        raise emitter.unsupported("an address of parameter space has no generic form here")
-    builder, window = emitter.builder, splat_constant(scalar_type(kind), _WINDOWS[space])
-    value = emitter.read(a, kind)
-    emitter.write(d, builder.sub(value, window) if "to" in instruction.modifiers else builder.add(value, window), kind)
-
-
-def _isspacep(emitter: Emitter, instruction: Instruction) -> None:
-    allow(emitter, instruction, "shared", "local", "global", "cta", "shared::cta")
-    p, a = operands(emitter, instruction, 2)
-    builder = emitter.builder
-    address = emitter.read(a, "u64")
-
-    def inside(window: int) -> object:
-        offset = builder.sub(address, splat_constant(I64, window))
-        return builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
-
-    if "local" in instruction.modifiers:
-        result = inside(LOCAL_WINDOW)
-    elif "global" in instruction.modifiers:
-        result = builder.icmp_unsigned(">=", address, splat_constant(I64, LOCAL_WINDOW + WINDOW_BYTES))
-    else:
-        result = inside(SHARED_WINDOW)
-    emitter.write(p, result, "pred")
-
-
 def _nothing(emitter: Emitter, instruction: Instruction) -> None:
-    """Ordering, prefetch and waiting: memory here is always in order, so there is nothing to do."""
+    """Waiting and signals to a profiler change nothing that the kernel computes."""
 
 
-def _activemask(emitter: Emitter, instruction: Instruction) -> None:
-    from warpsight.emulator.lanes import splat
-
-    allow(emitter, instruction)
-    (d,) = operands(emitter, instruction, 1)
-    emitter.write(d, splat(emitter.builder, emitter.mask), "b32")
-
-
-HANDLERS = {
-    "mov": _mov,
-    "cvta": _cvta,
-    "isspacep": _isspacep,
-    "activemask": _activemask,
-    **dict.fromkeys(("membar", "fence", "prefetch", "prefetchu", "nanosleep", "pmevent", "applypriority", "discard"), _nothing),
-}
+HANDLERS = {"mov": _mov, "nanosleep": _nothing, "pmevent": _nothing}

@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import ir
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import F16, F32, F64, I32, Value, call_same, intrinsic, splat_constant, vector, vector_suffix
+from warpsight.emulator.lanes import I32, Value, call_same, intrinsic, vector_suffix
 from warpsight.emulator.recording import internal_function
 from warpsight.isa.program import Instruction
 
@@ -32,27 +32,11 @@ def compute(emitter: Emitter, instruction: Instruction, name: str, *values: Valu
 
 
 def convert(emitter: Emitter, instruction: Instruction, name: str, value: Value, kind: Any) -> Value:
-    """`fptrunc`, `sitofp` or `uitofp` of `value` to the vector type `kind`, rounded as the instruction says."""
+    """`fptrunc`, `sitofp` or `uitofp` of `value` to the vector type `kind` (f32 or f64), rounded as the instruction says."""
     mode = next((m for m in instruction.modifiers if m in _MODES), None)
     if mode is None:
-        if kind.element == F16 and value.type.element == F64:
-            return double_to_half(emitter, value)
         return getattr(emitter.builder, name)(value, kind)
-    if kind.element == F16:
-        raise emitter.unsupported("a conversion to half precision that does not round to nearest is not modelled")
     return _directed(emitter, name, mode, kind, (value,))
-
-
-def double_to_half(emitter: Emitter, value: Value) -> Value:
-    """Nearest half of a double. Processors have no such instruction; by way of single, rounded to odd, it is rounded once."""
-    builder = emitter.builder
-    near = builder.fptrunc(value, vector(F32))
-    back = builder.fpext(near, vector(F64))
-    bits, one = builder.bitcast(near, vector(I32)), splat_constant(I32, 1)
-    beyond = builder.fcmp_ordered(">", call_same(builder, "fabs", back), call_same(builder, "fabs", value))
-    odd = builder.or_(builder.select(beyond, builder.sub(bits, one), bits), one)
-    inexact = builder.fcmp_ordered("!=", back, value)
-    return builder.fptrunc(builder.bitcast(builder.select(inexact, odd, bits), vector(F32)), vector(F16))
 
 
 def _directed(emitter: Emitter, name: str, mode: str, kind: Any, values: tuple[Value, ...]) -> Value:

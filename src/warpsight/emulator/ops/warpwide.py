@@ -1,11 +1,25 @@
-"""Operations across a warp's lanes: vote, shfl, bar.warp.sync, and elections."""
+"""Operations across a warp's lanes: vote, shfl, activemask, elect, bar.warp.sync."""
 
 from __future__ import annotations
 
 from warpsight.emulator.emitter import Emitter
-from warpsight.emulator.lanes import I1, I32, I64, IOTA32, PTR, Value, at, gather, lanes_to_mask, splat, splat_constant, vector
+from warpsight.emulator.lanes import (
+    I1,
+    I32,
+    I64,
+    IOTA32,
+    PTR,
+    Value,
+    at,
+    gather,
+    lanes_to_mask,
+    splat,
+    splat_constant,
+    trailing_zeros,
+    vector,
+)
 from warpsight.emulator.ops.common import allow, operands
-from warpsight.isa.program import Instruction
+from warpsight.isa.program import Instruction, Operand
 
 
 def _vote(emitter: Emitter, instruction: Instruction) -> None:
@@ -13,25 +27,43 @@ def _vote(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "sync", "all", "any", "uni", "ballot")
     d, p, *member = operands(emitter, instruction, 2, 3)
     builder, modifiers = emitter.builder, instruction.modifiers
-    votes = builder.and_(lanes_to_mask(builder, emitter.read(p, "pred")), emitter.active_mask)
-    voters = emitter.active_mask
-    if member:
-        named = builder.extract_element(emitter.read(member[0], "b32"), _any_lane(emitter))
+    votes = splat(builder, builder.and_(lanes_to_mask(builder, emitter.read(p, "pred")), emitter.active_mask))
+    voters = splat(builder, emitter.active_mask)
+    if member:  # lanes that vote apart from each other, as tiles of a warp do, name different members
+        named = emitter.read(member[0], "b32")
         votes, voters = builder.and_(votes, named), builder.and_(voters, named)
     if "ballot" in modifiers:
-        emitter.write(d, splat(builder, votes), "b32")
+        emitter.write(d, votes, "b32")
         return
     everyone = builder.icmp_signed("==", votes, voters)
-    nobody = builder.icmp_signed("==", votes, I32(0))
+    nobody = builder.icmp_signed("==", votes, splat_constant(I32, 0))
     outcome = everyone if "all" in modifiers else builder.not_(nobody) if "any" in modifiers else builder.or_(everyone, nobody)
-    emitter.write(d, splat(builder, outcome), "pred")
+    emitter.write(d, outcome, "pred")
 
 
-def _any_lane(emitter: Emitter) -> Value:
-    """An active lane: where a value must be the same in all, this one's stands for it."""
-    from warpsight.emulator.lanes import trailing_zeros
+def _member_mask(emitter: Emitter, operand: Operand) -> Value:
+    """i32: a member mask. It is the same in all active lanes, so that of any one will do."""
+    builder = emitter.builder
+    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
+    return builder.extract_element(emitter.read(operand, "b32"), lane)
 
-    return emitter.builder.and_(trailing_zeros(emitter.builder, emitter.mask), I32(31))
+
+def _activemask(emitter: Emitter, instruction: Instruction) -> None:
+    allow(emitter, instruction)
+    (d,) = operands(emitter, instruction, 1)
+    emitter.write(d, splat(emitter.builder, emitter.active_mask), "b32")
+
+
+def _elect(emitter: Emitter, instruction: Instruction) -> None:
+    """`elect.sync d|p, mask`: the leader is the lowest member (PTX leaves that open); d is its number, p is set in it alone."""
+    allow(emitter, instruction, "sync")
+    d, member = operands(emitter, instruction, 2)
+    builder = emitter.builder
+    members = builder.and_(_member_mask(emitter, member), emitter.active_mask)
+    leader = splat(builder, builder.and_(trailing_zeros(builder, members), I32(31)))
+    emitter.write(d, leader, "b32")
+    if instruction.pair is not None:
+        emitter.write(instruction.pair, builder.icmp_signed("==", IOTA32, leader), "pred")
 
 
 def _shfl(emitter: Emitter, instruction: Instruction) -> None:
@@ -74,9 +106,16 @@ def _shfl(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def _warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
-    """`bar.warp.sync`: lanes of a warp run in step, so they are already there."""
+    """`bar.warp.sync`: lanes of a warp that run in step are already there; others have waited at the start of the block."""
     if "warp" not in instruction.modifiers:
         raise emitter.unsupported("a barrier must end its basic block")
 
 
-HANDLERS = {"vote": _vote, "shfl": _shfl, "bar": _warp_barrier, "barrier": _warp_barrier}
+HANDLERS = {
+    "vote": _vote,
+    "activemask": _activemask,
+    "elect": _elect,
+    "shfl": _shfl,
+    "bar": _warp_barrier,
+    "barrier": _warp_barrier,
+}
