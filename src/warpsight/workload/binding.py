@@ -10,6 +10,7 @@ import numpy as np
 from warpsight.base.errors import UsageError
 from warpsight.isa.program import Function, Variable
 from warpsight.workload.arguments import array_argument, parse_argument
+from warpsight.workload.images import Image
 from warpsight.workload.launch import Argument, ArrayArgument, ScalarArgument
 from warpsight.workload.mangling import display_name
 from warpsight.workload.scalars import pack_for, parameter_text, require_array, require_bytes, require_scalar
@@ -24,6 +25,9 @@ def _bind_one(value: Any, parameter: Variable, seed: int, position: int) -> Argu
     place = f"argument {position + 1}"
     if isinstance(value, str):
         return parse_argument(value, parameter, seed, position=position)
+    if isinstance(value, Image):
+        require_array(parameter, place)
+        return value
     if isinstance(value, (ArrayArgument, np.ndarray)):
         require_array(parameter, place)
         return value if isinstance(value, ArrayArgument) else array_argument(value, place)
@@ -53,8 +57,9 @@ def _scalar_bytes(value: Any, parameter: Variable, place: str) -> bytes:
 def bind(function: Function, arguments: Sequence[Any], *, seed: int = 0) -> tuple[Argument, ...]:
     """The arguments of a launch of `function`, in order.
 
-    Arrays are device memory and are not copied here (written back after the run unless read-only); NumPy scalars go by their dtype,
-    Python numbers take the parameter's type and must fit, bytes go as they are, texts are read by `parse_argument` with `seed`.
+    Arrays are device memory and are not copied here (written back after the run unless read-only); a Texture or Surface becomes an
+    object and the parameter its handle; NumPy scalars go by their dtype, Python numbers take the parameter's type and must fit,
+    bytes go as they are, texts are read by `parse_argument` with `seed`.
     Raises UsageError that names the position (counted from 1), or lists the parameters when the count is wrong.
     """
     expected, given = len(function.parameters), len(arguments)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.isa.program import Module
+from warpsight.workload.images import Image
 
 Dim3 = tuple[int, int, int]
 
@@ -48,7 +49,7 @@ class ArrayArgument:
     written_back: bool = True
 
 
-Argument = ScalarArgument | ArrayArgument
+Argument = ScalarArgument | ArrayArgument | Image
 
 
 @dataclass(frozen=True)
@@ -70,3 +71,25 @@ class Launch:
     def blocks(self) -> int:
         """Blocks in the grid."""
         return int(np.prod(self.grid))
+
+
+DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize before anyone sets it
+
+
+DEFAULT_STACK_BYTES, MAX_STACK_BYTES = 8192, 1 << 20
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the device runtime offers to a kernel: bytes for its `malloc`, where its `printf` writes (None: standard
+    output). With `check`, reads of shared, local or allocated memory that was never written are faults. `stack_bytes` per thread
+    are for calls that are not expanded in place: recursion, and calls through pointers.
+    """
+
+    heap_bytes: int = DEFAULT_HEAP_BYTES
+    output: TextIO | None = None
+    check: bool = False
+    stack_bytes: int = DEFAULT_STACK_BYTES
+
+
+DEFAULT_OPTIONS = RunOptions()

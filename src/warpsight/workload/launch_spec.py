@@ -13,7 +13,8 @@ from warpsight.workload.launch import KernelSource, Launch
 class LaunchSpec:
     """A launch as a user wrote it. `source` is a path or kernel text; `grid`, `block`, `args` as `make_launch` takes them.
 
-    `registers` per thread replaces the assembler's count; None leaves it. `path` is the file that it was read from.
+    `registers` per thread replaces the assembler's count; None leaves it. `path` is the file that it was read from, `name` what to
+    call a source that is text.
     """
 
     source: str
@@ -28,6 +29,7 @@ class LaunchSpec:
     registers: int | None = None
     seed: int = 0
     path: str = ""
+    name: str = ""
 
 
 KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed")
@@ -41,6 +43,11 @@ def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
 
     expressions = (spec.kernel,) if spec.kernel else ()
     source = load_source(
-        spec.source, arch=spec.arch, kernel_expressions=expressions, defines=spec.defines, include_dirs=spec.include_dirs
+        spec.source,
+        arch=spec.arch,
+        kernel_expressions=expressions,
+        defines=spec.defines,
+        include_dirs=spec.include_dirs,
+        name=spec.name or None,
     )
     return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)

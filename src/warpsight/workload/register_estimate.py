@@ -8,7 +8,7 @@ up, which keeps more values alive, so this is closer to a lower bound than to th
 from __future__ import annotations
 
 from warpsight.isa.cfg import build_cfg
-from warpsight.isa.dataflow import live_out, reads, writes
+from warpsight.isa.dataflow import CARRY, live_out, reads, writes
 from warpsight.isa.program import Address, Function, Module, Symbol
 
 # Addresses of parameters and special registers are PTX operands, but pass through a register in machine code.
@@ -21,7 +21,7 @@ def most_live_registers(function: Function) -> int:
 
     Raises UnsupportedError for an opcode whose effect is not known.
     """
-    width = {name: _width(kind) for name, kind in function.registers.items()}
+    width = {CARRY: 0} | {name: _width(kind) for name, kind in function.registers.items()}
     graph, most = build_cfg(function), 0
     for block, after in enumerate(live_out(function, graph)):
         live = set(after)

@@ -1,0 +1,44 @@
+"""nvJitLink in a process of its own: it ends on some damaged PTX with a segmentation fault, which must not end anybody else.
+
+    python nvjitlink_process.py LIBRARY ARCHITECTURE PATH < ptx > cubin
+
+Exit code 0: stdout is the cubin. 1: stdout is the assembler's log. 2: it does not know the architecture. It is run as a file, so
+that nothing of the package is imported.
+"""
+
+import ctypes
+import sys
+
+VERSION = "_13_0"
+PTX_INPUT = 2
+
+
+def main() -> int:
+    """See the module's text."""
+    library, architecture, path = sys.argv[1:4]
+    linker = ctypes.CDLL(library)
+
+    def call(name: str, *arguments: object) -> int:
+        # The header's functions are wrappers around exported names that carry the toolkit's version.
+        return int(getattr(linker, f"__nvJitLink{name}{VERSION}")(*arguments))
+
+    def text_of(name: str, handle: ctypes.c_void_p) -> bytes:
+        size = ctypes.c_size_t()
+        if call(f"Get{name}Size", handle, ctypes.byref(size)) != 0:
+            return b""
+        buffer = ctypes.create_string_buffer(size.value + 1)
+        call(f"Get{name}", handle, buffer)
+        return buffer.raw[: size.value]
+
+    handle, option = ctypes.c_void_p(), f"-arch={architecture}".encode()
+    if call("Create", ctypes.byref(handle), ctypes.c_uint32(1), (ctypes.c_char_p * 1)(option)) != 0:
+        return 2
+    text = sys.stdin.buffer.read() + b"\0"
+    status = call("AddData", handle, ctypes.c_int(PTX_INPUT), text, ctypes.c_size_t(len(text)), path.encode())
+    status = status or call("Complete", handle)
+    sys.stdout.buffer.write(text_of("ErrorLog", handle).rstrip(b"\0") if status else text_of("LinkedCubin", handle))
+    return 1 if status else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,118 @@
+"""Are Triton kernels compiled and launched as Triton's own launcher would, without its driver?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsight
+from warpsight.base.errors import CompileError, LaunchFault, UnsupportedError, UsageError
+
+samples = pytest.importorskip("triton_samples")
+pytestmark = pytest.mark.unit
+F32 = np.float32
+
+
+def traced(kernel: Any, grid: Any, args: Any, **options: Any) -> Any:
+    constants = {key: options.pop(key) for key in list(options) if key.isupper() or key.startswith("num_")}
+    return warpsight.trace(kernel, grid=grid, args=args, constants=constants, **options)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int32, np.int64, np.uint8])
+@pytest.mark.parametrize("n", [1000, 1024, 1])
+def test_vectors_add_for_sizes_that_are_specialised_and_not(dtype: Any, n: int) -> None:
+    rng = np.random.default_rng(n)
+    x, y, out = rng.integers(0, 50, 1024).astype(dtype), rng.integers(0, 50, 1024).astype(dtype), np.zeros(1024, dtype)
+    trace = traced(samples.add, (8,), [x, y, out, n, 2], BLOCK=128, num_warps=2)
+    assert out.tolist() == np.where(np.arange(1024) < n, x * 2 + y, 0).astype(dtype).tolist()
+    assert (trace.header.block, trace.header.kernel) == ((64, 1, 1), "add")
+
+
+@pytest.mark.parametrize("scale", [1, 16, 3, -(2**31), 2**40, 1.5])
+def test_scalars_have_the_type_that_their_value_asks_for(scale: float) -> None:
+    kind = np.float32 if isinstance(scale, float) else np.int64
+    x, y, out = np.arange(64).astype(kind), np.ones(64, kind), np.zeros(64, kind)
+    traced(samples.add, 1, [x, y, out, 64, scale], BLOCK=64)
+    assert out.tolist() == [k * scale + 1 for k in range(64)]
+
+
+def test_reduction_uses_shared_memory_and_defaults_hold() -> None:
+    x, out = np.random.default_rng(1).standard_normal((5, 300)).astype(F32), np.zeros(5, F32)
+    trace = traced(samples.sums, 5, [x, out, 5, 300], BLOCK=512)
+    np.testing.assert_allclose(out, x.sum(axis=1), rtol=1e-4, atol=1e-5)
+    assert trace.header.dynamic_shared_bytes > 0
+    traced(samples.sums, 5, [x, out, 5, 300], BLOCK=512, NEGATE=True)
+    np.testing.assert_allclose(out, -x.sum(axis=1), rtol=1e-4, atol=1e-5)
+
+
+def test_grid_as_a_function_sees_arguments_and_constants() -> None:
+    x, y, out = np.ones(500, F32), np.ones(500, F32), np.zeros(500, F32)
+    trace = traced(samples.add, lambda meta: (-(-meta["n"] // meta["BLOCK"]),), [x, y, out, 500, 1.0], BLOCK=64)
+    assert trace.header.grid == (8, 1, 1)
+    assert out.tolist() == [2.0] * 500
+
+
+@pytest.mark.parametrize("n", [1, 16, 7])
+def test_argument_that_is_not_specialised_is_passed(n: int) -> None:
+    out = np.zeros(32, np.int32)
+    traced(samples.plain, 1, [out, n], BLOCK=32)
+    assert out.tolist() == [n + k for k in range(32)]
+
+
+def test_heuristics_and_a_chosen_configuration_give_constants() -> None:
+    x, out = np.arange(100, dtype=F32), np.zeros(100, F32)
+    traced(samples.guided, 1, [x, out, 100])
+    assert out.tolist() == (x * 2).tolist()
+    numbers = np.zeros(128, np.int32)
+    with pytest.raises(UsageError, match="2 configurations: BLOCK: 64"):
+        traced(samples.tuned, 2, [numbers, 100])
+    traced(samples.tuned, 2, [numbers, 100], BLOCK=64, num_warps=2)
+    assert numbers.tolist() == [k if k < 100 else 0 for k in range(128)]
+
+
+@pytest.mark.parametrize("arch", ["75", "80", "90"])
+def test_kernel_is_compiled_for_the_architecture_asked_for(arch: str) -> None:
+    x, out = np.ones((4, 64), F32), np.zeros(4, F32)
+    trace = traced(samples.sums, 4, [x, out, 4, 64], BLOCK=64, arch=arch)
+    assert out.tolist() == [64.0] * 4
+    assert trace.header.target.startswith(f"sm_{arch}")
+
+
+def test_array_by_rule_is_made() -> None:
+    out = np.zeros(4, F32)
+    traced(samples.sums, 4, ["f32[4,64]:ones", out, 4, 64], BLOCK=64)
+    assert out.tolist() == [64.0] * 4
+
+
+def test_access_past_an_array_names_the_source_line() -> None:
+    with pytest.raises(LaunchFault, match="past the end of the array") as caught:
+        traced(samples.sums, 4, [np.ones((3, 60), F32), np.zeros(4, F32), 4, 60], BLOCK=64)
+    assert caught.value.details is not None
+    assert caught.value.details.file.endswith("triton_samples.py")
+
+
+def test_what_cannot_be_passed_is_refused() -> None:
+    out = np.zeros(4, F32)
+    cases: list[tuple[dict[str, Any], str]] = [
+        ({"block": 32}, "fixes the threads"),
+        ({"shared": 32}, "fixes the shared memory"),
+        ({"OTHER": 1}, 'no parameter "OTHER"'),
+        ({"num_ctas": 2}, "clusters"),
+        ({"args": [out]}, 'needs a value for "out"'),
+        ({"args": [out] * 9}, "takes 5 argument"),
+        ({"args": [object(), out, 4, 64]}, "cannot be passed"),
+        ({"args": [out.astype(complex), out, 4, 64]}, "no arrays of complex"),
+        ({"args": ["i32:4", out, 4, 64]}, "scalar by text"),
+        ({"grid": None}, "missing"),
+    ]
+    for change, words in cases:
+        given = {"grid": 4, "args": [out, out, 4, 64], "BLOCK": 64, **change}
+        with pytest.raises((UsageError, UnsupportedError), match=words):
+            traced(samples.sums, given.pop("grid"), given.pop("args"), **given)
+
+
+def test_kernel_that_triton_refuses_is_a_compile_error() -> None:
+    with pytest.raises(CompileError, match="Triton cannot compile wrong"):
+        traced(samples.wrong, 1, [np.zeros(4, F32)])
