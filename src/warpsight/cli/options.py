@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 
 from warpsight.explore.request import (
     DEFAULT_GPU,
@@ -28,14 +29,19 @@ def add_kernel(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
     group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one argument, in order: "
                        "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,100)', file.npy")
-    group.add_argument("--seed", metavar="N", type=_whole, help="seed of the argument rules (default 0)")
-    group.add_argument("--registers", metavar="N", type=_whole, help="registers per thread, instead of the assembler's count")
-    group.add_argument("--max-instructions", metavar="N", type=_whole, help="stop, with exit code 4, after this many warp "
+    group.add_argument("--seed", metavar="N", type=whole, help="seed of the argument rules (default 0)")
+    group.add_argument("--registers", metavar="N", type=whole, help="registers per thread, instead of the assembler's count")
+    group.add_argument("--max-instructions", metavar="N", type=whole, help="stop, with exit code 4, after this many warp "
                        "instructions (default 10,000,000,000)")
-    group.add_argument("--threads", metavar="N", type=_whole, help="threads of this machine that run the blocks (default all); "
+    group.add_argument("--heap", metavar="BYTES", help="device memory for the kernel's own malloc (default 8Mi)")
+    group.add_argument("--stack", metavar="BYTES", type=whole, help="call stack per thread, for recursion and calls through "
+                       "pointers (default 8192)")
+    group.add_argument("--threads", metavar="N", type=whole, help="threads of this machine that run the blocks (default all); "
                        "results and trace are the same")
     group.add_argument("--sample", metavar="N|P%", help="record only so many blocks, or such a share of them, chosen at random "
                        "(--seed); all are executed")
+    group.add_argument("--check", action="store_true", default=None, help="stop at reads of shared, local or allocated memory that "
+                       "was never written (slower)")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     compiling.add_argument("--arch", metavar="ARCH", help="compile for this architecture (default compute_75)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro")
@@ -59,7 +65,16 @@ def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
         arch=arguments.arch,
         defines=None if arguments.defines is None else tuple(arguments.defines),
         include_dirs=None if arguments.include_dirs is None else tuple(arguments.include_dirs),
+        heap_bytes=arguments.heap,
+        stack_bytes=arguments.stack,
+        check=arguments.check,
+        output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None,
     )
+
+
+def _answers_on_stdout_for_programs(arguments: argparse.Namespace) -> bool:
+    """What a kernel prints must then not stand among the answer."""
+    return any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
 
 
 def add_gpu(parser: argparse.ArgumentParser) -> None:
@@ -101,7 +116,8 @@ def add_json(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the whole result document")
 
 
-def _whole(text: str) -> int:
+def whole(text: str) -> int:
+    """A whole number of 0 or more, for argparse; commas and underscores separate digits."""
     digits = text.replace(",", "").replace("_", "")
     if not re.fullmatch(r"\d+", digits):
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 0 or more')

@@ -56,8 +56,8 @@ class ProgressBar:
 
         with self._lock:
             if not self._closed:
-                # transient: the bar leaves no trace between the command line and its answer
-                self._display = Progress(console=Console(stderr=True), transient=True)
+                # transient: the bar leaves no trace between the command line and its answer; a file on stdout is not for it
+                self._display = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
                 self._display.start()
                 self._draw(fresh=True)
 

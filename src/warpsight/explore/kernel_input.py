@@ -13,7 +13,7 @@ from warpsight.explore.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
-    from warpsight.workload.launch import KernelSource, Launch
+    from warpsight.workload.launch import KernelSource, Launch, RunOptions
     from warpsight.workload.launch_spec import LaunchSpec
     from warpsight.workload.registers import RegisterUse
 
@@ -33,6 +33,7 @@ class ReadyLaunch:
     sample: int  # blocks to record, 0 for all
     seed: int
     notes: tuple[str, ...]
+    options: RunOptions
 
     def check_fit(self, gpu: GpuSpec) -> None:
         """Raise `UsageError` if a block does not fit an SM of `gpu`: before the kernel runs, not after."""
@@ -62,7 +63,8 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     with lines_of(source.path):
         registers = register_use(source, launch.kernel, spec.registers)
     notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
-    return ReadyLaunch(source, launch, registers, limit, threads, sample_size(request.sample, launch.blocks), spec.seed, notes)
+    sample = sample_size(request.sample, launch.blocks)
+    return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request))
 
 
 def sample_size(sample: str | int | None, blocks: int) -> int:
@@ -86,6 +88,23 @@ def _processors() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _run_options(request: KernelRequest) -> RunOptions:
+    from warpsight.workload.launch import DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, MAX_STACK_BYTES, RunOptions
+    from warpsight.workload.sizes import parse_integer
+
+    heap = DEFAULT_HEAP_BYTES if request.heap_bytes is None else request.heap_bytes
+    if not isinstance(heap, (str, int)):
+        raise UsageError(f"{heap!r} is not a whole number", place="--heap", remedy="give bytes")
+    size = parse_integer(heap, "--heap") if isinstance(heap, str) else heap
+    if size < 0:
+        raise UsageError(f"{size} bytes of heap is negative", place="--heap", remedy="give 0 or more bytes")
+    stack = DEFAULT_STACK_BYTES if request.stack_bytes is None else request.stack_bytes
+    if not 0 < stack <= MAX_STACK_BYTES:
+        what = f"a stack of {stack:,} bytes per thread cannot be had"
+        raise UsageError(what, place="--stack", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
+    return RunOptions(size, request.output, bool(request.check), stack)
+
+
 def _spec(request: KernelRequest) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone."""
     from warpsight.workload.launch_file import read_launch_file
@@ -96,6 +115,10 @@ def _spec(request: KernelRequest) -> LaunchSpec:
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
     if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
         return replace(read_launch_file(path), **given)
+    if not isinstance(path, (str, tuple)):
+        from warpsight.workload.python_kernels import as_launch
+
+        given = as_launch(path, given, request.constants) or given
     for name in ("grid", "block"):
         if name not in given:
             what = "blocks in the grid" if name == "grid" else "threads in a block"
@@ -103,4 +126,4 @@ def _spec(request: KernelRequest) -> LaunchSpec:
             if isinstance(path, str) and path != "-":
                 load_source(path, arch=given.get("arch"))  # what is wrong with the file itself comes first
             raise UsageError(f"is missing: how many {what}?", place=f"--{name}", remedy=remedy)
-    return LaunchSpec(source=ptx_of(path), **given)
+    return LaunchSpec(**{"source": ptx_of(path), **given} if "source" not in given else given)

@@ -62,6 +62,7 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
         sample=ready.sample,
         seed=ready.seed,
         progress=stage(watch, "running the kernel"),
+        options=ready.options,
     )
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from warpsight.base.errors import UsageError
 
-Dimensions = str | int | Sequence[int]
+Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
 DEFAULT_GPU = "mdm-pascal"
 DEFAULT_MODEL = "mdm"
@@ -17,7 +17,8 @@ REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
-_OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions"}
+_OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
+            "heap_bytes": "--heap", "stack_bytes": "--stack"}
 
 
 @dataclass(frozen=True)
@@ -33,12 +34,14 @@ DEFAULT_METHOD = Method()
 
 @dataclass(frozen=True)
 class KernelRequest:
-    """A kernel input. `path` is a .cu, .ptx, launch file or trace folder, source text, or a kernel compiled by Numba or Triton.
+    """A kernel input. `path` is a .cu, .ptx, launch file or trace folder, source text, or a Python kernel.
 
     Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
     `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
     `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread;
     `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
+    `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
+    compile-time values of a Triton kernel. `check` makes reads of memory that was never written faults.
     """
 
     path: Any
@@ -55,6 +58,11 @@ class KernelRequest:
     arch: str | None = None
     defines: tuple[str, ...] | None = None
     include_dirs: tuple[str, ...] | None = None
+    heap_bytes: str | int | None = None
+    stack_bytes: int | None = None
+    output: TextIO | None = None
+    check: bool | None = None
+    constants: Mapping[str, Any] | None = None
 
     @property
     def is_trace(self) -> bool:
@@ -66,7 +74,7 @@ class KernelRequest:
     def refuse_launch_options(self) -> None:
         """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed."""
         for field in fields(self):
-            if field.name != "path" and getattr(self, field.name) is not None:
+            if field.name not in ("path", "output") and getattr(self, field.name) is not None:
                 option = _OPTIONS.get(field.name, f"--{field.name}")
                 raise UsageError(
                     f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",

@@ -1,0 +1,74 @@
+"""`warpsight run`: a whole CUDA program, its kernels executed and predicted here."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from warpsight.base.errors import UnsupportedError, UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+
+_EXAMPLES = """\
+examples:
+  nvcc -cudart shared -gencode arch=compute_75,code=compute_75 saxpy.cu -o saxpy
+  warpsight run ./saxpy 1000000
+  warpsight run --gpu gpumech --kernels 'reduce|scan' --launches 1:10 -o traces -- ./program --its options
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    parser.usage = "warpsight run [options] [--] PROGRAM [ARGUMENT ...]"
+    parser.add_argument("program", metavar="PROGRAM", nargs=argparse.REMAINDER,
+                        help="a program built with nvcc -cudart shared that embeds PTX, and its arguments")
+    options.add_gpu(parser)
+    options.add_models(parser)
+    options.add_method(parser)
+    parser.add_argument("--kernels", metavar="REGEX", help="trace and predict only kernels whose name matches")
+    parser.add_argument("--launches", metavar="A:B", help="trace and predict only launches A to B of each kernel, "
+                        "counted from 1; the time of the others is scaled")
+    parser.add_argument("-o", "--output", metavar="DIR", help="keep the trace of each launch in a folder under DIR")
+    parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch, as a time-out, after this "
+                        "many warp instructions (default 10,000,000,000)")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the program, then print the table; the program's exit code, or 3 where it ended well but a kernel was refused."""
+    from warpsight.explore.program_run import Selection
+    from warpsight.explore.program_run import run as run_program
+    from warpsight.explore.request import DEFAULT_MAX_INSTRUCTIONS
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.next_step import line
+    from warpsight.report.program_text import program_text
+
+    command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
+    if not command:
+        raise UsageError("which program?", place="warpsight run", remedy="`warpsight run ./program arguments`")
+    models = options.model_names(arguments)
+    if len(models) > 1:
+        raise UsageError("one model at a time: the program is told one time", place="--model", remedy="run once for each")
+    document = run_program(
+        command,
+        load_gpu(arguments.gpu, overrides=arguments.overrides),
+        model=models[0],
+        method=options.method(arguments),
+        selection=Selection.parse(arguments.kernels, arguments.launches),
+        folder=Path(arguments.output) if arguments.output else None,
+        max_instructions=arguments.max_instructions or DEFAULT_MAX_INSTRUCTIONS,
+        # With --json, stdout is the document and nothing else.
+        stdout=sys.stderr if arguments.json else None,
+    )
+    if arguments.json:
+        print_json([document])
+    else:
+        print()
+        kept = next((row["trace"] for row in document["launches"] if row.get("trace")), None)
+        following = line(["predict", kept], "one launch on its own") if kept else line(
+            ["run", "-o", "traces", "--", *command], "keep each launch's trace for other GPUs and models")
+        print_answer(program_text(document, terminal_style()), following)
+    code = int(document["exit_code"])
+    return UnsupportedError.exit_code if code == 0 and document["refused"] else code

@@ -1,0 +1,141 @@
+"""The modules and kernels of one running program: parsed when loaded, compiled when first launched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from warpsight.base.errors import UnsupportedError, WarpsightError
+from warpsight.emulator.externals import uses_heap
+from warpsight.emulator.launch import PreparedKernel, prepare_kernel
+from warpsight.emulator.layout import ARENA_BASE
+from warpsight.emulator.resident import ModuleData
+from warpsight.emulator.special import needs_workspace
+from warpsight.emulator.symbols import GLOBAL_ALIGN, align_up
+from warpsight.isa.parser import parse_module
+from warpsight.isa.program import Function
+from warpsight.programs.fatbin import ptx_choices
+from warpsight.workload.launch import KernelSource
+from warpsight.workload.mangling import display_name
+from warpsight.workload.registers import RegisterUse, register_use
+
+MODULE_ZONE = 0x40000000
+"""Bytes at the start of the arena that no `cudaMalloc` gives, as in runtime.h: variables of modules in the first half, then the
+heap of the kernels' own `malloc`, and at the end the workspace of a cooperative grid."""
+WORKSPACE = ARENA_BASE + MODULE_ZONE - GLOBAL_ALIGN
+HEAP_START = ARENA_BASE + MODULE_ZONE // 2
+HEAP_MOST_BYTES = WORKSPACE - GLOBAL_ALIGN - HEAP_START
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """A kernel of a loaded module. `base` is where its module's variables lie."""
+
+    source: KernelSource
+    function: Function
+    base: int
+
+    @property
+    def name(self) -> str:
+        """As in the source."""
+        return display_name(self.function.name)
+
+    @cached_property
+    def prepared(self) -> PreparedKernel:
+        """Compiled. Raises UnsupportedError."""
+        return prepare_kernel(self.source, self.function.name, global_base=self.base)
+
+    @cached_property
+    def uses_heap(self) -> bool:
+        """Does it, or a function of its module, call `malloc`?"""
+        return uses_heap([self.function, *self.source.module.functions.values()])
+
+    @cached_property
+    def needs_workspace(self) -> bool:
+        """Does it wait for its whole grid?"""
+        return needs_workspace(self.function)
+
+    @cached_property
+    def registers(self) -> RegisterUse:
+        """Registers per thread and static shared memory."""
+        return register_use(self.source, self.function.name)
+
+    @cached_property
+    def layout(self) -> list[tuple[int, int]]:
+        """Offset and size of each parameter, in bytes."""
+        rows, end = [], 0
+        for parameter in self.function.parameters:
+            end = align_up(end, max(1, parameter.align))
+            rows.append((end, parameter.size))
+            end += parameter.size
+        return rows
+
+    @property
+    def max_threads(self) -> int:
+        """Threads that a block may have, by the kernel's own word (.maxntid, .reqntid), else CUDA's limit."""
+        most = self.function.required_threads or self.function.max_threads
+        return most[0] * most[1] * most[2] if most else 1024
+
+
+@dataclass(frozen=True)
+class LoadedModule:
+    """A module whose variables have their addresses."""
+
+    source: KernelSource
+    data: ModuleData
+    base: int
+
+
+@dataclass
+class Modules:
+    """Everything that one program has loaded. `program` names it in messages."""
+
+    program: str
+    modules: list[LoadedModule] = field(default_factory=list)
+    kernels: list[Kernel] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
+    _end: int = ARENA_BASE
+    _known: dict[bytes, KernelSource] = field(default_factory=dict)
+
+    def load(self, fatbin: bytes) -> int:
+        """Load a fat binary; returns its number. Raises UnsupportedError, FormatError."""
+        if fatbin not in self._known:
+            self._known[fatbin] = self._parse(fatbin)
+        source = self._known[fatbin]
+        data = ModuleData(source.module, self._end, source.path)
+        if data.end > HEAP_START:
+            raise UnsupportedError(f"its modules' variables take more than {MODULE_ZONE >> 21} MiB", place=self.program)
+        self.names |= {address: f'variable "{display_name(name)}"' for name, address, *_ in data.rows}
+        self.modules.append(LoadedModule(source, data, self._end))
+        self._end = data.end
+        return len(self.modules) - 1
+
+    def _parse(self, fatbin: bytes) -> KernelSource:
+        number = len(self._known) + 1
+        place = self.program if number == 1 else f"{self.program}[{number}]"
+        refusal: WarpsightError | None = None
+        for text in ptx_choices(fatbin, self.program):
+            try:
+                return KernelSource(place, text, parse_module(text, f"{place} (PTX)"))
+            except WarpsightError as error:
+                refusal = refusal or error
+        assert refusal is not None
+        raise refusal
+
+    def kernel(self, module: int, name: str) -> int | None:
+        """The number of a kernel of a loaded module, None if it has no such kernel."""
+        loaded = self.modules[module]
+        function = loaded.source.module.kernels.get(name)
+        if function is None:
+            return None
+        if any(v.space in ("global", "const") for v in function.variables.values()):
+            raise UnsupportedError("a kernel with global variables of its own is not modelled", place=f"{self.program}: {name}")
+        self.kernels.append(Kernel(loaded.source, function, loaded.base))
+        return len(self.kernels) - 1
+
+    def reset(self) -> None:
+        """Forget what was loaded, but not how it was parsed."""
+        self.modules.clear()
+        self.kernels.clear()
+        self.names.clear()
+        self._end = ARENA_BASE

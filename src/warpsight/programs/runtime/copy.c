@@ -1,0 +1,211 @@
+/* Copies and fills. All run at once: every launch before them has ended, and what is copied is mapped here. */
+#include "runtime.h"
+
+#include <string.h>
+
+enum { HOST_TO_HOST, HOST_TO_DEVICE, DEVICE_TO_HOST, DEVICE_TO_DEVICE, DEFAULT };
+
+static bool good_device_range(const void *pointer, size_t bytes)
+{
+    return in_arena(pointer) && range_is_live((uint64_t)pointer, bytes);
+}
+
+/* What CUDA checks: the side that is called device memory must be live memory that the device can reach. A host side that lies in
+ * the arena must be live as well. */
+static error_t_ check(const void *to, const void *from, size_t to_bytes, size_t from_bytes, int kind)
+{
+    if (kind < HOST_TO_HOST || kind > DEFAULT)
+        return INVALID_DIRECTION;
+    if (!to || !from)
+        return INVALID_VALUE;
+    bool to_device = kind == HOST_TO_DEVICE || kind == DEVICE_TO_DEVICE || in_arena(to);
+    bool from_device = kind == DEVICE_TO_HOST || kind == DEVICE_TO_DEVICE || in_arena(from);
+    if ((to_device && !good_device_range(to, to_bytes)) || (from_device && !good_device_range(from, from_bytes)))
+        return INVALID_VALUE;
+    return SUCCESS;
+}
+
+error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind)
+{
+    if (!bytes)
+        return kind < HOST_TO_HOST || kind > DEFAULT ? INVALID_DIRECTION : SUCCESS;
+    error_t_ status = check(to, from, bytes, bytes, kind);
+    if (status == SUCCESS)
+        memmove(to, from, bytes);
+    return status;
+}
+
+error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind)
+{
+    if (!width || !height)
+        return SUCCESS;
+    if (height > 1 && (width > to_pitch || width > from_pitch))
+        return INVALID_PITCH;
+    error_t_ status = check(to, from, to_pitch * (height - 1) + width, from_pitch * (height - 1) + width, kind);
+    for (size_t row = 0; status == SUCCESS && row < height; row++)
+        memmove((char *)to + row * to_pitch, (const char *)from + row * from_pitch, width);
+    return status;
+}
+
+error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    if (!width || !height)
+        return SUCCESS;
+    if (height > 1 && width > pitch)
+        return INVALID_PITCH;
+    if (!good_device_range(to, pitch * (height - 1) + width))
+        return INVALID_VALUE;
+    for (size_t row = 0; row < height; row++)
+        memset((char *)to + row * pitch, value, width);
+    return SUCCESS;
+}
+
+API error_t_ cudaMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = copy_bytes(to, from, bytes, kind);
+    if (status == SUCCESS)
+        spend_copy(stream, bytes, kind);
+    return leave(status);
+}
+
+API error_t_ cudaMemcpy(void *to, const void *from, size_t bytes, int kind) { return cudaMemcpyAsync(to, from, bytes, kind, NULL); }
+
+API error_t_ cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes, void *stream)
+{
+    if (to_device || from_device) {
+        enter_quietly();
+        return leave(INVALID_DEVICE);
+    }
+    return cudaMemcpyAsync(to, from, bytes, DEFAULT, stream);
+}
+
+API error_t_ cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes)
+{
+    return cudaMemcpyPeerAsync(to, to_device, from, from_device, bytes, NULL);
+}
+
+API error_t_ cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind,
+                               void *stream)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = copy_rows(to, to_pitch, from, from_pitch, width, height, kind);
+    if (status == SUCCESS)
+        spend_copy(stream, width * height, kind);
+    return leave(status);
+}
+
+API error_t_ cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind)
+{
+    return cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, height, kind, NULL);
+}
+
+API error_t_ cudaMemsetAsync(void *to, int value, size_t bytes, void *stream)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = fill_rows(to, bytes, value, bytes, 1);
+    if (status == SUCCESS)
+        spend_copy(stream, bytes, DEVICE_TO_DEVICE);
+    return leave(status);
+}
+
+API error_t_ cudaMemset(void *to, int value, size_t bytes) { return cudaMemsetAsync(to, value, bytes, NULL); }
+
+API error_t_ cudaMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, void *stream)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = fill_rows(to, pitch, value, width, height);
+    if (status == SUCCESS)
+        spend_copy(stream, width * height, DEVICE_TO_DEVICE);
+    return leave(status);
+}
+
+API error_t_ cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height)
+{
+    return cudaMemset2DAsync(to, pitch, value, width, height, NULL);
+}
+
+API error_t_ cudaMemset3DAsync(struct pitched to, int value, struct extent extent, void *stream)
+{
+    error_t_ status = enter();
+    for (size_t z = 0; status == SUCCESS && z < extent.depth; z++)
+        status = fill_rows((char *)to.ptr + z * to.pitch * to.ysize, to.pitch, value, extent.width, extent.height);
+    if (status == SUCCESS)
+        spend_copy(stream, extent.width * extent.height * extent.depth, DEVICE_TO_DEVICE);
+    return leave(status);
+}
+
+API error_t_ cudaMemset3D(struct pitched to, int value, struct extent extent) { return cudaMemset3DAsync(to, value, extent, NULL); }
+
+static error_t_ symbol_range(const void *symbol, size_t bytes, size_t offset, char **address)
+{
+    struct variable *variable;
+    error_t_ status = find_variable(symbol, &variable);
+    if (status == SUCCESS && (offset > variable->size || bytes > variable->size - offset))
+        status = INVALID_VALUE;
+    if (status == SUCCESS)
+        *address = (char *)variable->address + offset;
+    return status;
+}
+
+API error_t_ cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind, void *stream)
+{
+    char *to;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = symbol_range(symbol, bytes, offset, &to);
+    if (status == SUCCESS)
+        status = kind == DEVICE_TO_HOST || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
+    if (status == SUCCESS)
+        spend_copy(stream, bytes, kind);
+    return leave(status);
+}
+
+API error_t_ cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind)
+{
+    return cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, NULL);
+}
+
+API error_t_ cudaMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind, void *stream)
+{
+    char *from;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = symbol_range(symbol, bytes, offset, &from);
+    if (status == SUCCESS)
+        status = kind == HOST_TO_DEVICE || kind == HOST_TO_HOST ? INVALID_DIRECTION : copy_bytes(to, from, bytes, kind);
+    if (status == SUCCESS)
+        spend_copy(stream, bytes, kind);
+    return leave(status);
+}
+
+API error_t_ cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, int kind)
+{
+    return cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, NULL);
+}
+
+API error_t_ cudaGetSymbolAddress(void **address, const void *symbol)
+{
+    struct variable *variable;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = address ? find_variable(symbol, &variable) : INVALID_VALUE;
+    if (status == SUCCESS)
+        *address = (void *)variable->address;
+    return leave(status);
+}
+
+API error_t_ cudaGetSymbolSize(size_t *bytes, const void *symbol)
+{
+    struct variable *variable;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = bytes ? find_variable(symbol, &variable) : INVALID_VALUE;
+    if (status == SUCCESS)
+        *bytes = variable->size;
+    return leave(status);
+}

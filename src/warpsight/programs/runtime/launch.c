@@ -1,0 +1,283 @@
+/* Launches: the configuration that <<< >>> pushes, the checks that CUDA makes, then the emulator. */
+#include "runtime.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEPTH 16
+
+struct configuration { struct dim3 grid, block; size_t shared; void *stream; };
+static __thread struct configuration pushed[DEPTH];
+static __thread int depth;
+
+API unsigned __cudaPushCallConfiguration(struct dim3 grid, struct dim3 block, size_t shared, void *stream)
+{
+    if (depth == DEPTH)
+        return INVALID_CONFIGURATION;
+    pushed[depth++] = (struct configuration){grid, block, shared, stream};
+    return SUCCESS;
+}
+
+API error_t_ __cudaPopCallConfiguration(struct dim3 *grid, struct dim3 *block, size_t *shared, void *stream)
+{
+    if (!depth)
+        return INVALID_CONFIGURATION;
+    struct configuration *top = &pushed[--depth];
+    *grid = top->grid;
+    *block = top->block;
+    *shared = top->shared;
+    *(void **)stream = top->stream;
+    return SUCCESS;
+}
+
+static bool outside(struct dim3 d, unsigned x, unsigned y, unsigned z)
+{
+    return !d.x || !d.y || !d.z || d.x > x || d.y > y || d.z > z;
+}
+
+static error_t_ check(const struct function *f, struct dim3 grid, struct dim3 block, size_t shared)
+{
+    uint64_t threads = (uint64_t)block.x * block.y * block.z;
+    if (outside(grid, 0x7fffffff, 65535, 65535) || outside(block, 1024, 1024, 64) ||
+        threads > (uint64_t)the_device.values[D_THREADS_PER_BLOCK])
+        return INVALID_CONFIGURATION;
+    uint64_t warp_registers = ((uint64_t)f->registers * 32 + 255) / 256 * 256;
+    if (threads > (uint64_t)f->max_threads || (threads + 31) / 32 * warp_registers > (uint64_t)the_device.values[D_REGISTERS])
+        return 701; /* cudaErrorLaunchOutOfResources */
+    if (shared > (size_t)f->max_dynamic_shared)
+        return INVALID_VALUE;
+    return SUCCESS;
+}
+
+struct message { int64_t kernel, grid[3], block[3], shared, allocations, cooperative, heap_bytes, parameter_bytes; };
+
+/* What the emulator answers: the kernel's time in seconds, bytes of text that the kernel printed, then that text. */
+static error_t_ send_launch(struct function *f, const struct message *message, const void *parameters, void *stream)
+{
+    void *answer = NULL;
+    size_t bytes = 0;
+    error_t_ status = call_emulator(4, message, sizeof *message, parameters, (size_t)f->parameter_bytes, &answer, &bytes);
+    if (bytes >= sizeof(double)) {
+        double seconds;
+        memcpy(&seconds, answer, sizeof seconds);
+        fwrite((char *)answer + sizeof seconds, 1, bytes - sizeof seconds, stdout);
+        spend(stream, seconds);
+    }
+    free(answer);
+    if (status == INVALID_CONFIGURATION || status == INVALID_VALUE || status == COOPERATIVE_TOO_LARGE || status == 701)
+        return status; /* nothing ran */
+    if (status)
+        fault(status); /* as on a GPU, the program finds out when it waits */
+    return SUCCESS;
+}
+
+static error_t_ run(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream, bool cooperative)
+{
+    struct function *f;
+    error_t_ status = find_function(key, &f);
+    if (status == SUCCESS)
+        status = resolve(f);
+    if (status == SUCCESS)
+        status = check(f, grid, block, shared);
+    if (status)
+        return status;
+    char *parameters = calloc(1, (size_t)f->parameter_bytes + 1);
+    if (!parameters)
+        return MEMORY_ALLOCATION;
+    for (int64_t k = 0; k < f->parameters; k++)
+        memcpy(parameters + f->layout[k][0], arguments[k], (size_t)f->layout[k][1]);
+    struct message message = {f->id, {grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, (int64_t)shared,
+                              (int64_t)table_count(), cooperative, (int64_t)heap_limit(), f->parameter_bytes};
+    status = send_launch(f, &message, parameters, stream);
+    free(parameters);
+    return status;
+}
+
+static error_t_ launch(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream,
+                       bool cooperative)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = run(key, grid, block, arguments, shared, stream, cooperative);
+    return leave(status);
+}
+
+API error_t_ cudaLaunchKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream)
+{
+    return launch(key, grid, block, arguments, shared, stream, false);
+}
+
+API error_t_ __cudaLaunchKernel(void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared, void *stream)
+{
+    return launch(key, grid, block, arguments, shared, stream, false);
+}
+
+API error_t_ cudaLaunchCooperativeKernel(const void *key, struct dim3 grid, struct dim3 block, void **arguments, size_t shared,
+                                         void *stream)
+{
+    return launch(key, grid, block, arguments, shared, stream, true);
+}
+
+struct attribute { int id; char pad[4]; union { char bytes[64]; int integer; unsigned dims[3]; } value; };
+struct launch_config { struct dim3 grid, block; size_t shared; void *stream; struct attribute *attributes; unsigned count; };
+enum { ATTRIBUTE_COOPERATIVE = 2, ATTRIBUTE_CLUSTER = 4 };
+
+API error_t_ cudaLaunchKernelExC(const struct launch_config *config, const void *key, void **arguments)
+{
+    bool cooperative = false;
+    if (!config) {
+        enter_quietly();
+        return leave(INVALID_VALUE);
+    }
+    for (unsigned k = 0; k < config->count; k++) {
+        const struct attribute *a = &config->attributes[k];
+        if (a->id == ATTRIBUTE_COOPERATIVE)
+            cooperative = a->value.integer != 0;
+        if (a->id == ATTRIBUTE_CLUSTER && (uint64_t)a->value.dims[0] * a->value.dims[1] * a->value.dims[2] > 1) {
+            enter_quietly();
+            warn_once("a launch with thread block clusters");
+            return leave(NOT_SUPPORTED);
+        }
+    }
+    return launch(key, config->grid, config->block, arguments, config->shared, config->stream, cooperative);
+}
+
+API error_t_ __cudaGetKernel(void **kernel, const void *key)
+{
+    struct function *f;
+    enter_quietly();
+    error_t_ status = find_function(key, &f);
+    if (status == SUCCESS)
+        *kernel = f;
+    return leave(status);
+}
+
+API error_t_ cudaGetKernel(void **kernel, const void *key) { return __cudaGetKernel(kernel, key); }
+API error_t_ cudaGetFuncBySymbol(void **function, const void *key) { return __cudaGetKernel(function, key); }
+
+API error_t_ cudaFuncGetName(const char **name, const void *key)
+{
+    struct function *f;
+    enter_quietly();
+    error_t_ status = name ? find_function(key, &f) : INVALID_VALUE;
+    if (status == SUCCESS)
+        *name = f->name;
+    return leave(status);
+}
+
+struct function_attributes {
+    size_t shared, constant, local;
+    int max_threads, registers, ptx_version, binary_version, cache_mode, max_dynamic_shared, carveout;
+#if CUDART >= 12
+    int cluster[6], reserved[16];
+#endif
+};
+
+API error_t_ cudaFuncGetAttributes(struct function_attributes *result, const void *key)
+{
+    struct function *f;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = result ? find_function(key, &f) : INVALID_VALUE;
+    if (status == SUCCESS)
+        status = resolve(f);
+    if (status == SUCCESS) {
+        memset(result, 0, sizeof *result);
+        result->shared = (size_t)f->shared;
+        result->constant = (size_t)f->constant;
+        result->local = (size_t)f->local;
+        result->max_threads = (int)f->max_threads;
+        result->registers = (int)f->registers;
+        result->ptx_version = (int)f->ptx_version;
+        result->binary_version = (int)f->binary_version;
+        result->max_dynamic_shared = f->max_dynamic_shared;
+        result->carveout = f->carveout;
+    }
+    return leave(status);
+}
+
+enum { MAX_DYNAMIC_SHARED = 8, CARVEOUT = 9 };
+
+API error_t_ cudaFuncSetAttribute(const void *key, int attribute, int value)
+{
+    struct function *f;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = find_function(key, &f);
+    if (status == SUCCESS)
+        status = resolve(f);
+    if (status == SUCCESS && attribute == MAX_DYNAMIC_SHARED) {
+        if (value < 0 || value + f->shared > the_device.values[D_SHARED_PER_BLOCK_OPTIN])
+            status = INVALID_VALUE;
+        else
+            f->max_dynamic_shared = value;
+    } else if (status == SUCCESS && attribute == CARVEOUT) {
+        f->carveout = value;
+    } else if (status == SUCCESS) {
+        warn_once("cudaFuncSetAttribute of clusters");
+        status = NOT_SUPPORTED;
+    }
+    return leave(status);
+}
+
+API error_t_ cudaFuncSetCacheConfig(const void *key, int config)
+{
+    struct function *f;
+    (void)config; /* a preference */
+    error_t_ status = enter();
+    return leave(status ? status : find_function(key, &f));
+}
+
+API error_t_ cudaFuncSetSharedMemConfig(const void *key, int config) { return cudaFuncSetCacheConfig(key, config); }
+
+static error_t_ resident(const void *key, int threads, size_t shared, int64_t *blocks)
+{
+    struct function *f;
+    error_t_ status = find_function(key, &f);
+    if (status == SUCCESS)
+        status = resolve(f);
+    if (status)
+        return status;
+    int64_t question[3] = {f->id, threads, (int64_t)shared};
+    void *answer = NULL;
+    size_t bytes = 0;
+    status = call_emulator(5, question, sizeof question, NULL, 0, &answer, &bytes);
+    if (status == SUCCESS && bytes == sizeof *blocks)
+        memcpy(blocks, answer, sizeof *blocks);
+    free(answer);
+    return status;
+}
+
+API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *key, int threads, size_t shared, unsigned flags)
+{
+    int64_t found = 0;
+    (void)flags;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = blocks && threads > 0 ? resident(key, threads, shared, &found) : INVALID_VALUE;
+    if (status == SUCCESS)
+        *blocks = (int)found;
+    return leave(status);
+}
+
+API error_t_ cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *key, int threads, size_t shared)
+{
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, key, threads, shared, 0);
+}
+
+API error_t_ cudaOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, const void *key, int blocks, int threads)
+{
+    struct function *f;
+    (void)threads;
+    error_t_ status = enter();
+    if (status == SUCCESS)
+        status = bytes && blocks > 0 ? find_function(key, &f) : INVALID_VALUE;
+    if (status == SUCCESS)
+        status = resolve(f);
+    if (status == SUCCESS) {
+        int64_t each = the_device.values[D_SHARED_PER_SM] / blocks / 256 * 256 - the_device.values[D_SHARED_RESERVED] - f->shared;
+        *bytes = each > 0 ? (size_t)each : 0;
+    }
+    return leave(status);
+}

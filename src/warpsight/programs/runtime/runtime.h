@@ -1,0 +1,153 @@
+/* The CUDA runtime API for programs on a machine without a GPU: memory and copies are done here, kernels by the emulator.
+ *
+ * Device memory is one shared mapping that this process and the emulator both see, at the emulator's device addresses, so that a
+ * pointer means the same on both sides and nothing is ever copied between the processes. Every type below is declared as CUDA's
+ * binary interface has it; no CUDA header is needed.
+ */
+#ifndef WARPSIGHT_RUNTIME_H
+#define WARPSIGHT_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef CUDART
+#define CUDART 13 /* the major version of the interface that is built */
+#endif
+
+#define API __attribute__((visibility("default")))
+
+/* Where things lie, as in `emulator/layout.py` and `programs/wire.py`. */
+#define ARENA_BASE 0x100000000ull
+#define MODULE_ZONE 0x40000000ull /* variables of modules come first, heap after */
+#define TABLE_BYTES 0x4000000ull  /* the table of live allocations comes before the arena in the shared memory */
+#define ALIGNMENT 512ull
+
+enum {
+    SUCCESS = 0, INVALID_VALUE = 1, MEMORY_ALLOCATION = 2, INITIALIZATION = 3, INVALID_CONFIGURATION = 9, INVALID_PITCH = 12,
+    INVALID_SYMBOL = 13, INVALID_DIRECTION = 21, INVALID_DEVICE_FUNCTION = 98, NO_DEVICE = 100, INVALID_DEVICE = 101,
+    NO_KERNEL_IMAGE = 209, INVALID_HANDLE = 400, SYMBOL_NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700,
+    PEER_NOT_ENABLED = 705, HOST_REGISTERED = 712, HOST_NOT_REGISTERED = 713, COOPERATIVE_TOO_LARGE = 720, NOT_SUPPORTED = 801,
+    UNKNOWN = 999
+};
+
+typedef int error_t_;
+#define cudaError_t error_t_
+
+struct dim3 { unsigned x, y, z; };
+struct extent { size_t width, height, depth; };
+struct position { size_t x, y, z; };
+struct pitched { void *ptr; size_t pitch, xsize, ysize; };
+struct channel { int x, y, z, w, kind; };
+struct location { int type, id; };
+
+/* Memory that lies outside all device allocations belongs to the host. */
+enum kind { KIND_DEVICE, KIND_MANAGED, KIND_HOST, KIND_MODULE };
+
+struct allocation { /* beside a row of the shared table */
+    enum kind kind;
+    unsigned flags;
+    void *registered; /* host pages that alias this allocation (cudaHostRegister) */
+    size_t registered_bytes;
+};
+
+struct array { /* cudaArray: row-major texels in device memory */
+    uint64_t address;
+    struct channel channel;
+    struct extent extent; /* height and depth 0 where the array has no such dimension */
+    size_t element, pitch;
+    unsigned flags;
+};
+
+struct device { /* the answer to HELLO, all int64, in the order of `programs/device.py` */
+    int64_t values[64];
+    char name[256];
+};
+
+enum device_value {
+    D_MAJOR, D_MINOR, D_SM_COUNT, D_CLOCK_KHZ, D_MEMORY, D_SHARED_PER_BLOCK, D_SHARED_PER_BLOCK_OPTIN, D_SHARED_PER_SM,
+    D_SHARED_RESERVED, D_REGISTERS, D_THREADS_PER_BLOCK, D_THREADS_PER_SM, D_BLOCKS_PER_SM, D_L2_BYTES, D_BUS_BITS,
+    D_MEMORY_CLOCK_KHZ, D_BANDWIDTH, D_ONLY_TIMES
+};
+
+struct function {
+    const void *host; /* the key: the address of the host's stub */
+    const char *name;
+    struct module *module;
+    bool resolved;
+    int64_t id, parameters, parameter_bytes, registers, shared, local, constant, max_threads, ptx_version, binary_version;
+    int64_t (*layout)[2]; /* offset and size of each parameter */
+    int max_dynamic_shared, carveout;
+    struct function *next;
+};
+
+struct variable {
+    void *host;
+    const char *name;
+    struct module *module;
+    size_t size;
+    uint64_t address;
+    bool managed, resolved;
+    struct variable *next;
+};
+
+struct module {
+    const void *fatbin;
+    size_t bytes;
+    int64_t id;
+    bool loaded;
+    error_t_ failed;
+    struct function *functions;
+    struct variable *variables;
+    struct module *next;
+};
+
+struct stream { double clock; unsigned flags; int priority; uint64_t id; };
+
+/* link.c */
+error_t_ connect_emulator(void);
+error_t_ call_emulator(uint32_t kind, const void *head, size_t head_bytes, const void *body, size_t body_bytes, void **answer,
+                       size_t *answer_bytes);
+extern struct device the_device;
+extern uint8_t *the_table;
+
+/* state.c: every call of the interface begins with `enter` and ends with `leave`. */
+error_t_ enter(void);            /* lock, connect; gives an earlier fault, which no later call gets past */
+error_t_ enter_quietly(void);    /* lock only */
+error_t_ leave(error_t_ result); /* remember an error for cudaGetLastError, unlock */
+void fault(error_t_ code);       /* a launch has failed: later calls find out */
+void forget_fault(void);
+void warn_once(const char *name);
+void pause_lock(void);
+void resume_lock(void);
+
+/* memory.c */
+void memory_reset(void);
+uint64_t table_count(void);
+error_t_ allocate(size_t bytes, enum kind kind, unsigned flags, uint64_t *address);
+error_t_ insert_module_data(uint64_t address, size_t bytes, bool writable);
+error_t_ release(uint64_t address);
+struct allocation *find_allocation(uint64_t address, uint64_t *low, uint64_t *high);
+bool range_is_live(uint64_t address, uint64_t bytes);
+bool in_arena(const void *pointer);
+
+/* modules.c */
+error_t_ find_function(const void *key, struct function **found);
+error_t_ resolve(struct function *function);
+error_t_ find_variable(const void *key, struct variable **found);
+void forget_modules(void);
+
+/* copy.c */
+error_t_ copy_bytes(void *to, const void *from, size_t bytes, int kind);
+error_t_ copy_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind);
+error_t_ fill_rows(void *to, size_t pitch, int value, size_t width, size_t height);
+
+/* settings.c */
+size_t heap_limit(void); /* cudaLimitMallocHeapSize */
+
+/* streams.c */
+struct stream *stream_of(void *handle);
+void spend(void *handle, double seconds); /* move the stream's clock on */
+void spend_copy(void *handle, size_t bytes, int kind);
+
+#endif

@@ -1,0 +1,87 @@
+/* One lock, the last error of each thread, and the fault that no later call gets past. */
+#include "runtime.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static pthread_mutex_t the_lock = PTHREAD_MUTEX_INITIALIZER;
+static __thread error_t_ last_error;
+static error_t_ sticky; /* the context is lost */
+static bool noticed;    /* a call that waits for the device has been made since */
+static pid_t owner;
+
+error_t_ enter_quietly(void)
+{
+    pthread_mutex_lock(&the_lock);
+    return SUCCESS;
+}
+
+void pause_lock(void) { pthread_mutex_unlock(&the_lock); }
+void resume_lock(void) { pthread_mutex_lock(&the_lock); }
+
+error_t_ enter(void)
+{
+    pthread_mutex_lock(&the_lock);
+    if (owner == 0)
+        owner = getpid();
+    if (owner != getpid())
+        return INITIALIZATION; /* as CUDA: a context does not survive fork */
+    if (sticky) {
+        noticed = true;
+        return sticky;
+    }
+    return connect_emulator();
+}
+
+error_t_ leave(error_t_ result)
+{
+    if (result != SUCCESS && result != NOT_READY)
+        last_error = result;
+    pthread_mutex_unlock(&the_lock);
+    return result;
+}
+
+void fault(error_t_ code)
+{
+    if (!sticky)
+        sticky = code;
+}
+
+void forget_fault(void)
+{
+    sticky = SUCCESS;
+    noticed = false;
+    last_error = SUCCESS;
+}
+
+static error_t_ peek(bool clear)
+{
+    error_t_ code = last_error;
+    pthread_mutex_lock(&the_lock);
+    if (clear)
+        last_error = SUCCESS;
+    if (sticky && noticed)
+        code = sticky;
+    pthread_mutex_unlock(&the_lock);
+    return code;
+}
+
+API error_t_ cudaGetLastError(void) { return peek(true); }
+API error_t_ cudaPeekAtLastError(void) { return peek(false); }
+
+/* A function of the interface that is not provided says so, each once. */
+void warn_once(const char *name)
+{
+    static char seen[64][64];
+    for (int k = 0; k < 64; k++) {
+        if (!seen[k][0]) {
+            snprintf(seen[k], sizeof seen[k], "%s", name);
+            fprintf(stderr, "warpsight: %s is not supported; the program is told so (cudaErrorNotSupported)\n", name);
+            return;
+        }
+        if (!strncmp(seen[k], name, sizeof seen[k] - 1))
+            return;
+    }
+}

@@ -1,0 +1,259 @@
+/* Streams and events. Everything has been done when a call returns; what they keep is the predicted time, a clock per stream. */
+#include "runtime.h"
+
+#include <stdlib.h>
+
+/* A host link of PCIe 3.0 x16 as most systems reach it; the GPU description says nothing about it. */
+#define HOST_LINK_BYTES_PER_S 12e9
+#define CLOCK_START 1.0
+#define STREAMS 4096
+
+struct event { double time; bool recorded, timed; };
+
+static struct stream legacy = {CLOCK_START, 0, 0, 1};
+static struct stream per_thread = {CLOCK_START, 0, 0, 2};
+static struct stream *all[STREAMS];
+static int made;
+static uint64_t next_id = 3;
+
+static double latest(void)
+{
+    double time = legacy.clock > per_thread.clock ? legacy.clock : per_thread.clock;
+    for (int k = 0; k < made; k++)
+        if (all[k] && all[k]->clock > time)
+            time = all[k]->clock;
+    return time;
+}
+
+struct stream *stream_of(void *handle)
+{
+    if (handle == NULL || handle == (void *)1)
+        return &legacy;
+    return handle == (void *)2 ? &per_thread : handle;
+}
+
+/* The legacy stream waits for all others, and they for it, except those that were made not to. */
+void spend(void *handle, double seconds)
+{
+    struct stream *stream = stream_of(handle);
+    if (stream == &legacy)
+        stream->clock = latest();
+    else if (!(stream->flags & 1) && legacy.clock > stream->clock)
+        stream->clock = legacy.clock;
+    stream->clock += seconds;
+}
+
+void spend_copy(void *handle, size_t bytes, int kind)
+{
+    bool on_device = kind == 3;
+    spend(handle, (double)bytes * (on_device ? 2.0 / (double)the_device.values[D_BANDWIDTH] : 1.0 / HOST_LINK_BYTES_PER_S));
+}
+
+API error_t_ cudaStreamCreateWithPriority(void **result, unsigned flags, int priority)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS && (!result || flags > 1))
+        status = INVALID_VALUE;
+    if (status == SUCCESS) {
+        struct stream *stream = malloc(sizeof *stream);
+        int place = 0;
+        while (place < made && all[place])
+            place++;
+        if (!stream || place == STREAMS) {
+            free(stream);
+            return leave(MEMORY_ALLOCATION);
+        }
+        if (place == made)
+            made++;
+        *stream = (struct stream){latest(), flags, priority, next_id++};
+        all[place] = stream;
+        *result = stream;
+    }
+    return leave(status);
+}
+
+API error_t_ cudaStreamCreateWithFlags(void **result, unsigned flags) { return cudaStreamCreateWithPriority(result, flags, 0); }
+API error_t_ cudaStreamCreate(void **result) { return cudaStreamCreateWithPriority(result, 0, 0); }
+
+API error_t_ cudaStreamDestroy(void *handle)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS) {
+        status = INVALID_HANDLE;
+        for (int k = 0; k < made; k++)
+            if (handle && all[k] == handle) {
+                if (legacy.clock < all[k]->clock && !(all[k]->flags & 1))
+                    legacy.clock = all[k]->clock;
+                free(handle);
+                all[k] = NULL;
+                status = SUCCESS;
+            }
+    }
+    return leave(status);
+}
+
+static error_t_ known(void *handle)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS && handle > (void *)2) {
+        status = INVALID_HANDLE;
+        for (int k = 0; k < made; k++)
+            if (all[k] == handle)
+                status = SUCCESS;
+    }
+    return status;
+}
+
+API error_t_ cudaStreamSynchronize(void *handle) { return leave(known(handle)); }
+API error_t_ cudaStreamQuery(void *handle) { return leave(known(handle)); }
+API error_t_ cudaDeviceSynchronize(void) { return leave(enter()); }
+API error_t_ cudaThreadSynchronize(void) { return leave(enter()); }
+
+API error_t_ cudaStreamAttachMemAsync(void *handle, void *pointer, size_t bytes, unsigned flags)
+{
+    (void)pointer, (void)bytes, (void)flags;
+    return leave(known(handle));
+}
+
+API error_t_ cudaStreamGetFlags(void *handle, unsigned *flags)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        *flags = stream_of(handle)->flags;
+    return leave(status);
+}
+
+API error_t_ cudaStreamGetPriority(void *handle, int *priority)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        *priority = stream_of(handle)->priority;
+    return leave(status);
+}
+
+API error_t_ cudaStreamGetId(void *handle, unsigned long long *id)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        *id = stream_of(handle)->id;
+    return leave(status);
+}
+
+API error_t_ cudaStreamGetDevice(void *handle, int *device)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        *device = 0;
+    return leave(status);
+}
+
+API error_t_ cudaStreamIsCapturing(void *handle, int *state)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS)
+        *state = 0;
+    return leave(status);
+}
+
+API error_t_ cudaStreamWaitEvent(void *handle, void *given, unsigned flags)
+{
+    (void)flags;
+    error_t_ status = known(handle);
+    const struct event *event = given;
+    if (status == SUCCESS && !event)
+        status = INVALID_HANDLE;
+    if (status == SUCCESS && event->recorded && event->time > stream_of(handle)->clock)
+        stream_of(handle)->clock = event->time;
+    return leave(status);
+}
+
+API error_t_ cudaStreamAddCallback(void *handle, void (*call)(void *, error_t_, void *), void *data, unsigned flags)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS && (!call || flags))
+        status = INVALID_VALUE;
+    if (status == SUCCESS) {
+        pause_lock();
+        call(handle, SUCCESS, data);
+        resume_lock();
+    }
+    return leave(status);
+}
+
+API error_t_ cudaLaunchHostFunc(void *handle, void (*call)(void *), void *data)
+{
+    error_t_ status = known(handle);
+    if (status == SUCCESS && !call)
+        status = INVALID_VALUE;
+    if (status == SUCCESS) {
+        pause_lock();
+        call(data);
+        resume_lock();
+    }
+    return leave(status);
+}
+
+API error_t_ cudaEventCreateWithFlags(void **result, unsigned flags)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS) {
+        struct event *event = calloc(1, sizeof *event);
+        if (!result || !event)
+            return leave(result ? MEMORY_ALLOCATION : INVALID_VALUE);
+        event->timed = !(flags & 2);
+        *result = event;
+    }
+    return leave(status);
+}
+
+API error_t_ cudaEventCreate(void **result) { return cudaEventCreateWithFlags(result, 0); }
+
+API error_t_ cudaEventDestroy(void *event)
+{
+    error_t_ status = enter();
+    if (status == SUCCESS && !event)
+        status = INVALID_HANDLE;
+    free(event);
+    return leave(status);
+}
+
+API error_t_ cudaEventRecord(void *given, void *handle)
+{
+    struct event *event = given;
+    error_t_ status = known(handle);
+    if (status == SUCCESS && !event)
+        status = INVALID_HANDLE;
+    if (status == SUCCESS) {
+        spend(handle, 0);
+        event->time = stream_of(handle)->clock;
+        event->recorded = true;
+    }
+    return leave(status);
+}
+
+API error_t_ cudaEventRecordWithFlags(void *event, void *handle, unsigned flags)
+{
+    (void)flags;
+    return cudaEventRecord(event, handle);
+}
+
+API error_t_ cudaEventSynchronize(void *event)
+{
+    error_t_ status = enter();
+    return leave(status == SUCCESS && !event ? INVALID_HANDLE : status);
+}
+
+API error_t_ cudaEventQuery(void *event) { return cudaEventSynchronize(event); }
+
+API error_t_ cudaEventElapsedTime(float *milliseconds, void *from, void *to)
+{
+    const struct event *first = from, *last = to;
+    error_t_ status = enter();
+    if (status == SUCCESS && !milliseconds)
+        status = INVALID_VALUE;
+    if (status == SUCCESS && (!first || !last || !first->recorded || !last->recorded || !first->timed || !last->timed))
+        status = INVALID_HANDLE;
+    if (status == SUCCESS)
+        *milliseconds = (float)((last->time - first->time) * 1e3);
+    return leave(status);
+}

@@ -1,0 +1,229 @@
+"""One program that is connected: answers what its runtime library asks, and executes its launches."""
+
+from __future__ import annotations
+
+import io
+import struct
+import sys
+from dataclasses import dataclass
+from typing import Protocol
+
+from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
+from warpsight.emulator.allocations import DeviceHeap
+from warpsight.emulator.descriptors import DescriptorTable
+from warpsight.emulator.launch import emulate, execute
+from warpsight.emulator.resident import ResidentMemory
+from warpsight.emulator.symbols import GLOBAL_ALIGN
+from warpsight.gpu.occupancy import occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.programs.device import device_bytes
+from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
+from warpsight.programs.objects import make_object
+from warpsight.programs.wire import LAUNCH, PROTOCOL, Kind, SharedMemory, Status, Wire
+from warpsight.trace.schema import KernelTrace
+from warpsight.trace.sink import TraceSink
+from warpsight.workload.launch import Launch, RunOptions, ScalarArgument
+from warpsight.workload.registers import RegisterUse
+
+_OF_FAULT = {
+    "misaligned": Status.MISALIGNED,
+    "trap": Status.LAUNCH_FAILURE,
+    "breakpoint": Status.LAUNCH_FAILURE,
+    "assertion": Status.ASSERT,
+    "barriers-differ": Status.LAUNCH_FAILURE,
+    "deadlock": Status.TIMEOUT,
+    "stack-overflow": Status.LAUNCH_FAILURE,
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A launch that has been executed. `number` counts from 1 over the whole run; `trace` is None where none was wanted."""
+
+    number: int
+    kernel: str
+    launch: Launch
+    warp_instructions: int
+    registers: RegisterUse
+    trace: KernelTrace | None
+
+
+class Observer(Protocol):
+    """Who decides which launches are traced, and says how long each takes on the GPU."""
+
+    def sink(self, number: int, kernel: str) -> TraceSink | None:
+        """Where the trace of launch `number` goes; None if it needs none."""
+
+    def ran(self, launch: Ran) -> float:
+        """A launch has been executed; its time on the GPU in seconds, 0 if that is not known."""
+
+    def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
+        """A launch has failed; number 0 stands for a module or kernel that could not be loaded."""
+
+
+class Session:
+    """A connected program. `counter` numbers launches over all programs of a run."""
+
+    def __init__(self, wire: Wire, gpu: GpuSpec, observer: Observer, program: str, max_instructions: int) -> None:
+        self.wire, self._gpu, self._observer = wire, gpu, observer
+        self._modules = Modules(program)
+        self._limit = max_instructions
+        self._memory: SharedMemory | None = None
+        self._objects = DescriptorTable()
+        self._heap: DeviceHeap | None = None  # made when a kernel first needs it, of the size that the program has set until then
+        self._answers = {
+            Kind.LOAD: self._load,
+            Kind.RESOLVE: self._resolve,
+            Kind.LAUNCH: self._launch,
+            Kind.OCCUPANCY: self._occupancy,
+            Kind.RESET: self._reset,
+            Kind.MAKE_OBJECT: self._make_object,
+            Kind.REMOVE_OBJECT: self._remove_object,
+        }
+
+    def serve(self, counter: list[int]) -> None:
+        """Answer the next message. Raises Closed when the program has gone."""
+        if self._memory is None:
+            protocol, _, self._memory = self.wire.receive_hello()
+            self.wire.answer(Status.SUCCESS if protocol == PROTOCOL else Status.NOT_SUPPORTED, device_bytes(self._gpu))
+            return
+        kind, payload = self.wire.receive()
+        self._counter = counter
+        status, answer = self._answers[Kind(kind)](payload)
+        self.wire.answer(status, answer)
+
+    def _load(self, payload: bytes) -> tuple[int, bytes]:
+        assert self._memory is not None
+        try:
+            number = self._modules.load(payload)
+        except WarpsightError as error:
+            self._observer.refused(0, "", error)
+            self._complain(error)
+            return Status.NO_KERNEL_IMAGE, b""
+        rows = self._modules.modules[number].data.rows
+        answer = struct.pack("<2q", number, len(rows))
+        for name, address, size, writable, content in rows:
+            self._memory.write(address, content)
+            encoded = name.encode()
+            answer += struct.pack("<4q", address, size, writable, len(encoded)) + encoded
+        return Status.SUCCESS, answer
+
+    def _resolve(self, payload: bytes) -> tuple[int, bytes]:
+        (module,) = struct.unpack_from("<q", payload)
+        try:
+            number = self._modules.kernel(module, payload[8:].decode())
+            if number is None:
+                return Status.INVALID_DEVICE_FUNCTION, b""
+            kernel = self._modules.kernels[number]
+            registers = kernel.registers
+        except WarpsightError as error:
+            self._observer.refused(0, "", error)
+            self._complain(error)
+            return Status.NOT_SUPPORTED, b""
+        layout = kernel.layout
+        version = kernel.source.module.version
+        architecture = int("".join(c for c in kernel.source.target if c.isdigit()) or 0)
+        constants = sum(v.size for v in kernel.source.module.variables.values() if v.space == "const")
+        end = layout[-1][0] + layout[-1][1] if layout else 0
+        head = [number, len(layout), end, registers.registers, registers.static_shared_bytes, registers.local_bytes, constants]
+        head += [kernel.max_threads, version[0] * 10 + version[1], architecture]
+        return Status.SUCCESS, struct.pack("<10q", *head) + b"".join(struct.pack("<2q", *row) for row in layout)
+
+    def _occupancy(self, payload: bytes) -> tuple[int, bytes]:
+        number, threads, shared = struct.unpack("<3q", payload)
+        return Status.SUCCESS, struct.pack("<q", self._blocks_per_sm(self._modules.kernels[number], threads, shared))
+
+    def _blocks_per_sm(self, kernel: Kernel, threads: int, shared: int) -> int:
+        try:
+            use = kernel.registers
+            return occupancy(self._gpu, threads, use.registers, use.static_shared_bytes + shared).blocks_per_sm
+        except UsageError:
+            return 0
+
+    def _reset(self, _: bytes) -> tuple[int, bytes]:
+        self._modules.reset()
+        self._objects, self._heap = DescriptorTable(), None
+        return Status.SUCCESS, b""
+
+    def _make_object(self, payload: bytes) -> tuple[int, bytes]:
+        try:
+            return Status.SUCCESS, struct.pack("<q", make_object(self._objects, payload))
+        except WarpsightError as error:
+            self._complain(error)
+            return Status.INVALID_VALUE if isinstance(error, UsageError) else Status.NOT_SUPPORTED, b""
+
+    def _remove_object(self, payload: bytes) -> tuple[int, bytes]:
+        try:
+            self._objects.remove(*struct.unpack("<q", payload))
+        except UsageError:
+            return Status.INVALID_VALUE, b""
+        return Status.SUCCESS, b""
+
+    def _launch(self, payload: bytes) -> tuple[int, bytes]:
+        number, gx, gy, gz, bx, by, bz, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
+        kernel, parameters = self._modules.kernels[number], payload[LAUNCH.size : LAUNCH.size + size]
+        launch = Launch(
+            kernel.function.name,
+            (gx, gy, gz),
+            (bx, by, bz),
+            tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout),
+            shared,
+        )
+        resident = self._blocks_per_sm(kernel, launch.threads_per_block, shared)
+        if not resident:
+            return Status.OUT_OF_RESOURCES, b""
+        if cooperative and launch.blocks > resident * self._gpu.sm_count:
+            return Status.COOPERATIVE_TOO_LARGE, b""
+        self._counter[0] += 1
+        if kernel.uses_heap and self._heap is None:
+            self._heap = DeviceHeap(HEAP_START, max(0, min(heap_bytes, HEAP_MOST_BYTES)))
+        printed = io.StringIO()  # written by the program itself, so that it comes between its own lines
+        status, seconds = Status.SUCCESS, 0.0
+        try:
+            seconds = self._run(kernel, launch, parameters, allocations, RunOptions(output=printed))
+        except WarpsightError as error:
+            self._observer.refused(self._counter[0], kernel.name, error)
+            self._complain(error)
+            status = status_of(error)
+        return status, struct.pack("<d", seconds) + printed.getvalue().encode("utf-8", "surrogateescape")
+
+    def _run(self, kernel: Kernel, launch: Launch, parameters: bytes, allocations: int, options: RunOptions) -> float:
+        assert self._memory is not None
+        table = self._memory.table(allocations)
+        workspace = WORKSPACE if kernel.needs_workspace else 0
+        if workspace:
+            self._memory.write(workspace, bytes(GLOBAL_ALIGN))
+        names = self._modules.names
+        memory = ResidentMemory(table, self._memory.delta, parameters, names, self._objects, self._heap, workspace)
+        sink = self._observer.sink(self._counter[0], kernel.name)
+        if sink is None:
+            count = execute(kernel.prepared, launch, memory, max_instructions=self._limit, options=options)
+            ran = Ran(self._counter[0], kernel.name, launch, count, kernel.registers, None)
+        else:
+            trace = emulate(
+                kernel.source,
+                launch,
+                registers=kernel.registers,
+                sink=sink,
+                max_instructions=self._limit,
+                options=options,
+                prepared=kernel.prepared,
+                memory=memory,
+            )
+            ran = Ran(self._counter[0], kernel.name, launch, trace.header.warp_instructions, kernel.registers, trace)
+        return self._observer.ran(ran)
+
+    def _complain(self, error: WarpsightError) -> None:
+        """Everything about a failure goes to stderr; the program learns only the code."""
+        print(f"error: {error}", file=sys.stderr, flush=True)
+
+
+def status_of(error: WarpsightError) -> Status:
+    """The CUDA error code for what has happened."""
+    if isinstance(error, LaunchFault):
+        return _OF_FAULT.get(error.details.kind if error.details else "", Status.ILLEGAL_ADDRESS)
+    if isinstance(error, LimitError):
+        return Status.TIMEOUT
+    if isinstance(error, UnsupportedError):
+        return Status.NOT_SUPPORTED
+    return Status.OUT_OF_RESOURCES

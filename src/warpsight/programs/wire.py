@@ -1,0 +1,120 @@
+"""Messages between a program and the emulator, and their shared memory. The other side is `runtime/runtime.h` and `link.c`."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import socket
+import struct
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.emulator.layout import ARENA_BASE
+
+PROTOCOL = 1
+TABLE_BYTES = 0x4000000
+HEAD = struct.Struct("<II")
+HELLO = struct.Struct("<IIQ")
+LAUNCH = struct.Struct("<12q")
+SOCKET_VARIABLE, MEMORY_VARIABLE = "WARPSIGHT_SOCKET", "WARPSIGHT_MEMORY"
+
+
+class Kind(IntEnum):
+    """What a message asks."""
+
+    HELLO = 1
+    LOAD = 2
+    RESOLVE = 3
+    LAUNCH = 4
+    OCCUPANCY = 5
+    RESET = 6
+    MAKE_OBJECT = 7
+    REMOVE_OBJECT = 8
+
+
+class Status(IntEnum):
+    """Error codes of the CUDA runtime that the host answers with (cudaError_t)."""
+
+    SUCCESS = 0
+    INVALID_VALUE = 1
+    INVALID_CONFIGURATION = 9
+    INVALID_DEVICE_FUNCTION = 98
+    NO_KERNEL_IMAGE = 209
+    ILLEGAL_ADDRESS = 700
+    OUT_OF_RESOURCES = 701
+    TIMEOUT = 702
+    ASSERT = 710
+    MISALIGNED = 716
+    LAUNCH_FAILURE = 719
+    COOPERATIVE_TOO_LARGE = 720
+    NOT_SUPPORTED = 801
+
+
+class Closed(Exception):
+    """The program has closed the connection."""
+
+
+class Wire:
+    """One connection, blocking."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+
+    def receive(self) -> tuple[int, bytes]:
+        """The next message: kind and payload. Raises Closed."""
+        kind, size = HEAD.unpack(self._exactly(HEAD.size))
+        return kind, self._exactly(size)
+
+    def receive_hello(self) -> tuple[int, int, SharedMemory]:
+        """The first message: protocol, process and the memory that came with it. Raises Closed."""
+        size = HEAD.size + HELLO.size
+        data, files, _, _ = socket.recv_fds(self.connection, size, 1)
+        if len(data) != size or len(files) != 1 or HEAD.unpack_from(data)[0] != Kind.HELLO:
+            raise Closed
+        protocol, process, memory_bytes = HELLO.unpack_from(data, HEAD.size)
+        try:
+            return protocol, process, SharedMemory(files[0], memory_bytes)
+        finally:
+            os.close(files[0])
+
+    def answer(self, status: int, payload: bytes = b"") -> None:
+        """Answer the message that was received last. A program that has gone in the meantime is no error."""
+        try:
+            self.connection.sendall(HEAD.pack(status, len(payload)) + payload)
+        except OSError as error:
+            raise Closed from error
+
+    def _exactly(self, size: int) -> bytes:
+        parts: list[bytes] = []
+        while size:
+            try:
+                part = self.connection.recv(min(size, 1 << 20))
+            except ConnectionError as error:
+                raise Closed from error
+            if not part:
+                raise Closed
+            parts.append(part)
+            size -= len(part)
+        return b"".join(parts)
+
+
+class SharedMemory:
+    """The table of live allocations and the arena of device memory behind it, shared with one program."""
+
+    def __init__(self, file: int, size: int) -> None:
+        self._map = mmap.mmap(file, size)
+        self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
+        self.delta = int(self._bytes.ctypes.data) + TABLE_BYTES - ARENA_BASE
+        """Host minus device address."""
+
+    def table(self, count: int) -> npt.NDArray[np.int64]:
+        """The first `count` live allocations: int64 [count, 3] of (start, end, writable)."""
+        rows = np.frombuffer(self._map, dtype=np.int64, count=3 * min(count, TABLE_BYTES // 24))
+        return rows.reshape(-1, 3)
+
+    def write(self, address: int, content: bytes) -> None:
+        """Put bytes at a device address."""
+        start = TABLE_BYTES + address - ARENA_BASE
+        self._bytes[start : start + len(content)] = np.frombuffer(content, dtype=np.uint8)

@@ -1,0 +1,88 @@
+"""Fat binaries, made here byte by byte as nvcc lays them out, and as nvcc itself makes them."""
+
+from __future__ import annotations
+
+import struct
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from programs_build import SOURCES, needs_nvcc
+
+from warpsight.base.errors import FormatError, UnsupportedError
+from warpsight.programs.fatbin import best_ptx, ptx_choices, read_entries
+
+pytestmark = pytest.mark.unit
+
+LZ4, ZSTD, PLAIN = 0x2011, 0x8011, 0x11
+
+
+def entry(kind: int, architecture: int, payload: bytes, flags: int = PLAIN, plain: int = 0) -> bytes:
+    padded = payload + b"\0" * (-len(payload) % 8)
+    head = struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 80, len(padded), len(payload), 64, 0, 9, architecture, 0, 0, flags, 0, plain)
+    return head.ljust(80, b"\0") + padded
+
+
+def container(*entries: bytes) -> bytes:
+    body = b"".join(entries)
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(body)) + body
+
+
+def compressed(text: bytes, codec: str, flags: int, architecture: int) -> bytes:
+    return entry(1, architecture, pa.Codec(codec).compress(text).to_pybytes(), flags, len(text))
+
+
+def test_fatbin_plain_ptx_is_read_without_its_padding() -> None:
+    assert best_ptx(container(entry(1, 75, b".version 8.0\n")), "p") == ".version 8.0\n"
+
+
+@pytest.mark.parametrize(("codec", "flags"), [("lz4_raw", LZ4), ("zstd", ZSTD)])
+def test_fatbin_compressed_ptx_is_expanded(codec: str, flags: int) -> None:
+    text = b".version 8.0\n" + b"// the same line again\n" * 500
+    assert best_ptx(container(compressed(text, codec, flags, 80)), "p").encode() == text
+
+
+def test_fatbin_of_several_architectures_offers_the_highest_first() -> None:
+    content = container(entry(1, 75, b"old"), entry(2, 90, b"\x7fELF"), entry(1, 90, b"new")) + container(entry(1, 80, b"middle"))
+    assert ptx_choices(content, "p") == ["new", "middle", "old"]
+    assert [e.kind for e in read_entries(content, "p")] == ["ptx", "elf", "ptx", "ptx"]
+
+
+def test_fatbin_with_machine_code_only_says_how_to_compile() -> None:
+    with pytest.raises(UnsupportedError, match=r"only machine code.*sm_86.*\n.*arch=compute_75,code=compute_75"):
+        best_ptx(container(entry(2, 86, b"\x7fELF")), "p")
+
+
+@pytest.mark.parametrize("keep", [0, 15, 30, 90, 100])
+def test_fatbin_cut_anywhere_is_a_format_error(keep: int) -> None:
+    with pytest.raises((FormatError, UnsupportedError)):
+        best_ptx(container(entry(1, 75, b".version 8.0 and more"))[:keep], "p")
+
+
+@pytest.mark.parametrize(("flags", "plain"), [(LZ4, 100), (ZSTD, 100), (ZSTD, 1 << 60)])
+def test_fatbin_with_garbage_for_compressed_ptx_is_a_format_error(flags: int, plain: int) -> None:
+    with pytest.raises(FormatError, match="cannot be"):
+        best_ptx(container(entry(1, 75, b"\xff\x00\x13garbage", flags, plain)), "p")
+
+
+def test_fatbin_garbage_never_fails_otherwise() -> None:
+    import random
+
+    chooser, good = random.Random(1), container(compressed(b".version 8.0\n" * 50, "lz4_raw", LZ4, 75))
+    for _ in range(300):
+        broken = bytearray(good)
+        for _ in range(3):
+            broken[chooser.randrange(len(broken))] = chooser.randrange(256)
+        with suppress(FormatError, UnsupportedError):
+            best_ptx(bytes(broken), "p")
+
+
+@needs_nvcc
+@pytest.mark.parametrize("mode", ["none", "speed", "size"])
+def test_fatbin_of_nvcc_holds_the_ptx(mode: str, tmp_path: Path) -> None:
+    out = tmp_path / "first.fatbin"
+    command = ["nvcc", "-fatbin", f"-compress-mode={mode}", "-gencode=arch=compute_75,code=[compute_75,sm_75]", "-o", str(out)]
+    subprocess.run([*command, str(SOURCES / "second.cu")], check=True, capture_output=True)
+    assert ".entry" in best_ptx(out.read_bytes(), "p")

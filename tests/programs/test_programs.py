@@ -1,0 +1,120 @@
+"""Whole programs, built by nvcc, under `warpsight run`. What they print is checked by themselves, or is what CUDA documents."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from programs_build import PTX, build, needs_nvcc, run, run_json
+
+pytestmark = [pytest.mark.property, needs_nvcc]
+
+
+def test_program_with_memory_of_every_kind_verifies_itself() -> None:
+    code, document, printed = run_json(build("memory.cu"))
+    checks = re.findall(r"^(\w+) (good|BAD)$", printed, re.MULTILINE)
+    assert [name for name, _ in checks] == [
+        "vector", "symbol", "managed", "pinned", "registered", "pitched", "volume", "released", "reused",
+    ]  # fmt: skip
+    assert {state for _, state in checks} == {"good"}
+    assert code == 0
+    assert [row["kernel"] for row in document["launches"]] == ["add", "count", "total", "twice", "twice", "rows"]
+    assert all(row["time"] == "predicted" and row["seconds"] > 0 for row in document["launches"])
+    assert document["launches"][0]["grid"] == [4, 1, 1]
+    assert document["totals"]["warp_instructions"] == sum(row["warp_instructions"] for row in document["launches"])
+
+
+@pytest.mark.parametrize("mode", ["none", "speed", "size"])
+def test_program_with_compressed_ptx_runs(mode: str) -> None:
+    program = build("first.cu", "second.cu", options=(f"-compress-mode={mode}", PTX))
+    code, output, _ = run(program)
+    # Two modules, each with a static variable and kernel of the same name: 10 + 31 + 5, and 1000 + 31.
+    assert (code, output.splitlines()[0]) == (0, "46 1031")
+
+
+def test_program_with_streams_and_events_sees_predicted_times() -> None:
+    code, document, printed = run_json(build("streams.cu"), options=("--gpu", "mdm-pascal"))
+    assert code == 7, "the program's own exit code"
+    lines = printed.splitlines()
+    assert lines[:3] == ["times 1", "called 111", "query 0 0"]
+    assert lines[3] == "occupancy 8, potential 1"  # 2,048 threads on an SM of 64 warps
+    assert lines[4] == "device 1: mdm-pascal (warpsight), 28 SMs, warp 32, block 1024, L2 3145728"
+    assert lines[5] == "attributes 1 1024"
+    assert document["exit_code"] == 7
+
+
+def test_program_with_wrong_calls_gets_the_codes_of_cuda() -> None:
+    code, output, errors = run(build("errors.cu"), "0")
+    found = re.findall(r"^(\w+) (\d+) (\w+): (.*)$", output, re.MULTILINE)
+    assert [(name, int(number)) for name, number, _, _ in found] == [
+        ("malloc", 0), ("threads", 9), ("again", 0), ("grid", 9), ("shared", 1), ("copy", 1), ("kind", 21), ("free", 1),
+        ("memory", 2), ("device", 101), ("launch", 0), ("wait", 0), ("then", 0),
+    ]  # fmt: skip
+    assert ("threads", "9", "cudaErrorInvalidConfiguration", "invalid configuration argument") in found
+    assert code == 0
+    assert not errors
+
+
+@pytest.mark.parametrize(
+    ("which", "number", "name", "message"),
+    [
+        ("1", 700, "cudaErrorIllegalAddress", r"out of bounds.*thread \(64,0,0\).*0 bytes past the end"),
+        ("2", 716, "cudaErrorMisalignedAddress", "misaligned access"),
+        ("3", 719, "cudaErrorLaunchFailure", "trap"),
+        ("4", 702, "cudaErrorLaunchTimeout", "passed 100,000 warp instructions"),
+    ],
+)
+def test_program_whose_kernel_faults_finds_out_when_it_waits(which: str, number: int, name: str, message: str) -> None:
+    code, output, errors = run(build("errors.cu"), which, options=("--max-instructions", "100,000"))
+    found = {line.split()[0]: line.split()[1:3] for line in output.splitlines() if re.match(r"\w+ \d+ cuda", line)}
+    assert found["launch"] == ["0", "cudaSuccess:"], "a launch is asynchronous"
+    assert found["wait"] == found["then"] == [str(number), f"{name}:"]
+    assert code == 4
+    assert len(re.findall("^error:", errors, re.MULTILINE)) == 1
+    assert re.search(message, errors), errors
+
+
+def test_program_launches_chosen_are_traced_and_the_rest_scaled(tmp_path: Path) -> None:
+    options = ("--kernels", "twice|add", "--launches", "1:1", "-o", str(tmp_path / "traces"))
+    code, document, _ = run_json(build("memory.cu"), options=options)
+    assert code == 0
+    assert [row["time"] for row in document["launches"]] == ["predicted", "unknown", "unknown", "predicted", "scaled", "unknown"]
+    first, second = (row for row in document["launches"] if row["kernel"] == "twice")
+    assert second["seconds"] / first["seconds"] == pytest.approx(second["warp_instructions"] / first["warp_instructions"])
+    assert sorted(folder.name for folder in (tmp_path / "traces").iterdir()) == ["0001-add", "0004-twice"]
+
+
+def test_program_that_never_uses_cuda_is_told_apart() -> None:
+    code, output, _ = run("/bin/echo", "hello")
+    assert code == 0
+    assert output.startswith("hello\n")
+    assert "never called CUDA" in output
+
+
+def test_program_that_is_not_there_is_wrong_use() -> None:
+    code, _, errors = run("/no/such/program")
+    assert code == 2
+    assert errors.startswith("error: /no/such/program: no such program")
+
+
+def test_program_with_machine_code_only_is_refused_with_what_to_compile() -> None:
+    program = build("first.cu", "second.cu", options=("-gencode=arch=compute_75,code=sm_75",))
+    code, output, errors = run(program)
+    assert "only machine code" in errors
+    assert "arch=compute_75,code=compute_75" in errors
+    assert code == 3
+    assert output.splitlines()[0] != "46 1031"
+
+
+def test_program_with_texture_and_surface_objects_reads_and_writes_texels() -> None:
+    code, output, errors = run(build("textures.cu"), options=("--launches", "1:1"))
+    lines = output.splitlines()[:7]
+    assert lines == [f"{what} good" for what in ("made", "array", "surface", "destroyed", "pitched", "linear", "view refused")]
+    assert code == 0
+    assert "cudaResourceViewDesc is not supported" in errors
+
+
+def test_program_whose_kernels_allocate_and_wait_for_the_grid_finds_its_memory_in_the_next_launch() -> None:
+    code, output, errors = run(build("heap.cu"))
+    assert (code, output.splitlines()[:3], errors) == (0, ["heap good", "limit good", "grid 30"], "")
