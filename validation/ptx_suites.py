@@ -1,0 +1,111 @@
+"""Runs the PTX instruction tests of ZLUDA and GPUOcelot through `warpsight.trace` and says which give what they expect.
+
+    python validation/ptx_suites.py zluda=/checkout/ZLUDA gpuocelot=/checkout/gpuocelot
+    python validation/ptx_suites.py --only 'cvt|shfl' zluda=/checkout/ZLUDA
+    python validation/ptx_suites.py --write zluda=/checkout/ZLUDA gpuocelot=/checkout/gpuocelot
+
+It fetches nothing. The suites are public:
+
+    git clone https://github.com/vosen/ZLUDA
+    git clone --recurse-submodules=ocelot/hydrazine https://github.com/gtcasl/gpuocelot
+
+`--write` puts the tables into `validation/ptx_suites.md`, with what is known about each test that does not pass
+(`validation/ptx_suites.yaml`). GPUOcelot's needs `g++`; all takes about ten minutes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import suite_gpuocelot
+import suite_zluda
+from ruamel.yaml import YAML
+from suite_case import FAILED, PASSED, REFUSED, Case, Outcome, run_case
+
+NOTES = Path(__file__).with_suffix(".yaml")
+PAGE = Path(__file__).with_suffix(".md")
+HEAD = """# PTX instruction tests of other projects
+
+Made by `python validation/ptx_suites.py --write SUITE=FOLDER ...`, which says how to obtain the suites. ZLUDA states inputs and
+outputs. GPUOcelot draws random inputs, ten per test here, and states in C++ what is expected, floating point within a tolerance of
+its own. "Refused" means that Warpsight says that it does not accept the kernel; "failed" that it ran and gave something else.
+
+"""
+NAMES = {"zluda": "ZLUDA", "gpuocelot": "GPUOcelot"}
+
+
+@dataclass
+class Suite:
+    """What became of a suite's tests, and the names of those that state no expectation."""
+
+    key: str
+    outcomes: list[Outcome] = field(default_factory=list)
+    without: list[str] = field(default_factory=list)
+
+    def count(self, kind: str) -> int:
+        """How many tests ended so."""
+        return sum(outcome.kind == kind for outcome in self.outcomes)
+
+
+def run_suite(key: str, root: Path, only: re.Pattern[str]) -> Suite:
+    """Run the tests of the suite checked out at `root` whose names contain `only`; the first failure of a test counts."""
+    cases, without = (suite_zluda.read_cases(root)) if key == "zluda" else (suite_gpuocelot.read_cases(root), [])
+    tests: dict[tuple[str, str], list[Case]] = {}  # GPUOcelot registers four tests twice
+    for case in cases:
+        if only.search(case.name):
+            tests.setdefault((case.name, case.ptx), []).append(case)
+    suite = Suite(key, without=without)
+    for number, group in enumerate(tests.values(), 1):
+        outcome = next((o for o in map(run_case, group) if o.kind != PASSED), Outcome(group[0].name, PASSED))
+        suite.outcomes.append(outcome)
+        print(f"{key} {number}/{len(tests)} {outcome.name}: {outcome.kind}", file=sys.stderr)
+    return suite
+
+
+def report(suites: list[Suite]) -> str:
+    """The table of suites, and the table of tests that did not pass with the notes about them."""
+    notes = YAML(typ="safe", pure=True).load(NOTES)
+    lines = ["| suite | tests | passed | failed | refused |", "|---|---:|---:|---:|---:|"]
+    for suite in suites:
+        counts = " | ".join(str(suite.count(kind)) for kind in (PASSED, FAILED, REFUSED))
+        lines.append(f"| {NAMES[suite.key]} | {len(suite.outcomes)} | {counts} |")
+    lines += ["", "| suite | test | outcome | what Warpsight says | note |", "|---|---|---|---|---|"]
+    for suite in suites:
+        for outcome in suite.outcomes:
+            if outcome.kind == PASSED:
+                continue
+            note = notes[suite.key].get(outcome.name, "")
+            lines.append(f"| {NAMES[suite.key]} | {outcome.name} | {outcome.kind} | {_cell(outcome.why)} | {_cell(note)} |")
+    for suite in suites:
+        if suite.without:
+            lines += ["", f"{NAMES[suite.key]} states no expectation for {', '.join(suite.without)}: not run."]
+    return "\n".join(lines)
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def main() -> None:
+    """Run the suites named on the command line and print, or with --write also keep, the tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("suites", nargs="+", metavar="SUITE=FOLDER", help="zluda= or gpuocelot= and the folder of the checkout")
+    parser.add_argument("--only", default="", metavar="REGEX", help="only tests whose names contain this")
+    parser.add_argument("--write", action="store_true", help="also rewrite validation/ptx_suites.md")
+    options = parser.parse_args()
+    given = [text.partition("=") for text in options.suites]
+    for key, _, folder in given:
+        if key not in NAMES or not Path(folder).is_dir():
+            parser.error(f'"{key}={folder}" is not zluda= or gpuocelot= with a folder that exists')
+    text = report([run_suite(key, Path(folder), re.compile(options.only)) for key, _, folder in given])
+    print(text)
+    if options.write:
+        PAGE.write_text(HEAD + text + "\n")
+
+
+if __name__ == "__main__":
+    main()
