@@ -19,12 +19,15 @@ if TYPE_CHECKING:
     from warpsight.profile.interval_profile import IntervalProfile
     from warpsight.result.prediction import Prediction
     from warpsight.trace.schema import KernelTrace
+    from warpsight.workload.images import Surface, Texture
 
 __all__ = [
     "GpuSpec",
     "IntervalProfile",
     "KernelTrace",
     "Prediction",
+    "Surface",
+    "Texture",
     "WarpsightError",
     "__version__",
     "load_gpu",
@@ -39,6 +42,8 @@ _HOMES = {
     "IntervalProfile": "warpsight.profile.interval_profile",
     "KernelTrace": "warpsight.trace.schema",
     "Prediction": "warpsight.result.prediction",
+    "Surface": "warpsight.workload.images",
+    "Texture": "warpsight.workload.images",
     "WarpsightError": "warpsight.base.errors",
     "load_gpu": "warpsight.gpu.loader",
     "load_trace": "warpsight.api",

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 
@@ -37,16 +37,23 @@ def trace(
     arch: str | None = None,
     defines: Sequence[str] | None = None,
     include_dirs: Sequence[str] | None = None,
+    heap_bytes: int | None = None,
+    stack_bytes: int | None = None,
+    output: TextIO | None = None,
+    check: bool | None = None,
+    constants: Mapping[str, Any] | None = None,
 ) -> KernelTrace:
     """Run one launch of a kernel functionally and give its trace, kept in memory or, with `out`, in that new folder.
 
-    `source` is a .cu, .ptx or launch file, source text, or a kernel compiled by Numba or Triton; `kernel` its name, where there are
-    several. `grid` counts blocks and `block` threads, one to three numbers. `args` in order: NumPy arrays are device memory and
-    written back; scalars; texts by rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in
-    bytes; `registers` per thread replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run stops.
-    Blocks run on `threads` of this machine (all of them), with the same result and trace as on one.
-    With `sample` (a number of blocks, or a share as ``5%``) all are executed, and those, chosen by `seed`, recorded.
-    Over a launch file the values given here win. A trace folder is opened as it is.
+    `source` is a .cu, .ptx or launch file, source text, or a kernel of Numba, Triton or CuPy (docs/reference/python-kernels.md;
+    `constants` are the compile-time values of a Triton kernel); `kernel` its name, where there are several. `grid` counts blocks
+    and `block` threads, one to three numbers. `args` in order: NumPy arrays are device memory and written back; scalars; texts by
+    rule such as ``f32[1024]:uniform`` (made with `seed`). `shared` is dynamic shared memory in bytes; `registers` per thread
+    replaces the assembler's count; past `max_instructions` warp instructions (10^10) the run stops. `heap_bytes` (8 MiB) are for
+    the kernel's own ``malloc``, `stack_bytes` per thread (8 KiB) for recursion and calls through pointers; it prints to the text
+    stream `output` (standard output). `check` makes reads of memory that was never written faults. Blocks run on `threads` of
+    this machine (all of them), with the same result and trace as on one. With `sample` (a number of blocks, or a share as ``5%``)
+    all run, and those, chosen by `seed`, are recorded. Values given here win over a launch file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
     from warpsight.explore import pipeline, store
@@ -57,19 +64,26 @@ def trace(
         grid=grid,
         block=block,
         shared=shared,
-        args=None if args is None else tuple(args),
+        args=_tuple(args),
         seed=seed,
         registers=registers,
         max_instructions=max_instructions,
         threads=threads,
         sample=sample,
         arch=arch,
-        defines=None if defines is None else tuple(defines),
-        include_dirs=None if include_dirs is None else tuple(include_dirs),
+        defines=_tuple(defines),
+        include_dirs=_tuple(include_dirs),
+        heap_bytes=heap_bytes,
+        stack_bytes=stack_bytes,
+        output=output,
+        check=check,
+        constants=constants,
     )
-    if out is not None:
-        return store.trace_into(request, fspath(out))
-    return pipeline.obtain_trace(request)
+    return pipeline.obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
+
+
+def _tuple(given: Sequence[Any] | None) -> tuple[Any, ...] | None:
+    return None if given is None else tuple(given)
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
