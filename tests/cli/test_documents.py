@@ -39,4 +39,4 @@ def test_readme_begins_with_the_install_and_the_test_command(root: Path) -> None
     marked = re.search(r"<!-- test-command -->\n```sh\n(.*?)\n```", text)
     assert marked is not None
     assert f"{marked[1]}\n" == second
-    assert marked[1] == "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest"
+    assert marked[1] == "python3 -m venv .venv && .venv/bin/pip install '.[test]' && .venv/bin/pytest -n auto"

@@ -6,6 +6,8 @@ Exit code 0: stdout is the cubin. 1: stdout is the assembler's log. 2: it does n
 that nothing of the package is imported.
 """
 
+from __future__ import annotations
+
 import ctypes
 import sys
 
