@@ -115,7 +115,8 @@ def test_second_compilation_does_not_load_the_compiler(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text("__global__ void f(int* p) { *p = 1; }\n")
     code = (
         "import sys\nfrom warpsight.workload.sources import load_source, find_kernel\n"
-        "from warpsight.workload.registers import register_use\nfrom warpsight.workload import launch_check, launch_file, nvjitlink\n"
+        "from warpsight.workload.registers import register_use\n"
+        "from warpsight.workload import launch_check, launch_file, nvjitlink\n"
         "assembled, run = [], nvjitlink.subprocess.run\n"
         "nvjitlink.subprocess.run = lambda *a, **k: (assembled.append(a), run(*a, **k))[1]\n"
         "s = load_source(sys.argv[1]); print(register_use(s, find_kernel(s)).registers)\n"

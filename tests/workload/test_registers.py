@@ -135,6 +135,30 @@ def test_register_use_of_ptx_that_the_assembler_refuses_gives_its_reason(small: 
         nvjitlink.assemble(broken.ptx, "broken.ptx", parse_architecture(75))
 
 
+# The assembler ends with a segmentation fault on the offset.
+CRASHES_THE_ASSEMBLER = """.version 7.5
+.target sm_75
+.address_size 64
+.func f(.param .b32 x) { ret; }
+.visible .entry k()
+{
+    .reg .b32 %r<2>;
+    mov.u32 %r1, 1;
+    {
+    .param .b32 param0;
+    st.param.b32 [param0+0xffffffff], %r1;
+    call.uni f, (param0);
+    }
+    ret;
+}
+"""
+
+
+def test_ptx_that_breaks_the_assembler_is_an_error_and_not_the_end_of_the_process() -> None:
+    with pytest.raises(CompileError, match="breaks down"):
+        nvjitlink.assemble(CRASHES_THE_ASSEMBLER, "k.ptx", parse_architecture(75))
+
+
 def test_most_live_registers_of_a_branch_counted_by_hand() -> None:
     # Before the add both sides of the branch still need %rd1 (2), %r1 and %r3; the add's side also %r2.
     assert most_live_registers(load_source(LIVE).module.kernels["live"]) == 5
