@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from programs import gpu, load, misses, op, trace
+from small_programs import gpu, load, misses, op, trace
 
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from programs import issue_cycles, load, op, trace
+from small_programs import issue_cycles, load, op, trace
 
 from warpsight.profile.dependences import dependences, steps
 from warpsight.profile.intervals import PathIntervals, PathStats, path_intervals, path_stats

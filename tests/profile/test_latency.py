@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from programs import gpu, load, misses, op
+from small_programs import gpu, load, misses, op
 
 from warpsight.base.errors import SpecError
 from warpsight.profile.latency import LatencyTable, latency_table
