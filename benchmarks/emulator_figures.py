@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import tempfile
 import time
@@ -59,6 +60,14 @@ def ten_times() -> float:
 def two_threads() -> float:
     """How many times as fast two threads run `fma_chain` as one."""
     return best_seconds("fma_chain", 100_000, 1)[1] / best_seconds("fma_chain", 100_000, 2)[1]
+
+
+def billion_gib() -> float:
+    """Peak memory, in GiB, of a process that runs and records a launch of 10^9 warp instructions."""
+    instructions, _ = best_seconds("matmul_naive", 1808, 1, rounds=1)
+    if instructions < 1e9:
+        raise ValueError(f"the launch has only {instructions} warp instructions")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20)
 
 
 def trace_bytes() -> float:

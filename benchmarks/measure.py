@@ -101,6 +101,7 @@ INSIDE: dict[str, Callable[[], float]] = {
     "spmv": lambda: figures_of_emulator.emulate("spmv_csr", None),
     "ten": figures_of_emulator.ten_times,
     "two": figures_of_emulator.two_threads,
+    "billion": figures_of_emulator.billion_gib,
     "bytes": figures_of_emulator.trace_bytes,
     "compile": figures_of_emulator.compile_seconds,
     "divergent": lambda: _caches("row_sum", None),
@@ -170,6 +171,7 @@ def measure(only: str) -> list[Figure]:
     add("emulator, spmv_csr, recording", 10, "M warp instructions/s", "more", lambda: _inside("spmv"))
     add("emulator, all kernels at ten times the work, recording", 30, "M warp instructions/s", "more", lambda: _inside("ten"))
     add("emulator, two threads to one, fma_chain", 1.7, "times", "more", lambda: _inside("two", cores=2))
+    add("memory of a recorded launch of 10^9 warp instructions", 2, "GiB", "less", lambda: _inside("billion"))
     add("trace on disk", 2, "bytes/warp instruction", "less", lambda: _inside("bytes"))
     add("caches, row_sum (divergent)", 10, "M requests/s", "more", lambda: _inside("divergent"))
     add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))

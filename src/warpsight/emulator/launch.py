@@ -32,7 +32,8 @@ from warpsight.isa.inline import inline_calls
 from warpsight.isa.places import lines_of
 from warpsight.isa.program import Function
 from warpsight.trace.schema import KernelTrace, PathTable, TraceChunk, TraceHeader
-from warpsight.trace.sink import MemorySink, TraceSink
+from warpsight.trace.sink import TraceSink
+from warpsight.trace.spill import SpillingSink
 from warpsight.workload.images import Image
 from warpsight.workload.launch import DEFAULT_OPTIONS, ArrayArgument, KernelSource, Launch, RunOptions
 from warpsight.workload.mangling import display_name
@@ -262,7 +263,7 @@ def emulate(
     run = _Run(prepared, launch, memory, max_instructions, progress, options)
     if sample:
         run.chosen = choose_blocks(launch.blocks, sample, seed)
-    sink = sink if sink is not None else MemorySink()
+    sink = sink if sink is not None else SpillingSink()
     input_hash = _hash_inputs(launch)
     started = time.perf_counter()
     try:

@@ -78,9 +78,9 @@ class _Watcher:
         if not self.selection.wants(kernel, self._count[kernel]):
             return None
         if self.folder is None:
-            from warpsight.trace.sink import MemorySink
+            from warpsight.trace.spill import SpillingSink
 
-            return MemorySink()
+            return SpillingSink()
         from warpsight.trace.store import FolderSink
 
         name = re.sub(r"\W+", "-", kernel).strip("-")[:60]
