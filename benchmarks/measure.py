@@ -27,6 +27,8 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "validation"))
 sys.path.insert(0, str(HERE))
 
+from marked_page import put  # noqa: E402
+
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
 
 COMMAND = "python benchmarks/measure.py --write"
@@ -213,10 +215,7 @@ def main() -> None:
     text = table(measure(options.only))
     print(text)
     if options.write:
-        page = HERE / "README.md"
-        begin, end = f"<!-- figures: {COMMAND} -->", "<!-- end figures -->"
-        before, rest = page.read_text().split(begin)
-        page.write_text(before + begin + "\n" + text + "\n" + end + rest.split(end)[1])
+        put(HERE / "README.md", COMMAND, {"figures": text})
 
 
 if __name__ == "__main__":

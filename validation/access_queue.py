@@ -12,6 +12,7 @@ import argparse
 from dataclasses import replace
 
 from accuracy import trace_of
+from marked_page import put
 from reference_kernels import ROOT, reference_rows
 
 from warpsight.caches.simulate import simulate_caches
@@ -47,10 +48,7 @@ def main() -> None:
     found = table()
     print(found)
     if write:
-        page = ROOT / "docs" / "explanation" / "caches.md"
-        begin, end = f"<!-- access queue: {COMMAND} -->", "<!-- end access queue -->"
-        before, rest = page.read_text().split(begin)
-        page.write_text(before + begin + "\n" + found + "\n" + end + rest.split(end)[1])
+        put(ROOT / "docs" / "explanation" / "caches.md", COMMAND, {"access queue": found})
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
+from marked_page import put
 from reference_kernels import SOURCE, ReferenceRow, make_launch, reference_rows
 
 import warpsight
@@ -110,13 +111,7 @@ def main() -> None:
     parts = {"accuracy": accuracy_table(found), "counts": counts_table(found)}
     print("\n\n".join(parts.values()))
     if write:
-        page = HERE / "accuracy.md"
-        text = page.read_text()
-        for name, table in parts.items():
-            begin, end = f"<!-- {name}: {COMMAND} -->", f"<!-- end {name} -->"
-            before, rest = text.split(begin)
-            text = before + begin + "\n" + table + "\n" + end + rest.split(end)[1]
-        page.write_text(text)
+        put(HERE / "accuracy.md", COMMAND, parts)
 
 
 if __name__ == "__main__":

@@ -127,5 +127,19 @@ def test_signed_high_products_with_carry() -> None:
     def signed(x: int) -> int:
         return x - (1 << 64) if x >> 63 else x
 
-    wanted = [((signed(int(a)) * signed(int(b)) >> 64) + 5 + int(int(a) < int(b))) % (1 << 64) for a, b in values]
+    wanted = [((signed(int(a)) * signed(int(b)) >> 64) + 5 + int(int(a) >= int(b))) % (1 << 64) for a, b in values]
     assert run(body, values)[:, 0].tolist() == wanted
+
+
+def test_carry_after_a_difference_is_the_inverted_borrow() -> None:
+    """As GPUs have it: what `sub.cc` leaves is the carry out of the sum with the complement."""
+    values = pairs()
+    values[1] = [7, 7]
+    body = f"{LOAD}\nsub.cc.u64 %q3, %q1, %q2;\naddc.u64 %q4, 40, 0;\nst.global.u64 [%out], %q4;\nret;"
+    assert run(body, values)[:, 0].tolist() == [40 + int(int(a) >= int(b)) for a, b in values]
+
+
+def test_difference_after_a_sum_borrows_unless_the_sum_carried() -> None:
+    values = pairs()
+    body = f"{LOAD}\nadd.cc.u64 %q3, %q1, %q2;\nsubc.u64 %q4, 40, 1;\nst.global.u64 [%out], %q4;\nret;"
+    assert run(body, values)[:, 0].tolist() == [38 + ((int(a) + int(b)) >> 64) for a, b in values]

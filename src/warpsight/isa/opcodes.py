@@ -108,16 +108,20 @@ def lookup(instruction: Instruction) -> Opcode:
     """The table row of an instruction. Raises UnsupportedError, with the PTX line, when the opcode is not in the table."""
     row = OPCODES.get(instruction.opcode)
     if row is None or _has_other_meaning(instruction):
-        # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
-        near = "" if row or len(instruction.opcode) < 3 else suggestion(instruction.opcode, OPCODES)
-        if instruction.opcode in REFUSED:
-            near = f" ({REFUSED[instruction.opcode]})"
         raise UnsupportedError(
-            f'opcode "{instruction.text}" is not modelled{near}. Totals would be wrong, so none are given',
+            f'opcode "{instruction.text}" is not modelled{_hint(instruction)}. Totals would be wrong, so none are given',
             place=f"ptx:{instruction.ptx_line}",
             remedy="compile the kernel for an older architecture (--arch compute_75), or without this instruction",
         )
     return row
+
+
+def _hint(instruction: Instruction) -> str:
+    if instruction.opcode in REFUSED:
+        return f" ({REFUSED[instruction.opcode]})"
+    # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
+    known = instruction.opcode in OPCODES or len(instruction.opcode) < 3
+    return "" if known else suggestion(instruction.opcode, OPCODES)
 
 
 def _has_other_meaning(instruction: Instruction) -> bool:

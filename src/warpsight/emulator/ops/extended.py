@@ -12,9 +12,10 @@ from warpsight.isa.program import Instruction
 
 
 def chain(emitter: Emitter, instruction: Instruction) -> None:
-    """`add`, `sub`, `mad` with `.cc` and their `c` forms. The carry (for `sub` the borrow) is a predicate register without a name.
+    """`add`, `sub`, `mad` with `.cc` and their `c` forms. The carry is a predicate register without a name.
 
-    Computed in twice the width, where the bit above the result is the carry.
+    Computed in twice the width, where the bit above the result is the carry. A difference is, as in hardware, a sum with the
+    complement and a carry in: the carry that it leaves is the inverted borrow, which an `addc` behind a `sub.cc` gets to see.
     """
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "cc", "lo", "hi")
@@ -25,11 +26,13 @@ def chain(emitter: Emitter, instruction: Instruction) -> None:
     first, *rest = (emitter.read(s, kind) for s in sources)
     if family == "mad":
         first = _half_product(emitter, instruction, kind, first, rest[0])
-    a, b = builder.zext(first, wide), builder.zext(rest[-1], wide)
-    total = builder.sub(a, b) if family == "sub" else builder.add(a, b)
+    second = builder.not_(rest[-1]) if family == "sub" else rest[-1]
+    a, b = builder.zext(first, wide), builder.zext(second, wide)
+    total = builder.add(a, b)
     if instruction.opcode.endswith("c"):
-        carried = builder.zext(emitter.register(CARRY), wide)
-        total = builder.sub(total, carried) if family == "sub" else builder.add(total, carried)
+        total = builder.add(total, builder.zext(emitter.register(CARRY), wide))
+    elif family == "sub":
+        total = builder.add(total, splat_constant(wide.element, 1))
     emitter.write(d, builder.trunc(total, vector(scalar_type(kind))), kind)
     if "cc" in instruction.modifiers:
         high = builder.lshr(total, splat_constant(wide.element, bits))
