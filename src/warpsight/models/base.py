@@ -78,6 +78,19 @@ class Design:
         return Design(**{name: array[rows] for name, array in self.__dict__.items()})
 
 
+@dataclass(frozen=True)
+class About:
+    """What a reader must know of a model before using it; `warpsight models show` and the documentation print it.
+
+    `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the citation in full.
+    """
+
+    equations: tuple[str, ...]
+    assumptions: tuple[str, ...]
+    fails: tuple[str, ...]
+    citation: str
+
+
 @runtime_checkable
 class Model(Protocol):
     """A performance model. Pure: the same profile and GPU give the same answer, and neither is changed.
@@ -89,6 +102,7 @@ class Model(Protocol):
     title: str
     source: str
     needs: frozenset[str]
+    about: About
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
         """The prediction of one kernel on one GPU. Raises UsageError for a profile without what the model needs."""

@@ -10,7 +10,7 @@ from warpsight.equations.queues import bandwidth_delay, latency_without_contenti
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models import interval_model
 from warpsight.models.answer import predict_one
-from warpsight.models.base import Design
+from warpsight.models.base import About, Design
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
 from warpsight.result.prediction import Prediction
@@ -29,6 +29,25 @@ class GpuMech:
     title = "GPUMech: interval analysis with MSHR and DRAM queues"
     source = "Huang, Lee, Kim and Lee: GPUMech, MICRO 2014, eqs. 4-23"
     needs = frozenset({"misses", "dram"})
+    about = About(
+        equations=(
+            "eq. 4: intervals of the representative warp",
+            "eqs. 7-16: multithreading, round-robin or greedy-then-oldest",
+            "eqs. 18-20: expected delay for a free MSHR",
+            "eqs. 21-23: M/D/1 queue at DRAM, capped at half of all requests' service",
+        ),
+        assumptions=(
+            "one representative warp stands for all",
+            "requests spread evenly over an interval and over all channels",
+            "functional units, shared-memory banks and barriers never limit",
+        ),
+        fails=(
+            "divergent loads: there is no NoC, and a request waits for MSHRs at the uncontended latency, so cycles come out low",
+            "barriers and bank conflicts cost nothing",
+        ),
+        citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
+        "analysis. MICRO 2014.",
+    )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
         """See `Model.predict`."""

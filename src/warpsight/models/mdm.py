@@ -9,7 +9,7 @@ from warpsight.equations import mshr, queues
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models import interval_model
 from warpsight.models.answer import predict_one
-from warpsight.models.base import Design
+from warpsight.models.base import About, Design
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
 from warpsight.result.prediction import Prediction
@@ -27,6 +27,26 @@ class Mdm:
     title = "MDM: GPU memory divergence model"
     source = "Wang, Jahre, Almutaz Adileh and Eeckhout: MDM, MICRO 2020, eqs. 1-10"
     needs = frozenset({"misses"})
+    about = About(
+        equations=(
+            "GPUMech eqs. 4-16: intervals and multithreading, C_i of eq. 1",
+            "eqs. 2-3: memory-divergent intervals, misses in flight",
+            "eqs. 4-6: miss latency, its stall under contention, batches through the MSHRs",
+            "eqs. 7-10: service latencies and queues of NoC and DRAM, saturation of the NoC",
+        ),
+        assumptions=(
+            "one representative warp stands for all",
+            "the misses of an SM go through its MSHRs in whole batches, one after the other",
+            "every batch meets the misses of all SMs at the NoC and at DRAM, half of them unless the NoC is saturated",
+            "functional units, shared-memory banks and barriers never limit",
+        ),
+        fails=(
+            "batches overlap in hardware, and NoC and DRAM work at the same time: divergent loads come out too slow",
+            "stores whose lines meet in few L2 slices come out too fast",
+            "barriers and bank conflicts cost nothing",
+        ),
+        citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",
+    )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
         """See `Model.predict`."""

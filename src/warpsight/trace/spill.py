@@ -27,8 +27,8 @@ MEMORY_LIMIT_BYTES = 512 << 20
 class SpillingSink:
     """A sink for a trace without a folder of its own.
 
-    Beyond `limit_bytes` of chunks they are moved to a temporary folder (`TMPDIR` names its place). It goes away with the trace, or with
-    the sink if the launch fails. Raises UsageError when the disk refuses.
+    Beyond `limit_bytes` of chunks they are moved to a temporary folder (`TMPDIR` names its place), which goes away with the trace,
+    or with the sink if the launch fails. Raises UsageError when the disk refuses.
     """
 
     def __init__(self, limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
