@@ -1,11 +1,13 @@
-"""What interval models share: multithreading, the CPI stack, waves. A model adds its contention and nothing else.
+"""What interval models share: multithreading, the CPI stack, waves. A model adds its contention and little else.
 
-An SM's cycles for the intervals of the representative warp, at a given residency, are GPUMech's multithreaded cycles plus the
-model's contention cycles, and not fewer than its schedulers need to issue all instructions.
+An SM's cycles for the intervals of the representative warp, at a given residency, are its cycles free of contention (GPUMech's
+multithreaded ones, where a model does not say otherwise) plus the model's contention cycles, and not fewer than its schedulers need
+to issue all instructions.
 """
 
 from __future__ import annotations
 
+from abc import ABC
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -15,21 +17,72 @@ import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped
 from warpsight.equations.pieces import pieces
-from warpsight.models.base import Design
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.answer import predict_one
+from warpsight.models.base import About, Design
 from warpsight.models.residency import Residency, residency
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile
-from warpsight.result.prediction import COMPONENTS
+from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
 
 # Contention cycles summed over the intervals, [R] each, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
+# Cycles of an SM for all intervals free of contention, [R], for design points and resident warps [R].
+ContentionFree = Callable[[IntervalProfile, Design, Floats], Floats]
 
 
-def evaluate(profile: IntervalProfile, design: Design, contention: Contention) -> dict[str, Floats]:
-    """The answer of `Model.evaluate` for an interval model with that contention."""
+class IntervalModel(ABC):
+    """A model of this kind: its file gives what `Model` asks it to say of itself, and overrides `contention`."""
+
+    name: str
+    title: str
+    source: str
+    needs: frozenset[str]
+    about: About
+
+    def contention(self, profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
+        """Contention cycles [R] summed over the intervals, by component of the stack, for `warps` [R] on each design point [R]."""
+        return {}
+
+    def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
+        """Cycles [R] of an SM for all intervals without contention: GPUMech's multithreading, unless overridden."""
+        return multithreaded(profile, design, warps)
+
+    def remarks(self, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, Any]:
+        """What the model has to say of a prediction besides its numbers: entries of the provenance."""
+        return {}
+
+    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
+        """See `Model.predict`."""
+        answer = predict_one(self, profile, gpu)
+        said = answer.provenance["model"] | self.remarks(profile, gpu)
+        return replace(answer, provenance=answer.provenance | {"model": said})
+
+    def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
+        """See `Model.evaluate`."""
+        return evaluate(profile, design, self.contention, self.contention_free)
+
+
+def multithreaded(profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
+    """GPUMech eq. 7's denominator, among the warps of one scheduler; a given count of non-overlapped instructions goes first."""
+    extra: Floats | float
+    if profile.nonoverlapped_instructions is not None:
+        extra = profile.nonoverlapped_instructions
+    else:
+        own = np.maximum(warps / design.schedulers, 1.0)
+        extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.issue_width, greedy=design.greedy)
+    cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.issue_width)
+    return np.asarray(cycles, dtype=np.float64)
+
+
+def evaluate(
+    profile: IntervalProfile, design: Design, contention: Contention, contention_free: ContentionFree = multithreaded
+) -> dict[str, Floats]:
+    """The answer of `Model.evaluate` for an interval model with that contention on top of `contention_free`."""
     found = residency(profile, design)
-    busy = stack_cycles(profile, found.design, found.warps, contention)
+    free = contention_free(profile, found.design, found.warps)
+    busy = stack_cycles(profile, found.design, found.warps, contention, free)
     executed = np.bincount(found.point, found.times * found.warps, len(design)) * profile.instructions.sum()
     stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
     return _answer(profile, design, stack, found)
@@ -48,13 +101,15 @@ def _answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], 
     return answer | {f"cpi_stack.{name}": stack[name] for name in COMPONENTS}
 
 
-def stack_cycles(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
+def stack_cycles(
+    profile: IntervalProfile, design: Design, warps: Floats, contention: Contention, free: Floats
+) -> dict[str, Floats]:
     """Cycles of an SM with `warps` [R] resident for all intervals, by component of the CPI stack, [R] each (GPUMech section VII).
 
-    `base` is what the SM needs to issue, a constant of the machine. What multithreading leaves of the stalls is shared out between
-    compute and memory as in the representative warp alone. Where issue is the bound and hides contention, contention shrinks.
+    `free` [R] are its cycles without contention. `base` is what the SM needs to issue, a constant of the machine. What
+    multithreading leaves of the stalls is shared out between compute and memory as in the representative warp alone. Where issue is
+    the bound and hides contention, contention shrinks.
     """
-    free = _contention_free(profile, design, warps)
     # a scheduler issues its width, but no more than one instruction of each of its warps
     issue = profile.instructions.sum() * warps / np.minimum(design.schedulers * design.issue_width, warps)
     queued = _contended(profile, design, warps, contention)
@@ -71,18 +126,6 @@ def stack_cycles(profile: IntervalProfile, design: Design, warps: Floats, conten
         "com_data": exposed * compute,
         "mem_data": exposed * memory,
     }
-
-
-def _contention_free(profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
-    """GPUMech eq. 7's denominator, among the warps of one scheduler; a given count of non-overlapped instructions goes first."""
-    extra: Floats | float
-    if profile.nonoverlapped_instructions is not None:
-        extra = profile.nonoverlapped_instructions
-    else:
-        own = np.maximum(warps / design.schedulers, 1.0)
-        extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.issue_width, greedy=design.greedy)
-    cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.issue_width)
-    return np.asarray(cycles, dtype=np.float64)
 
 
 def _contended(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
