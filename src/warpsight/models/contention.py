@@ -62,7 +62,7 @@ class ContentionModel(IntervalModel):
         """See `IntervalModel.contention`."""
         found = self.waiting(profile, design, warps)
         parts = {"mshr": found.mshr, "noc": found.queues.noc, "dram": found.queues.dram}
-        return {name: cycles.sum(axis=1) for name, cycles in parts.items() if np.ndim(cycles)}
+        return {name: cycles for name, cycles in parts.items() if np.ndim(cycles)}
 
     def remarks(self, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, Any]:
         """`l1_miss_latency`: cycles of a mean L1 read miss by where it spends them (MDM, Fig. 3); nothing without read misses."""

@@ -26,10 +26,13 @@ from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
 
-# Contention cycles summed over the intervals, [R] each, for design points and resident warps [R].
+# Contention cycles of each interval, [R, I] by component, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
 # Cycles of an SM for all intervals free of contention, [R], for design points and resident warps [R].
 ContentionFree = Callable[[IntervalProfile, Design, Floats], Floats]
+
+# From so many evaluations on, equal intervals are looked for.
+_MANY = 64
 
 
 class IntervalModel(ABC):
@@ -42,7 +45,10 @@ class IntervalModel(ABC):
     about: About
 
     def contention(self, profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
-        """Contention cycles [R] summed over the intervals, by component of the stack, for `warps` [R] on each design point [R]."""
+        """Contention cycles [R, I] of each interval by component of the stack, for `warps` [R] on each design point [R].
+
+        Of each interval by itself: the profile may hold some of the intervals only, and equal ones once. No requests, no cycles.
+        """
         return {}
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
@@ -129,23 +135,38 @@ def stack_cycles(
 
 
 def _contended(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
-    """Contention cycles of all intervals, piece by piece; pieces without requests contend for nothing."""
+    """Contention cycles summed over the intervals, [R] by component, piece by piece."""
     total: dict[str, Floats] = {}
-    for part in pieces(len(profile.instructions), 1):
-        loaded = _loaded(profile, part)
-        if loaded is None:
-            continue
-        for rows in pieces(len(warps), part.stop - part.start):
-            for name, cycles in contention(loaded, design.pick(rows), warps[rows]).items():
-                total.setdefault(name, np.zeros(len(warps)))[rows] += cycles
+    loaded, times = _loaded(profile, merge=len(warps) >= _MANY)
+    for part in pieces(len(times), 1):
+        some = _pick(loaded, part)
+        for rows in pieces(len(warps), len(times[part])):
+            for name, cycles in contention(some, design.pick(rows), warps[rows]).items():
+                total.setdefault(name, np.zeros(len(warps)))[rows] += (cycles * times[part]).sum(axis=1)
     return total
 
 
-def _loaded(profile: IntervalProfile, part: slice) -> IntervalProfile | None:
-    """The intervals of `part`, or None when none of them has requests."""
-    arrays: dict[str, Any] = {name: value[part] for name, value in profile.__dict__.items() if isinstance(value, np.ndarray)}
-    requests = ("read_misses", "write_misses", "dram_reads", "dram_writes")
-    return replace(profile, **arrays) if any(arrays[name].max() > 0 for name in requests) else None
+def _loaded(profile: IntervalProfile, *, merge: bool) -> tuple[IntervalProfile, Floats]:
+    """The intervals to ask for their contention and how often each is there; none when there are no requests.
+
+    A loop makes equal intervals: with `merge` they are one, and those without requests left out, which pays for many design points.
+    """
+    requests = (profile.read_misses, profile.write_misses, profile.dram_reads, profile.dram_writes)
+    loaded = np.flatnonzero(np.any(requests, axis=0))
+    if loaded.size and not merge:
+        return profile, np.ones(len(profile.instructions))
+    alike = np.zeros(len(loaded), dtype=np.int64)
+    for column in (profile.instructions, profile.stall_cycles, profile.memory_instructions, *requests):
+        values, number = np.unique(column[loaded], return_inverse=True)
+        alike = np.unique(alike * len(values) + number, return_inverse=True)[1]
+    _, first, times = np.unique(alike, return_index=True, return_counts=True)
+    return _pick(profile, loaded[first]), times.astype(np.float64)
+
+
+def _pick(profile: IntervalProfile, which: npt.NDArray[np.intp] | slice) -> IntervalProfile:
+    """The intervals that `which` (indices or a slice) names."""
+    arrays: dict[str, Any] = {name: value[which] for name, value in profile.__dict__.items() if isinstance(value, np.ndarray)}
+    return replace(profile, **arrays)
 
 
 def _stall_shares(profile: IntervalProfile) -> tuple[float, float]:
