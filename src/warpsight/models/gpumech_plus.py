@@ -36,7 +36,7 @@ class GpuMechPlus(ContentionModel):
             "functional units, shared-memory banks and barriers never limit",
         ),
         fails=(
-            "divergent loads: the expected delay for an MSHR is about half of what all batches take, so cycles come out low",
+            "divergent loads: requests queue behind all of their interval, even those that wait for an MSHR: far too slow",
             "barriers and bank conflicts cost nothing",
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",

@@ -33,7 +33,8 @@ class MdmMshr(ContentionModel):
             "functional units, shared-memory banks and barriers never limit",
         ),
         fails=(
-            "saturated queues are hidden as well as short ones",
+            "divergent loads: requests queue behind all of their interval, even those that wait for an MSHR: far too slow",
+            "each of the batches then waits in these queues: slower still than gpumech-plus",
             "barriers and bank conflicts cost nothing",
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",

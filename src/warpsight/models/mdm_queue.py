@@ -32,7 +32,8 @@ class MdmQueue(ContentionModel):
             "functional units, shared-memory banks and barriers never limit",
         ),
         fails=(
-            "divergent loads: MSHRs delay a mean request, not whole batches, so cycles come out low",
+            "divergent loads: MSHRs delay a mean request, not whole batches: half of MDM's delay or a little more",
+            "stores whose lines meet in few L2 slices come out too fast",
             "barriers and bank conflicts cost nothing",
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",

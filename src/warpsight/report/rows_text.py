@@ -26,8 +26,9 @@ def _table(documents: list[dict[str, Any]], style: Style) -> str:
     number = max(len(f"{document['cpi']:,.{digits}f}") for document in documents)
     widths = {name: max(len(name), number) + 2 for name in ("CPI", *names)}
     labels = "".join(f"{_TITLES.get(key, key):>15}" for key in documents[0]["provenance"]["varied"])
-    columns = [f"{name:>{widths[name]}}" for name in names]
-    lines = [heading(documents[0]), "", style.strong(f"{labels}{'cycles':>14}{'IPC/SM':>9}{'CPI':>{widths['CPI']}}  ={''.join(columns)}")]
+    columns = "".join(f"{name:>{widths[name]}}" for name in names)
+    head = f"{labels}{'cycles':>14}{'IPC/SM':>9}{'CPI':>{widths['CPI']}}  ={columns}"
+    lines = [heading(documents[0]), "", style.strong(head)]
     for document in documents:
         label = "".join(f"{value!s:>15}" for value in document["provenance"]["varied"].values())
         figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
