@@ -12,7 +12,7 @@ from naive_hierarchy import simulate_naively
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
-from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.miss_profile import COUNTS
 from warpsight.caches.simulate import simulate_caches
 from warpsight.trace.schema import KernelTrace
 
@@ -64,7 +64,7 @@ CACHES = st.sampled_from(
         ({"size_bytes": 768, "ways": 3}, {"size_bytes": 1152, "slices": 3, "ways": 3}),
     ]
 )
-FIELDS = [name for name in MissProfile.__dataclass_fields__ if not name.startswith(("slowest", "shared"))]
+FIELDS = [name for name in COUNTS if not name.startswith(("slowest", "shared"))]
 
 
 @given(traces(), CACHES, st.integers(1, 3))
@@ -108,7 +108,7 @@ def test_chunks_any_cut_gives_the_same_counts(made: Any, interleaving: str) -> N
     whole = simulate_caches(_recut(trace, 1_000), small_gpu(), blocks_per_sm, interleaving=interleaving)
     for blocks in (1, 3):
         cut = simulate_caches(_recut(trace, blocks), small_gpu(), blocks_per_sm, interleaving=interleaving)
-        for field in MissProfile.__dataclass_fields__:
+        for field in COUNTS:
             assert np.array_equal(getattr(cut, field), getattr(whole, field)), field
 
 

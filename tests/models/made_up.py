@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
-from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
+from warpsight.profile.interval_profile import IntervalProfile, LaunchShape, ResourceDemands
 
 
 def gpu(
@@ -33,7 +34,28 @@ def profile(rows: list[tuple[float, ...]], **fields: Any) -> IntervalProfile:
         "pc": np.full(len(rows), -1, dtype=np.int32), "memory_instructions": columns[3], "read_misses": columns[4],
         "write_misses": columns[5], "dram_reads": columns[6], "dram_writes": columns[7],
     }  # fmt: skip
+    values["demands"] = demands(columns)
     return IntervalProfile(**{**values, **fields})
+
+
+def demands(columns: Any, **changes: float) -> ResourceDemands:
+    """What a warp with those intervals asks for, if all warps are like it and traffic is even."""
+    reads, writes, dram = columns[4].sum(), columns[5].sum(), columns[6].sum() + columns[7].sum()
+    found = {
+        "unit_cycles": 0.0, "l1_cycles": reads + writes, "read_misses": reads, "fetched_bytes": 128.0 * reads,
+        "sent_bytes": 128.0 * writes, "dram_bytes": 128.0 * dram, "dram_share": 0.5, "reply_share": 1.0, "request_share": 1.0,
+        "channel_share": 1.0, "barriers": 0.0, "stall_cycles": columns[1].sum(), "stall_in_step": 0.5 * columns[1].sum(),
+        "work_imbalance": 1.0,
+    }  # fmt: skip
+    return ResourceDemands(**{name: float(value) for name, value in {**found, **changes}.items()})
+
+
+def without_traffic(profile: IntervalProfile) -> IntervalProfile:
+    """The same with requests that all hit, or none."""
+    assert profile.demands is not None
+    names = ("read_misses", "fetched_bytes", "sent_bytes", "dram_bytes")
+    quiet = dict.fromkeys(("read_misses", "write_misses", "dram_reads", "dram_writes"), np.zeros(len(profile.instructions)))
+    return replace(profile, **quiet, demands=replace(profile.demands, **dict.fromkeys(names, 0.0)))  # type: ignore[arg-type]
 
 
 _stall = st.floats(0, 2000)
@@ -56,7 +78,13 @@ def profiles(draw: st.DrawFn) -> IntervalProfile:
     fields["warps_per_sm"] = draw(st.integers(1, 64)) if launch is None else 8 * launch.blocks_per_sm
     fields["nonoverlapped_instructions"] = draw(st.none() | st.floats(0, 1e5))
     fields["total_warp_instructions"] = draw(st.integers(1, 10**12))
-    return profile(rows, **fields)
+    found = profile(rows, **fields)
+    assert found.demands is not None
+    share = st.floats(0.05, 1)
+    changes = {name: draw(share) for name in ("reply_share", "request_share", "channel_share")}
+    changes |= {"unit_cycles": draw(st.floats(0, 500)), "work_imbalance": draw(st.floats(0.8, 3))}
+    changes["barriers"] = draw(st.integers(0, 9))
+    return replace(found, demands=replace(found.demands, **changes))
 
 
 gpus = st.builds(

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up import gpus, profiles
+from made_up import gpus, profiles, without_traffic
 
 from warpsight.gpu.spec import DramSpec, GpuSpec, NocSpec
 from warpsight.models.base import PARTS, Design, Model
@@ -115,8 +115,7 @@ def test_more_bandwidth_is_never_slower(name: str, profile: IntervalProfile, gpu
 @given(profiles(), gpus)
 def test_kernel_without_memory_instructions_has_no_memory_stalls(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
     zero = np.zeros(len(profile.instructions))
-    fields = ("memory_instructions", "read_misses", "write_misses", "dram_reads", "dram_writes")
-    compute = dataclasses.replace(profile, cause=np.ones(len(zero), dtype=np.int8), **dict.fromkeys(fields, zero))
+    compute = dataclasses.replace(without_traffic(profile), cause=np.ones(len(zero), dtype=np.int8), memory_instructions=zero)
     stack = get_model(name).predict(compute, gpu).cpi_stack
     assert [stack[part] for part in ("mem_data", "mshr", "noc", "dram")] == [0, 0, 0, 0]
 
@@ -135,7 +134,6 @@ def test_many_designs_at_once_equal_one_at_a_time(name: str, profile: IntervalPr
 @tried
 @given(profiles(), gpus)
 def test_twice_the_schedulers_without_misses_is_never_slower(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
-    quiet = dict.fromkeys(("read_misses", "write_misses", "dram_reads", "dram_writes"), np.zeros(len(profile.instructions)))
-    calm = dataclasses.replace(profile, **quiet)
+    calm = without_traffic(profile)
     twice = dataclasses.replace(gpu, sm=dataclasses.replace(gpu.sm, schedulers=2 * gpu.sm.schedulers))
     assert get_model(name).predict(calm, twice).cycles <= get_model(name).predict(calm, gpu).cycles * (1 + 1e-9)

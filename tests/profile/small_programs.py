@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
 from warpsight.trace.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
@@ -72,11 +72,11 @@ def trace(
 
 def misses(instructions: int, **counts: dict[int, int]) -> MissProfile:
     """A miss profile that is 0 but for `counts`: count name to pc to value."""
-    arrays = {name: np.zeros(instructions, dtype=np.int64) for name in MissProfile.__dataclass_fields__}
+    arrays = {name: np.zeros(instructions, dtype=np.int64) for name in COUNTS}
     for name, values in counts.items():
         for pc, value in values.items():
             arrays[name][pc] = value
-    return MissProfile(**arrays)
+    return MissProfile(**arrays, **dict.fromkeys(SHARES, 1.0))  # type: ignore[arg-type]
 
 
 def issue_cycles(stream: list[StaticInstruction], latency: list[Fraction]) -> tuple[list[Fraction], list[int]]:

@@ -42,6 +42,7 @@ from warpsight.caches.layout import (
 )
 from warpsight.caches.lsu import Sectors, issue, work
 from warpsight.caches.schedule import pick_all
+from warpsight.caches.spread import close_round
 from warpsight.caches.warps import Events, advance
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE = range(4)
@@ -115,6 +116,7 @@ def _round(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors) -> b
 @inlined
 def _start_round(p: Ints, s: Ints) -> int:
     """Begin a round at the time at which the first of the SMs acts, which it gives; NEVER if none does."""
+    close_round(p, s)
     start = NEVER
     for sm in range(p[SM_COUNT]):
         _first(p, s, sm)

@@ -122,5 +122,9 @@ def _set_times(p: Ints, gpu: GpuSpec) -> None:
     p[at.L2_LATENCY] = TICKS * gpu.l2.latency_cycles
     p[at.DRAM_LATENCY] = TICKS * gpu.dram.latency_cycles
     line_ticks = TICKS * gpu.l2.line_bytes * gpu.core_clock_hz
+    # A slice takes one access a cycle. Its input port holds what passes in the L2's latency, and its MSHRs the fetches.
+    p[at.STORE_SERVICE], p[at.PORT_ROOM] = TICKS, p[at.L2_LATENCY]
     p[at.SLICE_SERVICE] = round(line_ticks * gpu.l2.slices / gpu.noc.bandwidth_bytes_per_s)
     p[at.DRAM_SERVICE] = round(line_ticks * gpu.dram.channels / gpu.dram.bandwidth_bytes_per_s)
+    fetches = gpu.l2.mshrs * gpu.l2.slices // gpu.dram.channels
+    p[at.FETCH_ROOM] = p[at.L2_LATENCY] + p[at.DRAM_LATENCY] + fetches * p[at.DRAM_SERVICE]

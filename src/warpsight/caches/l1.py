@@ -116,8 +116,11 @@ def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: in
 
 
 @inlined
-def l1_write(p: Ints, s: Ints, sm: int, line: int, sectors: int, whole: bool, pc: int, now: int) -> None:
-    """One write request: a line that is present stays and becomes the most recent; the data goes on to the L2 in any case."""
+def l1_write(p: Ints, s: Ints, sm: int, line: int, sectors: int, whole: bool, pc: int, now: int) -> int:
+    """One write request: a line that is present stays and becomes the most recent; the data goes on to the L2 in any case.
+
+    Gives when it has left the SM.
+    """
     ways = p[L1_WAYS]
     s[p[COUNT] + pc * COUNTERS + L1_WRITES] += 1
     base = _set_of(p, sm, line)
@@ -129,4 +132,5 @@ def l1_write(p: Ints, s: Ints, sm: int, line: int, sectors: int, whole: bool, pc
     for l2_line in range(first, last + 1):
         part = _part_of(p, line, sectors, l2_line)
         if part != 0:
-            l2_write(p, s, l2_line, part, whole, pc, now)
+            now = l2_write(p, s, l2_line, part, whole, pc, now)
+    return now

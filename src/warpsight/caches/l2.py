@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.layout import (
     CELL,
     CHANNEL_FREE,
+    CHANNEL_LOAD,
     CHANNELS,
     COUNT,
     COUNTERS,
@@ -16,7 +18,9 @@ from warpsight.caches.layout import (
     DRAM_READS,
     DRAM_SERVICE,
     DRAM_WRITES,
+    FETCH_ROOM,
     L2_LATENCY,
+    L2_LINE,
     L2_READ_HITS,
     L2_READ_MERGES,
     L2_READ_MISSES,
@@ -32,12 +36,18 @@ from warpsight.caches.layout import (
     LEVEL_DRAM,
     LEVEL_L2,
     PER_PIECE,
+    PORT_ROOM,
+    REPLY_LOAD,
+    REQUEST_LOAD,
     ROUND,
     SLICE_FREE,
+    SLICE_IN_FREE,
     SLICE_SERVICE,
     SLICES,
+    STORE_SERVICE,
     Ints,
 )
+from warpsight.caches.spread import MEMORY, REPLIES, REQUESTS, arrive
 from warpsight.caches.ways import find, holds, new_word, to_front, victim
 
 
@@ -65,6 +75,7 @@ def _write_back(p: Ints, s: Ints, word: int, channel: int, pc: int, now: int) ->
     """What becomes of a line that is given up: if dirty it is written to memory, on the account of `pc`."""
     if word >= 0 and word & DIRTY != 0:
         s[p[COUNT] + pc * COUNTERS + DRAM_WRITES] += 1
+        arrive(p, s, p[CHANNEL_LOAD] + channel, MEMORY, 1)
         queue_for(p, s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
 
 
@@ -72,8 +83,18 @@ def _write_back(p: Ints, s: Ints, word: int, channel: int, pc: int, now: int) ->
 def _fetch(p: Ints, s: Ints, channel: int, pc: int, now: int) -> int:
     """Read from memory; gives when a reader has the data, without what it waits for in the network."""
     s[p[COUNT] + pc * COUNTERS + DRAM_READS] += 1
+    arrive(p, s, p[CHANNEL_LOAD] + channel, MEMORY, 1)
     queued = queue_for(p, s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
     return int(now + p[L2_LATENCY] + p[DRAM_LATENCY] + queued)
+
+
+@inlined
+def _set_bits(mask: int) -> int:
+    count = 0
+    while mask != 0:
+        mask &= mask - 1
+        count += 1
+    return count
 
 
 @compiled
@@ -83,6 +104,7 @@ def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int
     part, base = _slice_and_set(p, line)
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_READS] += 1
+    arrive(p, s, p[REPLY_LOAD] + part, REPLIES, p[L2_LINE])
     queued = queue_for(p, s, p[SLICE_FREE] + part, now, p[SLICE_SERVICE])
     way = find(s, base, ways, line)
     word, ready = new_word(line, 0, 0, 0), 0
@@ -107,12 +129,19 @@ def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int
 
 
 @compiled
-def l2_write(p: Ints, s: Ints, line: int, sectors: int, whole: bool, pc: int, now: int) -> None:
-    """Write `sectors`. `whole`: all bytes of them are written, so that a miss need not fetch what it overwrites."""
+def l2_write(p: Ints, s: Ints, line: int, sectors: int, whole: bool, pc: int, now: int) -> int:
+    """Write `sectors`; gives when the SM is rid of them: it keeps what the slice has no room for.
+
+    `whole`: all bytes of the sectors are written, so that a miss need not fetch what it overwrites.
+    """
     count, ways = p[COUNT] + pc * COUNTERS, p[L2_WAYS]
     part, base = _slice_and_set(p, line)
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_WRITES] += 1
+    pieces = _set_bits(sectors)
+    arrive(p, s, p[REQUEST_LOAD] + part, REQUESTS, pieces)
+    service = max(p[STORE_SERVICE], quotient(p[SLICE_SERVICE] * pieces, p[L2_LINE]))
+    gone = now + max(0, queue_for(p, s, p[SLICE_IN_FREE] + part, now, service) - p[PORT_ROOM])
     way = find(s, base, ways, line)
     word, ready = new_word(line, 0, 0, 0), 0
     if way >= 0:
@@ -126,5 +155,8 @@ def l2_write(p: Ints, s: Ints, line: int, sectors: int, whole: bool, pc: int, no
             way = victim(s, base, ways, now)
             _write_back(p, s, s[base + way], channel, pc, now)
         if not (whole and sectors == needed):
-            ready = max(ready, _fetch(p, s, channel, pc, now))
+            back = _fetch(p, s, channel, pc, now)
+            ready = max(ready, back)
+            gone = max(gone, back - p[FETCH_ROOM])
     to_front(s, base, ways, way, word | needed | DIRTY, ready)
+    return int(gone)

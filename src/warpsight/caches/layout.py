@@ -50,7 +50,10 @@ NEVER = 1 << 62
     PATIENCE,
     DEPTH,
     LOOKAHEAD,  # how far one SM may be ahead of another
-) = range(33)
+    STORE_SERVICE,  # the least that a store takes of a slice's input port
+    PORT_ROOM,  # how long stores can wait at that port before those behind them wait in the SM
+    FETCH_ROOM,  # the same for lines that stores fetch from memory
+) = range(36)
 
 # Parameters: where tables begin in the state.
 (
@@ -86,17 +89,23 @@ NEVER = 1 << 62
     COUNT,  # per pc: counters
     LINES,  # per SM: requests of the access in hand
     MASKS,
-) = range(33, 33 + 32)
+    SLICE_IN_FREE,
+    REPLY_LOAD,  # per slice: what left it in this window
+    REQUEST_LOAD,  # per slice: what came to it
+    CHANNEL_LOAD,
+    SPREAD,  # see `spread`
+) = range(36, 36 + 37)
 
-PARAMETERS = 33 + 32
+PARAMETERS = 36 + 37
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 16
 ACCESS, ACCESS_BYTES, PACKED, EVENT_BYTES, HAS_SECTORS, HAS_DEGREE, COST, LOAD_INDEX = range(8)
 ID, ENTRY, END, REPEAT, NEXT, EVENT, EVENT_END, SECTOR, SECTOR_END, KIND, PC, SECTORS_HERE, GAP, ARRIVE, TAKEN, PENDING = range(16)
-NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP, ROUND, NEXT_SM = range(10)
+NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TURNS, BAD_WARP, FIRST_WARP, LAST_WARP, ROUND, NEXT_SM, WINDOW = range(11)
 SERVED, SERVED_PC, DONE_REQUESTS, REQUESTS, BACK, LEVEL, HEAD, LENGTH, ROOM_SINCE, WAITED = range(10)
 LSU_WIDTH, ACCESS_WIDTH = 10, 4
+SPREAD_WIDTH = 12
 MOST_REQUESTS = 256  # an event counts sectors in one byte
 # Columns of the window's table of warps, which is an array of its own.
 W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)

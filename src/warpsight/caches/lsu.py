@@ -100,7 +100,7 @@ def _load(p: Ints, s: Ints, sm: int, pc: int, now: int) -> bool:
 @compiled
 def _store(p: Ints, s: Ints, sm: int, requests: int, whole: bool, pc: int, now: int) -> None:
     for k in range(sm * MOST_REQUESTS, sm * MOST_REQUESTS + requests):
-        l1_write(p, s, sm, s[p[LINES] + k], s[p[MASKS] + k], whole, pc, now)
+        now = l1_write(p, s, sm, s[p[LINES] + k], s[p[MASKS] + k], whole, pc, now)
         now += p[LSU_COST]
     s[p[LSU_FREE] + sm] = now
 

@@ -31,14 +31,15 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.KEY: issuers + sms,
         at.MSHR: 2 * sms * int(p[at.MSHRS]),
         at.MSHR_ENDS: 2 * sms,
-        at.SLICE_FREE: int(p[at.SLICES]),
-        at.CHANNEL_FREE: int(p[at.CHANNELS]),
+        at.SPREAD: at.SPREAD_WIDTH,
         at.COUNT: len(program.code) * at.COUNTERS,
         at.LSU: sms * at.LSU_WIDTH,
         at.WAITING_ACCESS: sms * int(p[at.DEPTH]) * at.ACCESS_WIDTH,
         at.LINES: sms * at.MOST_REQUESTS,
         at.MASKS: sms * at.MOST_REQUESTS,
     }
+    sizes |= dict.fromkeys((at.SLICE_FREE, at.SLICE_IN_FREE, at.REPLY_LOAD, at.REQUEST_LOAD), int(p[at.SLICES]))
+    sizes |= dict.fromkeys((at.CHANNEL_FREE, at.CHANNEL_LOAD), int(p[at.CHANNELS]))
     sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
     sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT, at.FIRST), sms)
     sizes |= dict.fromkeys((at.ORDER, at.LIVE, at.WAITING), places)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ Counts = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class MissProfile:
-    """Counts per pc (index of the arrays) over all warps of a launch on one cache geometry. All int64 [instructions].
+    """Counts per pc (index of the arrays) over all warps of a launch on one cache geometry: int64 [instructions].
 
     Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
     lines than 32 lanes in a row can, wherever they begin (`ceil(32 * access_bytes / 128) + 1`). Loads and atomics by their slowest
@@ -25,6 +25,9 @@ class MissProfile:
     accesses.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
     writes: write-backs, charged to the pc that evicted them).
+
+    `reply_share`, `request_share`, `channel_share` (above 0, at most 1): how evenly traffic spreads at a time over the ports of
+    the L2 slices to and from the SMs, and over the memory channels (module `spread`); 1 is evenly.
     """
 
     executions: Counts
@@ -51,10 +54,13 @@ class MissProfile:
     shared_passes: Counts
     slowest_merged: Counts
     merged_wait_cycles: Counts
+    reply_share: float
+    request_share: float
+    channel_share: float
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
-        return {name: int(getattr(self, name).sum()) for name in self.__dataclass_fields__}
+        return {name: int(getattr(self, name).sum()) for name in COUNTS}
 
     @property
     def llc_miss_ratio(self) -> float:
@@ -65,3 +71,8 @@ class MissProfile:
         """
         reached = int(self.l2_reads.sum() + self.l2_writes.sum())
         return int(self.dram_reads.sum() + self.dram_writes.sum()) / reached if reached else 0.0
+
+
+SHARES = ("reply_share", "request_share", "channel_share")
+# The fields that are counts per pc.
+COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in SHARES)

@@ -16,6 +16,7 @@ takes time, so a line is there as soon as it was asked for, and no request merge
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from warpsight.base.errors import FormatError
 from warpsight.caches import layout as at
@@ -23,8 +24,9 @@ from warpsight.caches.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.geometry import parameters_of, sector_groups
 from warpsight.caches.layout import Ints
 from warpsight.caches.memory import counts, new_memory
-from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.caches.program import program_of
+from warpsight.caches.spread import shares_in_use
 from warpsight.caches.stream import Stream
 from warpsight.gpu.spec import GpuSpec
 from warpsight.trace.schema import KernelTrace
@@ -63,12 +65,13 @@ def simulate_caches(
             )
         if progress is not None:
             progress(launched - int(cell[at.LIVE_WARPS]), header.warps)
-    return _profile(counts(p, s))
+    return _profile(counts(p, s), shares_in_use(p, s))
 
 
-def _profile(count: Ints) -> MissProfile:
+def _profile(count: Ints, shares: tuple[float, float, float]) -> MissProfile:
     def column(field: str) -> Ints:
         found = count[:, at.TOUCHED_SECTORS if field == "sectors" else getattr(at, field.upper())].copy()
         return found // at.TICKS if field == "merged_wait_cycles" else found
 
-    return MissProfile(**{field: column(field) for field in MissProfile.__dataclass_fields__})
+    found: dict[str, Any] = {field: column(field) for field in COUNTS}
+    return MissProfile(**found | dict(zip(SHARES, shares, strict=True)))

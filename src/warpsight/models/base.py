@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -22,6 +22,7 @@ PARTS = {
     "dram": "dram_reads and dram_writes of its intervals",
     "launch": "launch",
     "dpki": "dpki",
+    "demands": "demands",
 }
 
 
@@ -40,6 +41,7 @@ class Design:
     issue_width: Floats
     greedy: npt.NDArray[np.bool_]
     mshrs: Floats
+    l2_slices: Floats
     l1_line_bytes: Floats
     l2_line_bytes: Floats
     l2_latency_cycles: Floats
@@ -55,7 +57,7 @@ class Design:
         rows = [
             (
                 gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
-                gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
+                gpu.l2.slices, gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
                 gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
                 gpu.noc.queue or np.inf,
             )
@@ -119,6 +121,14 @@ class Model(Protocol):
         """
 
 
+@runtime_checkable
+class Divisible(Protocol):
+    """A model whose parts can be left out, to see what each is worth."""
+
+    def without(self, parts: Iterable[str]) -> Model:
+        """The model without those parts. Raises UsageError for a part that it does not have."""
+
+
 def require(model: Model, profile: IntervalProfile) -> None:
     """Raises UsageError when `profile` lacks a part that `model` needs."""
     there = {
@@ -126,6 +136,7 @@ def require(model: Model, profile: IntervalProfile) -> None:
         "dram": bool(len(profile.dram_reads)) and bool(len(profile.dram_writes)),
         "launch": profile.launch is not None,
         "dpki": profile.dpki is not None,
+        "demands": profile.demands is not None,
     }
     for part in sorted(model.needs):
         if not there.get(part, False):

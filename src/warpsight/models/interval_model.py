@@ -91,10 +91,10 @@ def evaluate(
     busy = stack_cycles(profile, found.design, found.warps, contention, free)
     executed = np.bincount(found.point, found.times * found.warps, len(design)) * profile.instructions.sum()
     stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
-    return _answer(profile, design, stack, found)
+    return launch_answer(profile, design, stack, found)
 
 
-def _answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency) -> dict[str, Floats]:
+def launch_answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency) -> dict[str, Floats]:
     """From the busy CPI of the busiest SM to the launch: SMs with fewer blocks wait for it."""
     busy = sum(stack.values(), np.zeros(len(design)))
     stack["idle"] = busy * (found.imbalance - 1)
@@ -124,7 +124,7 @@ def stack_cycles(
     exposed = np.minimum(np.maximum(free - issue, 0.0), above)
     waiting = total - free
     scale = np.divide(above - exposed, waiting, out=np.zeros(len(warps)), where=waiting > 0)
-    compute, memory = _stall_shares(profile)
+    compute, memory = stall_shares(profile)
     return {
         **{name: np.zeros(len(warps)) for name in COMPONENTS},
         **{name: cycles * scale for name, cycles in queued.items()},
@@ -169,7 +169,7 @@ def _pick(profile: IntervalProfile, which: npt.NDArray[np.intp] | slice) -> Inte
     return replace(profile, **arrays)
 
 
-def _stall_shares(profile: IntervalProfile) -> tuple[float, float]:
+def stall_shares(profile: IntervalProfile) -> tuple[float, float]:
     """Shares of compute and memory in the stall cycles of the warp alone; both 0 when it never stalls."""
     total = float(profile.stall_cycles.sum())
     if total == 0:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from warpsight.base.errors import UsageError
 from warpsight.base.registry import Registry
-from warpsight.models.base import Model
+from warpsight.models.base import Divisible, Model
 
 MODELS: Registry[Model] = Registry("model", "warpsight.models")
 
 
 def get_model(name: str) -> Model:
-    """The model called `name`. Raises UsageError, with the names that are known, when there is none."""
-    return MODELS.get(name)
+    """The model called `name`; `NAME~PART~PART` is that model without some of its parts.
+
+    Raises UsageError, with the names that are known, when there is none, or when the model's parts cannot be left out.
+    """
+    plain, *parts = name.split("~")
+    model = MODELS.get(plain)
+    if not parts:
+        return model
+    if not isinstance(model, Divisible):
+        raise UsageError(f'the model "{plain}" has no parts that can be left out', remedy=f"use {plain}")
+    return model.without(parts)
 
 
 def model_names() -> list[str]:

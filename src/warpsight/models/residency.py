@@ -19,13 +19,15 @@ class Residency:
     """R evaluations for D design points.
 
     `design` has R rows, with `sm_count` the SMs that issue requests; `warps` [R] resident on an SM; `point` int [R] the design
-    point of each row; `times` [R] how many waves of that kind the busiest SM runs. `imbalance` [D]: its blocks over the mean.
+    point of each row; `times` [R] how many waves of that kind the busiest SM runs; `last` bool [R] whether nothing follows it.
+    `imbalance` [D]: the busiest SM's blocks over the mean.
     """
 
     design: Design
     warps: Floats
     point: npt.NDArray[np.intp]
     times: Floats
+    last: npt.NDArray[np.bool_]
     imbalance: Floats
 
 
@@ -34,7 +36,8 @@ def residency(profile: IntervalProfile, design: Design) -> Residency:
     points = np.arange(len(design))
     if profile.launch is None:
         warps = np.full(len(design), float(profile.warps_per_sm))
-        return Residency(design, warps, points, np.ones(len(design)), np.ones(len(design)))
+        one = np.ones(len(design))
+        return Residency(design, warps, points, one, np.ones(len(design), dtype=np.bool_), one)
     launch = profile.launch
     waves = place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count)
     filled = waves.full > 0
@@ -43,4 +46,5 @@ def residency(profile: IntervalProfile, design: Design) -> Residency:
     sm_count = np.concatenate([waves.last_sms, design.sm_count[filled]])
     times = np.concatenate([np.ones(len(design)), waves.full[filled]])
     rows = design.pick(point).varied(sm_count=sm_count)
-    return Residency(rows, blocks * launch.warps_per_block, point, times, waves.imbalance)
+    last = np.arange(len(point)) < len(design)
+    return Residency(rows, blocks * launch.warps_per_block, point, times, last, waves.imbalance)

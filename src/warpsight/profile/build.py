@@ -8,6 +8,7 @@ import numpy.typing as npt
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
+from warpsight.profile.demands import demands_of, l1_cycles, stall_in_step
 from warpsight.profile.dependences import dependences, steps
 from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.profile.intervals import PathIntervals, path_intervals, path_stats
@@ -38,7 +39,10 @@ def build_profile(
     cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals, or the noise of summing thirds could tip ceil(10.000000000000002) into another batch
     rounded = np.round(found.sums, 9)
-    memory_instructions, read_misses, write_misses, dram_reads, dram_writes = np.ascontiguousarray(rounded.T)
+    memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
+    alone = float(found.stall_cycles.sum())
+    in_step = stall_in_step(found.instructions, found.stall_cycles, port_cycles, header.warps_per_block)
+    hidden = 1.0 - in_step / alone if alone else 0.0
     return IntervalProfile(
         kernel=header.kernel,
         warps_per_sm=resident * header.warps_per_block,
@@ -59,13 +63,14 @@ def build_profile(
         ),
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
+        demands=demands_of(trace, misses, gpu, stats, warps, times, hidden),
     )
 
 
 def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
-    """What one occurrence of each pc adds to an interval, float64 [instructions, 5].
+    """What one occurrence of each pc adds to an interval, float64 [instructions, 6].
 
-    Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes.
+    Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
 
     Counts are means over all occurrences, so that they sum over the launch to what the caches saw. A memory instruction here is one
     that waits for device memory: a load or an atomic. Atomics pass the L1 by and take no MSHR, so they count with the write misses.
@@ -74,7 +79,7 @@ def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64
     waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
     write_like = misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
     read_like = np.where(atomic, 0, misses.l1_misses)
-    counts = np.stack([read_like, write_like, misses.dram_reads, misses.dram_writes], axis=1)
+    counts = np.stack([read_like, write_like, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses)], axis=1)
     means = counts / np.maximum(times, 1)[:, None]
     return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
 

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from typing import Any, NoReturn
 
 import numpy as np
 
 from warpsight.base.errors import FormatError
 from warpsight.profile.fields import Fields
-from warpsight.profile.interval_profile import CAUSES, IntervalProfile, LaunchShape
+from warpsight.profile.interval_profile import CAUSES, IntervalProfile, LaunchShape, ResourceDemands
 
 SCHEMA = 1
 COUNTS = ("read_misses", "write_misses", "dram_reads", "dram_writes")
 INTERVAL_KEYS = ("instructions", "stall_cycles", "cause", "pc", "memory_instructions", *COUNTS)
 REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", "llc_miss_ratio", "intervals")
-OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "notes")
+OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
+DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands))
+SHARE_KEYS = ("reply_share", "request_share", "channel_share")
 _LEVELS = ("l1", "l2", "dram")
 _MOST_PC = 2**31 - 1
 
@@ -43,6 +46,8 @@ def profile_document(profile: IntervalProfile) -> dict[str, Any]:
         document["launch"] = dict(profile.launch.__dict__)
     if profile.memory_stall_levels is not None:
         document["memory_stall_levels"] = dict(zip(_LEVELS, profile.memory_stall_levels, strict=True))
+    if profile.demands is not None:
+        document["demands"] = dict(profile.demands.__dict__)
     if profile.notes:
         document["notes"] = list(profile.notes)
     return document
@@ -95,6 +100,7 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         dpki=top.optional_number("dpki"),
         launch=launch,
         memory_stall_levels=_stall_levels(top),
+        demands=_demands(top),
         notes=tuple(top.texts("notes")) if top.has("notes") else (),
     )
 
@@ -117,6 +123,20 @@ def _stall_levels(top: Fields) -> tuple[float, float, float] | None:
     if abs(l1 + l2 + dram - 1.0) > 1e-6:
         top.fail("memory_stall_levels", f"sums to {l1 + l2 + dram:g}; shares of a whole sum to 1", "correct it, or leave it out")
     return l1, l2, dram
+
+
+def _demands(top: Fields) -> ResourceDemands | None:
+    if not top.has("demands") or top.is_null("demands"):
+        return None
+    inside = top.inside("demands", DEMAND_KEYS, ())
+    most = {**dict.fromkeys(SHARE_KEYS, 1.0), "dram_share": 1.0}
+    values = {name: inside.number(name, most=most[name]) if name in most else inside.number(name) for name in DEMAND_KEYS}
+    for name in (*SHARE_KEYS, "work_imbalance"):
+        if not values[name]:
+            inside.fail(name, "is 0; it divides, so it must be above 0", "1 is evenly")
+    if values["stall_in_step"] > values["stall_cycles"]:
+        inside.fail("stall_in_step", "is more than stall_cycles, of which it is what remains", "correct one of the two")
+    return ResourceDemands(**values)
 
 
 def _interval_document(row: dict[str, Any]) -> dict[str, Any]:

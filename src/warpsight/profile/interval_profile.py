@@ -28,6 +28,38 @@ class LaunchShape:
 
 
 @dataclass(frozen=True)
+class ResourceDemands:
+    """Means over all warps of a launch on one GPU; what a warp asks for, before it waits for anybody.
+
+    `unit_cycles` of the busiest functional unit that is not fully pipelined (initiation interval above 1), of one scheduler;
+    `l1_cycles` of the SM's load-store unit: one a line request, one a pass through the shared-memory banks, one a sector of an
+    atomic. `read_misses` lines that take an MSHR. `fetched_bytes` come over the NoC, `sent_bytes` go there (stores, atomics).
+    `dram_bytes` cross the memory channels. `dram_share` (0 to 1) of the read misses goes on to DRAM.
+
+    `reply_share`, `request_share`, `channel_share` (above 0, at most 1): the part of the L2 slices' ports, to and from the SMs,
+    and of the memory channels that traffic keeps busy at a time. `barriers` that a warp arrives at. `stall_cycles` of a warp
+    alone; `stall_in_step` what is left of them when the warps of a block move in step, and each stall begins with the first warp
+    while the others still issue. `work_imbalance`: how much more work the busiest SM has for blocks that are unequal, over what
+    their number alone gives; 1 for equal blocks.
+    """
+
+    unit_cycles: float
+    l1_cycles: float
+    read_misses: float
+    fetched_bytes: float
+    sent_bytes: float
+    dram_bytes: float
+    dram_share: float
+    reply_share: float
+    request_share: float
+    channel_share: float
+    barriers: float
+    stall_cycles: float
+    stall_in_step: float
+    work_imbalance: float
+
+
+@dataclass(frozen=True)
 class IntervalProfile:
     """Intervals of one warp, each a float64 [intervals] array, per warp after coalescing.
 
@@ -36,6 +68,7 @@ class IntervalProfile:
     MSHR, write misses (stores and atomics) do not; `dram_reads`, `dram_writes` lines read and written at DRAM.
     `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` L2 misses over L2 accesses, 0 to 1.
     `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
+    `demands` what the launch asks of each resource, for models that see them as queues; None when unknown.
     `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
     """
 
@@ -57,3 +90,4 @@ class IntervalProfile:
     launch: LaunchShape | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
     memory_stall_levels: tuple[float, float, float] | None = None
+    demands: ResourceDemands | None = None

@@ -25,7 +25,7 @@ class Component:
 _ALL = (
     Component("base", "issue slots doing work", "selected", "instruction issue"),
     Component("com_data", "waiting for arithmetic results", "wait, short scoreboard", "arithmetic latency"),
-    Component("com_struct", "arithmetic units busy", "math pipe throttle", "arithmetic throughput"),
+    Component("com_struct", "arithmetic or load-store unit busy", "math pipe, mio throttle", "arithmetic or load-store throughput"),
     Component("mem_data", "waiting for loads", "long scoreboard", "exposed memory latency"),
     Component("mshr", "no free miss register in L1", "lg throttle", "MSHR"),
     Component("noc", "queueing to and from L2", "", "NoC queueing"),

@@ -1,0 +1,72 @@
+"""How evenly traffic spreads over the ports of the L2 slices, each way, and over the memory channels, at a time.
+
+A stride can send all that is in flight to a few slices, though over the whole launch each gets its share ("partition camping":
+Ruetsch and Micikevicius, Optimizing matrix transpose in CUDA, 2009). What is stuck at the busiest server keeps the SMs from giving
+the others work, so the measure is the busiest server's load, window by window, over the mean. The excess that chance alone gives
+the busiest of n servers, sqrt(2 ln n) standard deviations of what arrives at random, is taken off first, so that random traffic
+counts as even.
+"""
+
+from __future__ import annotations
+
+import math
+
+from warpsight.caches.compiled import inlined
+from warpsight.caches.layout import (
+    CELL,
+    CHANNEL_LOAD,
+    CHANNELS,
+    REPLY_LOAD,
+    REQUEST_LOAD,
+    SLICES,
+    SPREAD,
+    WINDOW,
+    Ints,
+)
+
+# Rounds in a window: long enough for some hundred accesses at each server that is busy, so that chance stays small beside them.
+ROUNDS = 8
+# Columns of a row of `SPREAD`, one row for each kind of server.
+REPLIES, REQUESTS, MEMORY = 0, 4, 8
+_SQUARES, _BUSIEST, _MEAN = range(3)
+
+
+@inlined
+def arrive(p: Ints, s: Ints, load: int, kind: int, weight: int) -> None:
+    """Count an access of `weight` at the server of that kind whose load lies in `s[load]`."""
+    s[load] += weight
+    s[p[SPREAD] + kind + _SQUARES] += weight * weight
+
+
+@inlined
+def _close(s: Ints, first: int, servers: int, row: int) -> None:
+    total, most = 0, 0
+    for server in range(first, first + servers):
+        total += s[server]
+        most = max(most, s[server])
+        s[server] = 0
+    # the variance of a server's load, for accesses that go to servers at random, is its share of the squared weights
+    by_chance = math.sqrt(2.0 * math.log(servers) * s[row + _SQUARES] / servers)
+    s[row + _SQUARES] = 0
+    s[row + _MEAN] += total
+    s[row + _BUSIEST] += max(total, servers * (most - int(by_chance)))
+
+
+@inlined
+def close_round(p: Ints, s: Ints) -> None:
+    """At the end of a window, add what it says, and begin the next."""
+    s[p[CELL] + WINDOW] += 1
+    if s[p[CELL] + WINDOW] % ROUNDS == 0:
+        _close(s, p[REPLY_LOAD], p[SLICES], p[SPREAD] + REPLIES)
+        _close(s, p[REQUEST_LOAD], p[SLICES], p[SPREAD] + REQUESTS)
+        _close(s, p[CHANNEL_LOAD], p[CHANNELS], p[SPREAD] + MEMORY)
+
+
+def shares_in_use(p: Ints, s: Ints) -> tuple[float, float, float]:
+    """Mean over busiest load of the slices' ports to the SMs, from the SMs, and of the memory channels: above 0, at most 1."""
+    rows = s[p[SPREAD] : p[SPREAD] + MEMORY + 4].tolist()
+
+    def share(row: int) -> float:
+        return rows[row + _MEAN] / rows[row + _BUSIEST] if rows[row + _BUSIEST] else 1.0
+
+    return share(REPLIES), share(REQUESTS), share(MEMORY)

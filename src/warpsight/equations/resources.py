@@ -1,0 +1,101 @@
+"""What each resource of a GPU needs for one warp: service cycles, from a launch's demands. Waiting is not in them.
+
+All are core cycles, [R] like the fields of `machine`. A resource that the SMs share counts one warp of each of them, so that all
+are cycles per warp of an SM.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
+from warpsight.trace.schema import SECTOR_BYTES
+
+Floats = npt.NDArray[np.float64]
+
+
+class Machine(Protocol):
+    """The numbers of design points that these equations use, float64 [R] each; `models.base.Design` has them."""
+
+    @property
+    def sm_count(self) -> Floats:
+        """SMs that issue requests."""
+
+    @property
+    def core_clock_hz(self) -> Floats:
+        """Clock of the SMs."""
+
+    @property
+    def schedulers(self) -> Floats:
+        """Warp schedulers of an SM."""
+
+    @property
+    def issue_width(self) -> Floats:
+        """Warp instructions of a scheduler and cycle."""
+
+    @property
+    def l2_slices(self) -> Floats:
+        """Slices of the L2."""
+
+    @property
+    def noc_bytes_per_s(self) -> Floats:
+        """Of the network, one direction, all slices."""
+
+    @property
+    def dram_bytes_per_s(self) -> Floats:
+        """Of all memory channels."""
+
+
+def instructions_per_warp(profile: IntervalProfile) -> float:
+    """The mean over all warps where the launch is known, else the representative's."""
+    if profile.launch is None:
+        return float(profile.instructions.sum())
+    return profile.total_warp_instructions / (profile.launch.blocks * profile.launch.warps_per_block)
+
+
+def evenly_spread(demands: ResourceDemands) -> ResourceDemands:
+    """The same traffic, spread evenly over slices and channels at all times."""
+    return replace(demands, reply_share=1.0, request_share=1.0, channel_share=1.0)
+
+
+def issue_cycles(instructions: float, machine: Machine, warps: Floats) -> Floats:
+    """Issue slots of the SM: a scheduler issues its width a cycle, but no more than one instruction of each warp."""
+    return np.asarray(instructions / np.minimum(machine.schedulers * machine.issue_width, warps))
+
+
+def noc_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+    """The network: its two directions work at the same time, and of the slices' ports only those that traffic reaches at a time."""
+    busiest = max(demands.fetched_bytes / demands.reply_share, demands.sent_bytes / demands.request_share)
+    return np.asarray(busiest * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s)
+
+
+def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+    """The SM's own port to the network, each way as wide as a slice's."""
+    busiest = max(demands.fetched_bytes, demands.sent_bytes)
+    return np.asarray(busiest * machine.core_clock_hz * machine.l2_slices / machine.noc_bytes_per_s)
+
+
+def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+    """The L2 slices, each of which takes one access a cycle."""
+    accesses = demands.read_misses + demands.sent_bytes / SECTOR_BYTES
+    return np.asarray(accesses * machine.sm_count / machine.l2_slices)
+
+
+def dram_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+    """The memory channels, as far as traffic reaches them at a time."""
+    return np.asarray(
+        demands.dram_bytes / demands.channel_share * machine.core_clock_hz * machine.sm_count / machine.dram_bytes_per_s
+    )
+
+
+def barrier_wait(barriers: float, warps_per_block: float, slowest: Floats) -> Floats:
+    """Cycles that a warp waits at its `barriers` for the rest of its block.
+
+    Between two barriers the warps of a block pass the busiest resource, `slowest` cycles a warp in all, one after the other; on
+    average a warp is in the middle.
+    """
+    return np.asarray(barriers / (barriers + 1.0) * (warps_per_block - 1.0) / 2.0 * slowest)

@@ -1,0 +1,189 @@
+"""Warpsight's own model: the resident warps as customers of a closed queueing network, bounded by what each resource carries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.equations import resources
+from warpsight.equations.mshr import blocking_capacity
+from warpsight.equations.network import closed_network
+from warpsight.equations.queues import latency_without_contention
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.answer import predict_one
+from warpsight.models.base import About, Design
+from warpsight.models.interval_model import launch_answer, stall_shares
+from warpsight.models.registry import MODELS
+from warpsight.models.residency import Residency, residency
+from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
+from warpsight.result.prediction import COMPONENTS, Prediction
+
+Floats = npt.NDArray[np.float64]
+
+# Physical parts that can be left out one by one (`warpsight~spread`), to see what each is worth.
+WARPSIGHT_PARTS = {
+    "all-warps": "stalls are the mean over all warps; without: the representative's",
+    "units": "functional units with an initiation interval above 1 are servers",
+    "l1-port": "the load-store unit is a server: line requests, passes through the shared-memory banks, sectors of atomics",
+    "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
+    "noc": "the network is a server, each way, and so is the SM's port to it",
+    "dram": "the memory channels are a server",
+    "spread": "traffic that meets in few slices or channels at a time has only their bandwidth",
+    "in-step": "under lrr the warps of a block move together: the block is the customer",
+    "barriers": "under gto a warp waits at a barrier for the others of its block",
+    "last-warp": "the launch ends when its last warp does, whose stalls nobody hides",
+    "unequal-blocks": "blocks with different work leave SMs idle at the end",
+}
+
+
+class Warpsight:
+    """Each resident warp goes round a closed network: it asks for issue slots, functional units, the load-store unit and the memory
+    system, and spends the stalls of a warp alone elsewhere. Mean-value analysis gives the throughput, which no resource's own bound
+    allows to be exceeded. Within the memory system the customers are misses in flight, at most as many as there are MSHRs, and the
+    servers are NoC and DRAM. `warpsight~PART` leaves a part out.
+    """
+
+    title = "Warpsight: closed queueing network of warps and resources"
+    source = "docs/explanation/warpsight-model.md; Bard 1979 and Schweitzer 1979 for the mean-value analysis"
+    needs = frozenset({"misses", "demands"})
+    about = About(
+        equations=(
+            "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
+            "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their latency alone (MDM eq. 4)",
+            "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all warps",
+            *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
+        ),
+        assumptions=(
+            "warps are alike in what they ask for on average, and out of step under gto",
+            "queues are those of random service; what is scheduled better than at random waits less",
+            "stalls of a warp alone do not change under load other than by the queues",
+        ),
+        fails=(
+            "what the cache simulation gets wrong: kernels at the edge between fitting into a cache and thrashing",
+            "DRAM that turns between reads and writes, or opens a row for each access, has less than its peak bandwidth",
+            "phases: a kernel that first only loads and then only computes overlaps less than the mean over both says",
+        ),
+        citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
+        "multiclass closed networks of queues. 1979. The model itself: this project.",
+    )
+
+    def __init__(self, left_out: Iterable[str] = ()) -> None:
+        self._left_out = frozenset(left_out)
+        self.name = "~".join(["warpsight", *sorted(self._left_out)])
+
+    def without(self, parts: Iterable[str]) -> Warpsight:
+        """The model without those parts. Raises UsageError for a part that it does not have."""
+        for part in parts:
+            if part not in WARPSIGHT_PARTS:
+                what = f'the model "warpsight" has no part "{part}"{suggestion(part, WARPSIGHT_PARTS)}'
+                raise UsageError(what, remedy=f"known: {', '.join(WARPSIGHT_PARTS)}")
+        return Warpsight(self._left_out.union(parts))
+
+    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
+        """See `Model.predict`."""
+        return predict_one(self, profile, gpu)
+
+    def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
+        """See `Model.evaluate`."""
+        assert profile.demands is not None
+        demands = self._demands(profile, profile.demands)
+        found = residency(profile, design)
+        # measured on the profile's own number of SMs; on no number is the busiest SM below the mean
+        found = replace(found, imbalance=np.maximum(found.imbalance * demands.work_imbalance, 1.0))
+        instructions = resources.instructions_per_warp(profile)
+        busy = self._stack(profile, demands, found, instructions)
+        executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
+        stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
+        return launch_answer(profile, design, stack, found)
+
+    def _has(self, part: str) -> bool:
+        return part not in self._left_out
+
+    def _demands(self, profile: IntervalProfile, demands: ResourceDemands) -> ResourceDemands:
+        """The demands without what is left out."""
+        if not self._has("all-warps"):
+            alone = float(profile.stall_cycles.sum())
+            kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
+            demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
+        nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes"}
+        even = {"spread": ("reply_share", "request_share", "channel_share"), "unequal-blocks": ("work_imbalance",)}
+        changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
+        changes |= {field: 1.0 for part, names in even.items() if not self._has(part) for field in names}
+        if not self._has("noc"):
+            changes |= {"fetched_bytes": 0.0, "sent_bytes": 0.0}  # and with them the slices' stores
+        return replace(demands, **changes)
+
+    def _stack(
+        self, profile: IntervalProfile, demands: ResourceDemands, found: Residency, instructions: float
+    ) -> dict[str, Floats]:
+        """Cycles of the busiest SM for each row, [R] by component of the stack."""
+        design, warps = found.design, found.warps
+        per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
+        alone = design.greedy if self._has("in-step") else np.ones(len(warps), dtype=np.bool_)
+        group = np.where(alone, 1.0, per_block)
+        stall = np.where(alone, demands.stall_cycles, demands.stall_in_step)
+        issue = resources.issue_cycles(instructions, design, warps)
+        memory, shares = self._memory(demands, design)
+        servers = np.stack(
+            [issue, demands.unit_cycles / design.schedulers, np.full(len(warps), demands.l1_cycles), memory], axis=1
+        )
+        slowest = servers.max(axis=1)
+        sync = np.where(alone, resources.barrier_wait(demands.barriers, per_block, slowest), 0.0)
+        delay = stall + sync
+        throughput, residence = closed_network(servers * group[:, None], delay, warps / group)
+        last = _last_wave(issue * group + delay, warps * slowest, delay if self._has("last-warp") else 0.0 * delay)
+        total = np.where(found.last, last, warps / group / throughput)
+        _, from_memory = stall_shares(profile)
+        waits = {
+            "com_data": stall * max(1.0 - from_memory, 0.0),
+            "mem_data": stall * from_memory,
+            "sync": sync,
+            "com_struct": residence[:, 1] + residence[:, 2],
+            **{name: residence[:, 3] * share for name, share in shares.items()},
+        }
+        return _shared_out(total, warps * issue, waits)
+
+    def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, dict[str, Floats]]:
+        """Cycles that the memory system needs for one warp of each SM, and how they are shared out, [R] each."""
+        noc, dram = resources.noc_cycles(demands, design), resources.dram_cycles(demands, design)
+        held = np.zeros(len(design))
+        parts = np.stack([held, noc, dram], axis=1)
+        if demands.read_misses > 0 and self._has("mshrs"):
+            # counted in all misses of a warp of each SM, which keeps the servers' cycles those of a warp
+            latency = latency_without_contention(design.l2_latency_cycles, design.dram_latency_cycles, demands.dram_share)
+            latency = latency * demands.read_misses * design.sm_count
+            in_flight = blocking_capacity(design.mshrs, design.noc_queue) * design.sm_count
+            rate, waits = closed_network(np.stack([noc, dram], axis=1), latency, np.maximum(in_flight, 1.0))
+            held = 1 / rate
+            parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
+        bounds = [held, noc, dram, resources.port_cycles(demands, design), resources.slice_cycles(demands, design)]
+        cycles = np.max(bounds, axis=0)
+        whole = parts.sum(axis=1, keepdims=True)
+        shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
+        return cycles, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
+
+
+def _last_wave(alone: Floats, bound: Floats, delay: Floats) -> Floats:
+    """Cycles of the wave that nobody follows, from a warp alone, the largest demand of all warps, and a warp's stalls.
+
+    Of the last warp's stalls nobody hides those that come when the others are done: all of them where the wave is long beside them,
+    and less the more of it they are. The form is the simplest that grows with both and keeps below their sum.
+    """
+    unhidden = np.divide(bound * delay, bound + delay, out=np.zeros(len(bound)), where=bound + delay > 0)
+    return np.maximum(alone, bound + unhidden)
+
+
+def _shared_out(total: Floats, issue: Floats, waits: dict[str, Floats]) -> dict[str, Floats]:
+    """The stack: cycles without an issue go to what warps wait for, in proportion to the waiting."""
+    waiting = sum(waits.values(), np.zeros(len(total)))
+    above = np.where(waiting > 0, np.maximum(total - issue, 0.0), 0.0)
+    scale = np.divide(above, waiting, out=np.zeros(len(total)), where=waiting > 0)
+    stack = {name: np.zeros(len(total)) for name in COMPONENTS}
+    return stack | {name: wait * scale for name, wait in waits.items()} | {"base": total - above}
+
+
+MODELS.add("warpsight", Warpsight())

@@ -1,0 +1,162 @@
+"""Does Warpsight's own model give what follows by hand, and is no resource ever worth less than nothing?"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_up import gpu, gpus, profile, profiles
+
+from warpsight.base.errors import UsageError
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.base import Design
+from warpsight.models.registry import get_model
+from warpsight.models.warpsight import WARPSIGHT_PARTS
+from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
+
+pytestmark = pytest.mark.unit
+
+RESOURCES = ("mshrs", "noc_bytes_per_s", "dram_bytes_per_s", "schedulers", "issue_width", "noc_queue")
+ONE_WAVE = LaunchShape(28, 8, 8)
+COMPUTE = [(100, 60, 1, 0, 0, 0, 0, 0)]
+
+
+def changed(base: IntervalProfile, **demands: float) -> IntervalProfile:
+    assert base.demands is not None
+    return dataclasses.replace(base, demands=dataclasses.replace(base.demands, **demands))
+
+
+def launched(rows: list[tuple[float, ...]], launch: LaunchShape, **demands: float) -> IntervalProfile:
+    """A launch whose warps all do the instructions of `rows`."""
+    total = int(sum(row[0] for row in rows)) * launch.blocks * launch.warps_per_block
+    warps = launch.warps_per_block * min(launch.blocks_per_sm, -(-launch.blocks // 28))
+    return changed(profile(rows, launch=launch, warps_per_sm=warps, total_warp_instructions=total), **demands)
+
+
+def cycles(found: IntervalProfile, machine: GpuSpec | None = None, model: str = "warpsight") -> float:
+    return get_model(model).predict(found, machine or gpu()).cycles
+
+
+def test_one_warp_takes_its_instructions_and_its_stalls() -> None:
+    assert cycles(launched(COMPUTE, LaunchShape(28, 1, 1))) == pytest.approx(160)
+
+
+def test_warps_beyond_what_hides_the_stalls_take_their_issue_slots_and_the_last_ones_stalls() -> None:
+    # 8 warps issue 800 cycles; of the last one's 60 stall cycles 800 x 60 / 860 stick out
+    assert cycles(launched(COMPUTE, ONE_WAVE)) == pytest.approx(800 + 800 * 60 / 860)
+    assert cycles(launched(COMPUTE, ONE_WAVE), model="warpsight~last-warp") == pytest.approx(800)
+
+
+def test_full_waves_go_on_without_a_gap() -> None:
+    """Ten waves of 64 warps: 64,000 issue slots; only the last wave's end sticks out, and MVA's own 1 per cent."""
+    found = cycles(launched(COMPUTE, LaunchShape(28 * 80, 8, 8)))
+    assert 64_000 < found < 64_000 * 1.01
+
+
+def test_units_of_four_cycles_bound_what_uses_them() -> None:
+    assert cycles(launched(COMPUTE, ONE_WAVE, unit_cycles=400.0), model="warpsight~last-warp") == pytest.approx(8 * 400)
+    assert cycles(launched(COMPUTE, ONE_WAVE, unit_cycles=400.0), model="warpsight~last-warp~units") == pytest.approx(800)
+
+
+def test_bank_conflicts_and_requests_bound_the_load_store_unit() -> None:
+    found = get_model("warpsight").predict(launched(COMPUTE, ONE_WAVE, l1_cycles=1000.0), gpu())
+    assert found.cycles == pytest.approx(8000, rel=0.02)
+    assert found.bound_by == "arithmetic or load-store throughput"
+
+
+def test_misses_take_the_mshrs_for_their_latency() -> None:
+    """64 warps of 40 misses that all hit the L2, 8 MSHRs: 2,560 misses, eight in every 120 cycles."""
+    rows = [(10, 120, 2, 1, 40, 0, 0, 0)]
+    found = launched(rows, LaunchShape(28 * 8, 8, 8), dram_share=0.0, l1_cycles=0.0)
+    assert cycles(found, gpu(mshrs=8), "warpsight~last-warp") == pytest.approx(64 * 40 * 120 / 8, rel=0.03)
+
+
+def test_traffic_at_one_slice_of_four_takes_four_times_as_long() -> None:
+    rows = [(1, 0, 2, 1, 0, 50, 0, 0)]
+    even = launched(rows, LaunchShape(28 * 8, 8, 8), l1_cycles=0.0)
+    camped = changed(even, request_share=0.25)
+    assert cycles(camped) == pytest.approx(4 * cycles(even), rel=0.01)
+    assert cycles(camped, model="warpsight~spread") == cycles(even)
+
+
+def test_block_in_step_under_lrr_hides_its_stalls_only_behind_itself() -> None:
+    """One block of eight warps, stalls of 500 of which 430 are left in step: 8 x 100 + 430, where gto overlaps more."""
+    rows = [(100, 500, 1, 0, 0, 0, 0, 0)]
+    found = launched(rows, LaunchShape(28, 8, 1), stall_in_step=430.0)
+    assert cycles(found, gpu(policy="lrr")) >= 800 + 430
+    assert cycles(found, gpu(policy="lrr"), "warpsight~in-step") == cycles(found, gpu(policy="gto"))
+
+
+def test_unequal_blocks_leave_sms_idle() -> None:
+    equal = launched(COMPUTE, LaunchShape(28 * 16, 8, 8))
+    assert cycles(changed(equal, work_imbalance=1.5)) == pytest.approx(1.5 * cycles(equal))
+
+
+def test_part_that_is_not_there_is_refused_with_the_parts_that_are() -> None:
+    with pytest.raises(UsageError, match='no part "spred"; did you mean "spread"'):
+        get_model("warpsight~spred")
+
+
+def test_model_without_parts_says_so() -> None:
+    with pytest.raises(UsageError, match='"mdm" has no parts'):
+        get_model("mdm~noc")
+
+
+BINDING = {
+    "all-warps": ({"stall_cycles": 5000.0}, gpu()),
+    "units": ({"unit_cycles": 1e5}, gpu()),
+    "l1-port": ({"l1_cycles": 1e5}, gpu()),
+    "mshrs": ({}, gpu(mshrs=1)),
+    "noc": ({}, gpu(noc=1e9)),
+    "dram": ({}, gpu(dram=1e9)),
+    "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
+    "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
+    "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0}, gpu(mshrs=16)),
+    "last-warp": ({}, gpu()),
+    "unequal-blocks": ({"work_imbalance": 1.5}, gpu()),
+}
+
+
+def test_every_part_has_a_case_below() -> None:
+    assert set(BINDING) == set(WARPSIGHT_PARTS)
+
+
+@pytest.mark.parametrize("part", BINDING)
+def test_part_left_out_is_felt_where_it_binds(part: str) -> None:
+    demands, machine = BINDING[part]
+    found = launched([(50, 300, 2, 2, 12, 6, 10, 5)], LaunchShape(28 * 12, 8, 3), **demands)
+    assert cycles(found, machine, f"warpsight~{part}") < cycles(found, machine) * 0.99
+
+
+@pytest.mark.property
+@settings(deadline=None, max_examples=150)
+@given(profiles(), gpus, st.sampled_from(RESOURCES))
+def test_more_of_a_resource_is_never_slower(found: IntervalProfile, machine: GpuSpec, resource: str) -> None:
+    design = Design.of(machine)
+    more = design.varied(**{resource: 2 * getattr(design, resource)})
+    model = get_model("warpsight")
+    assert model.evaluate(found, more)["cycles"] <= model.evaluate(found, design)["cycles"] * (1 + 1e-9)
+
+
+@pytest.mark.property
+@settings(deadline=None, max_examples=150)
+@given(profiles(), gpus, st.sampled_from(["l2_latency_cycles", "dram_latency_cycles"]))
+def test_longer_latency_is_never_faster(found: IntervalProfile, machine: GpuSpec, latency: str) -> None:
+    design = Design.of(machine)
+    longer = design.varied(**{latency: 2 * getattr(design, latency)})
+    model = get_model("warpsight")
+    assert model.evaluate(found, longer)["cycles"] >= model.evaluate(found, design)["cycles"] * (1 - 1e-9)
+
+
+@pytest.mark.property
+@settings(deadline=None, max_examples=150)
+@given(profiles(), gpus)
+def test_throughput_never_exceeds_what_any_single_resource_carries(found: IntervalProfile, machine: GpuSpec) -> None:
+    design = Design.of(machine)
+    ours = get_model("warpsight").evaluate(found, design)
+    bound = get_model("bottleneck").evaluate(found, design)
+    busy = bound["cpi"] - bound["cpi_stack.idle"]
+    assert np.all(ours["cpi"] >= busy * (1 - 1e-9))

@@ -1,0 +1,67 @@
+"""Are the demands of a launch those that follow from its trace and its misses by hand?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from small_programs import gpu, load, misses, op, trace
+
+from warpsight.gpu.occupancy import Occupancy
+from warpsight.profile.build import build_profile
+from warpsight.profile.demands import stall_in_step, work_imbalance
+from warpsight.profile.interval_profile import ResourceDemands
+from warpsight.profile.intervals import PathStats
+
+pytestmark = pytest.mark.unit
+
+STORE = op(3, (), (2,), "memory", opcode="st.global.f32", space="global", access="store", access_bytes=4)
+ATOMIC = op(4, (3,), (2,), "memory", opcode="atom.add.u32", space="global", access="atomic", access_bytes=4)
+PROGRAM = (op(0, (1,)), load(1, (2,), (1,)), op(2, (2,), (2,)), STORE, ATOMIC, op(5, (), (), "barrier"))
+
+
+def _demands() -> ResourceDemands:
+    """Four warps in blocks of two, each past the load, the store, the atomic and the barrier twice."""
+    launched = trace(PROGRAM, [0, 6], [[(0, 2)]], [0, 0, 0, 0], warps_per_block=2)
+    counts = {
+        "executions": {1: 8, 3: 8, 4: 8}, "slowest_l2": {1: 8}, "sectors": {1: 64, 3: 24, 4: 40},
+        "l1_reads": {1: 20}, "l1_misses": {1: 12}, "l1_writes": {3: 10}, "l2_reads": {1: 12, 4: 40},
+        "l2_read_misses": {1: 9, 4: 4}, "dram_reads": {1: 9, 4: 4}, "dram_writes": {3: 3},
+    }  # fmt: skip
+    found = build_profile(launched, misses(6, **counts), gpu(sm_count=2), Occupancy(8, 16, 0.5, "threads")).demands
+    assert found is not None
+    return found
+
+
+def test_demands_are_the_launchs_counts_over_its_warps() -> None:
+    found = _demands()
+    assert found.l1_cycles == (20 + 10 + 40) / 4
+    assert found.read_misses == 12 / 4
+    # a miss fetches its line, each sector of an atomic comes back as one
+    assert found.fetched_bytes == (12 * 128 + 40 * 32) / 4
+    assert found.sent_bytes == (24 + 40) * 32 / 4
+    assert found.dram_bytes == (9 + 4 + 3) * 128 / 4
+    assert found.dram_share == 13 / 52
+    assert found.barriers == 2
+    assert found.work_imbalance == 1
+
+
+def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:
+    instructions, stalls, port = np.array([10.0, 2.0, 4.0]), np.array([100.0, 20.0, 500.0]), np.array([0.0, 30.0, 16.0])
+    # three more warps issue 30, pass the port for 90, and 48 cycles after the first
+    assert stall_in_step(instructions, stalls, port, 4) == (100 - 30) + 0 + (500 - 48)
+
+
+def test_blocks_of_unequal_work_leave_the_busiest_sm_above_the_mean() -> None:
+    launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1, 1, 1, 1], warps_per_block=1)
+    stats = PathStats(np.array([30, 10]), np.array([30.0, 10.0]))
+    # dealt to two SMs: 30, then 10 10 10 on the other, then one each: 40 and 40, as equal blocks would be
+    assert work_imbalance(launched, stats, 2) == 1
+    # to three: 30, 10 10, 10 10 and one more on an SM with 20: 30 of a mean of 80 / 3, where 2 blocks each would be even
+    assert work_imbalance(launched, stats, 3) == pytest.approx(30 / (80 / 3))
+
+
+def test_unequal_work_that_evens_out_is_less_than_the_number_of_blocks_says() -> None:
+    launched = trace((op(0, (1,)),), [0, 1], [[(0, 20)], [(0, 10)]], [0, 1, 1], warps_per_block=1)
+    stats = PathStats(np.array([20, 10]), np.array([20.0, 10.0]))
+    # 20 beside 10 and 10 on two SMs is even; two blocks against one would be 4 / 3
+    assert work_imbalance(launched, stats, 2) == pytest.approx(3 / 4)
