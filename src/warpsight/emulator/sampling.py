@@ -12,7 +12,7 @@ from warpsight.emulator.worker import Streams
 def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
     """Which of `blocks` blocks are recorded: `count` of them, each set of that size as likely as any other. bool [blocks]."""
     chosen = np.zeros(blocks, np.bool_)
-    chosen[np.random.default_rng(seed).choice(blocks, count, replace=False)] = True
+    chosen[np.random.default_rng(abs(seed)).choice(blocks, count, replace=False)] = True
     return chosen
 
 

@@ -11,7 +11,7 @@ from warpsight.isa.lexer import IDENTIFIER, split_top
 from warpsight.isa.literals import constant
 from warpsight.isa.names import MAX_REGISTERS, Names
 from warpsight.isa.program import Variable
-from warpsight.isa.types import TYPE_NAMES, type_bits
+from warpsight.isa.types import REGISTER_TYPES, TYPE_NAMES, type_bits
 
 Fail = Callable[[str], FormatError]
 
@@ -127,6 +127,8 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
     match = _REGISTER.fullmatch(text)
     if match is None or match[2] not in TYPE_NAMES:
         raise fail("a .reg declaration is not understood")
+    if match[2] not in REGISTER_TYPES:
+        raise fail(f"a register cannot be of type .{match[2]}: PTX holds it in registers of bits (.b{max(16, type_bits(match[2]))})")
     lanes, type, rest = match[1], match[2], match[3]
     for piece in split_top(rest, fail):
         ranged = _RANGE.fullmatch(piece)

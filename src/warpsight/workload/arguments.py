@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -29,8 +30,8 @@ def read_npy(file: str, place: str) -> ArrayArgument:
     """
     remedy = "write it with numpy.save(path, numpy.ascontiguousarray(array))"
     path = Path(file)
-    if not path.is_file():
-        near = suggestion(path.name, [each.name for each in path.parent.glob("*.npy")] if path.parent.is_dir() else [])
+    if not os.path.isfile(path):
+        near = suggestion(path.name, [each.name for each in path.parent.glob("*.npy")] if os.path.isdir(path.parent) else [])
         raise FormatError(f"there is no file {file}{near}", place=place, remedy=remedy)
     try:
         array = np.load(path, allow_pickle=False)
