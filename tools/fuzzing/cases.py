@@ -15,6 +15,7 @@ from typing import Any
 
 MAX_INSTRUCTIONS = 20_000
 MAX_PTX_BYTES = 30_000
+MOST_ELEMENTS = 1 << 20
 _LAUNCH = re.compile(rb"^// launch: (\{.*\})", re.MULTILINE)
 _RUNNING = ("max_instructions", "output")
 KERNELS = "kernels.ptx"  # what launch cases launch, beside this module and beside the case while it runs
@@ -88,6 +89,8 @@ def _object(value: Any) -> Any:
         return value
     try:
         if "array" in value:
+            if np.prod(value["shape"], dtype=object) > MOST_ELEMENTS:
+                return value
             array = np.zeros(value["shape"], np.dtype(value["array"]), order=value.get("order", "C"))
             array.flags.writeable = not value.get("readonly")
             return array

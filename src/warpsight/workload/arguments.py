@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.memory import lacks
 from warpsight.isa.program import Variable
 from warpsight.workload.array_rules import make_array
 from warpsight.workload.launch import Argument, ArrayArgument, ScalarArgument
@@ -76,7 +77,9 @@ def _array(found: re.Match[str], seed: int, position: int, place: str) -> ArrayA
     shape = tuple(parse_size(part, place) for part in found["shape"].split(","))
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if size > _MAX_BYTES:
-        raise UsageError(f"the array would take {size / 2**30:,.0f} GiB", place=place, remedy="use a smaller array")
+        raise UsageError(f"the array would take more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
+    if lacking := lacks(size):
+        raise UsageError(f"the array would take {lacking}", place=place, remedy="use a smaller array")
     if found["rule"] is None:
         remedy = f"write e.g. {found['type']}[{found['shape']}]:zeros"
         raise UsageError("the array has no rule that fills it", place=place, remedy=remedy)

@@ -64,7 +64,7 @@ class Image:
             raise UsageError(
                 f"the array of a {self._name} is empty or not C-contiguous", remedy="pass numpy.ascontiguousarray(array)"
             )
-        for name in ("layered", "cube"):
+        for name in ("layered", "cube", "normalized"):
             if not isinstance(getattr(self, name, False), bool):
                 raise UsageError(f"{name}={shown(getattr(self, name))} is neither True nor False", remedy=f"give {name}=True")
         dims = getattr(self, "dims", None)
