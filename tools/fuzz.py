@@ -4,16 +4,17 @@
     python tools/fuzz.py --replay FILE --target ptx        # what one case does
     python tools/fuzz.py --minimise FILE --target ptx      # the smallest part of a finding that still is one, on standard output
 
-Cases come from tools/fuzzing/seeds/TARGET, from tests/emulator/hostile/TARGET (what was found before) and from `--corpus DIR`, in which
-cases that reach something new are kept for the next run. A finding is an exception that is no WarpsightError, an error that says
-nothing, a case past `--limit` seconds, growth by more than 2 GiB, or the death of the process; each kind is kept once, in `--findings`.
-Warpsight is what Python imports. No dependency beyond Warpsight's own. Exit code 1 if anything was found.
+Cases come from tools/fuzzing/seeds/TARGET, from tests/emulator/hostile/TARGET (what was found before) and from `--corpus DIR`, in
+which cases that reach something new are kept for the next run. A finding is an exception that is no WarpsightError, an error that
+says nothing, a case past `--limit` seconds, growth by more than 2 GiB, or the death of the process; each kind is kept once, in
+`--findings`. Warpsight is what Python imports. No dependency beyond Warpsight's own. Exit code 1 if anything was found.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import math
 import random
 import sys
 import time
@@ -32,8 +33,8 @@ _REPORT_EVERY = 30.0
 
 @dataclass
 class Entry:
-    """A case of the corpus. `fresh` is how many features it was the first to have, `runs` whether it was executed to its end, `picked`
-    how often it was changed.
+    """A case of the corpus. `fresh` is how many features it was the first to have, `runs` whether it was executed to its end,
+    `picked` how often it was changed.
     """
 
     case: bytes
@@ -44,7 +45,8 @@ class Entry:
     @property
     def weight(self) -> float:
         """How much it deserves to be picked: what reached more, is smaller, or has been tried less."""
-        return (1 + min(self.fresh, 50)) * (8 if self.runs else 1) / (1 + self.picked) / (200 + len(self.case)) ** 0.5
+        promise = (1 + min(self.fresh, 50)) * (8 if self.runs else 1)
+        return promise / (1 + self.picked) / math.sqrt(200 + len(self.case))
 
 
 @dataclass

@@ -82,7 +82,7 @@ def trace(
     return pipeline.obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
 
 
-def _tuple(given: Sequence[Any] | None) -> tuple[Any, ...] | None:
+def _tuple(given: Any) -> Any:
     # Anything else is refused, with its place, where the request is checked.
     return tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else given
 

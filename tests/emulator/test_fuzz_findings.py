@@ -5,14 +5,18 @@ Each was found by tools/fuzz.py, and reduced. It says itself what must become of
 
 from __future__ import annotations
 
+import gc
 import json
 import re
+import weakref
 from pathlib import Path
 
+import numpy as np
 import pytest
-from fuzzing.cases import TARGETS
 
-from warpsight.base.errors import WarpsightError
+from fuzzing.cases import TARGETS
+import warpsight
+from warpsight.base.errors import LaunchFault, WarpsightError
 
 pytestmark = pytest.mark.unit
 CASES = sorted((Path(__file__).parent / "hostile").glob("*/*.*"))
@@ -40,3 +44,18 @@ def test_what_the_fuzzer_found_is_answered_or_refused_in_clear_words(
         assert "\n" not in error.what
         assert error.remedy
     assert expected in said
+
+
+def test_memory_of_a_launch_that_is_over_goes_without_a_search_for_cycles() -> None:
+    case = Path(__file__).parent.parent.parent / "tools" / "fuzzing" / "kernels.ptx"
+    array = np.zeros(1 << 16, np.uint32)
+    alive = weakref.ref(array)
+    gc.disable()
+    try:
+        warpsight.trace(case, "scale", grid=32, block=32, shared=16, args=[array, 3], threads=2)
+        with pytest.raises(LaunchFault, match="past the end of shared memory"):
+            warpsight.trace(case, "scale", grid=1, block=32, args=[array, 3])
+        del array
+        assert alive() is None
+    finally:
+        gc.enable()

@@ -1,8 +1,9 @@
 """What a case does: PTX is parsed, compiled and run on a small launch; a launch is read, checked and run on a fixed kernel.
 
-A case is a file's bytes. A PTX case may say how it is launched in a comment, `// launch: {"grid": [2], "block": [64]}`, with the keys
-grid, block, shared, check, threads, heap and stack. A launch case is a launch file in YAML, or, where it begins with `{`, keyword
-arguments of `warpsight.trace` in JSON, in which `{"array": "f4", "shape": [8]}` and its like stand for Python objects (see `_object`).
+A case is a file's bytes. A PTX case may say how it is launched in a comment, `// launch: {"grid": [2], "block": [64]}`, with the
+keys grid, block, shared, check, threads, heap and stack. A launch case is a launch file in YAML, or, where it begins with `{`,
+keyword arguments of `warpsight.trace` in JSON, in which `{"array": "f4", "shape": [8]}` and its like stand for Python objects
+(see `_object`).
 """
 
 from __future__ import annotations
@@ -127,7 +128,8 @@ def run_launch(case: bytes) -> set[str]:
             keys = {}
         known = [key for key in keys if key in KernelRequest.__dataclass_fields__ and key not in _RUNNING]
         given = {"path": KERNELS, "registers": 32} | {key: _object(keys[key]) for key in known}
-        given["args"] = tuple(given["args"]) if isinstance(given.get("args"), list) else given.get("args")
+        arguments: Any = given.get("args")
+        given["args"] = tuple(arguments) if isinstance(arguments, list) else arguments
     ready = prepare(KernelRequest(**given, max_instructions=MAX_INSTRUCTIONS, output=io.StringIO()))
     run_ready(ready)
     return set()

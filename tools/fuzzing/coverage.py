@@ -1,8 +1,8 @@
 """Which branches of Warpsight's own code a case takes: probes that are put into its modules as they are imported.
 
-A probe stands at the start of every branch: function, arm of an `if`, loop, handler, arm of a conditional expression. What is counted
-is the step from one probe to the next, so that the same branches in another order are something new. Modules that Numba compiles are
-left alone.
+A probe stands at the start of every branch: function, arm of an `if`, loop, handler, arm of a conditional expression. What is
+counted is the step from one probe to the next, so that the same branches in another order are something new. Modules that Numba
+compiles are left alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _Inserter(ast.NodeTransformer):
 
     visit_FunctionDef = visit_If = visit_For = visit_While = visit_ExceptHandler = visit_match_case = _branches  # noqa: N815
 
-    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
+    def visit_IfExp(self, node: ast.IfExp) -> ast.AST:
         self.generic_visit(node)
         node.body = ast.BoolOp(ast.Or(), [self._call(), node.body])
         node.orelse = ast.BoolOp(ast.Or(), [self._call(), node.orelse])
@@ -84,7 +84,9 @@ class _Finder(MetaPathFinder):
 
 
 def install(packages: Sequence[str]) -> set[int]:
-    """Put probes into modules of `packages` imported from now on; gives the set into which they report, to be emptied by its user."""
+    """Put probes into modules of `packages` imported from now on; gives the set into which they report, to be emptied by its
+    user.
+    """
     steps, probe = prober()
     setattr(builtins, _PROBE, probe)
     sys.meta_path.insert(0, _Finder(packages))

@@ -9,28 +9,33 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 INTEGERS = (
-    "0", "1", "-1", "2", "3", "7", "15", "16", "31", "32", "33", "63", "64", "65", "127", "128", "255", "256", "1023", "1024", "65535",
-    "65536", "0x7fffffff", "0x80000000", "0xffffffff", "4294967296", "-2147483649", "0x7fffffffffffffff", "0x8000000000000000",
-    "0xffffffffffffffff", "18446744073709551616", "-9223372036854775809", "1" + "0" * 40, "9" * 5000, "017", "0b101", "08", "1U",
-    "0f7fc00000", "0f", "0d7ff0000000000000", "0d0", "1.5", "1e999", "-0.0", "0x", "1.",
+    "0", "1", "-1", "2", "3", "7", "15", "16", "31", "32", "33", "63", "64", "65", "127", "128", "255", "256", "1023", "1024",
+    "65535", "65536", "0x7fffffff", "0x80000000", "0xffffffff", "4294967296", "-2147483649", "0x7fffffffffffffff",
+    "0x8000000000000000", "0xffffffffffffffff", "18446744073709551616", "-9223372036854775809", "1" + "0" * 40, "9" * 5000,
+    "017", "0b101", "08", "1U", "0f7fc00000", "0f", "0d7ff0000000000000", "0d0", "1.5", "1e999", "-0.0", "0x", "1.",
 )  # fmt: skip
 TYPES = (
-    "pred", "b1", "b8", "b16", "b32", "b64", "b128", "u4", "s4", "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16", "f16x2", "bf16",
-    "bf16x2", "tf32", "e4m3", "e5m2", "f32", "f64", "texref", "v2", "v4", "v8",
+    "pred", "b1", "b8", "b16", "b32", "b64", "b128", "u4", "s4", "u8", "s8", "u16", "s16", "u32", "s32", "u64", "s64", "f16",
+    "f16x2", "bf16", "bf16x2", "tf32", "e4m3", "e5m2", "f32", "f64", "texref", "v2", "v4", "v8",
 )  # fmt: skip
 OPCODES = (
-    "abs", "activemask", "add", "addc", "alloca", "and", "atom", "bar", "barrier", "bfe", "bfi", "bfind", "bmsk", "bra", "brev", "brx",
-    "call", "clz", "cnot", "copysign", "cos", "cp", "cvt", "cvta", "div", "dp2a", "dp4a", "elect", "ex2", "exit", "fence", "fma", "fns",
-    "griddepcontrol", "isspacep", "istypep", "ld", "ldmatrix", "ldu", "lg2", "lop3", "mad", "mad24", "madc", "mapa", "match", "max",
-    "mbarrier", "membar", "min", "mma", "mov", "movmatrix", "mul", "mul24", "nanosleep", "neg", "not", "or", "pmevent", "popc",
-    "prefetch", "prmt", "rcp", "red", "redux", "rem", "ret", "rsqrt", "sad", "selp", "set", "setmaxnreg", "setp", "shf", "shfl", "shl",
-    "shr", "sin", "slct", "sqrt", "st", "stackrestore", "stacksave", "stmatrix", "sub", "subc", "suld", "suq", "sured", "sust",
-    "szext", "tanh", "testp", "tex", "tld4", "trap", "txq", "vabsdiff", "vadd", "vadd2", "vmad", "vote", "vset4", "wgmma", "wmma", "xor",
+    "abs", "activemask", "add", "addc", "alloca", "and", "atom", "bar", "barrier", "bfe", "bfi", "bfind", "bmsk", "bra",
+    "brev", "brx", "call", "clz", "cnot", "copysign", "cos", "cp", "cvt", "cvta", "div", "dp2a", "dp4a", "elect", "ex2",
+    "exit", "fence", "fma", "fns", "griddepcontrol", "isspacep", "istypep", "ld", "ldmatrix", "ldu", "lg2", "lop3", "mad",
+    "mad24", "madc", "mapa", "match", "max", "mbarrier", "membar", "min", "mma", "mov", "movmatrix", "mul", "mul24",
+    "nanosleep", "neg", "not", "or", "pmevent", "popc", "prefetch", "prmt", "rcp", "red", "redux", "rem", "ret", "rsqrt",
+    "sad", "selp", "set", "setmaxnreg", "setp", "shf", "shfl", "shl", "shr", "sin", "slct", "sqrt", "st", "stackrestore",
+    "stacksave", "stmatrix", "sub", "subc", "suld", "suq", "sured", "sust", "szext", "tanh", "testp", "tex", "tld4", "trap",
+    "txq", "vabsdiff", "vadd", "vadd2", "vmad", "vote", "vset4", "wgmma", "wmma", "xor",
 )  # fmt: skip
-SPECIALS = ("%tid.x", "%tid", "%laneid", "%clock64", "%envreg3", "%nctaid.z", "%warpid", "%lanemask_lt", "%dynamic_smem_size", "%pm0",
-            "%tid.w", "%nosuch", "WARP_SZ", "_", "%cluster_ctaid.x", "%gridid")  # fmt: skip
-JUNK = (b"\x00", b"\xff\xfe", "\u2028".encode(), "\ufeff".encode(), "\u0661".encode(), "é%ŕ".encode(), b"\\", b'"', b"/*", b"*/", b"//",
-        b"{" * 3, b"}" * 3, b"(" * 400, b"[" * 400, b"{" * 3000, b";;", b"\r", b"\t", b"$" * 300, b"a" * 3000)  # fmt: skip
+SPECIALS = (
+    "%tid.x", "%tid", "%laneid", "%clock64", "%envreg3", "%nctaid.z", "%warpid", "%lanemask_lt", "%dynamic_smem_size", "%pm0",
+    "%tid.w", "%nosuch", "WARP_SZ", "_", "%cluster_ctaid.x", "%gridid"
+)  # fmt: skip
+JUNK = (
+    b"\x00", b"\xff\xfe", "\u2028".encode(), "\ufeff".encode(), "\u0661".encode(), "é%ŕ".encode(), b"\\", b'"', b"/*", b"*/",
+    b"//", b"{" * 3, b"}" * 3, b"(" * 400, b"[" * 400, b"{" * 3000, b";;", b"\r", b"\t", b"$" * 300, b"a" * 3000
+)  # fmt: skip
 _NUMBER = re.compile(r"(?<![\w.%$])-?\d\w*(?:\.\d+)?")
 _MODIFIER = re.compile(r"\.[A-Za-z]\w*(?:::\w+)*")
 _NAME = re.compile(r"[%$A-Za-z_][\w$]*(?:\.[xyzw]\b)?")
@@ -59,7 +64,10 @@ def _operands(rng: random.Random, line: str, change: Callable[[list[str]], None]
 
 
 def _delete_operand(rng: random.Random, line: str, other: str) -> str:
-    return _operands(rng, line, lambda parts: parts.pop(rng.randrange(len(parts))) and None)
+    def delete(parts: list[str]) -> None:
+        parts.pop(rng.randrange(len(parts)))
+
+    return _operands(rng, line, delete)
 
 
 def _double_operand(rng: random.Random, line: str, other: str) -> str:
@@ -71,8 +79,8 @@ def _swap_operands(rng: random.Random, line: str, other: str) -> str:
 
 
 def _wrap_operand(rng: random.Random, line: str, other: str) -> str:
-    shapes = ("{{{0}}}", "{{{0},{0}}}", "{{{0},{0},{0},{0}}}", "[{0}]", "[{0}+8]", "[{0},{0}]", "[{0},{{{0},{0}}}]", "({0})", "!{0}", "-{0}",
-              "{0}|{0}", "{0}.x", "{{}}", "[]", "_", "{0}+4", "{{_,{0}}}")  # fmt: skip
+    shapes = ("{{{0}}}", "{{{0},{0}}}", "{{{0},{0},{0},{0}}}", "[{0}]", "[{0}+8]", "[{0},{0}]", "[{0},{{{0},{0}}}]", "!{0}",
+              "({0})", "-{0}", "{0}|{0}", "{0}.x", "{{}}", "[]", "_", "{0}+4", "{{_,{0}}}")  # fmt: skip
 
     def wrap(parts: list[str]) -> None:
         at = rng.randrange(len(parts))
@@ -86,26 +94,39 @@ def _add_modifier(rng: random.Random, line: str, other: str) -> str:
     return _replace_one(rng, _MODIFIER, line, lambda m: rng.choice((m[0] + rng.choice(words), rng.choice(words) + m[0])))
 
 
+_NUMBERED_TYPE = re.compile(r"\.[a-z]+\d+\b")
+
+
+def _power(rng: random.Random) -> str:
+    return str(rng.choice((-1, 1)) * (1 << rng.randrange(66)) + rng.randint(-1, 1))
+
+
 LINE_EDITS: tuple[Edit, ...] = (
     lambda rng, line, other: _replace_one(rng, _NUMBER, line, lambda m: rng.choice(INTEGERS)),
-    lambda rng, line, other: _replace_one(rng, _NUMBER, line, lambda m: str(rng.choice((-1, 1)) * (1 << rng.randrange(66)) + rng.randint(-1, 1))),
+    lambda rng, line, other: _replace_one(rng, _NUMBER, line, lambda m: _power(rng)),
     lambda rng, line, other: _replace_one(rng, _MODIFIER, line, lambda m: "." + rng.choice(TYPES)),
-    lambda rng, line, other: _replace_one(rng, re.compile(r"\.[a-z]+\d+\b"), line, lambda m: "." + rng.choice(TYPES)),
+    lambda rng, line, other: _replace_one(rng, _NUMBERED_TYPE, line, lambda m: "." + rng.choice(TYPES)),
     lambda rng, line, other: _replace_one(rng, _MODIFIER, line, lambda m: ""),
     lambda rng, line, other: _replace_one(rng, _MODIFIER, line, lambda m: rng.choice(_MODIFIER.findall(other) or ["."])),
     _add_modifier,
     lambda rng, line, other: _replace_one(rng, _NAME, line, lambda m: rng.choice(_NAME.findall(other) or ["%r1"])),
-    lambda rng, line, other: _replace_one(rng, _NAME, line, lambda m: rng.choice((*SPECIALS, *INTEGERS[:24], "[%r1]", m[0] + "+4"))),
+    lambda rng, line, other: _replace_one(rng, _NAME, line, lambda m: rng.choice((*SPECIALS, *INTEGERS[:24], "[%r1]"))),
     lambda rng, line, other: _OPCODE.sub(lambda m: m[1] + rng.choice(OPCODES), line, count=1),
     lambda rng, line, other: _OPCODE.sub(lambda m: f"@{rng.choice(('', '!'))}%p{rng.randrange(4)} {m[2]}", line, count=1),
-    _delete_operand, _double_operand, _swap_operands, _wrap_operand,
+    _delete_operand,
+    _double_operand,
+    _swap_operands,
+    _wrap_operand,
     lambda rng, line, other: "",
     lambda rng, line, other: other,
     lambda rng, line, other: f"{line}\n{other}",
     lambda rng, line, other: line[: rng.randrange(len(line) + 1)] + other[rng.randrange(len(other) + 1) :],
+)
+_LAUNCHES = (
+    '{"grid": [3, 2], "block": [16, 4, 2]}', '{"check": true}', '{"block": 33}', '{"block": 1024}',
+    '{"grid": 64, "threads": 2}', '{"shared": 4096, "block": 128}', '{"stack": 1}', '{"heap": 0}', '{"shared": 1000000}',
+    '{"grid": 2147483647}'
 )  # fmt: skip
-_LAUNCHES = ('{"grid": [3, 2], "block": [16, 4, 2]}', '{"check": true}', '{"block": 33}', '{"block": 1024}', '{"grid": 64, "threads": 2}',
-             '{"shared": 4096, "block": 128}', '{"stack": 1}', '{"heap": 0}', '{"shared": 1000000}', '{"grid": 2147483647}')  # fmt: skip
 
 
 def mutate_ptx(rng: random.Random, case: bytes, other: bytes) -> bytes:
@@ -138,18 +159,21 @@ def _bytes(rng: random.Random, data: bytes) -> bytes:
 
 
 _PIECES = (
-    "i8", "u8", "i16", "u32", "i64", "u64", "f16", "f32", "f64", "bool", "hex", "[", "]", ":", "(", ")", ",", "<<", "**", "//", "*", "-", "+",
-    "1Gi", "1Ki", "64Ki", "zeros", "ones", "full", "arange", "uniform", "normal", "randint", "permutation", "offsets", "seed=", "inf", "nan",
-    "true", "null", "~", "@", ".npy", "kernels.ptx", "all_kinds", "case.yaml", "/", ".", "..", "0x10", "1e400", "1e-400", "x", "16x64",
-    "&a", "*a", "<<: *a", "!!python/object", "!!binary", "? ", "- ", "|\n ", ">\n ", "'", '"', "{", "}", "%YAML 1.1\n", "---\n", "#", "\t",
+    "i8", "u8", "i16", "u32", "i64", "u64", "f16", "f32", "f64", "bool", "hex", "[", "]", ":", "(", ")", ",", "<<", "**",
+    "//", "*", "-", "+", "1Gi", "1Ki", "64Ki", "zeros", "ones", "full", "arange", "uniform", "normal", "randint",
+    "permutation", "offsets", "seed=", "inf", "nan", "true", "null", "~", "@", ".npy", "kernels.ptx", "all_kinds",
+    "case.yaml", "/", ".", "..", "0x10", "1e400", "1e-400", "x", "16x64", "&a", "*a", "<<: *a", "!!python/object", "!!binary",
+    "? ", "- ", "|\n ", ">\n ", "'", '"', "{", "}", "%YAML 1.1\n", "---\n", "#", "\t",
 )  # fmt: skip
 _JSON_VALUES: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2, 33, 1024, 1025, 65536, 2**31 - 1, 2**31, 2**63, 2**64, -(2**63), 10**30, 0.5, 1e308, float("nan"),
-    float("inf"), "", "x", "1", "5%", "0%", "1e5%", "(1,2)", "16x16", "f32[16]:uniform", "i32:7", "all_kinds", [], [1], [1, 1, 1], [1, 1, 1, 1],
-    {"array": "f4", "shape": [16]}, {"array": "u1", "shape": []}, {"array": "f4", "shape": [4, 4], "order": "F"}, {"array": ">f4", "shape": [2]},
-    {"array": "O", "shape": [2]}, {"array": "c16", "shape": [0]}, {"array": "M8[s]", "shape": [3]}, {"array": "i4,f8", "shape": [3]},
-    {"scalar": "f2", "value": 1}, {"scalar": "M8[s]", "value": "2020"}, {"scalar": "U4", "value": "abc"}, {"bytes": "00ff"}, {},
-    {"texture": {"array": "f4", "shape": [8, 8]}, "filter": "linear"}, {"surface": {"array": "u4", "shape": [6, 4, 4]}, "cube": True},
+    None, True, False, 0, 1, -1, 2, 33, 1024, 1025, 65536, 2**31 - 1, 2**31, 2**63, 2**64, -(2**63), 10**30, 0.5, 1e308,
+    float("nan"), float("inf"), "", "x", "1", "5%", "0%", "1e5%", "(1,2)", "16x16", "f32[16]:uniform", "i32:7", "all_kinds",
+    [], [1], [1, 1, 1], [1, 1, 1, 1], {"array": "f4", "shape": [16]}, {"array": "u1", "shape": []},
+    {"array": "f4", "shape": [4, 4], "order": "F"}, {"array": ">f4", "shape": [2]}, {"array": "O", "shape": [2]},
+    {"array": "c16", "shape": [0]}, {"array": "M8[s]", "shape": [3]}, {"array": "i4,f8", "shape": [3]},
+    {"scalar": "f2", "value": 1}, {"scalar": "M8[s]", "value": "2020"}, {"scalar": "U4", "value": "abc"}, {"bytes": "00ff"},
+    {}, {"texture": {"array": "f4", "shape": [8, 8]}, "filter": "linear"},
+    {"surface": {"array": "u4", "shape": [6, 4, 4]}, "cube": True},
     {"texture": {"array": "u1", "shape": [4, 4, 4]}, "layered": True, "address": "wrap", "border": [1, 2]},
 )  # fmt: skip
 _TEXT_TOKEN = re.compile(r"\w+|[^\w\s]|\s+")

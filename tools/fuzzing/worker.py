@@ -10,7 +10,6 @@ import os
 import re
 import resource
 import signal
-import sys
 import tempfile
 import traceback
 from collections.abc import Callable
@@ -85,13 +84,13 @@ def _serve(connection: Connection, target: str, known: set[int], log: str, limit
         os.dup2(output, stream)
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     steps = coverage.install(PACKAGES)
-    faulthandler.enable(sys.__stderr__)
+    faulthandler.enable(2)
     with tempfile.TemporaryDirectory(prefix="warpsight-fuzz-") as folder, contextlib.suppress(EOFError):
         os.chdir(folder)
         os.environ["WARPSIGHT_CACHE"] = f"{folder}/cache" if target == "launch" else f"{os.devnull}/none"
         while True:
             case = connection.recv()
-            faulthandler.dump_traceback_later(limit, file=sys.__stderr__)
+            faulthandler.dump_traceback_later(limit, file=2)
             steps.clear()
             outcome, forms = _judge(cases.TARGETS[target], case)
             faulthandler.cancel_dump_traceback_later()

@@ -74,6 +74,7 @@ def execute(
             return run.execute_unrecorded()
     finally:
         show_printed(options.output)
+        run.workers.clear()
 
 
 class _Run:
@@ -113,7 +114,7 @@ class _Run:
             heap_bytes=heap_bytes,
             checks=options.check,
         )
-        self.workers: list[Worker] = []
+        self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
 
@@ -270,10 +271,11 @@ def emulate(
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
+        header = _header(run, registers, paths, warps_of_path, input_hash, seconds)
     finally:
         show_printed(options.output)
         run.memory.close()
-    header = _header(run, registers, paths, warps_of_path, input_hash, seconds)
+        run.workers.clear()
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 
 

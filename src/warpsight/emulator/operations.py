@@ -53,9 +53,10 @@ for _opcode in ("st", "red"):
     HANDLERS[_opcode] = async_stores.or_else(_opcode, HANDLERS[_opcode])
 
 # PTX has these for integers or untyped bits alone.
-_WITHOUT_FLOATS = frozenset(
-    "and or xor not cnot shl shr lop3 shf bfe bfi bfind brev clz popc fns bmsk szext prmt sad mul24 mad24 addc subc madc dp2a dp4a".split()
-)
+_WITHOUT_FLOATS = frozenset({
+    "and", "or", "xor", "not", "cnot", "shl", "shr", "lop3", "shf", "bfe", "bfi", "bfind", "brev", "clz", "popc", "fns", "bmsk",
+    "szext", "prmt", "sad", "mul24", "mad24", "addc", "subc", "madc", "dp2a", "dp4a",
+})  # fmt: skip
 
 # Block-ending opcodes live in `branching`; they are executed too.
 CONTROL_OPCODES = ("bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier")

@@ -61,7 +61,8 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
         raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
     threads = _processors() if request.threads is None else request.threads
     if not 0 < threads <= MAX_THREADS:
-        raise UsageError(f"blocks cannot run on {threads} threads", place="--threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
+        what = f"blocks cannot run on {threads} threads"
+        raise UsageError(what, place="--threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
     spec = _spec(request)
     source, launch = launch_spec.prepare(spec)
     with lines_of(source.path):

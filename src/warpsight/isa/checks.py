@@ -1,4 +1,6 @@
-"""What every instruction of a kind must have, so that no later step meets one without: predicates where PTX asks for them, operands."""
+"""What every instruction of a kind must have, so that no later step meets one without: predicates where PTX asks for them,
+operands.
+"""
 
 from __future__ import annotations
 

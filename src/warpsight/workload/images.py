@@ -69,7 +69,7 @@ class Image:
                 raise UsageError(f"{name}={shown(getattr(self, name))} is neither True nor False", remedy=f"give {name}=True")
         dims = getattr(self, "dims", None)
         if dims is not None and (isinstance(dims, bool) or not isinstance(dims, (int, np.integer)) or not 1 <= dims <= 3):
-            raise UsageError(f"dims={shown(dims)} is not 1, 2 or 3", remedy="count the image's own axes, without layers and channels")
+            raise UsageError(f"dims={shown(dims)} is not 1, 2 or 3", remedy="count its own axes, without layers and channels")
         _ = self.shape
 
     @property
@@ -109,13 +109,14 @@ class Texture(Image):
         _one_of(self.read, READ_MODES, "read")
         modes = [self.address] if isinstance(self.address, str) else self.address
         if not isinstance(modes, (list, tuple)) or not 1 <= len(modes) <= 3:
-            raise UsageError(f"address={shown(self.address)} does not name one to three axes", remedy="give one mode, or one per axis")
+            what = f"address={shown(self.address)} does not name one to three axes"
+            raise UsageError(what, remedy="give one mode, or one per axis")
         for mode in modes:
             _one_of(mode, ADDRESS_MODES, "address")
-        colour = self.border if isinstance(self.border, (list, tuple)) else [self.border]
-        if not 1 <= len(colour) <= 4 or not all(isinstance(each, (int, float, np.integer, np.floating)) for each in colour):
-            raise UsageError(f"border={shown(self.border)} is no colour", remedy="give a number, or up to four, one per channel")
         integers = self.array.dtype.kind in "iu"
+        colour = self.border if isinstance(self.border, (list, tuple)) else [self.border]
+        if not 1 <= len(colour) <= 4 or not all(_is_single(each, integers) for each in colour):
+            raise UsageError(f"border={shown(self.border)} is no colour", remedy="give a number, or up to four, one per channel")
         if self.read == "normalized" and (not integers or self.array.dtype.itemsize == 4):
             raise UsageError("only 8 and 16 bit integers can be read as normalised floats", remedy='use read="element"')
         if self.filter == "linear" and integers and self.read != "normalized":
@@ -144,6 +145,14 @@ class Surface(Image):
     layered: bool = False
     dims: int | None = None
     cube: bool = False
+
+
+def _is_single(value: object, finite: bool) -> bool:
+    """Whether it is a number that a single can hold. Infinity and NaN are, unless it must be finite."""
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    largest = float(np.finfo(np.float32).max)
+    return bool(abs(value) <= largest or (not finite and not np.isfinite(value)))
 
 
 def _one_of(value: str, known: tuple[str, ...], name: str) -> None:

@@ -45,14 +45,18 @@ def _is_list_of_texts(value: object) -> bool:
 
 
 _Test = tuple[Callable[[object], bool], str]
+def _is_text_or_integer(value: object) -> bool:
+    return isinstance(value, str) or _is_integer(value)
+
+
 _INTEGER: _Test = (_is_integer, "a whole number")
 _TEXT: _Test = (lambda value: isinstance(value, str), "a text")
 _KINDS: dict[str, _Test] = {
     **dict.fromkeys(("registers", "seed", "max_instructions", "threads", "stack_bytes"), _INTEGER),
     **dict.fromkeys(("kernel", "name", "path"), _TEXT),
     **dict.fromkeys(("defines", "include_dirs"), (_is_list_of_texts, "a list of texts")),
-    **dict.fromkeys(("heap_bytes", "sample"), (lambda value: isinstance(value, str) or _is_integer(value), "a whole number or a text")),
-    "arch": (lambda value: isinstance(value, str) or _is_integer(value), "an architecture such as sm_80"),
+    **dict.fromkeys(("heap_bytes", "sample"), (_is_text_or_integer, "a whole number or a text")),
+    "arch": (_is_text_or_integer, "an architecture such as sm_80"),
     "source": (lambda value: isinstance(value, (str, PathLike)), "a path or a text"),
     "args": (_is_list, "a list of arguments"),
     "check": (lambda value: isinstance(value, bool), "True or False"),
