@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fuzzing.cases import TARGETS
 import warpsight
+from fuzzing.cases import TARGETS
 from warpsight.base.errors import LaunchFault, WarpsightError
 
 pytestmark = pytest.mark.unit

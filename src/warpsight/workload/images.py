@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
 READ_MODES = ("element", "normalized")
 _FORMATS = ("u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4")
 _CHANNELS = (1, 2, 4)
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -151,8 +153,7 @@ def _is_single(value: object, finite: bool) -> bool:
     """Whether it is a number that a single can hold. Infinity and NaN are, unless it must be finite."""
     if not isinstance(value, (int, float, np.integer, np.floating)):
         return False
-    largest = float(np.finfo(np.float32).max)
-    return bool(abs(value) <= largest or (not finite and not np.isfinite(value)))
+    return -_LARGEST_SINGLE <= value <= _LARGEST_SINGLE or not (finite or -math.inf < value < math.inf)
 
 
 def _one_of(value: str, known: tuple[str, ...], name: str) -> None:
