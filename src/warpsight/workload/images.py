@@ -153,7 +153,7 @@ def _is_single(value: object, finite: bool) -> bool:
     """Whether it is a number that a single can hold. Infinity and NaN are, unless it must be finite."""
     if not isinstance(value, (int, float, np.integer, np.floating)):
         return False
-    return -_LARGEST_SINGLE <= value <= _LARGEST_SINGLE or not (finite or -math.inf < value < math.inf)
+    return bool(-_LARGEST_SINGLE <= value <= _LARGEST_SINGLE or not (finite or -math.inf < value < math.inf))
 
 
 def _one_of(value: str, known: tuple[str, ...], name: str) -> None:
