@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -82,8 +82,9 @@ def trace(
     return pipeline.obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
 
 
-def _tuple(given: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    return None if given is None else tuple(given)
+def _tuple(given: Any) -> Any:
+    # Anything else is refused, with its place, where the request is checked.
+    return tuple(given) if isinstance(given, Iterable) and not isinstance(given, (str, bytes)) else given
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:

@@ -46,9 +46,12 @@ class WarpsightError(Exception):
     """
 
     exit_code = 2
+    lines = 1  # of `what`: 0 for as many as it has
     details: FaultDetails | None = None  # of a launch that was stopped
 
     def __init__(self, what: str, *, place: str = "", remedy: str = "") -> None:
+        # What is quoted from the input may have line breaks and control characters of its own.
+        what, place = (_printable(what) if self.lines else what), _printable(place)
         self.what, self.place, self.remedy = what, place, remedy
         head = f"{place}: {what}" if place else what
         super().__init__(f"{head}\n       -> {remedy}" if remedy else head)
@@ -64,6 +67,8 @@ class SpecError(WarpsightError):
 
 class CompileError(WarpsightError):
     """CUDA source that the compiler refuses; `what` holds the compiler's own words."""
+
+    lines = 0
 
 
 class FormatError(WarpsightError):
@@ -84,6 +89,10 @@ class LimitError(WarpsightError):
     """A limit that the user can raise was reached."""
 
     exit_code = 4
+
+
+def _printable(text: str) -> str:
+    return text if text.isprintable() else "".join(c if c.isprintable() else " " for c in text)
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

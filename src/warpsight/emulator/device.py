@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import LimitError, UsageError
+from warpsight.base.memory import lacks
 from warpsight.emulator.allocations import Allocation, DeviceHeap, LiveTable, nearest
 from warpsight.emulator.descriptors import DescriptorTable
 from warpsight.emulator.images import copy_in, copy_out, describe, image_bytes
@@ -83,6 +84,9 @@ class DeviceMemory:
         size = align_up(max(end - ARENA_BASE, 1), mmap.PAGESIZE)
         if ARENA_BASE + size > ARENA_LIMIT:
             raise LimitError(f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed")
+        lacking = lacks(sum(argument.array.nbytes for _, argument in self._arrays))
+        if lacking:
+            raise LimitError(f"the arrays take {lacking}, a second time as device memory", remedy="use smaller arrays")
         try:
             self._map = mmap.mmap(-1, size)
         except (OSError, ValueError) as error:

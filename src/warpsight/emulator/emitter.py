@@ -135,9 +135,9 @@ class Emitter(Frame):
         """An operand as 32 lanes of `ptx_type`. A wider register gives its low bits."""
         kind = scalar_type(ptx_type)
         if isinstance(operand, Negated):
-            return self.builder.not_(self.register(operand.register.name))
+            return self.builder.not_(self.reinterpret(self._typed(operand.register, kind), kind))
         if isinstance(operand, Register):
-            return self.reinterpret(self.register(operand.name), kind)
+            return self.reinterpret(self._typed(operand, kind), kind)
         if isinstance(operand, Immediate):
             return self.immediate(operand, ptx_type)
         if isinstance(operand, SpecialRegister):
@@ -145,6 +145,17 @@ class Emitter(Frame):
         if isinstance(operand, Symbol):
             return self.reinterpret(splat(self.builder, self.kernel.symbol_address(self, operand)), kind)
         raise self.unsupported(f"operand {operand!r} is not understood here")
+
+    def _typed(self, register: Register, kind: Any) -> Value:
+        """The register's value, when it is a predicate where one is read, and none where none is."""
+        value = self.register(register.name)
+        self._agree(register, value.type.element, kind)
+        return value
+
+    def _agree(self, register: Register, have: Any, kind: Any) -> None:
+        if (have == I1) != (kind == I1):
+            what = "a predicate, which cannot be a number" if have == I1 else "no predicate"
+            raise self.unsupported(f'"{register.name}" is {what}')
 
     def immediate(self, operand: Immediate, ptx_type: str) -> Value:
         """A literal in every lane."""
@@ -188,6 +199,7 @@ class Emitter(Frame):
             raise self.unsupported("its destination is not a register")
         want = self.kernel.slot_of(operand.name, self.instruction).element
         have = value.type.element
+        self._agree(operand, want, have)
         if isinstance(have, ir.IntType) and have != I1 and is_signed(ptx_type) and _width(have) < _width(want):
             value = self.builder.sext(value, vector(ir.IntType(_width(want))))
         self.set_register(operand.name, self.reinterpret(value, want))

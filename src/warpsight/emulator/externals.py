@@ -64,8 +64,9 @@ class Externals:
         self._context, self._memory, self._sites, self._function = context, memory, sites, function
         self._path, self._launch, self._output = path, launch, output
         self.assertion: Assertion | None = None
-        calls = {PRINTF: self._printf, MALLOC: self._malloc, FREE: self._free, ASSERTION: self._assert}
-        self._calls = [calls.get(name, self._aligned_malloc) for name in EXTERNALS]
+        # Functions, not this object's methods: an object that holds itself keeps the launch's memory until it is looked for.
+        calls = {PRINTF: Externals._printf, MALLOC: Externals._malloc, FREE: Externals._free, ASSERTION: Externals._assert}
+        self._calls = [calls.get(name, Externals._aligned_malloc) for name in EXTERNALS]
         self._lane = self._pc = 0
 
     def call(self, number: int, mask: int, pc: int, arguments: int) -> int:
@@ -77,7 +78,7 @@ class Externals:
             if mask >> lane & 1:
                 self._lane = lane
                 try:
-                    rows[0, lane] = self._calls[number](rows[:, lane])
+                    rows[0, lane] = self._calls[number](self, rows[:, lane])
                 except DeviceStop as stop:
                     address = stop.address - (1 << 64) if stop.address >> 63 else stop.address
                     for slot, value in (

@@ -22,7 +22,7 @@ from warpsight.emulator.faults import FaultScene, describe_fault, limit_error
 from warpsight.emulator.interruption import Interruption
 from warpsight.emulator.layout import ARENA_BASE, LANES_SHIFT, SEGMENT_MARK, Fault, Slot
 from warpsight.emulator.native import NativeKernel, compile_kernel
-from warpsight.emulator.parallel import MIN_BLOCKS, Apart, Conflict
+from warpsight.emulator.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, Apart, Conflict
 from warpsight.emulator.sampling import choose_blocks, keep_blocks
 from warpsight.emulator.special import needs_workspace
 from warpsight.emulator.static import static_instructions
@@ -75,6 +75,7 @@ def execute(
             return run.execute_unrecorded()
     finally:
         show_printed(options.output)
+        run.workers.clear()
 
 
 class _Run:
@@ -114,7 +115,7 @@ class _Run:
             heap_bytes=heap_bytes,
             checks=options.check,
         )
-        self.workers: list[Worker] = []
+        self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
         self.chosen: npt.NDArray[np.bool_] | None = None
         self.interruption = Interruption()
 
@@ -124,9 +125,13 @@ class _Run:
         return sum(worker.instructions for worker in self.workers)
 
     def _new_worker(self) -> Worker:
-        worker = Worker(
-            self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check
-        )
+        try:
+            worker = Worker(
+                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check
+            )
+        except MemoryError as error:
+            what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
+            raise LimitError(what, place="--threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
         worker.externals = Externals(
             worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
         )
@@ -164,7 +169,8 @@ class _Run:
         # Memory that is the launch's own can be filled again, should the blocks have to run in order.
         if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
             table = AccessTable.of(self.function, self.native.graph)
-            apart = Apart([self._new_worker() for _ in range(threads)], table, self.memory.size, self.launch.blocks)
+            workers = min(threads, -(-self.launch.blocks // CHUNK_MULTIPLE))  # more would find no chunk
+            apart = Apart([self._new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
             try:
                 return self._collect(apart.streams(), sink)
             except Stopped as stopped:
@@ -271,10 +277,11 @@ def emulate(
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
+        header = _header(run, registers, paths, warps_of_path, input_hash, seconds)
     finally:
         show_printed(options.output)
         run.memory.close()
-    header = _header(run, registers, paths, warps_of_path, input_hash, seconds)
+        run.workers.clear()
     return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
 
 

@@ -33,6 +33,7 @@ from warpsight.emulator.ops import (
     warpwide,
     wmma,
 )
+from warpsight.emulator.ops.common import kinds_of
 from warpsight.isa.program import Instruction
 
 Handler = Callable[[Emitter, Instruction], None]
@@ -51,6 +52,12 @@ for _opcode in half.OPCODES:
 for _opcode in ("st", "red"):
     HANDLERS[_opcode] = async_stores.or_else(_opcode, HANDLERS[_opcode])
 
+# PTX has these for integers or untyped bits alone.
+_WITHOUT_FLOATS = frozenset({
+    "and", "or", "xor", "not", "cnot", "shl", "shr", "lop3", "shf", "bfe", "bfi", "bfind", "brev", "clz", "popc", "fns", "bmsk",
+    "szext", "prmt", "sad", "mul24", "mad24", "addc", "subc", "madc", "dp2a", "dp4a",
+})  # fmt: skip
+
 # Block-ending opcodes live in `branching`; they are executed too.
 CONTROL_OPCODES = ("bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier")
 
@@ -60,4 +67,8 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
     handler = HANDLERS.get(instruction.opcode)
     if handler is None:
         raise emitter.unsupported("it is not modelled")
+    if instruction.opcode in _WITHOUT_FLOATS:
+        for kind in kinds_of(instruction):
+            if "f" in kind or kind.startswith("e"):
+                raise emitter.unsupported(f"PTX has it for integers and bits, not for .{kind}")
     handler(emitter, instruction)

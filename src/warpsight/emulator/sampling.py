@@ -6,13 +6,22 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.errors import LimitError
 from warpsight.emulator.worker import Streams
+
+MOST_BLOCKS = 1 << 28
 
 
 def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
-    """Which of `blocks` blocks are recorded: `count` of them, each set of that size as likely as any other. bool [blocks]."""
+    """Which of `blocks` blocks are recorded: `count` of them, each set of that size as likely as any other. bool [blocks].
+
+    Raises LimitError for more than `MOST_BLOCKS`.
+    """
+    if blocks > MOST_BLOCKS:
+        what = f"a sample of {blocks:,} blocks cannot be chosen: at most {MOST_BLOCKS:,} can be numbered"
+        raise LimitError(what, place="--sample", remedy="launch fewer blocks, or record all of them")
     chosen = np.zeros(blocks, np.bool_)
-    chosen[np.random.default_rng(seed).choice(blocks, count, replace=False)] = True
+    chosen[np.random.default_rng(abs(seed)).choice(blocks, count, replace=False)] = True
     return chosen
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import UsageError
 from warpsight.explore.compiled import ptx_of
-from warpsight.explore.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
+from warpsight.explore.request import DEFAULT_MAX_INSTRUCTIONS, OPTIONS, KernelRequest
 
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from warpsight.workload.registers import RegisterUse
 
 _LAUNCH_FILES = (".yaml", ".yml", ".py")
+MAX_THREADS = 1024
+_CHECKED = ("max_instructions", "threads", "sample", "heap_bytes", "stack_bytes", "check")
 _OVER_A_FILE = ("kernel", "grid", "block", "args", "shared", "arch", "defines", "include_dirs", "registers", "seed")
 
 
@@ -50,14 +52,17 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     """
     from warpsight.isa.places import lines_of
     from warpsight.workload import launch_spec
+    from warpsight.workload.kinds import check_kinds
     from warpsight.workload.registers import register_use
 
+    check_kinds({name: getattr(request, name) for name in _CHECKED}, OPTIONS)
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
     if limit < 1:
         raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
     threads = _processors() if request.threads is None else request.threads
-    if threads < 1:
-        raise UsageError("0 threads would run nothing", place="--threads", remedy="give 1 or more, or leave it out")
+    if not 0 < threads <= MAX_THREADS:
+        what = f"blocks cannot run on {threads} threads"
+        raise UsageError(what, place="--threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
     spec = _spec(request)
     source, launch = launch_spec.prepare(spec)
     with lines_of(source.path):
@@ -93,8 +98,6 @@ def _run_options(request: KernelRequest) -> RunOptions:
     from warpsight.workload.sizes import parse_integer
 
     heap = DEFAULT_HEAP_BYTES if request.heap_bytes is None else request.heap_bytes
-    if not isinstance(heap, (str, int)):
-        raise UsageError(f"{heap!r} is not a whole number", place="--heap", remedy="give bytes")
     size = parse_integer(heap, "--heap") if isinstance(heap, str) else heap
     if size < 0:
         raise UsageError(f"{size} bytes of heap is negative", place="--heap", remedy="give 0 or more bytes")

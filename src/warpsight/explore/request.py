@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from os.path import isdir
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,7 +18,7 @@ REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
-_OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
+OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
             "heap_bytes": "--heap", "stack_bytes": "--stack"}
 
 
@@ -67,15 +68,13 @@ class KernelRequest:
     @property
     def is_trace(self) -> bool:
         """The input is a folder: a trace made earlier."""
-        return isinstance(self.path, (str, Path)) and len(str(self.path)) < 4096 and "\n" not in str(self.path) and Path(
-            self.path
-        ).is_dir()
+        return isinstance(self.path, (str, Path)) and isdir(self.path)
 
     def refuse_launch_options(self) -> None:
         """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed."""
         for field in fields(self):
             if field.name not in ("path", "output") and getattr(self, field.name) is not None:
-                option = _OPTIONS.get(field.name, f"--{field.name}")
+                option = OPTIONS.get(field.name, f"--{field.name}")
                 raise UsageError(
                     f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",
                     place=option,

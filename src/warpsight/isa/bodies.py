@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from warpsight.base.errors import FormatError
+from warpsight.isa.checks import check_instruction
 from warpsight.isa.declarations import declare_register, declare_registers, read_variables
 from warpsight.isa.headers import read_prototype
 from warpsight.isa.lexer import CUT, IDENTIFIER, STATEMENT, Source
@@ -181,6 +182,7 @@ class BodyReader:
             words += selectors
         if opcode in _ACCESSES:
             words, parsed = self._access(words, parsed)
+        check_instruction(opcode, parsed, guard, self._names.registers, self._fail)
         self._instructions.append(Instruction(len(self._instructions), opcode, words, parsed, guard, pair, self._line, *place))
 
     def _access(self, words: tuple[str, ...], operands: _Operands) -> tuple[tuple[str, ...], _Operands]:

@@ -53,6 +53,8 @@ def plan_calls(module: Module, kernel: Function, refuse: Refuse) -> CallPlan:
             named = call.operands[1]
             if isinstance(named, Symbol):
                 known = module.functions.get(named.name)
+                if known is not None and known.is_entry:
+                    raise refuse(call, f'"{named.name}" is a kernel, and kernels are launched, not called')
                 found: tuple[str, ...] = (known.name,) if known is not None else ()
                 direct[raw.name].extend(found)
             else:

@@ -11,7 +11,7 @@ from warpsight.isa.lexer import IDENTIFIER, split_top
 from warpsight.isa.literals import constant
 from warpsight.isa.names import MAX_REGISTERS, Names
 from warpsight.isa.program import Variable
-from warpsight.isa.types import TYPE_NAMES, type_bits
+from warpsight.isa.types import REGISTER_TYPES, TYPE_NAMES, type_bits
 
 Fail = Callable[[str], FormatError]
 
@@ -64,7 +64,14 @@ def read_variables(text: str, space: str, extern: bool, fail: Fail) -> list[Vari
     Sizes in bytes. Raises FormatError (made by `fail`) where it is no declaration.
     """
     specifier = _Specifier(text, fail)
+    if space == "reg":
+        _check_register_type(specifier.type.rpartition(".")[2], fail)
     return [_variable(piece, specifier, space, extern, fail) for piece in split_top(specifier.rest, fail)]
+
+
+def _check_register_type(type: str, fail: Fail) -> None:
+    if type not in REGISTER_TYPES:
+        raise fail(f"a register cannot be of type .{type}: PTX holds it in registers of bits (.b{max(16, type_bits(type))})")
 
 
 def _variable(text: str, specifier: _Specifier, space: str, extern: bool, fail: Fail) -> Variable:
@@ -127,6 +134,7 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
     match = _REGISTER.fullmatch(text)
     if match is None or match[2] not in TYPE_NAMES:
         raise fail("a .reg declaration is not understood")
+    _check_register_type(match[2], fail)
     lanes, type, rest = match[1], match[2], match[3]
     for piece in split_top(rest, fail):
         ranged = _RANGE.fullmatch(piece)

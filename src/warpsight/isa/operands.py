@@ -134,7 +134,9 @@ class OperandReader:
         if text[-1] != "}":
             raise fail(f"{_short(text)} is not an operand")
         inner = text[1:-1].strip()
-        return Vector(tuple(self.element(piece, fail) for piece in split_top(inner, fail))) if inner else Vector(())
+        if not inner:
+            raise fail("a vector has no elements")
+        return Vector(tuple(self.element(piece, fail) for piece in split_top(inner, fail)))
 
     def element(self, text: str, fail: Fail) -> Operand | None:
         """An element of a vector or of an argument list: an operand, or None for `_`."""

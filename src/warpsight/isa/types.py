@@ -19,6 +19,8 @@ _BITS = {
 }
 _LANES = {"v2": 2, "v4": 4, "v8": 8}
 TYPE_NAMES = frozenset(_BITS)
+# What a register can be: fundamental types. The others are held in registers of bits.
+REGISTER_TYPES = frozenset({"pred", "b128", "f16x2", "bf16", "bf16x2"} | {t for t in _BITS if t[1:] in {"8", "16", "32", "64"}})
 
 
 def type_bits(type: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.memory import lacks
 from warpsight.isa.program import Variable
 from warpsight.workload.array_rules import make_array
 from warpsight.workload.launch import Argument, ArrayArgument, ScalarArgument
@@ -29,8 +31,8 @@ def read_npy(file: str, place: str) -> ArrayArgument:
     """
     remedy = "write it with numpy.save(path, numpy.ascontiguousarray(array))"
     path = Path(file)
-    if not path.is_file():
-        near = suggestion(path.name, [each.name for each in path.parent.glob("*.npy")] if path.parent.is_dir() else [])
+    if not os.path.isfile(path):
+        near = suggestion(path.name, [each.name for each in path.parent.glob("*.npy")] if os.path.isdir(path.parent) else [])
         raise FormatError(f"there is no file {file}{near}", place=place, remedy=remedy)
     try:
         array = np.load(path, allow_pickle=False)
@@ -75,7 +77,9 @@ def _array(found: re.Match[str], seed: int, position: int, place: str) -> ArrayA
     shape = tuple(parse_size(part, place) for part in found["shape"].split(","))
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if size > _MAX_BYTES:
-        raise UsageError(f"the array would take {size / 2**30:,.0f} GiB", place=place, remedy="use a smaller array")
+        raise UsageError(f"the array would take more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
+    if lacking := lacks(size):
+        raise UsageError(f"the array would take {lacking}", place=place, remedy="use a smaller array")
     if found["rule"] is None:
         remedy = f"write e.g. {found['type']}[{found['shape']}]:zeros"
         raise UsageError("the array has no rule that fills it", place=place, remedy=remedy)

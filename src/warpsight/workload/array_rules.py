@@ -152,9 +152,9 @@ def make_array(rule: str, shape: tuple[int, ...], dtype: np.dtype[Any], seed: tu
     count = int(np.prod(shape, dtype=object))
     try:
         values = known.make(tuple(numbers), count, dtype, np.random.default_rng(entropy))
+        return np.ascontiguousarray(values.astype(dtype, copy=False).reshape(shape))
     except MemoryError:
         what = f"{count:,} elements of {dtype.name} do not fit in memory"
         raise UsageError(what, place=place, remedy="use a smaller array") from None
     except (ValueError, OverflowError) as error:
         raise UsageError(str(error), place=place, remedy=f"write {known.usage}") from error
-    return np.ascontiguousarray(values.astype(dtype, copy=False).reshape(shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
+from warpsight.workload.kinds import shown
 
 FILTERS = ("point", "linear")
 ADDRESS_MODES = ("wrap", "clamp", "mirror", "border")
 READ_MODES = ("element", "normalized")
 _FORMATS = ("u1", "i1", "u2", "i2", "u4", "i4", "f2", "f4")
 _CHANNELS = (1, 2, 4)
+_LARGEST_SINGLE = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,12 @@ class Image:
             raise UsageError(
                 f"the array of a {self._name} is empty or not C-contiguous", remedy="pass numpy.ascontiguousarray(array)"
             )
+        for name in ("layered", "cube", "normalized"):
+            if not isinstance(getattr(self, name, False), bool):
+                raise UsageError(f"{name}={shown(getattr(self, name))} is neither True nor False", remedy=f"give {name}=True")
+        dims = getattr(self, "dims", None)
+        if dims is not None and (isinstance(dims, bool) or not isinstance(dims, (int, np.integer)) or not 1 <= dims <= 3):
+            raise UsageError(f"dims={shown(dims)} is not 1, 2 or 3", remedy="count its own axes, without layers and channels")
         _ = self.shape
 
     @property
@@ -100,11 +109,16 @@ class Texture(Image):
         super().__post_init__()
         _one_of(self.filter, FILTERS, "filter")
         _one_of(self.read, READ_MODES, "read")
-        if len(self.address_modes) != 3:
-            raise UsageError("address names more than three axes", remedy="give one mode, or one per axis")
-        for mode in self.address_modes:
+        modes = [self.address] if isinstance(self.address, str) else self.address
+        if not isinstance(modes, (list, tuple)) or not 1 <= len(modes) <= 3:
+            what = f"address={shown(self.address)} does not name one to three axes"
+            raise UsageError(what, remedy="give one mode, or one per axis")
+        for mode in modes:
             _one_of(mode, ADDRESS_MODES, "address")
         integers = self.array.dtype.kind in "iu"
+        colour = self.border if isinstance(self.border, (list, tuple)) else [self.border]
+        if not 1 <= len(colour) <= 4 or not all(_is_single(each, integers) for each in colour):
+            raise UsageError(f"border={shown(self.border)} is no colour", remedy="give a number, or up to four, one per channel")
         if self.read == "normalized" and (not integers or self.array.dtype.itemsize == 4):
             raise UsageError("only 8 and 16 bit integers can be read as normalised floats", remedy='use read="element"')
         if self.filter == "linear" and integers and self.read != "normalized":
@@ -119,7 +133,7 @@ class Texture(Image):
     @property
     def border_colour(self) -> tuple[float, float, float, float]:
         """The colour outside, a number per channel."""
-        r, g, b, a = [self.border] * 4 if isinstance(self.border, int | float) else [*self.border, 0, 0, 0, 0][:4]
+        r, g, b, a = [self.border] * 4 if not isinstance(self.border, (list, tuple)) else [*self.border, 0, 0, 0, 0][:4]
         return (float(r), float(g), float(b), float(a))
 
 
@@ -135,9 +149,17 @@ class Surface(Image):
     cube: bool = False
 
 
+def _is_single(value: object, finite: bool) -> bool:
+    """Whether it is a number that a single can hold. Infinity and NaN are, unless it must be finite."""
+    if not isinstance(value, (int, float, np.integer, np.floating)):
+        return False
+    return bool(-_LARGEST_SINGLE <= value <= _LARGEST_SINGLE or not (finite or -math.inf < value < math.inf))
+
+
 def _one_of(value: str, known: tuple[str, ...], name: str) -> None:
-    if value not in known:
-        raise UsageError(f'{name}="{value}" is not known{suggestion(str(value), known)}', remedy=f"use one of: {', '.join(known)}")
+    if not isinstance(value, str) or value not in known:
+        near = suggestion(value, known) if isinstance(value, str) else ""
+        raise UsageError(f"{name}={shown(value)} is not known{near}", remedy=f"use one of: {', '.join(known)}")
 
 
 def _shape_of(shape: tuple[int, ...], dims: int | None, layered: bool, cube: bool) -> ImageShape:

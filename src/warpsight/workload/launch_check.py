@@ -9,6 +9,7 @@ from typing import Any
 from warpsight.base.errors import UsageError
 from warpsight.isa.program import Function
 from warpsight.workload.binding import bind
+from warpsight.workload.kinds import shown, whole_number
 from warpsight.workload.launch import Dim3, KernelSource, Launch
 from warpsight.workload.mangling import display_name
 from warpsight.workload.sizes import parse_integer
@@ -31,19 +32,13 @@ def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
         parts = [part if part.strip() else "nothing" for part in re.split(r",|(?<!\b0)[xX]", text)]
         numbers = [parse_integer(part, place) for part in parts]
     elif isinstance(value, Sequence):
-        numbers = [parse_integer(part, place) if isinstance(part, str) else _integer(part, place) for part in value]
+        numbers = [parse_integer(part, place) if isinstance(part, str) else whole_number(part, place, _EXAMPLES) for part in value]
     else:
-        numbers = [_integer(value, place)]
+        numbers = [whole_number(value, place, _EXAMPLES)]
     if not 1 <= len(numbers) <= 3:
-        raise UsageError(f"{value!r} has {len(numbers)} dimensions, not 1 to 3", place=place, remedy=_EXAMPLES)
+        raise UsageError(f"{shown(value)} has {len(numbers)} dimensions, not 1 to 3", place=place, remedy=_EXAMPLES)
     x, y, z = (*numbers, 1, 1)[:3]
     return (x, y, z)
-
-
-def _integer(value: Any, place: str) -> int:
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise UsageError(f"{value!r} is not a whole number", place=place, remedy=_EXAMPLES)
-    return int(value.__index__())
 
 
 def _shown(dims: Dim3) -> str:
@@ -107,7 +102,7 @@ def make_launch(
     grid_dims, block_dims = parse_dim3(grid, "--grid"), parse_dim3(block, "--block")
     _check_dims(grid_dims, MAX_GRID, "--grid", "grid")
     _check_block(block_dims, function)
-    shared_bytes = parse_integer(shared, "--shared") if isinstance(shared, str) else _integer(shared, "--shared")
+    shared_bytes = parse_integer(shared, "--shared") if isinstance(shared, str) else whole_number(shared, "--shared", _EXAMPLES)
     if shared_bytes < 0:
         raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="--shared", remedy="give 0 or more bytes")
     return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes)

@@ -9,10 +9,12 @@ import runpy
 import traceback
 from collections.abc import Mapping
 from dataclasses import replace
+from os.path import isfile
 from pathlib import Path
 from typing import Any, NoReturn
 
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.workload.kinds import shown, whole_number
 from warpsight.workload.launch_spec import KEYS, REQUIRED, LaunchSpec
 from warpsight.workload.launch_yaml import read_yaml
 from warpsight.workload.sizes import parse_integer
@@ -27,14 +29,12 @@ def _refuse(what: str, place: str, remedy: str = "") -> NoReturn:
 def _as_integer(value: Any, key: str, place: str) -> int:
     if isinstance(value, str):
         return parse_integer(value, place)
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        _refuse(f"{key} is {value!r}, not a whole number", place, f"write e.g. {key}: 32")
-    return int(value.__index__())
+    return whole_number(value, place, f"write e.g. {key}: 32")
 
 
 def _as_text(value: Any, key: str, place: str) -> str:
     if not isinstance(value, str) or not value.strip():
-        _refuse(f"{key} is {value!r}, not a text", place, f"write e.g. {key}: NAME")
+        _refuse(f"{key} is {shown(value)}, not a text", place, f"write e.g. {key}: NAME")
     return value
 
 
@@ -122,7 +122,7 @@ def read_launch_file(path: str | Path) -> LaunchSpec:
     Raises UsageError that names file and line.
     """
     name = str(path)
-    if not Path(name).is_file():
+    if not isfile(name):
         raise UsageError("no such launch file", place=name, remedy="give a .yaml or .py file")
     if name.endswith(".py"):
         return _read_python(name)

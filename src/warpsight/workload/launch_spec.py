@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from warpsight.workload.launch import KernelSource, Launch
@@ -38,9 +38,12 @@ REQUIRED = ("source", "grid", "block")
 
 def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
     """Compile or read the kernels of `spec` and check its launch. Raises what `load_source` and `make_launch` raise."""
+    from warpsight.workload.kinds import check_kinds
     from warpsight.workload.launch_check import make_launch
     from warpsight.workload.sources import load_source
 
+    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    check_kinds(given, {name: f"{spec.path}: {name}" for name in given} if spec.path else {"args": "arguments"})
     expressions = (spec.kernel,) if spec.kernel else ()
     source = load_source(
         spec.source,

@@ -7,16 +7,20 @@ from typing import Any
 
 from warpsight.base.errors import FormatError, UsageError
 
+_DEPTH = 2
 _QUOTE = "quote texts that have brackets or commas: args: ['f32[1024]:uniform']"
 
 
-def _value(node: Any, path: str) -> Any:
+def _value(node: Any, path: str, depth: int = 0) -> Any:
     from ruamel.yaml.nodes import ScalarNode, SequenceNode
 
     if isinstance(node, ScalarNode):
         return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
     if isinstance(node, SequenceNode):
-        return [_value(item, path) for item in node.value]
+        if depth == _DEPTH:  # aliases can make a short text endless
+            what = f"lists are {depth} deep here, and no key takes a deeper one"
+            raise UsageError(what, place=f"{path}:{node.start_mark.line + 1}", remedy=_QUOTE)
+        return [_value(item, path, depth + 1) for item in node.value]
     raise UsageError("a mapping is not expected here", place=f"{path}:{node.start_mark.line + 1}", remedy=_QUOTE)
 
 
@@ -34,8 +38,10 @@ def read_yaml(path: str) -> tuple[dict[str, Any], dict[str, int]]:
     except MarkedYAMLError as error:
         line = error.problem_mark.line + 1 if error.problem_mark else 1
         raise FormatError(f"is not YAML: {error.problem}", place=f"{path}:{line}", remedy=_QUOTE) from error
-    except (YAMLError, UnicodeDecodeError) as error:
+    except (YAMLError, UnicodeDecodeError, OSError) as error:
         raise FormatError(f"is not YAML: {str(error).splitlines()[0]}", place=path, remedy=_QUOTE) from error
+    except RecursionError as error:
+        raise FormatError("is not a launch: its lists are too deep to read", place=path, remedy=_QUOTE) from error
     if root is None:
         raise FormatError("is empty", place=path, remedy="a launch needs source, grid, block")
     if not isinstance(root, MappingNode):

@@ -104,7 +104,7 @@ def pack_for(value: str | float | bool, parameter: Variable, place: str) -> byte
     else:
         number = value
     if kind == "f":
-        return pack(number, TYPES[f"f{bits}"], place)
+        return pack(number, _counterpart(f"f{bits}", parameter, place), place)
     if kind == "b" and not is_integer:
         raise _untyped(parameter, place, f"write f{bits}:{value}, or pass a NumPy scalar in Python")
     if not is_integer:
@@ -112,7 +112,14 @@ def pack_for(value: str | float | bool, parameter: Variable, place: str) -> byte
         raise UsageError(what, place=place, remedy="pass an integer")
     # nvcc declares `int` as .u32, so a negative number must be taken as well.
     negative = parse_integer(str(number), place) < 0
-    return pack(number, TYPES[f"{'i' if kind == 's' or negative else 'u'}{bits}"], place)
+    return pack(number, _counterpart(f"{'i' if kind == 's' or negative else 'u'}{bits}", parameter, place), place)
+
+
+def _counterpart(name: str, parameter: Variable, place: str) -> np.dtype[Any]:
+    """The type of that name, where a number alone can be what `parameter` declares: not a vector, nor 128 bits, nor bf16."""
+    if name not in TYPES or parameter.type[1:] not in ("8", "16", "32", "64"):
+        raise _untyped(parameter, place, "give its bytes, hex:00ff..., or pass bytes in Python")
+    return TYPES[name]
 
 
 def _untyped(parameter: Variable, place: str, remedy: str) -> UsageError:

@@ -26,7 +26,7 @@ class _Parser:
                 raise ValueError(f"unexpected {text[position:]!r}")
             number, suffix, operator = found.groups()
             base = 16 if number and number[:2].lower() == "0x" else 10
-            self.tokens.append(operator if operator else int(number, base) * _SUFFIX[suffix or ""])
+            self.tokens.append(operator if operator else _within_64_bits(int(number, base) * _SUFFIX[suffix or ""]))
             position = found.end()
 
     def peek(self) -> str | int | None:
@@ -70,7 +70,7 @@ def _apply(operator: str, left: int, right: int) -> int:
         raise ValueError(f"{operator} {right} is out of range")
     if operator in ("/", "//") and (right == 0 or left % right):
         raise ValueError(f"{left} {operator} {right} is not a whole number")
-    value = {
+    return _within_64_bits({
         "<<": lambda: left << right,
         ">>": lambda: left >> right,
         "**": lambda: int(left**right),
@@ -79,7 +79,10 @@ def _apply(operator: str, left: int, right: int) -> int:
         "*": lambda: left * right,
         "/": lambda: left // right,
         "//": lambda: left // right,
-    }[operator]()
+    }[operator]())
+
+
+def _within_64_bits(value: int) -> int:
     if abs(value) > _LARGEST:
         raise ValueError("it is beyond 64 bits")
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -30,8 +31,8 @@ def _read_bytes(given: str | Path) -> tuple[bytes, str]:
     if str(given) == "-":
         return sys.stdin.buffer.read(), "<stdin>"
     path = Path(given)
-    if not path.exists():
-        near = suggestion(path.name, [p.name for p in path.parent.glob("*")] if path.parent.is_dir() else [])
+    if not os.path.exists(given):  # which, unlike a Path's own method, answers for names that no file can have, too
+        near = suggestion(path.name, [p.name for p in path.parent.glob("*")] if os.path.isdir(path.parent) else [])
         raise UsageError(f"no such file{near}", place=str(given), remedy=f"give {_KINDS}, or - for standard input")
     if path.is_dir():
         raise UsageError("is a folder, not a kernel source", place=str(given), remedy=f"give {_KINDS}")
