@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight._version import __version__
 
 if TYPE_CHECKING:
-    from warpsight.api import load_trace, predict, profile, trace
+    from warpsight.api import explain, load_trace, predict, profile, trace
     from warpsight.base.errors import WarpsightError
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
@@ -30,6 +30,7 @@ __all__ = [
     "Texture",
     "WarpsightError",
     "__version__",
+    "explain",
     "load_gpu",
     "load_trace",
     "predict",
@@ -45,6 +46,7 @@ _HOMES = {
     "Surface": "warpsight.workload.images",
     "Texture": "warpsight.workload.images",
     "WarpsightError": "warpsight.base.errors",
+    "explain": "warpsight.api",
     "load_gpu": "warpsight.gpu.loader",
     "load_trace": "warpsight.api",
     "predict": "warpsight.api",

@@ -59,6 +59,7 @@ def build_profile(
         ),
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
+        path=path,
     )
 
 

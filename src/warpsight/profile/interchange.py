@@ -96,6 +96,7 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         launch=launch,
         memory_stall_levels=_stall_levels(top),
         notes=tuple(top.texts("notes")) if top.has("notes") else (),
+        path=None,
     )
 
 

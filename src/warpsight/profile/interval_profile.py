@@ -37,6 +37,7 @@ class IntervalProfile:
     `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` L2 misses over L2 accesses, 0 to 1.
     `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
     `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
+    `path` is the number of the representative warp's path in the trace; None for a profile that was read from a file.
     """
 
     kernel: str
@@ -57,3 +58,4 @@ class IntervalProfile:
     launch: LaunchShape | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
     memory_stall_levels: tuple[float, float, float] | None = None
+    path: int | None = None

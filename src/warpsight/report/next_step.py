@@ -37,6 +37,16 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     return line(["models", "show", document["model"]], "what the model assumes")
 
 
+def with_command(name: str, command: Sequence[str], without: Sequence[str], why: str) -> str:
+    """The line for the same kernel, GPU and model with another command; options `without`, and their values, are left out."""
+    words, skip = [name], False
+    for word in command[1:]:
+        if not skip and word.partition("=")[0] not in without:
+            words.append(word)
+        skip = not skip and word in without
+    return line(words, why)
+
+
 def _lookup(spec: Any, key: str) -> str:
     """A value by dotted key, flat or nested, as text; empty when it is not there."""
     if isinstance(spec, dict) and key in spec:
