@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
     from warpsight.gpu.loader import load_gpu
     from warpsight.report.explanation_text import explanation_text
     from warpsight.report.json_text import plain
-    from warpsight.report.next_step import with_command
+    from warpsight.report.next_step import followed_by
 
     models = options.model_names(arguments)
     if len(models) > 1:
@@ -48,6 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([document])
     else:
-        following = with_command("advise", arguments.command_line, ("--by",), "what would change it, and by how much")
+        following = followed_by("advise", arguments.command_line, models[0], "what would change it, and by how much",
+                                without=("--by",))
         print_answer(explanation_text(plain(document), terminal_style()), following)
     return 0

@@ -22,11 +22,13 @@ class Column:
 def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
     """The heading line and one line per row, none with a space at its end; at most `width` wide.
 
-    One space before a column aligned right, two before one aligned left.
+    Two spaces between columns, or one before those aligned right where the lines would be too wide.
     """
     texts = [[column.heading, *column.cells] for column in columns]
     widths = [max(map(len, text)) for text in texts]
-    gaps = [1 if column is columns[0] or not column.left else 2 for column in columns]
+    gaps = [1, *(2 for _ in columns[1:])]
+    if sum(gaps) + sum(widths) > width:
+        gaps = [1, *(1 + column.left for column in columns[1:])]
     left = width - sum(gaps) - sum(widths[:-1])
     if widths[-1] > left:
         widths[-1] = max(left, _SHORTEST)
