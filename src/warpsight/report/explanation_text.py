@@ -82,13 +82,15 @@ def _text(rows: list[dict[str, Any]], document: dict[str, Any]) -> Column:
 
 def _listing(rows: list[dict[str, Any]], document: dict[str, Any]) -> list[str]:
     """The source text of each row, less the indentation that all lines share; the file's name where it changes."""
-    several = len({row["file"] for row in rows}) > 1
+    several = len({row["file"] for row in rows} - {""}) > 1
     found, before = [], None
     for row in rows:
         text = document["sources"].get(row["file"], {}).get(str(row["line"]), "").expandtabs(2)
-        found.append(f"{PurePath(row['file']).name}: {text.strip()}" if several and row["file"] != before else row.get("gap", text))
+        named = several and row["file"] != before
+        found.append(f"{PurePath(row['file']).name}: {text.strip()}" if named and row["file"] else row.get("gap", text))
         before = row["file"]
-    return found if several else textwrap.dedent("\n".join(found)).split("\n")
+    texts = found if several else textwrap.dedent("\n".join(found)).split("\n")
+    return [text if row["file"] else "(no source line)" for row, text in zip(rows, texts, strict=True)]
 
 
 def _with_gaps(document: dict[str, Any]) -> list[dict[str, Any]]:

@@ -75,7 +75,7 @@ class Table:
         self._ptx: dict[str, str] = evidence.trace.extra.get("ptx", {})
 
     def rows(self, view: str) -> tuple[Row, ...]:
-        """One row per instruction, source line (in order of file and line) or basic block."""
+        """One row per instruction, source line (in order of file and line, those without last) or basic block."""
         return tuple(self._row(group, view) for group in groups(self._evidence.trace, view))
 
     def _row(self, group: Sequence[int], view: str) -> Row:
@@ -132,7 +132,8 @@ def groups(trace: KernelTrace, view: str) -> list[list[int]]:
     lines: dict[tuple[str, int], list[int]] = {}
     for instruction in trace.instructions:
         lines.setdefault((instruction.file, instruction.line), []).append(instruction.pc)
-    return [lines[key] for key in sorted(lines)]
+    # what has no source line comes last
+    return [lines[key] for key in sorted(lines, key=lambda key: (not key[0], key))]
 
 
 def instruction_text(trace: KernelTrace, pc: int) -> str:
