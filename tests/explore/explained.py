@@ -8,8 +8,11 @@ import numpy as np
 import pytest
 
 import warpsight
+from warpsight.base.errors import WarpsightError
 from warpsight.explore.explain.explanation import Explanation
-from warpsight.result.prediction import COMPONENTS
+from warpsight.explore.pipeline import ProfiledTrace, predict_profiled
+from warpsight.gpu.spec import GpuSpec
+from warpsight.result.prediction import COMPONENTS, Prediction
 from warpsight.trace.schema import KernelTrace
 
 KERNELS = """\
@@ -60,6 +63,15 @@ def traces(folder: Path) -> dict[str, KernelTrace]:
         name: warpsight.trace(source, kernel=name, grid=grid, block=block, args=args)
         for name, (grid, block, args) in launches.items()
     }
+
+
+def prediction_or_skip(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> Prediction:
+    """The prediction to be explained; a model that needs more than a profile has none."""
+    try:
+        (prediction,) = predict_profiled(profiled, gpu, [model])
+    except WarpsightError as error:
+        pytest.skip(f"{model}: {error.what}")
+    return prediction
 
 
 def assert_sums_are_the_prediction(explanation: Explanation) -> None:

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from explained import assert_sums_are_the_prediction, traces
+from explained import assert_sums_are_the_prediction, prediction_or_skip, traces
+from hypothesis import given
+from hypothesis import strategies as st
 from small_programs import gpu, load, misses, op
 from small_programs import trace as small_trace
 
@@ -17,7 +19,7 @@ from warpsight.base.errors import UsageError
 from warpsight.explore.explain.explanation import explain_profiled
 from warpsight.explore.explain.rows import VIEWS
 from warpsight.explore.explain.shares import RULES, Evidence, divided
-from warpsight.explore.pipeline import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.explore.pipeline import ProfiledTrace, profile_trace
 from warpsight.explore.request import DEFAULT_METHOD
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy
@@ -52,9 +54,9 @@ def profiled(kernels: dict[str, KernelTrace]) -> dict[tuple[str, str], ProfiledT
 def test_sums_of_every_view_and_model_are_the_prediction_s(
     kernel: str, gpu_name: str, model: str, view: str, profiled: dict[tuple[str, str], ProfiledTrace]
 ) -> None:
+    prediction = prediction_or_skip(profiled[kernel, gpu_name], load_gpu(gpu_name), model)
     explanation = explain_profiled(profiled[kernel, gpu_name], load_gpu(gpu_name), model, view)
     assert_sums_are_the_prediction(explanation)
-    (prediction,) = predict_profiled(profiled[kernel, gpu_name], load_gpu(gpu_name), [model])
     assert explanation.prediction == prediction
 
 
@@ -183,3 +185,21 @@ def test_source_that_is_gone_is_told_and_the_numbers_stay(kernels: dict[str, Ker
     assert [Path(file).name for file in explanation.missing] == ["gone.cu"]
     assert_sums_are_the_prediction(explanation)
     assert "gone.cu is not at hand" in explanation_text(plain(explanation.to_json()))
+
+
+@pytest.mark.property
+@given(st.fixed_dictionaries({name: st.floats(0, 1e3) for name in COMPONENTS}))
+def test_any_stack_is_divided_without_rest_but_what_is_named(stack: dict[str, float]) -> None:
+    parts, rest = divided(stack, _evidence())
+    for name, value in stack.items():
+        assert parts[name].sum() + rest.get(name, 0.0) == pytest.approx(value, abs=1e-9)
+        assert (parts[name] >= 0).all()
+
+
+def test_sampled_blocks_are_explained_as_they_are_predicted(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("__global__ void k(float* x) {\n  x[blockIdx.x * 32 + threadIdx.x] *= 2.0f;\n}\n")
+    trace = warpsight.trace(source, grid=64, block=32, args=[np.zeros(64 * 32, np.float32)], sample=16)
+    explanation = warpsight.explain(trace)
+    assert_sums_are_the_prediction(explanation)
+    assert sum(row.executions for row in explanation.rows) == trace.header.sampled_instructions
