@@ -58,6 +58,38 @@ def test_events_read_are_those_that_were_written(warps: list[tuple[int, list[int
     assert lanes == [len(bases) for repeat, bases in warps for _ in range(3 * repeat)]
 
 
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(1, 32),
+            st.lists(st.lists(st.integers(0, 3000), min_size=32, max_size=32), min_size=4, max_size=4),
+        ),
+        min_size=1,
+        max_size=4,
+    ),
+    st.sets(st.sampled_from([1, 3]), min_size=1),
+)
+def test_any_trace_coalesced_is_consistent_and_never_touches_more(
+    warps: list[tuple[int, list[list[int]]]], pcs: set[int]
+) -> None:
+    streams = []
+    for lanes, words in warps:
+        first, second, third, fourth = ([4 * word for word in part[:lanes]] for part in words)
+        streams.append(Warp(((0, lanes, 2),), [first, 2, second, third, 2, fourth]))
+    trace = build_trace(LOAD_TWICE, streams)
+    after = coalesced(trace, sorted(pcs), 128)
+    for pc in (1, 3):
+        lists = list(zip(_lists(trace, pc), _lists(after, pc), strict=True))
+        for number, (before, found) in enumerate(lists):
+            least = -(-warps[number // 2][0] * 4 // 32)
+            if pc not in pcs:
+                assert found == before
+            else:
+                assert len(found) == min(len(before), least)
+                assert len({s // 4 for s in found}) <= max(1, -(-len(found) // 4))
+    simulate_caches(after, GPU, 1)  # a trace that contradicts itself is a FormatError
+
+
 def _strided(steps: int, passes: int = 1) -> KernelTrace:
     """Two warps whose lanes walk along a row of `steps` words each, row after row, `passes` times."""
     code = ["int r0\nload.global.4 r1 <- r0"]

@@ -45,7 +45,7 @@ class Doubled:
             yield WhatIf(
                 title=f"{called} x 2",
                 place=key,
-                reason=f"{', '.join(relieved)} take {percent(part / cpi)} of the cycles",
+                reason=f"{' and '.join(relieved)}: {percent(part / cpi)} of the cycles",
                 cost="another GPU: area and power",
                 owner=ARCHITECT,
                 evaluate=lambda key=key: _on(case, key),  # type: ignore[misc]

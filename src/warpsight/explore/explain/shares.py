@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.errors import SpecError
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile
+from warpsight.profile.latency import ISSUE_ONLY
 from warpsight.trace.schema import ATOMIC, KernelTrace
 
 Floats = npt.NDArray[np.float64]
@@ -94,13 +96,22 @@ def _at_dram(evidence: Evidence) -> Floats:
 
 
 def _unit_held(evidence: Evidence) -> Floats:
-    """Cycles for which instructions hold their unit beyond the one that they issue in."""
-    initiation = np.array(
-        [evidence.gpu.initiation_cycles.get(instruction.op_class, 1) for instruction in evidence.trace.instructions], np.float64
-    )
+    """Cycles for which instructions hold their unit beyond the one that they issue in. Raises SpecError for an unknown unit."""
+    initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
     passes = evidence.misses.shared_passes - evidence.misses.shared_executions
     held: Floats = evidence.times * (initiation - 1) + passes.astype(np.float64)
     return held
+
+
+def _initiation(op_class: str, gpu: GpuSpec) -> float:
+    """Cycles until a unit takes the next instruction; what only issues, and what goes to memory, holds none of them."""
+    if op_class in (*ISSUE_ONLY, "memory"):
+        return 1.0
+    if op_class not in gpu.initiation_cycles:
+        known = ", ".join(sorted(gpu.initiation_cycles))
+        what = f'{gpu.name} gives no initiation interval for op class "{op_class}"'
+        raise SpecError(what, place=f"initiation.{op_class}", remedy=f"add it to the GPU description; it has {known}")
+    return float(gpu.initiation_cycles[op_class])
 
 
 def _at_barriers(evidence: Evidence) -> Floats:
