@@ -87,6 +87,7 @@ def test_tiny_kernel_s_waiting_instructions_and_stalls_are_those_worked_out_by_h
     assert waits == [[], [(0, 4.0)], [], [(1, 119.0)], [(3, 4.0)]]
     assert [row.intervals for row in rows] == [(0, 0), (1, 1), (1, 1), (2, 2), (3, 3)]
     assert [row.block for row in rows] == [0, 0, 0, 1, 1]
+    assert [row.text for row in rows[:4]] == ["add.s32 r0", "ld.global.f32 r1 <- r0", "add.s32 r2 <- r0", "add.s32 r3 <- r1 r2"]
     assert rows[3].cpi_stack["mem_data"] == pytest.approx(119 / 5)
     assert sum(row.cpi_stack["com_data"] for row in rows) == pytest.approx(8 / 5)
     assert rows[1].cpi_stack["com_data"] == rows[4].cpi_stack["com_data"] == pytest.approx(4 / 5)
@@ -134,13 +135,13 @@ def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
     slow = gpu(initiation_cycles={"int": 1, "sfu": 4, "fp32": 1, "fp64": 1, "shared": 1, "fp16": 1})
     made, _ = _hand_made()
     program = (op(0, (0,), op_class="sfu"), *made.instructions[1:])
-    conflicted = misses(5, shared_executions={2: 2}, shared_passes={2: 8})
+    conflicted = misses(5, shared_executions={2: 2}, shared_passes={2: 8}, executions={1: 2}, l1_reads={1: 6})
     parts, rest = divided(
-        {"com_struct": 12.0},
+        {"com_struct": 16.0},
         _evidence(gpu=slow, misses=conflicted, trace=KernelTrace(made.header, program, made.block_start, made.paths, made.chunks)),
     )
-    # two executions of 4 - 1 cycles, and 8 - 2 passes through the banks
-    assert parts["com_struct"].tolist() == [6.0, 0.0, 6.0, 0.0, 0.0]
+    # two executions of 4 - 1 cycles, 6 requests of two loads, and 8 - 2 passes through the banks
+    assert parts["com_struct"].tolist() == [6.0, 4.0, 6.0, 0.0, 0.0]
     assert not rest
 
 

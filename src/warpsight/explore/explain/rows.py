@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.explore.explain.shares import Evidence, Floats
+from warpsight.explore.explain.shares import Evidence, Floats, requests
 from warpsight.profile.positions import interval_spans
-from warpsight.trace.schema import ATOMIC, STORE, KernelTrace
+from warpsight.trace.schema import STORE, KernelTrace
+
+Longs = npt.NDArray[np.int64]
 
 VIEWS = ("line", "source", "block")
 
@@ -67,7 +69,7 @@ class Table:
 
     def __init__(self, evidence: Evidence, parts: dict[str, Floats], cpi: float, cycles: float) -> None:
         self._evidence, self._parts, self._cpi, self._cycles = evidence, parts, cpi, cycles
-        self._lanes = _lane_executions(evidence)
+        self._lanes, self._requests = _lane_executions(evidence), requests(evidence)
         path = evidence.profile.path
         assert path is not None, "a profile made from a trace knows its path"
         self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)
@@ -100,12 +102,12 @@ class Table:
             issue_cycles=stack.get("base", 0.0) * scale,
             wait_cycles=(cpi - stack.get("base", 0.0)) * scale,
             cause=max(stack, key=lambda name: stack[name]) if cpi else "",
-            **_memory(self._evidence, pcs),
+            **_memory(self._evidence, self._requests, pcs),
             intervals=self._span(pcs),
             waits_for=self._waits_of(group),
         )
 
-    def _span(self, pcs: npt.NDArray[np.int64]) -> tuple[int, int] | None:
+    def _span(self, pcs: Longs) -> tuple[int, int] | None:
         here = self._spans[pcs][self._spans[pcs, 0] >= 0]
         return (int(here[:, 0].min()), int(here[:, 1].max())) if len(here) else None
 
@@ -143,16 +145,15 @@ def instruction_text(trace: KernelTrace, pc: int) -> str:
     return " ".join(word for word in (instruction.opcode, made, "<-" if read else "", read) if word)
 
 
-def _memory(evidence: Evidence, pcs: npt.NDArray[np.int64]) -> dict[str, Any]:
+def _memory(evidence: Evidence, asked_by: Longs, pcs: Longs) -> dict[str, Any]:
     """The columns on device memory; a ratio without a denominator is None."""
     misses, instructions = evidence.misses, evidence.trace.instructions
-    memory = pcs[[instructions[pc].has_sectors for pc in pcs]]
-    atomic = memory[[instructions[pc].access == ATOMIC for pc in memory]] if len(memory) else memory
-    reading = memory[[instructions[pc].access != STORE for pc in memory]] if len(memory) else memory
-    requests = int((misses.l1_reads + misses.l1_writes)[memory].sum() + misses.l2_reads[atomic].sum())
+    memory = np.array([pc for pc in pcs.tolist() if instructions[pc].has_sectors], dtype=np.int64)
+    reading = np.array([pc for pc in memory.tolist() if instructions[pc].access != STORE], dtype=np.int64)
+    asked = int(asked_by[memory].sum())
     return {
-        "requests_per_execution": _ratio(requests, int(misses.executions[memory].sum())),
-        "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), requests),
+        "requests_per_execution": _ratio(asked, int(misses.executions[memory].sum())),
+        "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), asked),
         "l1_hit_rate": _ratio(int(misses.l1_hits[reading].sum()), int(misses.l1_reads[reading].sum())),
         "l2_hit_rate": _ratio(int(misses.l2_read_hits[reading].sum()), int(misses.l2_reads[reading].sum())),
     }

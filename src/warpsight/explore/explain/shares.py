@@ -73,13 +73,22 @@ def _waited(cause: str) -> Callable[[Evidence], Floats]:
     return weights
 
 
+def requests(evidence: Evidence) -> npt.NDArray[np.int64]:
+    """Requests of each pc to device memory, int64 [instructions]: lines at the L1; of atomics, which pass it by, L2 sectors."""
+    misses = evidence.misses
+    return misses.l1_reads + misses.l1_writes + np.where(_atomic(evidence), misses.l2_reads, 0)
+
+
 def leaving(evidence: Evidence) -> tuple[Floats, Floats]:
     """Requests that leave the SM by pc: reads that take an MSHR, and the others (stores, atomics), as in the interval profile."""
-    misses = evidence.misses
-    atomic = np.array([instruction.access == ATOMIC for instruction in evidence.trace.instructions], dtype=np.bool_)
+    misses, atomic = evidence.misses, _atomic(evidence)
     reads = np.where(atomic, 0, misses.l1_misses).astype(np.float64)
     others = (misses.l1_writes + np.where(atomic, misses.l2_reads, 0)).astype(np.float64)
     return reads, others
+
+
+def _atomic(evidence: Evidence) -> npt.NDArray[np.bool_]:
+    return np.array([instruction.access == ATOMIC for instruction in evidence.trace.instructions], dtype=np.bool_)
 
 
 def _in_mshrs(evidence: Evidence) -> Floats:
@@ -96,10 +105,15 @@ def _at_dram(evidence: Evidence) -> Floats:
 
 
 def _unit_held(evidence: Evidence) -> Floats:
-    """Cycles for which instructions hold their unit beyond the one that they issue in. Raises SpecError for an unknown unit."""
+    """Cycles for which instructions hold their unit beyond the one that they issue in: arithmetic, shared memory, load-store.
+
+    Raises SpecError for an unknown unit.
+    """
     initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
-    passes = evidence.misses.shared_passes - evidence.misses.shared_executions
-    held: Floats = evidence.times * (initiation - 1) + passes.astype(np.float64)
+    misses = evidence.misses
+    # a generic access may go to shared memory alone, and then has fewer requests than executions
+    queued = np.maximum(requests(evidence) - misses.executions, 0)
+    held: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
     return held
 
 
