@@ -22,6 +22,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "validation"))
@@ -77,19 +78,53 @@ def _caches(kernel: str, size: int | None) -> float:
     return best
 
 
-def _model() -> float:
-    """Milliseconds of the model step on spmv_csr."""
+def _spmv_profile() -> tuple[Any, Any]:
+    """The interval profile of spmv_csr, and the GPU that it is for."""
     from reference_kernels import SOURCE, make_launch
 
     import warpsight
     from warpsight.explore.pipeline import profile_trace
     from warpsight.gpu.loader import load_gpu
-    from warpsight.models.registry import get_model
 
     launch = make_launch("spmv_csr")
     trace = warpsight.trace(str(SOURCE), kernel="spmv_csr", grid=launch.grid, block=launch.block, args=launch.args)
     gpu = load_gpu("mdm-pascal")
-    profile = profile_trace(trace, gpu).profile
+    return profile_trace(trace, gpu).profile, gpu
+
+
+def _designs() -> float:
+    """Seconds that the slowest interval model takes for spmv_csr's profile on 10^5 designs."""
+    import numpy as np
+
+    from warpsight.models.base import Design
+    from warpsight.models.interval_model import IntervalModel
+    from warpsight.models.registry import get_model, model_names
+
+    profile, gpu = _spmv_profile()
+    random, count = np.random.default_rng(0), 100_000
+    design = Design.of(gpu).varied(
+        sm_count=random.integers(10, 101, count),
+        mshrs=random.integers(16, 513, count),
+        noc_bytes_per_s=random.uniform(1e11, 1e13, count),
+        dram_bytes_per_s=random.uniform(1e11, 1e13, count),
+    )
+    slowest = 0.0
+    for model in map(get_model, model_names()):
+        if isinstance(model, IntervalModel):
+            times = []
+            for _ in range(3):
+                start = time.perf_counter()
+                model.evaluate(profile, design)
+                times.append(time.perf_counter() - start)
+            slowest = max(slowest, min(times))
+    return slowest
+
+
+def _model() -> float:
+    """Milliseconds of the model step on spmv_csr."""
+    from warpsight.models.registry import get_model
+
+    profile, gpu = _spmv_profile()
     best = float("inf")
     for _ in range(20):
         start = time.perf_counter()
@@ -110,6 +145,7 @@ INSIDE: dict[str, Callable[[], float]] = {
     "coalesced": lambda: _caches("vector_add", 1 << 22),
     "irregular": lambda: _caches("spmv_csr", None),
     "model": _model,
+    "designs": _designs,
 }
 
 
@@ -179,6 +215,7 @@ def measure(only: str) -> list[Figure]:
     add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))
     add("caches, spmv_csr (irregular)", 10, "M requests/s", "more", lambda: _inside("irregular"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
+    add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         add("warpsight --help", 0.3, "s", "less", lambda: _seconds([*WARPSIGHT, "--help"]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -180,6 +181,30 @@ def test_threads_that_agree_do_the_same_work_with_whole_warps(tmp_path: Path) ->
         assert executed[1][pc] == executed[0][pc] / (2 if block in behind else 1)
     assert (counts.l1_reads == misses.l1_reads).all()
     assert (divergent_runs(after) < 0).all()
+
+
+def test_events_left_are_those_of_the_executions_left() -> None:
+    # the branch of block 0 sends half the lanes to block 1, the rest to block 2; all meet again in block 3
+    code = ["int r0\nload.global.4 r1 <- r0\nbranch <- r1", "load.global.4 r2 <- r0", "store.shared.4 <- r0"]
+    code.append("load.global.4 r3 <- r0")
+    path = ((0, 32, 1), (1, 16, 1), (2, 16, 1), (3, 32, 1))
+    warps = [Warp(path, [[128 * w], [4096 + 128 * w], 7, [8192 + 128 * w]]) for w in range(16)]
+    trace = build_trace(code, warps, chunk_blocks=5)
+    trace = replace(trace, header=replace(trace.header, warp_instructions=16 * 6))
+    misses = simulate_caches(trace, GPU, 1)
+    (part,) = partings(trace)
+    after, counts = compacted(trace, misses, part.block)
+    assert after.header.warp_instructions == 16 * 5
+    # of the 16 warps 8 run either side, and each keeps its own access
+    kept = {pc: [sectors[0] for sectors in _lists(after, pc)] for pc in (1, 3, 5)}
+    assert kept[1] == [4 * w for w in range(16)]
+    assert kept[5] == [256 + 4 * w for w in range(16)]
+    assert len(kept[3]) == 8
+    assert set(kept[3]) < {128 + 4 * w for w in range(16)}
+    again = simulate_caches(after, GPU, 1)  # a trace that contradicts itself is a FormatError
+    assert again.executions.tolist() == [0, 16, 0, 8, 0, 16] == counts.executions.tolist()
+    assert again.shared_passes[4] == 7 * 8 == counts.shared_passes[4]
+    assert counts.l1_reads[3] == 16
 
 
 def test_warps_whose_lanes_stay_together_have_no_parting(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import assert_one_error, run
 
+from warpsight.explore.model_catalogue import own_models
 from warpsight.gpu.loader import load_gpu
+from warpsight.report.model_text import models_page
 
 pytestmark = pytest.mark.unit
 
@@ -48,10 +50,27 @@ def test_gpus_check_of_a_bad_file_lists_every_problem(tmp_path: Path, capsys: Ca
 
 def test_models_list_and_show_name_the_equations(capsys: Capture) -> None:
     names = {model["name"] for model in json.loads(run(capsys, "models", "list", "--json").out)}
-    assert {"mdm", "gpumech"} <= names
+    assert {"naive-interval", "markov-chain", "mt", "mt-mshr", "gpumech", "gpumech-plus"} <= names
+    assert {"mdm-queue", "mdm-mshr", "mdm", "mdm-letter"} <= names
     shown = run(capsys, "models", "show", "mdm")
     assert "MICRO 2020" in shown.out
+    assert max(map(len, shown.out.splitlines())) <= 120
     assert_one_error(run(capsys, "models", "show", "mdn"), 2, 'did you mean "mdm"?')
+
+
+def test_models_show_tells_everything_that_the_model_says_of_itself(capsys: Capture) -> None:
+    document = json.loads(run(capsys, "models", "show", "mdm-letter", "--json").out)
+    text = " ".join(run(capsys, "models", "show", "mdm-letter").out.split())
+    for part in ("equations", "assumptions", "fails", "stack"):
+        assert document[part]
+        assert all(line in text for line in document[part]), part
+    assert document["citation"] in text
+    assert "com_struct" not in text
+
+
+def test_page_of_the_models_is_what_they_say_of_themselves(root: Path) -> None:
+    page = (root / "docs" / "reference" / "models.md").read_text("utf-8")
+    assert page == models_page(own_models(), "python tools/model_page.py")
 
 
 def test_demo_shows_stride_32_bound_by_mshrs_and_queues(capsys: Capture) -> None:

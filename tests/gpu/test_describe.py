@@ -46,7 +46,7 @@ def specs(draw: st.DrawFn) -> GpuSpec:
     return GpuSpec(
         name=draw(words), description=draw(words), core_clock_hz=draw(floats), sm_count=draw(count), sm=sm,
         latency_cycles={op: draw(cycles) for op in ops}, initiation_cycles={op: draw(cycles) for op in ops},
-        l1=draw(caches(1)), l2=draw(caches(48)), noc=NocSpec(draw(floats) * 1e3),
+        l1=draw(caches(1)), l2=draw(caches(48)), noc=NocSpec(draw(floats) * 1e3, draw(st.integers(0, 9999))),
         dram=DramSpec(draw(floats), draw(count), draw(st.integers(0, 1000))),
         sources={key.name: draw(words) for key in KEYS.values() if key.numeric and key.default != "" and draw(st.booleans())},
     )
@@ -93,6 +93,7 @@ def test_hash_of_a_gpu_sees_numbers_and_not_words_about_them() -> None:
 OTHER = {
     "core_clock": "2.8 GHz", "sm.max_shared_memory_per_block": "48 KiB", "sm.shared_memory_reserved": "1 KiB",
     "sm.max_threads_per_block": "512", "l1.sector": "32 B", "l2.sector": "64 B", "l1.line": "256 B", "l2.line": "256 B",
+    "noc.queue": "256",
 }
 COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"]}
 

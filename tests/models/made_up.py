@@ -13,12 +13,12 @@ from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
 
 def gpu(
     *, noc: float = 1050e9, dram: float = 480e9, sm_count: int = 28, schedulers: int = 1, width: int = 1, policy: str = "gto",
-    mshrs: int = 128, clock: float = 1.4e9,
+    mshrs: int = 128, clock: float = 1.4e9, queue: int = 0,
 ) -> GpuSpec:
     """MDM's baseline (MICRO 2020, Table III) with changes."""
     return GpuSpec(
         "made-up", clock, sm_count, SmSpec(64, 32, 65536, 98304, schedulers, width, policy), {"int": 4}, {"int": 1},
-        CacheSpec(49152, 128, 128, 6, mshrs, 64, 25), NocSpec(noc), CacheSpec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24),
+        CacheSpec(49152, 128, 128, 6, mshrs, 64, 25), NocSpec(noc, queue), CacheSpec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24),
         DramSpec(dram, 24, 220),
     )  # fmt: skip
 
@@ -63,4 +63,5 @@ gpus = st.builds(
     gpu,
     noc=st.floats(1e10, 1e13), dram=st.floats(1e10, 1e13), sm_count=st.integers(1, 100), schedulers=st.sampled_from([1, 2, 4]),
     width=st.sampled_from([1, 2]), policy=st.sampled_from(["lrr", "gto"]), mshrs=st.integers(8, 512), clock=st.floats(5e8, 3e9),
+    queue=st.just(0) | st.integers(1, 512),
 )  # fmt: skip

@@ -42,6 +42,22 @@ def test_model_registered_is_a_model_that_says_where_it_is_from(name: str) -> No
 
 
 @every_model
+def test_model_tells_its_equations_assumptions_failures_and_citation(name: str) -> None:
+    about = get_model(name).about
+    assert all((about.equations, about.assumptions, about.fails, about.citation))
+    assert set(about.stack) <= set(COMPONENTS)
+
+
+@every_model
+@tried
+@given(profiles(), gpus)
+def test_stack_has_no_component_that_the_model_does_not_name(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
+    named = get_model(name).about.stack or COMPONENTS
+    stack = get_model(name).predict(profile, gpu).cpi_stack
+    assert [part for part in COMPONENTS if part not in named and stack[part] != 0] == []
+
+
+@every_model
 @tried
 @given(profiles(), gpus)
 def test_prediction_twice_is_the_same_and_leaves_its_inputs_alone(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:
@@ -87,7 +103,7 @@ def test_ipc_never_exceeds_what_the_schedulers_issue(name: str, profile: Interva
 @tried
 @given(profiles(), gpus, st.floats(1, 20))
 def test_more_bandwidth_is_never_slower(name: str, profile: IntervalProfile, gpu: GpuSpec, factor: float) -> None:
-    noc = dataclasses.replace(gpu, noc=NocSpec(gpu.noc.bandwidth_bytes_per_s * factor))
+    noc = dataclasses.replace(gpu, noc=NocSpec(gpu.noc.bandwidth_bytes_per_s * factor, gpu.noc.queue))
     dram = dataclasses.replace(gpu, dram=DramSpec(gpu.dram.bandwidth_bytes_per_s * factor, 24, 220))
     before = get_model(name).predict(profile, gpu).cycles
     for wider in (noc, dram):

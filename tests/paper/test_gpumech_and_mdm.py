@@ -43,11 +43,34 @@ def _by_hand(**changes: Any) -> Any:
     return read_profile(json.dumps({**PROFILE, **changes}), origin="by hand")
 
 
-@pytest.mark.parametrize(("model", "ipc"), [("mdm", 2.6096), ("gpumech", 2.6826)])
+# Nothing diverges, so MSHRs cost nothing. Without contention 171 + 979.050537 + 2520 = 3670.050537 cycles, as MT has it. The
+# NoC's queue in GPUMech+ has a utilisation of 1280 x 0.195048 / 771 = 0.3238: M/D/1 gives 0.0467 cycles beside DRAM's cap of 409.6.
+@pytest.mark.parametrize(
+    ("model", "ipc"),
+    [
+        ("mdm", 2.6096), ("mdm-queue", 2.6096), ("mdm-letter", 2.6096), ("gpumech", 2.6826), ("gpumech-plus", 2.6826),
+        ("mdm-mshr", 2.6826), ("mt", 2.9820), ("mt-mshr", 2.9820),
+    ],
+)  # fmt: skip
 def test_hand_made_profile_has_the_ipc_of_the_equations(model: str, ipc: float) -> None:
     answer = get_model(model).predict(_by_hand(), GPU)
     assert answer.ipc_sm_warp == pytest.approx(ipc, abs=1e-4)
     assert answer.cycles == pytest.approx(171 * 64 / ipc, rel=1e-4)
+
+
+def test_hand_made_profile_under_gpumech_plus_queues_a_little_at_the_noc() -> None:
+    for model in ("gpumech-plus", "mdm-mshr"):
+        stack = get_model(model).predict(_by_hand(), GPU).cpi_stack
+        assert stack["noc"] * 171 * 64 == pytest.approx(0.0467, abs=5e-5)
+        assert stack["dram"] * 171 * 64 == pytest.approx(409.6)
+
+
+def test_hand_made_profile_under_the_naive_model_hides_every_stall() -> None:
+    # eq. 1: 64 x 171 / 1150.050537 = 9.516, more than four schedulers issue
+    answer = get_model("naive-interval").predict(_by_hand(), GPU)
+    assert answer.ipc_sm_warp == pytest.approx(4)
+    few = get_model("naive-interval").predict(_by_hand(warps_per_sm=16), GPU)
+    assert few.ipc_sm_warp == pytest.approx(16 * 171 / 1150.050537)
 
 
 def test_hand_made_profile_under_mdm_stalls_on_queues_alone() -> None:
@@ -79,7 +102,8 @@ def test_figure_2_of_gpumech_three_warps_of_one_instruction_and_ten_stalls_have_
     profile = _by_hand(intervals=[interval], warps_per_sm=3, nonoverlapped_instructions=None)
     for policy in ("lrr", "gto"):
         one = dataclasses.replace(narrow, sm=dataclasses.replace(narrow.sm, policy=policy))
-        assert get_model("gpumech").predict(profile, one).ipc_sm_warp == pytest.approx(3 / 11)
+        for model in ("naive-interval", "mt", "gpumech"):
+            assert get_model(model).predict(profile, one).ipc_sm_warp == pytest.approx(3 / 11)
 
 
 def test_figure_8_of_gpumech_has_2_nonoverlapped_instructions_round_robin_and_3_greedy() -> None:
@@ -87,6 +111,15 @@ def test_figure_8_of_gpumech_has_2_nonoverlapped_instructions_round_robin_and_3_
     warps, rate = np.array([4.0, 4.0]), np.ones(2)
     found = multithreading.nonoverlapped(instructions, stalls, warps, rate, greedy=np.array([False, True]))
     assert found.tolist() == pytest.approx([2, 3])
+
+
+@pytest.mark.parametrize(("policy", "extra"), [("lrr", 2), ("gto", 3)])
+def test_figure_8_of_gpumech_under_mt_takes_9_cycles_and_the_nonoverlapped_instructions(policy: str, extra: int) -> None:
+    interval = {"instructions": 3, "stall_cycles": 6, "cause": "compute", "pc": None, "memory_instructions": 0, **NO_MISSES}
+    narrow = dataclasses.replace(GPU, sm=dataclasses.replace(GPU.sm, schedulers=1, policy=policy))
+    profile = _by_hand(intervals=[interval], warps_per_sm=4, nonoverlapped_instructions=None)
+    # four warps of three instructions need 12 issue cycles, which is more than 9 + 2
+    assert get_model("mt").predict(profile, narrow).ipc_sm_warp == pytest.approx(12 / max(9 + extra, 12))
 
 
 def test_amat_example_of_gpumech_is_150_cycles() -> None:
@@ -100,6 +133,16 @@ def test_amat_example_of_gpumech_is_150_cycles() -> None:
 def test_figure_4_of_mdm_takes_6_requests_on_3_mshrs_in_2_batches() -> None:
     assert mshr.batches(6, 1, 3) == 2
     assert mshr.batching_stall(np.array([6.0, 1.0]), np.array([1.0, 3.0]), 3, 100.0).tolist() == [100, 0]
+
+
+def test_figure_4_of_mdm_under_the_model_waits_for_one_batch() -> None:
+    # three warps of six requests on three MSHRs would be six batches; one warp is two, of which the last is not counted
+    interval = {"instructions": 2, "stall_cycles": 340, "cause": "memory", "pc": None, "memory_instructions": 1, **NO_MISSES}
+    profile = _by_hand(intervals=[{**interval, "read_misses": 6}], warps_per_sm=1, llc_miss_ratio=0, nonoverlapped_instructions=0)
+    small = dataclasses.replace(GPU, l1=dataclasses.replace(GPU.l1, mshrs=3))
+    stack = get_model("mdm").predict(profile, small).cpi_stack
+    # the NoC's queue of 20 x 3 x 0.195048 = 11.70 cycles is not saturated: half of it is waited for
+    assert stack["mshr"] * 2 == pytest.approx(120 + 11.7029 / 2, abs=1e-3)
 
 
 def test_profile_in_the_reference_pages_is_the_hand_made_one(root: Path) -> None:

@@ -7,7 +7,7 @@ import re
 import pytest
 from documents import DRAWN_STACK, document
 
-from warpsight.report.prediction_text import predictions_text
+from warpsight.report.prediction_text import prediction_text, predictions_text
 from warpsight.report.style import Style
 
 pytestmark = pytest.mark.unit
@@ -22,6 +22,15 @@ DRAWN_TABLE = """\
  noc         0.17   11.3 %   #####         queueing to and from L2
  dram        0.21   14.0 %   ######        queueing at DRAM
  total       1.50    100 %"""
+
+
+def test_prediction_with_an_l1_miss_latency_says_where_it_goes() -> None:
+    made = document()
+    assert "L1 miss" not in prediction_text(made)
+    parts = {"mshr": 1200.4, "noc_queue": 30.0, "l2": 120.0, "dram_queue": 0.0, "dram": 49.6}
+    made["provenance"]["model"] = {"l1_miss_latency": parts}
+    expected = " an L1 miss takes 1,400 cycles: 1,200 for an MSHR, 30 in the NoC's queue, 120 to the L2, 50 in DRAM"
+    assert prediction_text(made).splitlines()[-1] == expected
 
 
 def test_table_of_the_drawn_figures_is_the_drawing() -> None:

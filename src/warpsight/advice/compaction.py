@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.profile.usage import occurrences, path_use
+from warpsight.trace.events import EventReader
 from warpsight.trace.schema import ChunkSource, KernelTrace, PathTable, TraceChunk
 
 Longs = npt.NDArray[np.int64]
@@ -47,12 +48,13 @@ def divergent_runs(trace: KernelTrace) -> Longs:
 def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[KernelTrace, MissProfile]:
     """`trace` and its cache counts with warps that agree at the branch that ends basic block `block`.
 
-    The chunks' events are left as they are: the trace is for profiles, not for another simulation of caches.
+    The chunks keep the events of the executions that are left, with the sectors that these had. The cache counts keep all requests:
+    they are for the profile, and the trace is not meant to be simulated again.
     """
     warps, _ = path_use(trace)
     before = occurrences(trace, warps)
-    table, first = _variants(trace, divergent_runs(trace) == block)
-    changed = replace(trace, paths=table, chunks=_Dealt(trace.chunks, first), origin="")
+    forms = _forms(trace, divergent_runs(trace) == block)
+    changed = replace(trace, paths=forms.table, chunks=_Dealt(trace, forms), origin="")
     used, _ = path_use(changed)
     after = occurrences(changed, used)
     scale = int(after.sum()) / int(before.sum())
@@ -67,49 +69,86 @@ def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[Kern
     return replace(changed, header=header), MissProfile(**counts)
 
 
-def _variants(trace: KernelTrace, parted: npt.NDArray[np.bool_]) -> tuple[PathTable, Longs]:
-    """Every path in as many forms as there are phases, or one where nothing is `parted`; and the first form of each path."""
+@dataclass(frozen=True)
+class _Forms:
+    """Paths in several forms. `table` holds them; path p has `count[p]`, from number `first[p]` on (int64 [paths]).
+
+    `kept` int64 [runs, PHASES]: repetitions that each form leaves of a run of the old table.
+    """
+
+    table: PathTable
+    first: Longs
+    count: Longs
+    kept: Longs
+
+
+def _forms(trace: KernelTrace, parted: npt.NDArray[np.bool_]) -> _Forms:
+    """Every path in as many forms as there are phases, or in one where nothing is `parted`."""
     table = trace.paths
     offsets, blocks, lanes, repeats = [0], [], [], []
-    first = np.zeros(len(table) + 1, dtype=np.int64)
+    count = np.ones(len(table), dtype=np.int64)
+    kept = np.repeat(np.asarray(table.repeat, dtype=np.int64)[:, None], PHASES, axis=1)
     for path in range(len(table)):
         runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
-        here, count = parted[runs], np.asarray(table.repeat[runs], dtype=np.int64)
+        here = parted[runs]
         most = max(int(table.lanes[runs].max(initial=0)), 1)
-        share = np.where(here, table.lanes[runs] * count / most, 0.0)
-        total = np.cumsum(share)
-        forms = PHASES if here.any() else 1
-        for phase in range(forms):
-            left = np.floor(total + (phase + 0.5) / forms).astype(np.int64)
-            kept = np.where(here, np.diff(left, prepend=0), count)
-            there = kept > 0
+        total = np.cumsum(np.where(here, table.lanes[runs] * kept[runs, 0] / most, 0.0))
+        count[path] = PHASES if here.any() else 1
+        for phase in range(int(count[path])):
+            if count[path] > 1:
+                left = np.floor(total + (phase + 0.5) / PHASES).astype(np.int64)
+                kept[runs, phase] = np.where(here, np.diff(left, prepend=0), kept[runs, phase])
+            there = kept[runs, phase] > 0
             blocks.append(table.block[runs][there])
             lanes.append(np.where(here, most, table.lanes[runs])[there].astype(np.uint8))
-            repeats.append(kept[there].astype(np.int32))
+            repeats.append(kept[runs, phase][there].astype(np.int32))
             offsets.append(offsets[-1] + int(there.sum()))
-        first[path + 1] = first[path] + forms
     joined = PathTable(np.array(offsets, dtype=np.int64), np.concatenate(blocks), np.concatenate(lanes), np.concatenate(repeats))
-    return joined, first
+    return _Forms(joined, np.cumsum(count) - count, count, kept)
 
 
 class _Dealt(ChunkSource):
-    """Chunks whose warps on one path are dealt out to its forms in turn."""
+    """Chunks whose warps on one path are dealt out to its forms in turn, with the events that these leave."""
 
-    def __init__(self, chunks: ChunkSource, first: Longs) -> None:
-        self._chunks, self._first = chunks, first
+    def __init__(self, trace: KernelTrace, forms: _Forms) -> None:
+        self._chunks, self._forms, self._reader = trace.chunks, forms, EventReader(trace)
+        self._width = np.array([instruction.event_bytes for instruction in trace.instructions], dtype=np.int64)
 
     def __iter__(self) -> Iterator[TraceChunk]:
-        seen = np.zeros(len(self._first) - 1, dtype=np.int64)
+        seen = np.zeros(len(self._forms.count), dtype=np.int64)
         for chunk in self._chunks:
             path = np.asarray(chunk.path, dtype=np.int64)
             order = np.argsort(path, kind="stable")
-            starts = np.searchsorted(path[order], path[order])
-            turn = np.zeros(len(path), dtype=np.int64)
-            turn[order] = np.arange(len(path)) - starts
-            forms = np.diff(self._first)[path]
-            dealt = self._first[path] + (seen[path] + turn) % forms
+            number = np.zeros(len(path), dtype=np.int64)
+            number[order] = np.arange(len(path)) - np.searchsorted(path[order], path[order])
+            phase = (seen[path] + number) % self._forms.count[path]
             seen += np.bincount(path, minlength=len(seen))
-            yield replace(chunk, path=dealt.astype(np.int32))
+            yield self._left(chunk, self._forms.first[path] + phase, phase)
+
+    def _left(self, chunk: TraceChunk, path: Longs, phase: Longs) -> TraceChunk:
+        """The chunk with its warps on other paths, less the events of executions that these have not."""
+        events = self._reader.read(chunk)
+        stay = np.flatnonzero(events.turn < self._forms.kept[events.run, phase[events.warp]])
+        warp, width, count = events.warp[stay], self._width[events.pc[stay]], events.sectors[stay]
+        return replace(
+            chunk,
+            path=path.astype(np.int32),
+            event_offset=_offsets(warp, width, len(path)),
+            events=chunk.events[_places(events.at[stay], width)],
+            sector_offset=_offsets(warp, count, len(path)),
+            sectors=chunk.sectors[_places(events.first[stay], count)],
+        )
+
+
+def _offsets(warp: Longs, lengths: Longs, warps: int) -> Longs:
+    """Where each warp's part begins, and the last one ends, int64 [warps + 1]."""
+    return np.concatenate([[0], np.cumsum(np.bincount(warp, lengths, warps).astype(np.int64))])
+
+
+def _places(first: Longs, lengths: Longs) -> Longs:
+    """`first[k]`, `first[k] + 1`, ... `lengths[k]` of them, for each k in turn."""
+    begin = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    return begin + np.arange(len(begin))
 
 
 @dataclass(frozen=True)

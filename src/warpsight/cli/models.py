@@ -20,7 +20,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parts = parser.add_subparsers(dest="part", metavar="list|show", required=True, parser_class=Parser)
     listing = parts.add_parser("list", help="every model, plug-ins included")
-    show = parts.add_parser("show", help="one model: its equations, assumptions and needs")
+    show = parts.add_parser("show", help="one model: its equations, needs, assumptions and failures")
     show.add_argument("model", metavar="NAME")
     for part in (listing, show):
         options.add_json(part)

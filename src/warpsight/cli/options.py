@@ -105,10 +105,14 @@ def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name.strip() for name in given))
 
 
-def add_method(parser: argparse.ArgumentParser) -> None:
-    """--representative and --interleaving."""
-    parser.add_argument("--representative", choices=REPRESENTATIVES, default=DEFAULT_METHOD.representative,
-                        help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative})")
+ALL = "all"
+
+
+def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """--representative and --interleaving; with `several`, all representatives may be asked for."""
+    choices, every = ((*REPRESENTATIVES, ALL), f"; {ALL}: a row for each way") if several else (REPRESENTATIVES, "")
+    parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
+                        help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
     parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
                         help="accesses in the caches by the clocks of SMs and warps, or in turns as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
@@ -116,12 +120,22 @@ def add_method(parser: argparse.ArgumentParser) -> None:
 
 def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
-    return Method(arguments.representative, arguments.interleaving)
+    one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative
+    return Method(one, arguments.interleaving)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
     """--json."""
     parser.add_argument("--json", action="store_true", help="print the whole result document")
+
+
+def span(text: str) -> tuple[int, int]:
+    """`LEAST:MOST`, or one number for both, for argparse."""
+    least, _, most = text.partition(":")
+    bounds = whole(least), whole(most or least)
+    if not 0 < bounds[0] <= bounds[1]:
+        raise argparse.ArgumentTypeError(f'"{text}" is not LEAST:MOST with 1 <= LEAST <= MOST')
+    return bounds
 
 
 def whole(text: str) -> int:

@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING, Any
 
+from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.cli.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.result.prediction import Prediction
 
 _EXAMPLES = """\
 examples:
   warpsight predict saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight predict launch.yaml --gpu gpumech --model mdm,gpumech
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
+  warpsight predict launch.yaml --warps 1:64
 """
 
 
@@ -22,38 +29,58 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser)
     options.add_gpu(parser)
     options.add_models(parser)
-    options.add_method(parser)
+    options.add_method(parser, several=True)
+    parser.add_argument("--warps", metavar="LEAST:MOST", type=options.span, help="a row for each number of whole blocks with so "
+                        "many warps resident on an SM, caches simulated again for each")
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print."""
-    from warpsight.explore.pipeline import predict_kernel
     from warpsight.gpu.loader import load_gpu
 
+    _refuse_two_sweeps(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
-        predictions = predict_kernel(
-            options.kernel_request(arguments),
-            gpu,
-            options.model_names(arguments),
-            options.method(arguments),
-            watch=bar.watch,
-        )
+        predictions = _predictions(arguments, gpu, bar)
     show([prediction.to_json() for prediction in predictions], arguments)
     return 0
 
 
-def show(documents: list[dict[str, object]], arguments: argparse.Namespace) -> None:
+def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) -> list[Prediction]:
+    """One per model; with --warps or --representative all, one per model and row."""
+    from warpsight.explore import curves
+    from warpsight.explore.pipeline import known_models, obtain_trace, predict_trace
+
+    models, method = options.model_names(arguments), options.method(arguments)
+    known_models(models)
+    trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
+    if arguments.warps:
+        return curves.over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
+    if arguments.representative == options.ALL:
+        return curves.over_representatives(trace, gpu, models, method, watch=bar.watch)
+    return predict_trace(trace, gpu, models, method, watch=bar.watch)
+
+
+def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:
+    if arguments.warps and arguments.representative == options.ALL:
+        what = "a table has rows for --warps or for --representative all, not for both"
+        raise UsageError(what, place="--warps", remedy="ask for one after the other")
+
+
+def show(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
     """Print predictions as the options say: JSON, CSV, or text with what to try next."""
     from warpsight.report.csv_text import predictions_csv
     from warpsight.report.next_step import after_prediction
     from warpsight.report.prediction_text import predictions_text
+    from warpsight.report.rows_text import rows_text
 
     if arguments.json:
         print_json(documents)
     elif arguments.csv:
         print(predictions_csv(documents))
     else:
-        print_answer(predictions_text(documents, terminal_style()), after_prediction(documents[0], arguments.command_line))
+        rows = "varied" in documents[0]["provenance"]
+        text = rows_text if rows else predictions_text
+        print_answer(text(documents, terminal_style()), after_prediction(documents[0], arguments.command_line))

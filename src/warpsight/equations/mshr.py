@@ -37,6 +37,11 @@ def mshr_delay(read_misses: Floats, memory_instructions: Floats, warps: Any, msh
     return expected_queueing_delay(requests, mshrs, miss_latency) * memory_instructions
 
 
+def blocking_capacity(mshrs: Any, noc_queue: Any) -> Any:
+    """MDM, footnote 2: misses an SM has in flight before it blocks. A streaming L1 has more MSHRs than its NoC queue holds."""
+    return np.minimum(mshrs, noc_queue)
+
+
 def is_divergent(read_misses: Any, warps: Any, mshrs: Any) -> Any:
     """MDM eq. 2: an interval is memory-divergent when its concurrent read misses exceed the MSHRs."""
     return read_misses * warps > mshrs

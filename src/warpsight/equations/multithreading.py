@@ -50,14 +50,16 @@ def nonoverlapped(
     robin: Floats = probability * (warps - 1) * (instructions.sum() - len(instructions))
     if not greedy.any():
         return robin
+    # few different schedulers stand behind many designs
+    cases, case = np.unique(warps + 1j * issue_rate, return_inverse=True)
     average = float(instructions.mean())
-    left = np.zeros(len(warps))
+    left = np.zeros(len(cases))
     for part in pieces(len(stall_cycles), 1):
         stalls = stall_cycles[part]
-        for rows in pieces(len(warps), len(stalls)):
-            counts = nonoverlapped_greedy(stalls, probability, average, warps[rows, None], issue_rate=issue_rate[rows, None])
-            left[rows] += counts.sum(axis=1)
-    return np.where(greedy, left, robin)
+        for rows in pieces(len(cases), len(stalls)):
+            some = cases[rows, None]
+            left[rows] += nonoverlapped_greedy(stalls, probability, average, some.real, issue_rate=some.imag).sum(axis=1)
+    return np.where(greedy, left[case.reshape(-1)], robin)
 
 
 def multithreaded_cycles(instructions: Floats, stall_cycles: Floats, nonoverlapped_instructions: Any, issue_rate: Any) -> Any:

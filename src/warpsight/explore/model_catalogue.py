@@ -6,6 +6,7 @@ import inspect
 from typing import Any
 
 from warpsight.models.registry import get_model, model_names
+from warpsight.result.prediction import COMPONENTS
 
 
 def list_models() -> list[dict[str, Any]]:
@@ -13,14 +14,27 @@ def list_models() -> list[dict[str, Any]]:
     return [describe_model(name) for name in model_names()]
 
 
+def own_models() -> list[dict[str, Any]]:
+    """The models that come with Warpsight, by name."""
+    return [describe_model(name) for name in model_names() if type(get_model(name)).__module__.startswith("warpsight.models.")]
+
+
 def describe_model(name: str) -> dict[str, Any]:
-    """Name, title, source of the equations, needs, and what the model says of itself. Raises `UsageError` for an unknown name."""
+    """What a reader must know of a model: title, source, equations, needs, assumptions, where it fails, its stack, the citation.
+
+    `stack` names the components of the CPI stack that it fills. Raises `UsageError` for an unknown name.
+    """
     model = get_model(name)
     described = inspect.cleandoc(type(model).__doc__ or "")
     return {
         "name": name,
         "title": model.title,
         "source": model.source,
-        "needs": sorted(model.needs),
         "description": " ".join(described.split()),
+        "equations": list(model.about.equations),
+        "needs": sorted(model.needs),
+        "assumptions": list(model.about.assumptions),
+        "fails": list(model.about.fails),
+        "stack": list(model.about.stack or COMPONENTS),
+        "citation": model.about.citation,
     }

@@ -78,17 +78,31 @@ def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     return open_trace(request.path)
 
 
-def profile_trace(
-    trace: KernelTrace, gpu: GpuSpec, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
-) -> ProfiledTrace:
-    """Residency, exact caches and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM."""
-    from warpsight.caches.simulate import simulate_caches
+def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
+    """The residency of the launch on `gpu`. Raises UsageError if a block does not fit an SM."""
     from warpsight.gpu.occupancy import occupancy
-    from warpsight.profile.build import build_profile
 
     header = trace.header
     shared = header.static_shared_bytes + header.dynamic_shared_bytes
-    resident = occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
+    return occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
+
+
+def profile_trace(
+    trace: KernelTrace,
+    gpu: GpuSpec,
+    method: Method = DEFAULT_METHOD,
+    *,
+    resident: Occupancy | None = None,
+    watch: Watch | None = None,
+) -> ProfiledTrace:
+    """Residency, exact caches and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM.
+
+    `resident` replaces the residency that the launch would have.
+    """
+    from warpsight.caches.simulate import simulate_caches
+    from warpsight.profile.build import build_profile
+
+    resident = resident or trace_occupancy(trace, gpu)
     progress = stage(watch, "simulating the caches")
     misses = simulate_caches(trace, gpu, resident.blocks_per_sm, progress=progress, interleaving=method.interleaving)
     profile = build_profile(trace, misses, gpu, resident, representative=method.representative)
@@ -119,7 +133,7 @@ def predict_trace(
     watch: Watch | None = None,
 ) -> list[Prediction]:
     """Profile `trace` on `gpu` once, then one prediction per model."""
-    _known(models)
+    known_models(models)
     return predict_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, models)
 
 
@@ -132,11 +146,11 @@ def predict_kernel(
     watch: Watch | None = None,
 ) -> list[Prediction]:
     """From a kernel, or a trace folder, to one prediction per model."""
-    _known(models)
+    known_models(models)
     return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, method, watch=watch)
 
 
-def _known(models: Sequence[str]) -> None:
+def known_models(models: Sequence[str]) -> None:
     """Refuse an unknown model before minutes are spent on the trace."""
     from warpsight.models.registry import get_model
 

@@ -141,6 +141,8 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
 _MEMORY = (
     *_cache("l1", "per SM", "write-through", "false"),
     Key("noc.bandwidth", "noc.bandwidth_bytes_per_s", BANDWIDTH, "between all SMs and the L2, one direction, aggregate", 1, 1e18),
+    Key("noc.queue", "noc.queue", COUNT, "requests of an SM that its queue holds, which blocks a streaming L1; 0: no bound", 0,
+        default="0", reason="default: no bound, since the L1's miss registers block first"),
     *_cache("l2", "all slices together", "write-back", "true"),
     _count("l2.slices", "l2.slices", "equal parts of the L2, each with its own port", most=4096),
     _size("l2.slice_interleave", "l2.slice_interleave_bytes", "consecutive bytes that one slice holds, a power of two",

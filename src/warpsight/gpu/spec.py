@@ -63,9 +63,13 @@ class CacheSpec:
 
 @dataclass(frozen=True)
 class NocSpec:
-    """The network between SMs and L2. `bandwidth_bytes_per_s` is the aggregate in one direction."""
+    """The network between SMs and L2. `bandwidth_bytes_per_s` is the aggregate in one direction.
+
+    `queue` is how many requests of one SM the network can hold, 0: as many as the SM makes.
+    """
 
     bandwidth_bytes_per_s: float
+    queue: int = 0
 
 
 @dataclass(frozen=True)

@@ -30,6 +30,7 @@ class Design:
     """The GPU numbers that enter a model's equations, for D design points at once: each a float64 array [D].
 
     `greedy` (bool [D]) is True for greedy-then-oldest scheduling, False for loose round-robin.
+    `noc_queue` are requests of an SM, infinity where they have no bound.
     What enters earlier (cache geometry, op latencies, residency) belongs to the interval profile and is made again when it changes.
     """
 
@@ -45,6 +46,7 @@ class Design:
     dram_latency_cycles: Floats
     noc_bytes_per_s: Floats
     dram_bytes_per_s: Floats
+    noc_queue: Floats
 
     @classmethod
     def of(cls, gpus: GpuSpec | Sequence[GpuSpec]) -> Design:
@@ -55,6 +57,7 @@ class Design:
                 gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
                 gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
                 gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
+                gpu.noc.queue or np.inf,
             )
             for gpu in points
         ]  # fmt: skip
@@ -83,12 +86,14 @@ class About:
     """What a reader must know of a model before using it; `warpsight models show` and the documentation print it.
 
     `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the citation in full.
+    `stack` names the components of the CPI stack that can be other than zero; empty: any.
     """
 
     equations: tuple[str, ...]
     assumptions: tuple[str, ...]
     fails: tuple[str, ...]
     citation: str
+    stack: tuple[str, ...] = ()
 
 
 @runtime_checkable

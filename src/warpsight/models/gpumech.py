@@ -5,20 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.equations.mshr import core_requests, mshr_delay
-from warpsight.equations.queues import bandwidth_delay, latency_without_contention, service_cycles
-from warpsight.gpu.spec import GpuSpec
-from warpsight.models import interval_model
-from warpsight.models.answer import predict_one
 from warpsight.models.base import About, Design
+from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, gpumech_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
-from warpsight.result.prediction import Prediction
 
 Floats = npt.NDArray[np.float64]
 
 
-class GpuMech:
+class GpuMech(ContentionModel):
     """Huang et al., MICRO 2014, eqs. 7-23, with the slips of eqs. 15 and 16 corrected.
 
     MSHRs are taken by read misses. The DRAM queue is loaded by what reaches DRAM, writes included. The mean miss latency of eq. 19
@@ -47,29 +42,13 @@ class GpuMech:
         ),
         citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
         "analysis. MICRO 2014.",
+        stack=("base", "com_data", "mem_data", "mshr", "dram", "idle"),
     )
 
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """See `Model.predict`."""
-        return predict_one(self, profile, gpu)
-
-    def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
-        """See `Model.evaluate`."""
-        return interval_model.evaluate(profile, design, contention)
-
-
-def contention(profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
-    """Eq. 17's numerator: MSHR and DRAM delay cycles summed over the intervals, for `warps` [R] on each design point [R]."""
-    latency = latency_without_contention(design.l2_latency_cycles, design.dram_latency_cycles, profile.llc_miss_ratio)
-    resident = warps[:, None]
-    mshr = mshr_delay(profile.read_misses, profile.memory_instructions, resident, design.mshrs[:, None], latency[:, None])
-    dram = bandwidth_delay(
-        core_requests(profile.dram_reads + profile.dram_writes, resident),
-        design.sm_count[:, None],
-        service_cycles(design.core_clock_hz, design.l2_line_bytes, design.dram_bytes_per_s)[:, None],
-        profile.instructions + profile.stall_cycles,
-    )
-    return {"mshr": mshr.sum(axis=1), "dram": dram.sum(axis=1)}
+    def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:
+        """See `ContentionModel.waiting`."""
+        behind = gpumech_queues(profile, design, warps, noc=False)
+        return gpumech_mshrs(profile, design, warps, behind, queued=False)
 
 
 MODELS.add(GpuMech.name, GpuMech())

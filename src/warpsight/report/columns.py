@@ -42,6 +42,13 @@ def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
     return lines
 
 
+def fits(columns: Sequence[Column], width: int = WIDTH, *, cut: bool = True) -> bool:
+    """Whether `aligned` can keep these columns within `width`, the last one whole or, with `cut`, cut if need be."""
+    widths = [max(map(len, [column.heading, *column.cells])) for column in columns]
+    gaps = 1 + sum(1 + column.left for column in columns[1:])
+    return gaps + sum(widths[:-1]) + min(widths[-1], _SHORTEST if cut else width) <= width
+
+
 def shortened(text: str, width: int) -> str:
     """`text` in at most `width` characters; two dots at the end say that something is missing."""
     return text if len(text) <= width else text[: width - 2].rstrip() + ".."

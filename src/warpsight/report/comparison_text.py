@@ -9,7 +9,7 @@ from pathlib import PurePath
 from typing import Any
 
 from warpsight.base.format import thousands
-from warpsight.report.columns import Column, aligned
+from warpsight.report.columns import Column, aligned, fits
 from warpsight.report.prediction_text import dimensions
 from warpsight.report.stack_text import decimals
 from warpsight.report.style import PLAIN, WIDTH, Style
@@ -72,21 +72,29 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
     if reference is not None:
         stacks = [reference["cpi_stack"], *stacks]
     names = [name for name in COMPONENTS if any(stack.get(name) for stack in stacks)]
-    digits = decimals(max(answer["cpi"] for answer in told))
-    columns = [
-        Column("model", [*[_REFERENCE] * extra, *(answer["model"] for answer in rows)], left=True),
-        Column("cycles", [*[thousands(reference["cycles"])] * extra, *(thousands(answer["cycles"]) for answer in told)] if extra
-               else [thousands(answer["cycles"]) for answer in told]),
-    ]  # fmt: skip
+    # models may be far apart, so each has the decimals that give its own CPI three digits
+    digits = [decimals(answer["cpi"]) for answer in told]
+    both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
+    columns = [Column("model", [*[_REFERENCE] * extra, *(answer["model"] for answer in rows)], left=True)]
+    cycles = [reference["cycles"]] if reference is not None else []
+    columns.append(Column("cycles", [thousands(count) for count in [*cycles, *(answer["cycles"] for answer in told)]]))
     if extra:
         columns.append(Column("error", ["", *(signed_percent(answer["error"]) for answer in rows)]))
-    columns.append(Column("CPI", [*[""] * extra, *(f"{answer['cpi']:,.{digits}f}" for answer in told)]))
-    columns += [Column(name, [_part(stack, name, digits) for stack in stacks]) for name in names]
+    cpi = [f"{answer['cpi']:,.{count}f}" for answer, count in zip(told, digits, strict=True)]
+    columns.append(Column("CPI", [*[""] * extra, *cpi]))
+    columns += [Column(name, [_part(stack, name, count) for stack, count in zip(stacks, both, strict=True)]) for name in names]
+    below: list[str] = []
     if extra and reference["cpi_stack"]:
-        columns.append(Column("most off", ["", *(_off(answer["most_off"], digits) for answer in rows)], left=True))
-    columns.append(Column("bound by", [*[""] * extra, *(answer["bound_by"] for answer in told)], left=True))
-    table = aligned(columns)
-    return [style.strong(table[0]), *table[1:]]
+        off = [_off(answer["most_off"], count) for answer, count in zip(rows, digits, strict=True)]
+        column = Column("most off", ["", *off], left=True)
+        if fits([*columns, column], cut=False):
+            columns.append(column)
+        else:
+            listed = ", ".join(f"{answer['model']} {part}" for answer, part in zip(rows, off, strict=True))
+            below = textwrap.wrap(f" most off: {listed}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+    bound = Column("bound by", [*[""] * extra, *(answer["bound_by"] for answer in told)], left=True)
+    table = aligned([*columns, bound] if fits([*columns, bound]) else columns)
+    return [style.strong(table[0]), *table[1:], *below]
 
 
 def _part(stack: dict[str, float], name: str, digits: int) -> str:

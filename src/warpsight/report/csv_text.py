@@ -13,12 +13,17 @@ _FLAT = (
 
 
 def predictions_csv(documents: list[dict[str, Any]]) -> str:
-    """A header and one row per prediction; `cpi_stack.NAME` columns as the documents have them. Unknown values are empty."""
+    """A header and one row per prediction; `cpi_stack.NAME` columns as the documents have them. Unknown values are empty.
+
+    What `provenance.varied` names comes first.
+    """
+    varied = list(dict.fromkeys(name for document in documents for name in document["provenance"].get("varied", ())))
     stack = list(dict.fromkeys(name for document in documents for name in document["cpi_stack"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow([*_FLAT, *(f"cpi_stack.{name}" for name in stack)])
+    writer.writerow([*varied, *_FLAT, *(f"cpi_stack.{name}" for name in stack)])
     for document in documents:
-        row = [document[key] for key in _FLAT] + [document["cpi_stack"].get(name) for name in stack]
+        row = [document["provenance"].get("varied", {}).get(key) for key in varied]
+        row += [document[key] for key in _FLAT] + [document["cpi_stack"].get(name) for name in stack]
         writer.writerow(["" if value is None else value for value in row])
     return out.getvalue().rstrip("\n")

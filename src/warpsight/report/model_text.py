@@ -1,4 +1,4 @@
-"""The performance models as terminal text."""
+"""The performance models as terminal text, and as the page of the documentation."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _NEEDS = {
     "launch": "the launch's blocks and residency",
     "dpki": "divergent loads per kilo-instruction",
 }
+_LABEL = 14
 
 
 def model_list_text(documents: list[dict[str, Any]]) -> str:
@@ -27,11 +28,54 @@ def model_list_text(documents: list[dict[str, Any]]) -> str:
 
 
 def model_text(document: dict[str, Any]) -> str:
-    """One model: title, source, what it needs of a profile, its assumptions, and the components of its CPI stack."""
-    needs = [_NEEDS.get(need, need) for need in document["needs"]] or ["the intervals alone"]
-    lines = [f"{document['name']}   {document['title']}", "", f"  equations    {document['source']}"]
-    lines += [f"  {'needs' if number == 0 else '':<11}  {need}" for number, need in enumerate(needs)]
-    lines += ["", *textwrap.wrap(document["description"], WIDTH - 2, initial_indent="  ", subsequent_indent="  "), ""]
-    lines.append(" CPI stack   what it means")
-    lines += [f" {component.name:<11} {component.meaning}" for component in STACK.values()]
+    """One model: what it is, its equations, needs, assumptions, where it fails, the citation, and its CPI stack."""
+    lines = [f"{document['name']}   {document['title']}", ""]
+    lines += [*textwrap.wrap(document["description"], WIDTH - 2, initial_indent="  ", subsequent_indent="  "), ""]
+    for label, texts in _parts(document):
+        lines += _labelled(label, texts)
+    lines += ["", " CPI stack   what it means"]
+    lines += [f" {STACK[name].name:<11} {STACK[name].meaning}" for name in document["stack"]]
     return "\n".join(lines)
+
+
+def models_page(documents: list[dict[str, Any]], command: str) -> str:
+    """The Markdown page of all models; `command` makes it again."""
+    lines = [
+        "# Models",
+        "",
+        f"<!-- made by: {command} -->",
+        "",
+        "What `warpsight models show NAME` says of each; `--model NAME[,NAME]` chooses. The components of a CPI stack that a model",
+        "does not fill are 0; [cpi-stack.md](../explanation/cpi-stack.md) explains them.",
+        "",
+        "| model | is |",
+        "|---|---|",
+        *(f"| [`{document['name']}`](#{document['name']}) | {document['title']} |" for document in documents),
+    ]
+    for document in documents:
+        lines += ["", f"## {document['name']}", "", f"{document['title']}.", *textwrap.wrap(document["description"], WIDTH), ""]
+        for label, texts in _parts(document):
+            lines += [f"- {label}:", *(f"  - {text}" for text in texts)] if len(texts) > 1 else [f"- {label}: {texts[0]}"]
+        lines.append(f"- CPI stack: {', '.join(f'`{name}`' for name in document['stack'])}")
+    return "\n".join(lines) + "\n"
+
+
+def _parts(document: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    """The labelled parts of a model in their order."""
+    needs = [_NEEDS.get(need, need) for need in document["needs"]] or ["the intervals alone"]
+    return [
+        ("source", [document["source"]]),
+        ("equations", document["equations"]),
+        ("needs", needs),
+        ("assumes", document["assumptions"]),
+        ("fails", document["fails"]),
+        ("cite", [document["citation"]]),
+    ]
+
+
+def _labelled(label: str, texts: list[str]) -> list[str]:
+    """The texts in a column beside their label, each wrapped with a further indent."""
+    column, lines = " " * _LABEL, []
+    for text in texts:
+        lines += textwrap.wrap(text, WIDTH, initial_indent=column, subsequent_indent=column + "  ")
+    return [f"  {label:<{_LABEL - 2}}{lines[0][_LABEL:]}", *lines[1:]]

@@ -8,6 +8,10 @@ from warpsight.base.format import duration, thousands, three_digits
 from warpsight.report.stack_text import stack_table
 from warpsight.report.style import PLAIN, Style
 
+_PLACES = {
+    "mshr": "for an MSHR", "noc_queue": "in the NoC's queue", "l2": "to the L2", "dram_queue": "in DRAM's queue", "dram": "in DRAM",
+}  # fmt: skip
+
 
 def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
     """One block of text per prediction, the notes once at the end. Never wider than 120 columns, unless a file name is."""
@@ -17,7 +21,17 @@ def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> s
 
 def prediction_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """What ran where, the headline figures, what bounds them, and the CPI stack."""
-    return "\n".join([heading(document), "", *headline(document, style), "", *stack_table(document, style)])
+    stack = [*stack_table(document, style), *_miss_latency(document)]
+    return "\n".join([heading(document), "", *headline(document, style), "", *stack])
+
+
+def _miss_latency(document: dict[str, Any]) -> list[str]:
+    """Where a mean L1 read miss spends its cycles, for models that say it."""
+    parts = document["provenance"].get("model", {}).get("l1_miss_latency")
+    if not parts:
+        return []
+    spent = ", ".join(f"{thousands(cycles)} {_PLACES.get(name, name)}" for name, cycles in parts.items() if cycles)
+    return ["", f" an L1 miss takes {thousands(sum(parts.values()))} cycles: {spent}"]
 
 
 def heading(document: dict[str, Any]) -> str:

@@ -16,13 +16,16 @@ Longs = npt.NDArray[np.int64]
 class ChunkEvents:
     """The n events of a chunk in the order of its warps and of their paths; all int64 [n].
 
-    `warp` counted from the chunk's first, `pc`, `lanes` active at the entry of the basic block. `at` is the place of its first byte
-    in `events`. `sectors` it has, 0 for shared memory, from `first` on in the chunk's `sectors`.
+    `warp` counted from the chunk's first, `pc`, `lanes` active at the entry of the basic block; `run` of the path table and `turn`,
+    the how manieth repetition of that run, from 0. `at` is the place of its first byte in `events`. `sectors` it has, 0 for shared
+    memory, from `first` on in the chunk's `sectors`.
     """
 
     warp: Longs
     pc: Longs
     lanes: Longs
+    run: Longs
+    turn: Longs
     at: Longs
     sectors: Longs
     first: Longs
@@ -39,21 +42,22 @@ class EventReader:
         self._counts = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
         # memory instructions of basic block b are entries start[b] to start[b + 1] of `_memory`
         self._start = np.searchsorted(self._memory, np.asarray(trace.block_start)).astype(np.int64)
-        self._paths: dict[int, tuple[Longs, Longs, Longs]] = {}
+        self._paths: dict[int, tuple[Longs, Longs, Longs, Longs]] = {}
 
     def read(self, chunk: TraceChunk) -> ChunkEvents:
         """The events of `chunk`, a consistent part of the trace."""
         parts = [self._path(path) for path in chunk.path.tolist()]
         lengths = np.array([len(part[0]) for part in parts], dtype=np.int64)
         warp = np.repeat(np.arange(len(parts)), lengths)
-        pc, lanes, offset = (np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(3))
+        pc, run, turn, offset = (np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4))
         at = offset + np.asarray(chunk.event_offset)[warp]
         sectors = np.where(self._counts[pc], chunk.events[at], 0).astype(np.int64) if len(at) else np.zeros(0, np.int64)
         first = np.cumsum(sectors) - sectors + (int(chunk.sector_offset[0]) if len(chunk.sector_offset) else 0)
-        return ChunkEvents(warp, pc, lanes, at, sectors, first)
+        lanes = np.asarray(self._trace.paths.lanes)[run].astype(np.int64)
+        return ChunkEvents(warp, pc, lanes, run, turn, at, sectors, first)
 
-    def _path(self, path: int) -> tuple[Longs, Longs, Longs]:
-        """Pc, lanes and byte offset of each event of a warp on path number `path`."""
+    def _path(self, path: int) -> tuple[Longs, Longs, Longs, Longs]:
+        """Pc, run, repetition and byte offset of each event of a warp on path number `path`."""
         if path not in self._paths:
             table = self._trace.paths
             runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
@@ -62,7 +66,8 @@ class EventReader:
             total = each * np.asarray(table.repeat[runs], dtype=np.int64)
             run = np.repeat(np.arange(len(block)), total)
             within = np.arange(len(run)) - np.repeat(np.cumsum(total) - total, total)
-            pc = self._memory[self._start[block[run]] + within % np.maximum(each[run], 1)]
+            # a run with events has at least one in each repetition
+            pc = self._memory[self._start[block[run]] + within % each[run]]
             width = self._width[pc]
-            self._paths[path] = pc, np.asarray(table.lanes[runs], dtype=np.int64)[run], np.cumsum(width) - width
+            self._paths[path] = pc, run + runs.start, within // each[run], np.cumsum(width) - width
         return self._paths[path]

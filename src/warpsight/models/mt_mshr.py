@@ -1,0 +1,46 @@
+"""GPUMech without its DRAM queue: multithreading and miss registers."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.models.base import About, Design
+from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, no_queues
+from warpsight.models.registry import MODELS
+from warpsight.profile.interval_profile import IntervalProfile
+
+Floats = npt.NDArray[np.float64]
+
+
+class MultithreadingMshr(ContentionModel):
+    """Huang et al., MICRO 2014, eqs. 7-20: MT_MSHR in Table II."""
+
+    name = "mt-mshr"
+    title = "Multithreading and MSHRs"
+    source = "Huang, Lee, Kim and Lee: GPUMech, MICRO 2014, eqs. 4-20"
+    needs = frozenset({"misses"})
+    about = About(
+        equations=(
+            "GPUMech eqs. 4-16: intervals and multithreading, as in mt",
+            "GPUMech eqs. 18-20: expected delay for a free MSHR",
+        ),
+        assumptions=(
+            "one representative warp stands for all",
+            "all requests of an interval are made at once",
+            "NoC and DRAM carry any number of requests",
+        ),
+        fails=(
+            "kernels bound by bandwidth, stores above all: they take no MSHR",
+        ),
+        citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
+        "analysis. MICRO 2014.",
+        stack=("base", "com_data", "mem_data", "mshr", "idle"),
+    )
+
+    def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:
+        """See `ContentionModel.waiting`."""
+        return gpumech_mshrs(profile, design, warps, no_queues(), queued=False)
+
+
+MODELS.add(MultithreadingMshr.name, MultithreadingMshr())

@@ -1,0 +1,51 @@
+"""The naive interval model: one warp's performance times the warps, stalls hidden for nothing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.equations.multithreading import multithreaded_cycles
+from warpsight.models.base import About, Design
+from warpsight.models.interval_model import IntervalModel
+from warpsight.models.registry import MODELS
+from warpsight.profile.interval_profile import IntervalProfile
+
+Floats = npt.NDArray[np.float64]
+
+
+class NaiveInterval(IntervalModel):
+    """Huang et al., MICRO 2014, eq. 1: the other warps issue all that they have while the representative stalls.
+
+    A count of non-overlapped instructions in the profile is not used: here there are none. IPC is bounded by what can be issued.
+    """
+
+    name = "naive-interval"
+    title = "Naive interval model: one warp's IPC times the warps"
+    source = "Huang, Lee, Kim and Lee: GPUMech, MICRO 2014, eq. 1"
+    needs = frozenset()
+    about = About(
+        equations=(
+            "GPUMech eq. 4: intervals of the representative warp",
+            "GPUMech eqs. 1 and 5: its IPC alone, times the warps",
+        ),
+        assumptions=(
+            "one representative warp stands for all",
+            "the instructions of all other warps fit in the stalls of the representative",
+            "no request waits for another",
+        ),
+        fails=(
+            "kernels with many warps or few stalls: not all instructions overlap with stalls, and cycles come out low",
+            "memory-bound kernels: neither MSHRs nor bandwidth limit",
+        ),
+        citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
+        "analysis. MICRO 2014.",
+        stack=("base", "com_data", "mem_data", "idle"),
+    )
+
+    def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
+        """Eq. 1: as long as the representative alone."""
+        return np.full(len(warps), multithreaded_cycles(profile.instructions, profile.stall_cycles, 0.0, 1.0), dtype=np.float64)
+
+
+MODELS.add(NaiveInterval.name, NaiveInterval())
