@@ -15,7 +15,6 @@ pytestmark = pytest.mark.unit
 DOCUMENTS = {
     "README.md": 5,
     "docs/tutorial.md": 5,
-    "docs/explanation/interval-family.md": 1,
     "docs/explanation/explain.md": 2,
     "docs/explanation/advise.md": 3,
     "docs/reference/compare.md": 3,

@@ -44,6 +44,7 @@ def build_profile(
         warps_per_sm=resident * header.warps_per_block,
         total_warp_instructions=header.warp_instructions,
         llc_miss_ratio=misses.llc_miss_ratio,
+        path=path,
         instructions=found.instructions,
         stall_cycles=found.stall_cycles,
         cause=cause,
@@ -59,7 +60,6 @@ def build_profile(
         ),
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
-        path=path,
     )
 
 
