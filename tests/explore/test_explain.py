@@ -145,6 +145,12 @@ def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
     assert not rest
 
 
+def test_units_that_are_held_for_one_cycle_are_charged_by_use() -> None:
+    parts, rest = divided({"com_struct": 4.0}, _evidence(misses=misses(5)))
+    assert parts["com_struct"].tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]  # the branch uses no unit
+    assert not rest
+
+
 def test_traffic_is_charged_to_what_leaves_the_sm() -> None:
     found = misses(5, l1_misses={1: 30}, l1_writes={2: 10}, dram_reads={1: 3}, dram_writes={2: 1})
     parts, _ = divided({"mshr": 1.0, "noc": 4.0, "dram": 4.0}, _evidence(misses=found))

@@ -107,14 +107,18 @@ def _at_dram(evidence: Evidence) -> Floats:
 def _unit_held(evidence: Evidence) -> Floats:
     """Cycles for which instructions hold their unit beyond the one that they issue in: arithmetic, shared memory, load-store.
 
+    Where none does, units are contended only in that several schedulers share them: then all cycles that they are held for.
     Raises SpecError for an unknown unit.
     """
     initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
     misses = evidence.misses
     # a generic access may go to shared memory alone, and then has fewer requests than executions
     queued = np.maximum(requests(evidence) - misses.executions, 0)
-    held: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
-    return held
+    longer: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
+    if longer.any():
+        return longer
+    units = np.array([instruction.op_class not in ISSUE_ONLY for instruction in evidence.trace.instructions], dtype=np.float64)
+    return evidence.times * units
 
 
 def _initiation(op_class: str, gpu: GpuSpec) -> float:
