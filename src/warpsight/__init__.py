@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight._version import __version__
 
 if TYPE_CHECKING:
-    from warpsight.api import load_trace, predict, profile, trace
+    from warpsight.api import advise, explain, load_trace, predict, profile, trace
     from warpsight.base.errors import WarpsightError
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
@@ -30,6 +30,8 @@ __all__ = [
     "Texture",
     "WarpsightError",
     "__version__",
+    "advise",
+    "explain",
     "load_gpu",
     "load_trace",
     "predict",
@@ -45,6 +47,8 @@ _HOMES = {
     "Surface": "warpsight.workload.images",
     "Texture": "warpsight.workload.images",
     "WarpsightError": "warpsight.base.errors",
+    "advise": "warpsight.api",
+    "explain": "warpsight.api",
     "load_gpu": "warpsight.gpu.loader",
     "load_trace": "warpsight.api",
     "predict": "warpsight.api",

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 
 if TYPE_CHECKING:
+    from warpsight.advice.advise import Advice
+    from warpsight.explore.explain.explanation import Explanation
     from warpsight.explore.request import Dimensions
     from warpsight.gpu.spec import GpuSpec
     from warpsight.profile.interval_profile import IntervalProfile
@@ -131,6 +133,45 @@ def predict(
 
     spec = load_gpu(gpu, overrides=overrides)
     return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving))[0]
+
+
+def explain(
+    trace: KernelTrace | str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (),
+    *,
+    by: str = "line",
+    representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving,
+) -> Explanation:
+    """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line or basic `block`.
+
+    The CPI stacks of the rows and `rest` sum to the prediction's within 1e-9. The other arguments and errors as for `predict`.
+    """
+    from warpsight.explore.explain.explanation import explain_profiled
+    from warpsight.explore.pipeline import profile_trace
+    from warpsight.gpu.loader import load_gpu
+
+    spec = load_gpu(gpu, overrides=overrides)
+    return explain_profiled(profile_trace(_opened(trace), spec, Method(representative, interleaving)), spec, model, by)
+
+
+def advise(
+    trace: KernelTrace | str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (),
+    *,
+    representative: str = DEFAULT_METHOD.representative,
+    interleaving: str = DEFAULT_METHOD.interleaving,
+) -> Advice:
+    """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
+    from warpsight.advice.advise import advise_trace
+    from warpsight.gpu.loader import load_gpu
+
+    spec = load_gpu(gpu, overrides=overrides)
+    return advise_trace(_opened(trace), spec, model, Method(representative, interleaving))
 
 
 def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from documents import document
 
-from warpsight.report.next_step import after_prediction
+from warpsight.report.next_step import after_prediction, followed_by
 
 pytestmark = pytest.mark.unit
 
@@ -38,3 +38,13 @@ def test_next_step_of_a_key_already_set_is_not_to_set_it_again() -> None:
 
 def test_next_step_of_source_on_stdin_does_not_read_it_again() -> None:
     assert _next(document({"mshr": 1.0}), ["predict", "-"]) == ["warpsight", "models", "show", "mdm"]
+
+
+def test_line_of_another_command_keeps_kernel_and_gpu_and_drops_its_own_options() -> None:
+    command = ["explain", "k.yaml", "--by", "block", "--gpu", "gpumech", "--by=line", "--set", "sm_count=2"]
+    found = followed_by("advise", command, "mdm", "why", without=("--by",), added=("--top", "3"))
+    assert found == "next: warpsight advise k.yaml --gpu gpumech --set sm_count=2 --top 3   # why"
+
+
+def test_line_of_another_command_does_not_read_stdin_again() -> None:
+    assert followed_by("advise", ["explain", "-"], "mdm", "why") == "next: warpsight models show mdm   # what the model assumes"

@@ -19,9 +19,12 @@ from warpsight.explore.request import (
 _KERNEL_HELP = "a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, or - for source on stdin"
 
 
-def add_kernel(parser: argparse.ArgumentParser) -> None:
-    """KERNEL and everything that says how it is compiled and launched."""
-    parser.add_argument("path", metavar="KERNEL", help=_KERNEL_HELP)
+def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
+    """KERNEL, or with `several` one or more, and everything that says how it is compiled and launched."""
+    if several:
+        parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="+", help=f"{_KERNEL_HELP}; NAME as in --against, where needed")
+    else:
+        parser.add_argument("path", metavar="KERNEL", help=_KERNEL_HELP)
     group = parser.add_argument_group("launch (not for a trace folder; over a launch file these win)")
     group.add_argument("--kernel", metavar="NAME", help="which kernel of the file, by source name or mangled")
     group.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks in the grid, as 128 or 16,16")
@@ -70,6 +73,11 @@ def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
         check=arguments.check,
         output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None,
     )
+
+
+def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
+    """What `add_kernel` collected for several kernels: one request each, with the same options."""
+    return [kernel_request(argparse.Namespace(**vars(arguments), path=path)) for path in arguments.paths]
 
 
 def _answers_on_stdout_for_programs(arguments: argparse.Namespace) -> bool:

@@ -41,11 +41,13 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
     """
     from warpsight.explore.kernel_input import prepare
+    from warpsight.explore.ptx_lines import ptx_lines
 
     ready = prepare(request)
     if gpu is not None:
         ready.check_fit(gpu)
-    return replace(run_ready(ready, watch=watch), notes=ready.notes)
+    trace = run_ready(ready, watch=watch)
+    return replace(trace, notes=ready.notes, extra={"ptx": ptx_lines(ready.source.ptx, trace.instructions)})
 
 
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:

@@ -21,6 +21,7 @@ def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = 
 
     Raises UsageError when `request` is a trace already or the folder must not be overwritten, and what `trace_kernel` raises.
     """
+    from warpsight.explore.ptx_lines import WithPtx
     from warpsight.trace.store import FolderSink
 
     if request.is_trace:
@@ -28,7 +29,7 @@ def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = 
         raise UsageError("is a trace already", place=str(request.path), remedy=remedy)
     ready = prepare(request)
     with FolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
-        return run_ready(ready, sink=sink, watch=watch)
+        return run_ready(ready, sink=WithPtx(sink, ready.source.ptx), watch=watch)
 
 
 def store_trace(

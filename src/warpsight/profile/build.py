@@ -48,6 +48,7 @@ def build_profile(
         warps_per_sm=resident * header.warps_per_block,
         total_warp_instructions=header.warp_instructions,
         llc_miss_ratio=misses.llc_miss_ratio,
+        path=path,
         instructions=found.instructions,
         stall_cycles=found.stall_cycles,
         cause=cause,

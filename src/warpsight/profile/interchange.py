@@ -97,6 +97,7 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         memory_instructions=np.array([row.whole("memory_instructions") for row in rows], dtype=np.float64),
         **{name: np.array([row.number(name) for row in rows]) for name in COUNTS},
         nonoverlapped_instructions=top.optional_number("nonoverlapped_instructions"),
+        path=None,
         dpki=top.optional_number("dpki"),
         launch=launch,
         memory_stall_levels=_stall_levels(top),

@@ -16,6 +16,11 @@ def documents_json(documents: list[Any]) -> str:
     return json_text(documents[0] if len(documents) == 1 else documents)
 
 
+def plain(document: Any) -> Any:
+    """The document as JSON would give it back: tuples as lists, keys as texts."""
+    return json.loads(json_text(document))
+
+
 def _plain(value: Any) -> Any:
     """NumPy scalars and arrays as Python's own."""
     if hasattr(value, "tolist"):

@@ -37,6 +37,23 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     return line(["models", "show", document["model"]], "what the model assumes")
 
 
+def followed_by(
+    name: str, command: Sequence[str], model: str, why: str, *, without: Sequence[str] = (), added: Sequence[str] = ()
+) -> str:
+    """The line for the same kernel and GPU with the command `name`, less the options `without` and their values, and words `added`.
+
+    Input that came on stdin cannot be read again: then what the model assumes.
+    """
+    if "-" in command:
+        return line(["models", "show", model], "what the model assumes")
+    words, skip = [name], False
+    for word in command[1:]:
+        if not skip and word.partition("=")[0] not in without:
+            words.append(word)
+        skip = not skip and word in without
+    return line([*words, *added], why)
+
+
 def _lookup(spec: Any, key: str) -> str:
     """A value by dotted key, flat or nested, as text; empty when it is not there."""
     if isinstance(spec, dict) and key in spec:

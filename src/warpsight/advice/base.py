@@ -1,0 +1,97 @@
+"""What a rule gets and what it gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.explore.explain.rows import Row
+from warpsight.explore.pipeline import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.explore.watch import Watch
+from warpsight.gpu.spec import GpuSpec
+from warpsight.profile.build import build_profile
+from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.result.prediction import Prediction
+from warpsight.trace.schema import KernelTrace
+
+PROGRAMMER, ARCHITECT = "programmer", "architect"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A profiled trace with its `prediction` by `model`, and the explanation's `rows` by source line, or pc where there is none."""
+
+    profiled: ProfiledTrace
+    gpu: GpuSpec
+    model: str
+    prediction: Prediction
+    rows: tuple[Row, ...]
+    watch: Watch | None = field(default=None, compare=False)
+
+    @property
+    def trace(self) -> KernelTrace:
+        """The trace of the launch."""
+        return self.profiled.trace
+
+    def with_trace(self, trace: KernelTrace) -> Prediction:
+        """For another trace: caches, profile and model again."""
+        return self._predict(profile_trace(trace, self.gpu, self.profiled.method, watch=self.watch), self.gpu)
+
+    def with_gpu(self, gpu: GpuSpec) -> Prediction:
+        """On another GPU: residency, caches, profile and model again."""
+        return self._predict(profile_trace(self.trace, gpu, self.profiled.method, watch=self.watch), gpu)
+
+    def with_misses(self, misses: MissProfile, trace: KernelTrace | None = None) -> Prediction:
+        """With other counts from the caches, and if given another trace that is not simulated again: profile and model again."""
+        trace = trace or self.trace
+        method = self.profiled.method.representative
+        profile = build_profile(trace, misses, self.gpu, self.profiled.occupancy, representative=method)
+        return self._predict(replace(self.profiled, trace=trace, misses=misses, profile=profile), self.gpu)
+
+    def with_profile(self, profile: IntervalProfile) -> Prediction:
+        """With another interval profile: the model again."""
+        return self._predict(replace(self.profiled, profile=profile), self.gpu)
+
+    def _predict(self, profiled: ProfiledTrace, gpu: GpuSpec) -> Prediction:
+        (prediction,) = predict_profiled(profiled, gpu, [self.model])
+        return prediction
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A change and how to evaluate it.
+
+    `title` says the change, `place` where (`file:line`, a GPU key), `reason` what is seen there, `cost` what it takes, `owner`
+    whether it is the programmer's or the architect's. `evaluate` gives the prediction with the change; it may raise WarpsightError.
+    `setting` is the change as `--set` takes it, where that can make it.
+    """
+
+    title: str
+    place: str
+    reason: str
+    cost: str
+    owner: str
+    evaluate: Callable[[], Prediction]
+    setting: str = ""
+
+
+class Rule(Protocol):
+    """A kind of change. `propose` is cheap: nothing is evaluated in it."""
+
+    name: str
+
+    def propose(self, case: Case) -> Iterable[WhatIf]:
+        """The changes of this kind that this case allows, the most promising first."""
+
+
+def place_of(row: Row) -> str:
+    """`file:line` without folders, or the PTX line of a kernel without source lines."""
+    name = row.file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{row.line}" if row.file else f"PTX line {row.ptx_lines[0]}"
+
+
+def line_name(row: Row) -> str:
+    """`line 27`, or `PTX line 63`."""
+    return f"line {row.line}" if row.file else f"PTX line {row.ptx_lines[0]}"

@@ -1,0 +1,67 @@
+"""`warpsight advise`: what would change a prediction, and by how much."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+examples:
+  warpsight advise launch.yaml
+  warpsight advise saxpy.trace --gpu gpumech --model gpumech --top 3
+  warpsight advise launch.yaml --json
+"""
+_TOP = 10
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser)
+    options.add_gpu(parser)
+    options.add_models(parser)
+    options.add_method(parser)
+    parser.add_argument("--top", metavar="N", type=options.whole, help=f"show the N changes that gain most (default {_TOP}; "
+                        "with --json all)")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Advise and print."""
+    from warpsight.advice.advise import advise_kernel
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.advice_text import advice_text
+    from warpsight.report.json_text import plain
+
+    models = options.model_names(arguments)
+    if len(models) > 1:
+        raise UsageError("one model at a time", place="--model", remedy="run once for each, or use `warpsight compare`")
+    if arguments.top == 0:
+        raise UsageError("0 changes would show nothing", place="--top", remedy="give 1 or more, or leave it out")
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    with ProgressBar() as bar:
+        request, method = options.kernel_request(arguments), options.method(arguments)
+        advice = advise_kernel(request, gpu, models[0], method, watch=bar.watch)
+    if arguments.json:
+        print_json([advice.to_json(arguments.top)])
+        return 0
+    document = plain(advice.to_json(arguments.top or _TOP))
+    print_answer(advice_text(document, terminal_style()), _next(document, arguments))
+    return 0
+
+
+def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
+    """The first change that a command can make, or where the cycles are."""
+    from warpsight.base.format import percent
+    from warpsight.report.next_step import followed_by
+
+    for change in document["advice"]:
+        if change["setting"]:
+            why, added = f"saves {percent(change['gain'])} of the cycles", ("--set", change["setting"])
+            return followed_by("predict", arguments.command_line, document["model"], why, without=("--top",), added=added)
+    return followed_by("explain", arguments.command_line, document["model"], "where the cycles are", without=("--top",))

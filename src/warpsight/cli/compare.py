@@ -1,0 +1,83 @@
+"""`warpsight compare`: all models on one or more kernels, beside each other and beside a reference."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+examples:
+  warpsight compare launch.yaml
+  warpsight compare saxpy.trace gemm.trace --model mdm,gpumech --against measured.csv --gate mdm:15
+  warpsight compare 'stride 1=stride1.yaml' 'stride 32=stride32.yaml' --against measured.csv -o errors.csv
+"""
+GATE_FAILED = 1
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser, several=True)
+    options.add_gpu(parser)
+    parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
+                        help="the performance models (default all; a model that cannot answer then says why)")
+    options.add_method(parser)
+    parser.add_argument("--against", metavar="CSV", help="reference or measured cycles: columns gpu,kernel,cycles, where needed "
+                        "size, grid, block, cpi_stack.NAME; - reads stdin")
+    parser.add_argument("--gate", metavar="MODEL:PERCENT", dest="gates", action="append", default=[],
+                        help="exit with 1 when the model's MAPE is above this (repeatable)")
+    parser.add_argument("-o", "--output", metavar="FILE|-", help="CSV, one row per launch and model, to FILE, or to stdout for -")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and print; 1 when a gate fails."""
+    from warpsight.explore.compare.comparison import compare
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.comparison_text import comparison_csv, comparison_text
+    from warpsight.report.json_text import plain
+
+    if arguments.json and arguments.output == "-":
+        raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    models = options.model_names(arguments) if arguments.models else None
+    with ProgressBar() as bar:
+        found = compare(
+            options.kernel_requests(arguments), gpu, models, options.method(arguments), against=arguments.against,
+            gates=arguments.gates, watch=bar.watch,
+        )  # fmt: skip
+    document = plain(found.to_json())
+    if arguments.output == "-":
+        print(comparison_csv(document), end="")
+    elif arguments.output:
+        _write(arguments.output, comparison_csv(document))
+    if arguments.json:
+        print_json([document])
+    elif arguments.output != "-":
+        print_answer(comparison_text(document, terminal_style()), _next(document, arguments))
+    return 0 if found.passed() else GATE_FAILED
+
+
+def _write(path: str, text: str) -> None:
+    try:
+        Path(path).write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file with -o") from None
+
+
+def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
+    from warpsight.report.next_step import followed_by, line
+
+    judged = [row for row in document["summary"] if row["mape"] is not None]
+    model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
+    if len(arguments.paths) > 1 or "=" in arguments.paths[0]:
+        return line(["models", "show", model], "what the model assumes")
+    own = ("--against", "--gate", "-o", "--output", "--model")
+    why = "which line its cycles come from"
+    return followed_by("explain", arguments.command_line, model, why, without=own, added=("--model", model))

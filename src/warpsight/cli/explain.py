@@ -1,0 +1,54 @@
+"""`warpsight explain`: which line the cycles of a prediction come from."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+
+_VIEWS = ("line", "source", "block")
+_EXAMPLES = """\
+examples:
+  warpsight explain launch.yaml
+  warpsight explain saxpy.trace --by line --gpu gpumech --model gpumech
+  warpsight explain launch.yaml --by block --json
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser)
+    options.add_gpu(parser)
+    options.add_models(parser)
+    options.add_method(parser)
+    parser.add_argument("--by", choices=_VIEWS, help="numbers beside each PTX line (line), source line (source) or basic block "
+                        "(block); default source, or line for a kernel without source lines")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Explain and print."""
+    from warpsight.explore.explain.explanation import explain_kernel
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.explanation_text import explanation_text
+    from warpsight.report.json_text import plain
+    from warpsight.report.next_step import followed_by
+
+    models = options.model_names(arguments)
+    if len(models) > 1:
+        raise UsageError("one model at a time", place="--model", remedy="run once for each, or use `warpsight compare`")
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    with ProgressBar() as bar:
+        request, method = options.kernel_request(arguments), options.method(arguments)
+        document = explain_kernel(request, gpu, models[0], arguments.by, method, watch=bar.watch).to_json()
+    if arguments.json:
+        print_json([document])
+    else:
+        following = followed_by("advise", arguments.command_line, models[0], "what would change it, and by how much",
+                                without=("--by",))
+        print_answer(explanation_text(plain(document), terminal_style()), following)
+    return 0

@@ -1,0 +1,1 @@
+"""Several models on several kernels, beside each other and beside a reference."""

@@ -1,0 +1,217 @@
+"""A comparison: predictions of several models for several launches, their errors, and gates on their mean."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.explore.compare.references import Reference, match, read_references
+from warpsight.explore.pipeline import obtain_trace, predict_profiled, profile_trace
+from warpsight.explore.provenance import TOOL
+from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.explore.watch import Watch
+from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
+
+if TYPE_CHECKING:
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.trace.schema import TraceHeader
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One model's answer for one launch: a prediction, or why there is none (`refused`)."""
+
+    model: str
+    prediction: Prediction | None
+    refused: str = ""
+
+    def error(self, reference: Reference | None) -> float | None:
+        """The signed relative error of the cycles; None without a prediction or a reference."""
+        if self.prediction is None or reference is None:
+            return None
+        return relative_error(self.prediction.cycles, reference.cycles)
+
+    def most_off(self, reference: Reference | None) -> dict[str, Any] | None:
+        """The component of the CPI stack farthest from the reference's, of those that it gives; CPI, difference ours less its."""
+        if self.prediction is None or reference is None or not reference.cpi_stack:
+            return None
+        ours, theirs = self.prediction.cpi_stack, reference.cpi_stack
+        name = max(theirs, key=lambda component: abs(ours[component] - theirs[component]))
+        return {"component": name, "predicted": ours[name], "reference": theirs[name], "difference": ours[name] - theirs[name]}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch: the trace's `header`, the answers in the order of the models, and the reference's row, if any."""
+
+    label: str
+    header: TraceHeader
+    answers: tuple[Answer, ...]
+    reference: Reference | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Its part of the result document."""
+        header, reference = self.header, self.reference
+        told = None
+        if reference is not None:
+            told = {"name": reference.name, "cycles": reference.cycles, "cpi_stack": reference.cpi_stack, "place": reference.place}
+        return {
+            "label": self.label,
+            "kernel": header.kernel,
+            "grid": list(header.grid),
+            "block": list(header.block),
+            "warp_instructions": header.warp_instructions,
+            "reference": told,
+            "answers": [
+                {
+                    "model": answer.model,
+                    "error": answer.error(reference),
+                    "most_off": answer.most_off(reference),
+                    "refused": answer.refused,
+                    "prediction": answer.prediction.to_json() if answer.prediction else None,
+                }
+                for answer in self.answers
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class Gate:
+    """MAPE of `model` may be `limit` per cent at most."""
+
+    model: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """From `mdm:15`. Raises UsageError."""
+        model, colon, limit = text.rpartition(":")
+        try:
+            value = float(limit.removesuffix("%").strip())
+        except ValueError:
+            value = -1.0
+        if not model.strip() or not colon or not 0 <= value < float("inf"):
+            what = f'"{text}" is not a model and a limit in per cent'
+            raise UsageError(what, place="--gate", remedy="write MODEL:PERCENT, as mdm:15")
+        return cls(model.strip(), value)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Launches on one GPU by `models`, `against` a file of references or nothing."""
+
+    gpu: str
+    models: tuple[str, ...]
+    launches: tuple[Launched, ...]
+    against: str
+    gates: tuple[Gate, ...]
+
+    def errors(self, model: str) -> list[tuple[str, float]]:
+        """Label and signed relative error of every launch that the model answered."""
+        number = self.models.index(model)
+        found = [(launch.label, launch.answers[number].error(launch.reference)) for launch in self.launches]
+        return [(label, error) for label, error in found if error is not None]
+
+    def mape(self, model: str) -> float | None:
+        """Mean absolute error in per cent; None where there is nothing to take the mean of."""
+        errors = [error for _, error in self.errors(model)]
+        return mean_absolute_percentage_error(errors) if errors else None
+
+    def passed(self) -> bool:
+        """Whether every gate holds. A model that answered no launch holds none."""
+        return all(row["passed"] for row in self._gate_rows())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result document. Errors are fractions, signed; MAPE and limits per cent."""
+        return {
+            "tool": TOOL,
+            "gpu": self.gpu,
+            "models": list(self.models),
+            "against": self.against or None,
+            "launches": [launch.to_json() for launch in self.launches],
+            "summary": [self._summary(model) for model in self.models] if self.against else [],
+            "gates": self._gate_rows(),
+        }
+
+    def _summary(self, model: str) -> dict[str, Any]:
+        errors = self.errors(model)
+        worst = max(errors, key=lambda item: abs(item[1])) if errors else None
+        return {
+            "model": model,
+            "launches": len(errors),
+            "mape": self.mape(model),
+            "mean_error": sum(error for _, error in errors) / len(errors) if errors else None,
+            "largest": {"label": worst[0], "error": worst[1]} if worst else None,
+        }
+
+    def _gate_rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for gate in self.gates:
+            mape = self.mape(gate.model)
+            rows.append({"model": gate.model, "limit": gate.limit, "mape": mape, "passed": mape is not None and mape <= gate.limit})
+        return rows
+
+
+def compare(
+    requests: Sequence[KernelRequest],
+    gpu: GpuSpec,
+    models: Sequence[str] | None = None,
+    method: Method = DEFAULT_METHOD,
+    *,
+    against: str | None = None,
+    gates: Sequence[str] = (),
+    watch: Watch | None = None,
+) -> Comparison:
+    """Every model (all without `models`) on every request; a request's path may be `NAME=KERNEL`, its name in `against`.
+
+    A model that cannot answer is refused with its reason where all are asked, and an error where it was named.
+    Raises UsageError for an unknown model, a gate without a reference or of a model not asked, and launches without a row.
+    """
+    from warpsight.models.registry import get_model, model_names
+
+    names = tuple(models) if models is not None else tuple(model_names())
+    for name in names:
+        get_model(name)
+    wanted = tuple(Gate.parse(text) for text in gates)
+    _check_gates(wanted, names, against)
+    references = read_references(against) if against else None
+    launches = []
+    for request in requests:
+        label, labelled = _labelled(request)
+        trace = obtain_trace(labelled, gpu=gpu, watch=watch)
+        reference = match(references, gpu.name, trace.header, label, str(against)) if references is not None else None
+        profiled = profile_trace(trace, gpu, method, watch=watch)
+        answers = []
+        for name in names:
+            try:
+                (prediction,) = predict_profiled(profiled, gpu, [name])
+                answers.append(Answer(name, prediction))
+            except WarpsightError as error:
+                if models is not None:
+                    raise
+                answers.append(Answer(name, None, error.what))
+        shown = label or (reference.name if reference else trace.header.kernel)
+        launches.append(Launched(shown, trace.header, tuple(answers), reference))
+    return Comparison(gpu.name, names, tuple(launches), against or "", wanted)
+
+
+def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
+    for gate in gates:
+        if against is None:
+            what = "a gate is on the error, and there is nothing to compare with"
+            raise UsageError(what, place="--gate", remedy="give --against CSV")
+        if gate.model not in models:
+            what = f"{gate.model} is not among the models: {', '.join(models)}"
+            raise UsageError(what, place="--gate", remedy=f"add it: --model {gate.model}")
+
+
+def _labelled(request: KernelRequest) -> tuple[str, KernelRequest]:
+    """The name in the reference that the path begins with, if any, and the request without it."""
+    path = request.path
+    if not isinstance(path, str) or "\n" in path or "=" not in path or Path(path).exists():
+        return "", request
+    label, _, rest = path.partition("=")
+    return label.strip(), replace(request, path=rest)

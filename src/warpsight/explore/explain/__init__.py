@@ -1,0 +1,1 @@
+"""Which line the cycles of a prediction come from."""

@@ -1,0 +1,131 @@
+"""A comparison of models as terminal text, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from pathlib import PurePath
+from typing import Any
+
+from warpsight.base.format import thousands
+from warpsight.report.columns import Column, aligned, fits
+from warpsight.report.prediction_text import dimensions
+from warpsight.report.stack_text import decimals
+from warpsight.report.style import PLAIN, WIDTH, Style
+from warpsight.result.prediction import COMPONENTS
+
+_REFERENCE = "reference"
+
+
+def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """One table a launch, models below each other; with a reference errors, a summary and the gates."""
+    against = f"   against {PurePath(document['against']).name}" if document["against"] else ""
+    parts = [f"{document['tool']}   {document['gpu']}   models {', '.join(document['models'])}{against}"]
+    parts = textwrap.wrap(parts[0], WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    for launch in document["launches"]:
+        parts += ["", *_launch(launch, style)]
+    if document["summary"]:
+        parts += ["", *_summary(document["summary"], style)]
+    if document["gates"]:
+        parts += ["", *(_gate(gate, style) for gate in document["gates"])]
+    return "\n".join(parts)
+
+
+def comparison_csv(document: dict[str, Any]) -> str:
+    """One row a launch and model; empty where there is nothing to say."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    stack = [f"cpi_stack.{name}" for name in COMPONENTS]
+    head = ["gpu", "kernel", "label", "model", "cycles", "reference_cycles", "relative_error", "cpi", *stack, "bound_by"]
+    writer.writerow([*head, "most_off", "most_off_difference", "refused"])
+    for launch in document["launches"]:
+        reference = launch["reference"] or {}
+        for answer in launch["answers"]:
+            told, off = answer["prediction"] or {}, answer["most_off"] or {}
+            row = [document["gpu"], launch["kernel"], launch["label"], answer["model"], told.get("cycles")]
+            row += [reference.get("cycles"), answer["error"], told.get("cpi")]
+            row += [told.get("cpi_stack", {}).get(name) for name in COMPONENTS]
+            row += [told.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
+            writer.writerow(["" if value is None else value for value in row])
+    return out.getvalue()
+
+
+def _launch(launch: dict[str, Any], style: Style) -> list[str]:
+    title = launch["label"] if launch["label"] == launch["kernel"] else f"{launch['label']} ({launch['kernel']})"
+    count = thousands(launch["warp_instructions"])
+    head = f" {title}   grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}   {count} warp instructions"
+    rows = [answer for answer in launch["answers"] if answer["prediction"]]
+    lines = [style.strong(head), *(_table(launch, rows, style) if rows else [])]
+    for answer in launch["answers"]:
+        if answer["refused"]:
+            told = f" {answer['model']}: {answer['refused']}"
+            lines += textwrap.wrap(told, WIDTH, drop_whitespace=True, subsequent_indent="   ")
+    return lines
+
+
+def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> list[str]:
+    reference = launch["reference"]
+    stacks = [answer["prediction"]["cpi_stack"] for answer in rows]
+    told = [answer["prediction"] for answer in rows]
+    extra = int(reference is not None)
+    if reference is not None:
+        stacks = [reference["cpi_stack"], *stacks]
+    names = [name for name in COMPONENTS if any(stack.get(name) for stack in stacks)]
+    # models may be far apart, so each has the decimals that give its own CPI three digits
+    digits = [decimals(answer["cpi"]) for answer in told]
+    both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
+    columns = [Column("model", [*[_REFERENCE] * extra, *(answer["model"] for answer in rows)], left=True)]
+    cycles = [reference["cycles"]] if reference is not None else []
+    columns.append(Column("cycles", [thousands(count) for count in [*cycles, *(answer["cycles"] for answer in told)]]))
+    if extra:
+        columns.append(Column("error", ["", *(signed_percent(answer["error"]) for answer in rows)]))
+    cpi = [f"{answer['cpi']:,.{count}f}" for answer, count in zip(told, digits, strict=True)]
+    columns.append(Column("CPI", [*[""] * extra, *cpi]))
+    columns += [Column(name, [_part(stack, name, count) for stack, count in zip(stacks, both, strict=True)]) for name in names]
+    below: list[str] = []
+    if extra and reference["cpi_stack"]:
+        off = [_off(answer["most_off"], count) for answer, count in zip(rows, digits, strict=True)]
+        column = Column("most off", ["", *off], left=True)
+        if fits([*columns, column], cut=False):
+            columns.append(column)
+        else:
+            listed = ", ".join(f"{answer['model']} {part}" for answer, part in zip(rows, off, strict=True))
+            below = textwrap.wrap(f" most off: {listed}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+    bound = Column("bound by", [*[""] * extra, *(answer["bound_by"] for answer in told)], left=True)
+    table = aligned([*columns, bound] if fits([*columns, bound]) else columns)
+    return [style.strong(table[0]), *table[1:], *below]
+
+
+def _part(stack: dict[str, float], name: str, digits: int) -> str:
+    return f"{stack[name]:,.{digits}f}" if name in stack else ""
+
+
+def _off(off: dict[str, Any], digits: int) -> str:
+    return f"{off['component']} {off['difference']:+,.{digits}f}"
+
+
+def _summary(rows: list[dict[str, Any]], style: Style) -> list[str]:
+    table = aligned([
+        Column("model", [row["model"] for row in rows], left=True),
+        Column("launches", [str(row["launches"]) for row in rows]),
+        Column("MAPE", ["-" if row["mape"] is None else f"{row['mape']:.1f} %" for row in rows]),
+        Column("mean error", ["-" if row["mean_error"] is None else signed_percent(row["mean_error"]) for row in rows]),
+        Column("largest", [_largest(row["largest"]) for row in rows], left=True),
+    ])  # fmt: skip
+    return [style.strong(table[0]), *table[1:]]
+
+
+def _largest(largest: dict[str, Any] | None) -> str:
+    return f"{signed_percent(largest['error'])}, {largest['label']}" if largest else "-"
+
+
+def _gate(gate: dict[str, Any], style: Style) -> str:
+    told = "has no error to judge" if gate["mape"] is None else f"MAPE {gate['mape']:.1f} %"
+    verdict = "passed" if gate["passed"] else style.strong("FAILED")
+    return f" gate {gate['model']}:{gate['limit']:g}   {verdict}   {told}, at most {gate['limit']:g} % allowed"
+
+
+def signed_percent(fraction: float) -> str:
+    """`+12.3 %`."""
+    return f"{100 * fraction:+,.1f} %"

@@ -1,0 +1,203 @@
+"""Is every gain that of an explicit run with the change, are they ranked, and is nothing left out unsaid?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from explained import traces
+
+import warpsight
+from warpsight.advice.advise import LEAST_GAIN, Advice, advise_trace
+from warpsight.advice.base import Case, WhatIf
+from warpsight.advice.coalescing import coalesced
+from warpsight.advice.registry import OURS, RULES, all_rules
+from warpsight.advice.rules.balance import balanced
+from warpsight.advice.rules.bank_conflicts import without_conflicts
+from warpsight.advice.rules.l1_hits import doubled_hits
+from warpsight.base.errors import LimitError
+from warpsight.explore.explain.explanation import explain_profiled
+from warpsight.explore.pipeline import ProfiledTrace, profile_trace
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.occupancy import occupancy
+from warpsight.models.registry import get_model
+from warpsight.profile.build import build_profile
+from warpsight.report.advice_text import advice_text
+from warpsight.report.json_text import plain
+from warpsight.trace.schema import KernelTrace
+
+pytestmark = pytest.mark.unit
+
+GPU = load_gpu("mdm-pascal", overrides=["sm_count=2", "sm.registers=32768", "l1.mshrs=32"])
+NAMES = ("row_sum", "count", "odd_and_even")
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelTrace]:
+    return traces(tmp_path_factory.mktemp("advised"))
+
+
+@pytest.fixture(scope="module")
+def advice(kernels: dict[str, KernelTrace]) -> dict[str, Advice]:
+    return {name: advise_trace(kernels[name], GPU, "mdm") for name in NAMES}
+
+
+def _case(trace: KernelTrace, model: str = "mdm") -> Case:
+    profiled = profile_trace(trace, GPU)
+    explained = explain_profiled(profiled, GPU, model, "source")
+    return Case(profiled, GPU, model, explained.prediction, explained.rows)
+
+
+def _cycles(profiled: ProfiledTrace, **changes: object) -> float:
+    """The prediction with other cache counts, made step by step."""
+    misses = changes.get("misses", profiled.misses)
+    profile = build_profile(profiled.trace, misses, GPU, profiled.occupancy)  # type: ignore[arg-type]
+    return get_model("mdm").predict(profile, GPU).cycles
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_changes_are_ranked_and_those_without_gain_counted(
+    name: str, advice: dict[str, Advice], kernels: dict[str, KernelTrace]
+) -> None:
+    found = advice[name]
+    gains = [change.gain_cycles for change in found.changes]
+    assert gains == sorted(gains, reverse=True)
+    assert all(change.gain >= LEAST_GAIN for change in found.changes)
+    proposed = sum(len(list(rule.propose(_case(kernels[name])))) for rule in all_rules())
+    assert len(found.changes) + found.without_gain + len(found.refused) + found.not_tried == proposed
+    for change in found.changes:
+        assert change.gain_cycles == pytest.approx(found.prediction.cycles - change.prediction.cycles)
+        assert change.gain == pytest.approx(change.gain_cycles / found.prediction.cycles)
+        assert all((change.what_if.title, change.what_if.place, change.what_if.reason, change.what_if.cost))
+
+
+@pytest.mark.parametrize("model", ["mdm", "gpumech"])
+def test_gain_of_a_larger_resource_is_that_of_predict_with_the_setting(kernels: dict[str, KernelTrace], model: str) -> None:
+    found = advise_trace(kernels["row_sum"], GPU, model)
+    settings = {change.what_if.setting: change for change in found.changes if change.what_if.setting}
+    assert "l1.mshrs=64" in settings
+    for setting, change in settings.items():
+        explicit = warpsight.predict(kernels["row_sum"], GPU, model, overrides=[setting])
+        assert change.prediction.cycles == explicit.cycles
+        assert change.gain_cycles == found.prediction.cycles - explicit.cycles
+
+
+def test_gain_of_coalescing_is_that_of_the_rewritten_trace(kernels: dict[str, KernelTrace], advice: dict[str, Advice]) -> None:
+    trace = kernels["row_sum"]
+    (change,) = (change for change in advice["row_sum"].changes if change.rule == "coalescing")
+    loads = [i.pc for i in trace.instructions if i.has_sectors and i.access == "load"]
+    line = trace.instructions[loads[0]].line
+    assert change.what_if.title == f"loads of line {line} coalesced"
+    assert change.what_if.place == f"kernels.cu:{line}"
+    assert change.prediction.cycles == warpsight.predict(coalesced(trace, loads, GPU.l1.line_bytes), GPU).cycles
+    assert change.gain > 0.5
+
+
+def test_gain_of_occupancy_is_that_of_the_launch_with_fewer_registers(kernels: dict[str, KernelTrace]) -> None:
+    trace = kernels["row_sum"]
+    case = _case(trace)
+    (change,) = next(rule for rule in all_rules() if rule.name == "occupancy").propose(case)
+    now, registers = case.profiled.occupancy, trace.header.registers_per_thread
+    assert now.limiter == "registers"
+    fewer = next(n for n in range(registers, 0, -1) if occupancy(GPU, 128, n, 0).blocks_per_sm > now.blocks_per_sm)
+    explicit = warpsight.predict(replace(trace, header=replace(trace.header, registers_per_thread=fewer)), GPU)
+    assert change.evaluate().cycles == explicit.cycles
+    assert f"{fewer} registers a thread instead of {registers}" in change.title
+
+
+def test_occupancy_bound_by_shared_memory_is_raised_by_taking_some_away(kernels: dict[str, KernelTrace]) -> None:
+    trace = kernels["odd_and_even"]
+    header = replace(trace.header, dynamic_shared_bytes=40_000, static_shared_bytes=1_000)
+    (change,) = next(rule for rule in all_rules() if rule.name == "occupancy").propose(_case(replace(trace, header=header)))
+    # 96 KiB hold two blocks of 41,000 bytes; three may have a third each, in units of 256 bytes
+    assert "32,768 bytes of shared memory a block instead of 41,000" in change.title
+
+
+def test_occupancy_bound_by_threads_has_no_next_step(kernels: dict[str, KernelTrace]) -> None:
+    trace = kernels["odd_and_even"]
+    header = replace(trace.header, registers_per_thread=1)
+    assert not list(next(rule for rule in all_rules() if rule.name == "occupancy").propose(_case(replace(trace, header=header))))
+
+
+def test_gains_from_cache_counts_are_those_of_the_changed_counts(kernels: dict[str, KernelTrace]) -> None:
+    rules = {rule.name: rule for rule in all_rules()}
+    case = _case(kernels["row_sum"])
+    for change in rules["l1_hits"].propose(case):
+        line = int(change.place.rpartition(":")[2])
+        pcs = [i.pc for i in case.trace.instructions if i.line == line and case.profiled.misses.l1_hits[i.pc]]
+        explicit = _cycles(case.profiled, misses=doubled_hits(case.profiled.misses, pcs))
+        assert change.evaluate().cycles == explicit
+    case = _case(kernels["count"])
+    (change,) = rules["bank_conflicts"].propose(case)
+    line = int(change.place.rpartition(":")[2])
+    pcs = [i.pc for i in case.trace.instructions if i.line == line and i.has_degree]
+    assert change.evaluate().cycles == _cycles(case.profiled, misses=without_conflicts(case.profiled.misses, pcs))
+
+
+def test_doubled_hits_keep_the_sums_of_the_cache_counts(kernels: dict[str, KernelTrace]) -> None:
+    misses = profile_trace(kernels["row_sum"], GPU).misses
+    pcs = [pc for pc in range(len(misses.l1_hits)) if 0 < misses.l1_hits[pc] < misses.l1_reads[pc]]
+    after = doubled_hits(misses, pcs)
+    assert (after.l1_hits + after.l1_misses + after.l1_merges == misses.l1_reads).all()
+    assert (after.l2_read_hits + after.l2_read_misses + after.l2_read_merges == after.l2_reads).all()
+    for pc in pcs:
+        wanted = min(2 * int(misses.l1_hits[pc]), int(misses.l1_reads[pc]))
+        assert abs(int(after.l1_hits[pc]) - wanted) <= 1
+    served = ("slowest_l1", "slowest_l2", "slowest_dram", "slowest_merged")
+    assert sum(getattr(after, n) for n in served).tolist() == sum(getattr(misses, n) for n in served).tolist()
+
+
+def test_balanced_launch_leaves_no_sm_idle(kernels: dict[str, KernelTrace]) -> None:
+    profiled = profile_trace(kernels["row_sum"], load_gpu("mdm-pascal"))
+    even = balanced(profiled.profile, 28)
+    assert even.launch is not None
+    assert even.launch.blocks == 56  # 32 blocks on 28 SMs: two on some
+    prediction = get_model("mdm").predict(even, load_gpu("mdm-pascal"))
+    assert prediction.cpi_stack["idle"] == 0
+    found = advise_trace(kernels["row_sum"], load_gpu("mdm-pascal"), "mdm")
+    (change,) = (change for change in found.changes if change.rule == "balance")
+    assert change.prediction.cycles == prediction.cycles
+
+
+def test_change_that_cannot_be_evaluated_is_told_with_its_reason(
+    kernels: dict[str, KernelTrace], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Impossible:
+        name = "impossible"
+
+        def propose(self, case: Case) -> Iterator[WhatIf]:
+            def evaluate() -> warpsight.Prediction:
+                raise LimitError("there is no room")
+
+            for number in range(15):
+                yield WhatIf(f"change {number}", "here", "why", "cost", "programmer", evaluate)
+
+    monkeypatch.setattr("warpsight.advice.advise.all_rules", lambda: [Impossible()])
+    found = advise_trace(kernels["count"], GPU, "mdm")
+    assert found.refused[0] == ("change 0", "there is no room")
+    assert (len(found.refused), found.not_tried, found.changes) == (12, 3, ())
+    text = advice_text(plain(found.to_json()))
+    assert "not possible: change 0: there is no room" in text
+    assert " 3 not evaluated" in text
+
+
+def test_text_is_narrow_and_says_what_was_left_out(advice: dict[str, Advice]) -> None:
+    for found in advice.values():
+        document = plain(found.to_json(2))
+        lines = advice_text(document).splitlines()
+        assert max(map(len, lines[1:])) <= 120
+        assert len(document["advice"]) == min(2, len(found.changes))
+        if len(found.changes) > 2:
+            assert f" {len(found.changes) - 2} more with a smaller gain" in "\n".join(lines)
+        assert f" {found.without_gain} evaluated without gain (less than 0.1 %)" in lines
+        assert json.loads(json.dumps(document)) == document
+
+
+def test_every_rule_of_ours_is_registered_under_its_own_name(root: Path) -> None:
+    assert [rule.name for rule in all_rules()][: len(OURS)] == list(OURS)
+    files = {path.stem for path in (root / "src" / "warpsight" / "advice" / "rules").glob("*.py")} - {"__init__"}
+    assert files == set(OURS)
+    assert set(OURS) <= set(RULES.names())

@@ -1,0 +1,106 @@
+"""Do `explain` and `advise` take the inputs of `predict`, agree with it, and refuse the rest in one clear line?"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command_line import LAUNCH, assert_one_error, run
+
+from warpsight.cli.main import parse
+from warpsight.result.prediction import COMPONENTS
+from warpsight.workload.sources import load_source
+
+pytestmark = pytest.mark.unit
+
+Capture = pytest.CaptureFixture[str]
+
+
+def _document(capsys: Capture, *words: object) -> dict[str, Any]:
+    outcome = run(capsys, *words, "--json")
+    assert outcome.code == 0, outcome.err
+    found: dict[str, Any] = json.loads(outcome.out)
+    return found
+
+
+def _sums(document: dict[str, Any]) -> dict[str, float]:
+    rest = {part["component"]: part["cpi"] for part in document["rest"]}
+    return {name: sum(row["cpi_stack"][name] for row in document["rows"]) + rest.get(name, 0.0) for name in COMPONENTS}
+
+
+@pytest.mark.parametrize("model", ["mdm", "gpumech"])
+@pytest.mark.parametrize("view", ["line", "source", "block"])
+def test_explain_sums_to_what_predict_prints(view: str, model: str, launch_file: Path, capsys: Capture) -> None:
+    words = (launch_file, "--model", model, "--set", "sm_count=4")
+    prediction = _document(capsys, "predict", *words)
+    document = _document(capsys, "explain", *words, "--by", view)
+    assert document["prediction"] == prediction
+    assert _sums(document) == pytest.approx(prediction["cpi_stack"], abs=1e-9)
+    cycles = sum(row["issue_cycles"] + row["wait_cycles"] for row in document["rows"]) + sum(
+        part["wait_cycles"] for part in document["rest"]
+    )
+    assert cycles == pytest.approx(prediction["cycles"])
+
+
+def test_explain_of_a_kernel_and_of_its_trace_is_the_same(launch_file: Path, capsys: Capture) -> None:
+    folder = launch_file.parent / "saxpy.trace"
+    assert run(capsys, "trace", launch_file, "-o", folder).code == 0
+    documents = [_document(capsys, "explain", path, "--by", "line") for path in (launch_file, folder)]
+    assert documents[0]["rows"] == documents[1]["rows"]
+    texts = [row["text"] for row in documents[0]["rows"]]
+    assert any(text.startswith("ld.global.f32 %f") and text.endswith(";") for text in texts)
+
+
+def test_explain_shows_source_text_and_without_lines_the_ptx(saxpy: Path, capsys: Capture) -> None:
+    outcome = run(capsys, "explain", saxpy, *LAUNCH)
+    assert outcome.code == 0
+    (line,) = [line for line in outcome.out.splitlines() if "a * x[i]" in line]
+    assert line.split()[0] == "3"
+    # PTX whose line information is taken out has only its own lines
+    ptx = saxpy.parent / "bare.ptx"
+    text = load_source(saxpy).ptx
+    ptx.write_text("\n".join(part for part in text.splitlines() if not part.strip().startswith((".loc", ".file"))))
+    assert _document(capsys, "explain", ptx, *LAUNCH)["by"] == "line"
+
+
+@pytest.mark.parametrize("command", ["explain", "advise"])
+def test_next_line_is_a_command_that_parses(command: str, launch_file: Path, capsys: Capture) -> None:
+    own = ["--by", "block"] if command == "explain" else ["--top", "1"]
+    outcome = run(capsys, command, launch_file, *own, "--gpu", "gpumech", "--model", "gpumech")
+    assert outcome.code == 0
+    lines = outcome.out.splitlines()
+    assert max(map(len, lines[1:-1])) <= 120
+    words = shlex.split(lines[-1].removeprefix("next: warpsight "), comments=True)
+    arguments = parse(words)[1]
+    assert (arguments.path, arguments.gpu, arguments.models) == (str(launch_file), "gpumech", ["gpumech"])
+
+
+def test_advise_json_has_all_changes_and_top_the_first(launch_file: Path, capsys: Capture) -> None:
+    everything = _document(capsys, "advise", launch_file)
+    assert everything["prediction"] == _document(capsys, "predict", launch_file)
+    assert everything["with_gain"] == len(everything["advice"]) > 1
+    first = _document(capsys, "advise", launch_file, "--top", "1")
+    assert first["advice"] == everything["advice"][:1]
+    keys = {"title", "place", "owner", "rule", "reason", "cost", "setting", "cycles", "gain_cycles", "gain"}
+    assert keys <= set(first["advice"][0])
+    for change in everything["advice"]:
+        assert change["owner"] == ("architect" if change["setting"] else "programmer")
+
+
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["explain", "--by", "file"], ['"file" is not one of line, source, block']),
+        (["explain", "--model", "mdm,gpumech"], ["one model at a time"]),
+        (["explain", "--model", "mmd"], ['did you mean "mdm"']),
+        (["advise", "--model", "mdm,gpumech"], ["one model at a time"]),
+        (["advise", "--top", "0"], ["--top", "would show nothing"]),
+        (["advise", "--top", "-3"], ["--top"]),
+        (["advise", "--model", "mmd"], ['did you mean "mdm"']),
+    ],
+)
+def test_wrong_words_are_refused_in_one_line(words: list[str], parts: list[str], launch_file: Path, capsys: Capture) -> None:
+    assert_one_error(run(capsys, words[0], launch_file, *words[1:]), 2, *parts)

@@ -1,0 +1,212 @@
+"""Do the numbers beside the lines sum to the prediction, and stand beside the right lines?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from explained import assert_sums_are_the_prediction, prediction_or_skip, traces
+from hypothesis import given
+from hypothesis import strategies as st
+from small_programs import gpu, load, misses, op
+from small_programs import trace as small_trace
+
+import warpsight
+from warpsight.base.errors import UsageError
+from warpsight.explore.explain.explanation import explain_profiled
+from warpsight.explore.explain.rows import VIEWS
+from warpsight.explore.explain.shares import RULES, Evidence, divided
+from warpsight.explore.pipeline import ProfiledTrace, profile_trace
+from warpsight.explore.request import DEFAULT_METHOD
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.occupancy import Occupancy
+from warpsight.models.registry import model_names
+from warpsight.profile.build import build_profile
+from warpsight.profile.positions import interval_spans, waiting_pcs
+from warpsight.report.explanation_text import explanation_text
+from warpsight.report.json_text import plain
+from warpsight.result.prediction import COMPONENTS
+from warpsight.trace.schema import KernelTrace
+
+pytestmark = pytest.mark.unit
+
+GPUS = ("mdm-pascal", "gpumech")
+NAMES = ("row_sum", "count", "odd_and_even")
+
+
+@pytest.fixture(scope="module")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, KernelTrace]:
+    return traces(tmp_path_factory.mktemp("kernels"))
+
+
+@pytest.fixture(scope="module")
+def profiled(kernels: dict[str, KernelTrace]) -> dict[tuple[str, str], ProfiledTrace]:
+    return {(name, gpu): profile_trace(kernels[name], load_gpu(gpu)) for name in NAMES for gpu in GPUS}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize("model", model_names())
+@pytest.mark.parametrize("gpu_name", GPUS)
+@pytest.mark.parametrize("kernel", NAMES)
+def test_sums_of_every_view_and_model_are_the_prediction_s(
+    kernel: str, gpu_name: str, model: str, view: str, profiled: dict[tuple[str, str], ProfiledTrace]
+) -> None:
+    prediction = prediction_or_skip(profiled[kernel, gpu_name], load_gpu(gpu_name), model)
+    explanation = explain_profiled(profiled[kernel, gpu_name], load_gpu(gpu_name), model, view)
+    assert_sums_are_the_prediction(explanation)
+    assert explanation.prediction == prediction
+
+
+def test_views_hold_the_same_executions_and_requests(profiled: dict[tuple[str, str], ProfiledTrace]) -> None:
+    by = {view: explain_profiled(profiled["count", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", view) for view in VIEWS}
+    executed = {view: sum(row.executions for row in explanation.rows) for view, explanation in by.items()}
+    assert set(executed.values()) == {profiled["count", "mdm-pascal"].trace.header.warp_instructions}
+    assert sorted(pc for row in by["source"].rows for pc in row.pcs) == [row.pcs[0] for row in by["line"].rows]
+
+
+def _hand_made() -> tuple[KernelTrace, ProfiledTrace]:
+    """r0 = ..; r1 = load r0; r2 = r0 + ..; r3 = r1 + r2, alone on an SM: 3 waits for 1, 1 waits for 0."""
+    program = (op(0, (0,)), load(1, (1,), (0,)), op(2, (2,), (0,)), op(3, (3,), (1, 2)), op(4, (), (3,), "branch"))
+    made = small_trace(program, [0, 3, 5], [[(0, 1), (1, 1)]], [0, 0])
+    found = misses(
+        5, executions={1: 2}, slowest_l2={1: 2}, l1_reads={1: 8}, l1_misses={1: 8}, l2_reads={1: 8}, l2_read_hits={1: 8},
+        sectors={1: 16},
+    )  # fmt: skip
+    profile = build_profile(made, found, gpu(), Occupancy(1, 1, 1 / 32, "threads"))
+    return made, ProfiledTrace(made, Occupancy(1, 1, 1 / 32, "threads"), found, profile, DEFAULT_METHOD)
+
+
+def test_tiny_kernel_s_waiting_instructions_and_stalls_are_those_worked_out_by_hand() -> None:
+    _, profiled = _hand_made()
+    rows = explain_profiled(profiled, gpu(), "mdm").rows
+    waits = [[(wait.pc, wait.stall_cycles) for wait in row.waits_for] for row in rows]
+    # the load issues 1 + 4 cycles after its address, 4 of them stalled; its user 1 + 120 after the load, with one issue between
+    assert waits == [[], [(0, 4.0)], [], [(1, 119.0)], [(3, 4.0)]]
+    assert [row.intervals for row in rows] == [(0, 0), (1, 1), (1, 1), (2, 2), (3, 3)]
+    assert [row.block for row in rows] == [0, 0, 0, 1, 1]
+    assert [row.text for row in rows[:4]] == ["add.s32 r0", "ld.global.f32 r1 <- r0", "add.s32 r2 <- r0", "add.s32 r3 <- r1 r2"]
+    assert rows[3].cpi_stack["mem_data"] == pytest.approx(119 / 5)
+    assert sum(row.cpi_stack["com_data"] for row in rows) == pytest.approx(8 / 5)
+    assert rows[1].cpi_stack["com_data"] == rows[4].cpi_stack["com_data"] == pytest.approx(4 / 5)
+    assert (rows[1].requests_per_execution, rows[1].sectors_per_request) == (4.0, 2.0)
+    assert (rows[1].l1_hit_rate, rows[1].l2_hit_rate) == (0.0, 1.0)
+    assert [rows[k].cause for k in (0, 2, 3, 4)] == ["base", "base", "mem_data", "com_data"]
+
+
+def test_wait_across_the_turn_of_a_loop_is_charged_to_the_first_instruction_of_the_next_turn() -> None:
+    # r0 = r0 + 1, three times over: each turn waits for the one before
+    program = (op(0, (0,), (0,)), op(1, (1,)))
+    made = small_trace(program, [0, 2], [[(0, 3)]], [0])
+    profile = build_profile(made, misses(2), gpu(), Occupancy(1, 1, 1 / 32, "threads"))
+    assert waiting_pcs(made, 0, profile.instructions).tolist() == [0, 0, -1]
+    assert profile.pc.tolist() == [0, 0, -1]
+    assert interval_spans(made, 0, profile.instructions).tolist() == [[0, 2], [0, 2]]
+
+
+def test_intervals_of_another_path_are_refused() -> None:
+    made, profiled = _hand_made()
+    with pytest.raises(ValueError, match="path 0"):
+        waiting_pcs(made, 0, profiled.profile.instructions[:-1])
+
+
+def _evidence(**changes: Any) -> Evidence:
+    made, profiled = _hand_made()
+    times, waiting = np.full(5, 2), waiting_pcs(made, 0, profiled.profile.instructions)
+    values = {"trace": made, "misses": profiled.misses, "profile": profiled.profile, "gpu": gpu(), "warps": np.array([2]),
+              "times": times, "waiting": waiting}  # fmt: skip
+    return Evidence(**{**values, **changes})
+
+
+def test_component_without_a_cause_in_the_trace_is_left_over_and_not_spread() -> None:
+    parts, rest = divided({"sync": 0.5, "idle": 0.25, "of_a_plug_in": 1.5, "base": 1.0}, _evidence())
+    assert rest == {"sync": 0.5, "idle": 0.25, "of_a_plug_in": 1.5}
+    assert parts["sync"].sum() == 0
+    assert parts["base"].tolist() == [0.2] * 5
+
+
+def test_every_component_but_idle_has_a_rule() -> None:
+    assert set(RULES) | {"idle"} == set(COMPONENTS)
+
+
+def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
+    slow = gpu(initiation_cycles={"int": 1, "sfu": 4, "fp32": 1, "fp64": 1, "shared": 1, "fp16": 1})
+    made, _ = _hand_made()
+    program = (op(0, (0,), op_class="sfu"), *made.instructions[1:])
+    conflicted = misses(5, shared_executions={2: 2}, shared_passes={2: 8}, executions={1: 2}, l1_reads={1: 6})
+    parts, rest = divided(
+        {"com_struct": 16.0},
+        _evidence(gpu=slow, misses=conflicted, trace=KernelTrace(made.header, program, made.block_start, made.paths, made.chunks)),
+    )
+    # two executions of 4 - 1 cycles, 6 requests of two loads, and 8 - 2 passes through the banks
+    assert parts["com_struct"].tolist() == [6.0, 4.0, 6.0, 0.0, 0.0]
+    assert not rest
+
+
+def test_units_that_are_held_for_one_cycle_are_charged_by_use() -> None:
+    parts, rest = divided({"com_struct": 4.0}, _evidence(misses=misses(5)))
+    assert parts["com_struct"].tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]  # the branch uses no unit
+    assert not rest
+
+
+def test_traffic_is_charged_to_what_leaves_the_sm() -> None:
+    found = misses(5, l1_misses={1: 30}, l1_writes={2: 10}, dram_reads={1: 3}, dram_writes={2: 1})
+    parts, _ = divided({"mshr": 1.0, "noc": 4.0, "dram": 4.0}, _evidence(misses=found))
+    assert parts["mshr"].tolist() == [0, 1, 0, 0, 0]
+    assert parts["noc"].tolist() == [0, 3, 1, 0, 0]
+    assert parts["dram"].tolist() == [0, 3, 1, 0, 0]
+
+
+def test_divergent_branch_shows_in_the_active_lanes(profiled: dict[tuple[str, str], ProfiledTrace]) -> None:
+    explanation = explain_profiled(profiled["odd_and_even", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", "source")
+    lanes = {row.line: row.lanes for row in explanation.rows}
+    text = explanation.sources[explanation.rows[0].file]
+    loop = next(line for line, source in text.items() if "sqrtf" in source)
+    assert lanes[loop] is not None
+    assert lanes[loop] < 17  # 16, but for the turn of the loop's first test
+    assert lanes[min(lanes)] == 32
+
+
+def test_unknown_view_is_refused_with_the_nearest(kernels: dict[str, KernelTrace]) -> None:
+    with pytest.raises(UsageError, match='did you mean "source"'):
+        warpsight.explain(kernels["count"], by="sources")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_text_is_aligned_and_at_most_120_wide(view: str, profiled: dict[tuple[str, str], ProfiledTrace]) -> None:
+    document = plain(explain_profiled(profiled["count", "mdm-pascal"], load_gpu("mdm-pascal"), "mdm", view).to_json())
+    lines = explanation_text(document).splitlines()
+    assert max(map(len, lines[1:])) <= 120  # the first names the file, with its folders
+    assert all(line == line.rstrip() and line.isascii() for line in lines)
+    assert json.loads(json.dumps(document)) == document
+
+
+def test_source_that_is_gone_is_told_and_the_numbers_stay(kernels: dict[str, KernelTrace], tmp_path: Path) -> None:
+    source = tmp_path / "gone.cu"
+    source.write_text("__global__ void k(int* x) {\n  x[threadIdx.x] = 1;\n}\n")
+    trace = warpsight.trace(source, grid=1, block=32, args=[np.zeros(32, np.int32)])
+    source.unlink()
+    explanation = warpsight.explain(trace, by="source")
+    assert [Path(file).name for file in explanation.missing] == ["gone.cu"]
+    assert_sums_are_the_prediction(explanation)
+    assert "gone.cu is not at hand" in explanation_text(plain(explanation.to_json()))
+
+
+@pytest.mark.property
+@given(st.fixed_dictionaries({name: st.floats(0, 1e3) for name in COMPONENTS}))
+def test_any_stack_is_divided_without_rest_but_what_is_named(stack: dict[str, float]) -> None:
+    parts, rest = divided(stack, _evidence())
+    for name, value in stack.items():
+        assert parts[name].sum() + rest.get(name, 0.0) == pytest.approx(value, abs=1e-9)
+        assert (parts[name] >= 0).all()
+
+
+def test_sampled_blocks_are_explained_as_they_are_predicted(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("__global__ void k(float* x) {\n  x[blockIdx.x * 32 + threadIdx.x] *= 2.0f;\n}\n")
+    trace = warpsight.trace(source, grid=64, block=32, args=[np.zeros(64 * 32, np.float32)], sample=16)
+    explanation = warpsight.explain(trace)
+    assert_sums_are_the_prediction(explanation)
+    assert sum(row.executions for row in explanation.rows) == trace.header.sampled_instructions
