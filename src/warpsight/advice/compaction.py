@@ -64,9 +64,8 @@ def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[Kern
         sampled_instructions=round(trace.header.sampled_instructions * scale),
     )
     kept = after / np.maximum(before, 1)
-    counts: dict[str, Any] = {name: getattr(misses, name) for name in MissProfile.__dataclass_fields__}
-    counts |= {name: np.rint(counts[name] * kept).astype(np.int64) for name in _PER_EXECUTION}
-    return replace(changed, header=header), MissProfile(**counts)
+    counts: dict[str, Any] = {name: np.rint(getattr(misses, name) * kept).astype(np.int64) for name in _PER_EXECUTION}
+    return replace(changed, header=header), replace(misses, **counts)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -57,6 +57,17 @@ class ResourceDemands:
     stall_cycles: float
     stall_in_step: float
     work_imbalance: float
+
+
+# The demands that are amounts of a warp; the others are shares and ratios.
+AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "dram_bytes", "barriers", "stall_cycles",
+           "stall_in_step")  # fmt: skip
+
+
+def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
+    """What a warp asks for when the work of each is done by `parts` warps, equally."""
+    amounts: dict[str, float] = {name: getattr(demands, name) / parts for name in AMOUNTS}
+    return replace(demands, **amounts, work_imbalance=1.0)
 
 
 @dataclass(frozen=True)

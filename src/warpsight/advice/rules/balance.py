@@ -8,14 +8,15 @@ from dataclasses import replace
 from warpsight.advice.base import PROGRAMMER, Case, WhatIf
 from warpsight.advice.registry import RULES
 from warpsight.base.format import percent
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.profile.interval_profile import IntervalProfile, divided
 
 
 def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
     """The same instructions in as many blocks as fill the SMs equally. A launch must be known."""
     assert profile.launch is not None
     blocks = -(-profile.launch.blocks // sm_count) * sm_count
-    return replace(profile, launch=replace(profile.launch, blocks=blocks))
+    demands = profile.demands and divided(profile.demands, blocks / profile.launch.blocks)
+    return replace(profile, launch=replace(profile.launch, blocks=blocks), demands=demands)
 
 
 class Balance:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from warpsight.advice.base import PROGRAMMER, Case, WhatIf, line_name, place_of
 from warpsight.advice.registry import RULES
-from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.miss_profile import COUNTS, MissProfile
 
 
 def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
@@ -18,7 +19,7 @@ def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
     Counts stay whole: they are rounded, and hits take up the difference.
     """
     rows = np.array(pcs, dtype=np.int64)
-    counts: dict[str, Any] = {name: getattr(misses, name).copy() for name in MissProfile.__dataclass_fields__}
+    counts: dict[str, Any] = {name: getattr(misses, name).copy() for name in COUNTS}
     reads, hits = misses.l1_reads[rows], misses.l1_hits[rows]
     missed = reads - hits
     left = np.where(missed > 0, (reads - np.minimum(2 * hits, reads)) / np.maximum(missed, 1), 1.0)
@@ -32,7 +33,7 @@ def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
     beyond = sum(counts[name][rows] for name in ("slowest_l2", "slowest_dram", "slowest_merged"))
     before = sum(getattr(misses, name)[rows] for name in ("slowest_l1", "slowest_l2", "slowest_dram", "slowest_merged"))
     counts["slowest_l1"][rows] = before - beyond
-    return MissProfile(**counts)
+    return replace(misses, **counts)
 
 
 class L1Hits:
