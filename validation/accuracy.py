@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -54,8 +55,8 @@ def trace_of(row: ReferenceRow) -> KernelTrace:
     return warpsight.trace(str(SOURCE), kernel=launch.kernel, grid=launch.grid, block=launch.block, args=launch.args)
 
 
-def outcomes() -> list[Outcome]:
-    """All rows, each kernel traced once."""
+def outcomes(models: Sequence[str] = MODELS) -> list[Outcome]:
+    """All rows by all of `models`, each kernel traced once."""
     traces: dict[str, KernelTrace] = {}
     found = []
     for row in reference_rows():
@@ -63,7 +64,7 @@ def outcomes() -> list[Outcome]:
             traces[row.name] = trace_of(row)
         gpu = load_gpu(row.gpu)
         profiled = profile_trace(traces[row.name], gpu)
-        answers = predict_profiled(profiled, gpu, MODELS)
+        answers = predict_profiled(profiled, gpu, models)
         found.append(Outcome(row, profiled, {p.model: p for p in answers}))
     return found
 
