@@ -16,6 +16,7 @@ BEYOND_35_PERCENT = {("mdm-pascal", "kmeans_assign"): (-0.72, -0.60), ("gpumech"
 
 def test_page_shows_the_tables_that_the_code_makes(shared: Path) -> None:
     import marked_page
+
     import models
 
     for name, table in models.tables().items():
