@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import strategies as st
 
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
 from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
+from warpsight.profile.kernel_counts import KernelCounts
 
 
 def gpu(
@@ -36,6 +38,17 @@ def profile(rows: list[tuple[float, ...]], **fields: Any) -> IntervalProfile:
     return IntervalProfile(**{**values, **fields})
 
 
+def counts_like(made: IntervalProfile) -> KernelCounts:
+    """Counts by kind that fit the intervals: the misses of a warp are the transactions of its uncoalesced half."""
+    memory = float(made.memory_instructions.sum())
+    misses = float(made.read_misses.sum() + made.write_misses.sum())
+    shape = made.launch or LaunchShape(28 * made.warps_per_sm, 1, made.warps_per_sm)
+    return KernelCounts(
+        max(float(made.instructions.sum()) - memory, 1.0), memory / 2, memory / 2, max(1.0, misses / max(memory, 1.0)),
+        memory / 4, 128.0 if memory else 0.0, shape.blocks, shape.warps_per_block, shape.blocks_per_sm, "sectors", "given",
+    )  # fmt: skip
+
+
 _stall = st.floats(0, 2000)
 _interval = st.one_of(
     st.tuples(st.integers(1, 300), _stall, st.just(1), *[st.just(0)] * 5),
@@ -56,7 +69,8 @@ def profiles(draw: st.DrawFn) -> IntervalProfile:
     fields["warps_per_sm"] = draw(st.integers(1, 64)) if launch is None else 8 * launch.blocks_per_sm
     fields["nonoverlapped_instructions"] = draw(st.none() | st.floats(0, 1e5))
     fields["total_warp_instructions"] = draw(st.integers(1, 10**12))
-    return profile(rows, **fields)
+    made = profile(rows, **fields)
+    return replace(made, counts=counts_like(made))
 
 
 gpus = st.builds(

@@ -22,6 +22,7 @@ PARTS = {
     "dram": "dram_reads and dram_writes of its intervals",
     "launch": "launch",
     "dpki": "dpki",
+    "counts": "counts",
 }
 
 
@@ -45,6 +46,11 @@ class Design:
     dram_latency_cycles: Floats
     noc_bytes_per_s: Floats
     dram_bytes_per_s: Floats
+    l1_sector_bytes: Floats
+    mwp_memory_latency_cycles: Floats
+    mwp_departure_coalesced_cycles: Floats
+    mwp_departure_uncoalesced_cycles: Floats
+    mwp_issue_cycles: Floats
 
     @classmethod
     def of(cls, gpus: GpuSpec | Sequence[GpuSpec]) -> Design:
@@ -54,7 +60,8 @@ class Design:
             (
                 gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
                 gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
-                gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
+                gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s, gpu.l1.sector_bytes, gpu.mwp.memory_latency_cycles,
+                gpu.mwp.departure_coalesced_cycles, gpu.mwp.departure_uncoalesced_cycles, gpu.mwp.issue_cycles,
             )
             for gpu in points
         ]  # fmt: skip
@@ -121,6 +128,7 @@ def require(model: Model, profile: IntervalProfile) -> None:
         "dram": bool(len(profile.dram_reads)) and bool(len(profile.dram_writes)),
         "launch": profile.launch is not None,
         "dpki": profile.dpki is not None,
+        "counts": profile.counts is not None,
     }
     for part in sorted(model.needs):
         if not there.get(part, False):

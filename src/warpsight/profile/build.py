@@ -13,6 +13,7 @@ from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, 
 from warpsight.profile.intervals import PathIntervals, path_intervals, path_stats
 from warpsight.profile.latency import LatencyTable, latency_table
 from warpsight.profile.representative import select
+from warpsight.profile.trace_counts import trace_counts
 from warpsight.profile.usage import occurrences, path_use
 from warpsight.trace.schema import ATOMIC, STORE, KernelTrace
 
@@ -59,6 +60,7 @@ def build_profile(
         ),
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
+        counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm),
     )
 
 

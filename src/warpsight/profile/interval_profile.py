@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.profile.kernel_counts import KernelCounts
+
 Floats = npt.NDArray[np.float64]
 
 CAUSES = ("none", "compute", "memory")
@@ -37,6 +39,7 @@ class IntervalProfile:
     `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` L2 misses over L2 accesses, 0 to 1.
     `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
     `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
+    `counts` are instructions by kind, for models that take them instead of the intervals; None when unknown.
     """
 
     kernel: str
@@ -57,3 +60,4 @@ class IntervalProfile:
     launch: LaunchShape | None = None
     notes: tuple[str, ...] = field(default_factory=tuple)
     memory_stall_levels: tuple[float, float, float] | None = None
+    counts: KernelCounts | None = None
