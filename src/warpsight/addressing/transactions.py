@@ -109,7 +109,8 @@ def of_sectors(
         return -distinct if distinct <= fill else distinct
     if access_bytes not in (4, 8, 16):
         return lanes
-    # each half-warp fills its own run of words in order: at most one gap, no more runs than half-warps have, and a word
-    # for every lane of a half-warp (the halves may have the same words)
+    # each half-warp has its own run of words, in order: at most one gap, and no more segments than two half-warps have
     runs = 2 * max(1, 16 * access_bytes // segment)
-    return -1 if gaps <= 1 and distinct <= runs and 64 * count >= lanes * access_bytes else lanes
+    # with all lanes on, whole segments are touched; with some off, there is at least a word for every lane
+    filled = 32 * count == distinct * segment if lanes == 32 else 32 * count >= lanes * access_bytes
+    return -1 if gaps <= 1 and distinct <= runs and filled else lanes

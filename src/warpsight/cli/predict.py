@@ -12,6 +12,7 @@ _EXAMPLES = """\
 examples:
   warpsight predict saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight predict launch.yaml --gpu gpumech --model mdm,gpumech
+  warpsight predict launch.yaml --gpu gtx280 --model mwp-cwp --static --trips '$L__BB0_2=16'
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
 """
 
@@ -23,6 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)
+    options.add_static(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
 
@@ -33,6 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     from warpsight.gpu.loader import load_gpu
 
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    told = options.told(arguments)
+    if told is not None:
+        from warpsight.explore.static_run import predict_static
+
+        found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), told)
+        show([prediction.to_json() for prediction in found], arguments)
+        return 0
     with ProgressBar() as bar:
         predictions = predict_kernel(
             options.kernel_request(arguments),

@@ -17,7 +17,7 @@ NUMBER = "number"
 
 @dataclass(frozen=True)
 class Entry:
-    """One parameter, by the paper's name without its #. `default` empty: it must be given, with `needs` where that one is above 0."""
+    """A parameter, by the paper's name without its #. `default` empty: it must be given, with `needs` where that is above 0."""
 
     name: str
     kind: str

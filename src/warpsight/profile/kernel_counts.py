@@ -11,8 +11,8 @@ from warpsight.base.errors import UsageError
 class KernelCounts:
     """Counts per warp: totals of the launch over its warps, so they may be fractions.
 
-    A memory instruction accesses device memory (global or local); one whose lanes are all off, and shared memory, constants,
-    parameters and textures, count as computation (paper, section 3.6; section 3.5 takes their caches as perfect).
+    A memory instruction accesses device memory (global, local, textures); one whose lanes are all off, shared memory, constants
+    and parameters count as computation (paper, section 3.6; section 3.5 takes constant caches as perfect).
     `transactions` per uncoalesced memory instruction (1 where there are none), by the coalescing rule `coalescing`.
     `synchronizations` barriers of the thread block. `load_bytes` of a warp's memory instruction: word size times 32.
     `blocks` of the grid, of `warps_per_block` warps; an SM holds `blocks_per_sm`.

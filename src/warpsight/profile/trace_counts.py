@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-import numba
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.compiled import inlined
 from warpsight.addressing.transactions import of_sectors, rule_number, segment_bytes
+from warpsight.caches.compiled import compiled_and_kept, source_fingerprint
 from warpsight.gpu.spec import GpuSpec
 from warpsight.profile.kernel_counts import KernelCounts, LaunchTotals
 from warpsight.profile.usage import occurrences
@@ -67,8 +70,23 @@ def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs
     return np.array(starts, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
-@numba.njit(nogil=True, cache=True)
-def _count(
+def _build(fingerprint: int) -> Callable[..., None]:
+    @compiled_and_kept
+    def count(
+        offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
+        events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
+    ) -> None:  # fmt: skip
+        """`_walk`, kept on disk as long as no file changes that it takes code from."""
+        _walk(
+            offset, block, lanes, repeat, starts, table, path, event_offset, events, sector_offset, sectors,
+            rule + 0 * fingerprint, found,
+        )  # fmt: skip
+
+    return count
+
+
+@inlined
+def _walk(
     offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
     events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
 ) -> None:
@@ -95,6 +113,9 @@ def _count(
                     else:
                         found[1] += 1
                         found[2] += made
+
+
+_count = _build(source_fingerprint())
 
 
 def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
