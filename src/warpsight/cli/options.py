@@ -136,7 +136,8 @@ def told(arguments: argparse.Namespace) -> Told | None:
     given = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
     if not arguments.static:
         if given:
-            raise UsageError("says something about a static analysis", place=f"--{given[0].replace('_', '-')}", remedy="add --static")
+            option = f"--{given[0].replace('_', '-')}"
+            raise UsageError("says something about a static analysis", place=option, remedy="add --static")
         return None
     coalesced, uncoalesced = (parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
