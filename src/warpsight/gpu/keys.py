@@ -167,5 +167,10 @@ _MWP = (
         default="sectors", choices=("sectors", "cc1.0", "cc1.3")),
 )
 
-KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY, *_MWP)}
+_DVFS = (
+    Key("dvfs.target_clock", "dvfs.target_clock_hz", FREQUENCY, "clock that CRISP predicts for, from core_clock; 0 Hz: core_clock",
+        0, 1e11, "0 Hz", "default: the core clock"),
+)
+
+KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY, *_MWP, *_DVFS)}
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))

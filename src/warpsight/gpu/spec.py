@@ -94,6 +94,13 @@ class MwpSpec:
 
 
 @dataclass(frozen=True)
+class DvfsSpec:
+    """Which clock to predict for. `target_clock_hz` is asked for by models of clock changes (CRISP); 0: the core clock."""
+
+    target_clock_hz: float = 0.0
+
+
+@dataclass(frozen=True)
 class GpuSpec:
     """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps keys to where numbers come from."""
 
@@ -110,3 +117,4 @@ class GpuSpec:
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
     mwp: MwpSpec = field(default_factory=MwpSpec)
+    dvfs: DvfsSpec = field(default_factory=DvfsSpec)

@@ -46,11 +46,13 @@ class Design:
     dram_latency_cycles: Floats
     noc_bytes_per_s: Floats
     dram_bytes_per_s: Floats
+    # 0 in what follows the sector: derived from the rest, as `gpu.spec` says
     l1_sector_bytes: Floats
     mwp_memory_latency_cycles: Floats
     mwp_departure_coalesced_cycles: Floats
     mwp_departure_uncoalesced_cycles: Floats
     mwp_issue_cycles: Floats
+    target_clock_hz: Floats
 
     @classmethod
     def of(cls, gpus: GpuSpec | Sequence[GpuSpec]) -> Design:
@@ -62,6 +64,7 @@ class Design:
                 gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
                 gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s, gpu.l1.sector_bytes, gpu.mwp.memory_latency_cycles,
                 gpu.mwp.departure_coalesced_cycles, gpu.mwp.departure_uncoalesced_cycles, gpu.mwp.issue_cycles,
+                gpu.dvfs.target_clock_hz,
             )
             for gpu in points
         ]  # fmt: skip
