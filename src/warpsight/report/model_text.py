@@ -13,6 +13,7 @@ _NEEDS = {
     "dram": "DRAM accesses of each interval (dram_reads, dram_writes)",
     "launch": "the launch's blocks and residency",
     "dpki": "divergent loads per kilo-instruction",
+    "counts": "instructions by kind, coalesced and not (counts)",
 }
 
 
