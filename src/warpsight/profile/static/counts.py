@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.errors import UnsupportedError, UsageError, suggestion
 from warpsight.gpu.spec import GpuSpec
 from warpsight.isa.cfg import build_cfg
 from warpsight.isa.dataflow import live_in
@@ -11,10 +11,10 @@ from warpsight.isa.program import Function
 from warpsight.profile.kernel_counts import KernelCounts
 from warpsight.profile.static.accesses import Coalescing, Tally
 from warpsight.profile.static.iterations import enter
-from warpsight.profile.static.loops import dominators_of, find_loops
+from warpsight.profile.static.loops import REMEDY, dominators_of, find_loops
 from warpsight.profile.static.registers import LANES, Registers, array_address, threads_of
 from warpsight.profile.static.told import ALL, Told
-from warpsight.profile.static.walk import END, Program, Walk
+from warpsight.profile.static.walk import END, NeedIterationError, Program, Walk
 from warpsight.trace.schema import StaticInstruction
 from warpsight.workload.launch import ArrayArgument, KernelSource, Launch, ScalarArgument
 
@@ -39,7 +39,11 @@ def static_counts(source: KernelSource, launch: Launch, gpu: GpuSpec, blocks_per
     for first in range(0, launch.blocks, at_once):
         threads = threads_of(launch.grid, launch.block, first, min(at_once, launch.blocks - first))
         walk = Walk(program, Registers(threads, _parameters(function, launch)), tally, enter=enter)
-        walk.run(0, threads.active, END)
+        try:
+            walk.run(0, threads.active, END)
+        except NeedIterationError as need:
+            what = f"something depends on the iteration in which the loop {need.counter} was left, which is not followed"
+            raise UnsupportedError(what, place=source.path, remedy=REMEDY) from None
     _check_told(told, tally, function)
     warps = padded // LANES
     return tally.totals().per_warp(

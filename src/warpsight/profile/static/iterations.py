@@ -8,8 +8,20 @@ import numpy.typing as npt
 from warpsight.base.errors import LimitError, UsageError
 from warpsight.isa.dataflow import writes
 from warpsight.profile.static.loops import Loop
+from warpsight.profile.static.operations import compared
 from warpsight.profile.static.trips import NEVER, first_iteration
-from warpsight.profile.static.values import Compare, Content, Later, Linear, Mask, Unknown, linear, product, substituted
+from warpsight.profile.static.values import (
+    Compare,
+    Content,
+    Later,
+    Linear,
+    Mask,
+    Unknown,
+    counters_of,
+    linear,
+    product,
+    substituted,
+)
 from warpsight.profile.static.walk import END, Frame, NeedIterationError, Walk
 
 Longs = npt.NDArray[np.int64]
@@ -183,12 +195,26 @@ def _grouped(walk: Walk, frame: Frame, mask: Mask, changes: dict[str, Content], 
             _start(walk, loop, mask, before, changes, Linear(0, {loop.label: 1}))
             mask = walk.run(loop.header, mask, loop.header, entering=True)
             walk.times, walk.ranges = times, ranges
+            _settle(walk, loop, end - 1)
         frame.leaving = lambda block, now=end: ends[block] == now
         _start(walk, loop, mask, before, changes, Linear(end))
         mask = walk.run(loop.header, mask, loop.header, entering=True)
         first = end + 1
     walk.frames.pop()
     return frame.arrived
+
+
+def _settle(walk: Walk, loop: Loop, at: int) -> None:
+    """What registers hold after iteration `at`, the last of those that were counted together, without the loop's counter."""
+    for name, value in walk.registers.contents.items():
+        if loop.label not in counters_of(value):
+            continue
+        after = substituted(value, loop.label, Linear(at))
+        if isinstance(after, Compare) and not after.difference.terms:
+            after = compared(after.relation, after.difference.const, 0)
+        elif isinstance(after, Later):
+            after = Unknown(f"{name}, which changes in the loop {loop.label}", loop.ptx_line)
+        walk.registers.contents[name] = after
 
 
 def _last_pass(walk: Walk, frame: Frame, mask: Mask, changes: dict[str, Content], ends: dict[int, Longs]) -> Mask:

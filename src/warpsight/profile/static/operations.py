@@ -43,7 +43,7 @@ def apply(instruction: Instruction, sources: list[Content]) -> Content:
     if kind.startswith(("f", "bf")) or any(m.startswith(("f16", "bf16", "e4m3", "e5m2")) for m in instruction.modifiers):
         return Unknown("a floating-point value", instruction.ptx_line)
     handler = _HANDLERS.get(instruction.opcode)
-    if handler is None or not kind:
+    if handler is None or not kind or "sat" in instruction.modifiers:
         return Unknown(f'the result of "{instruction.text}"', instruction.ptx_line)
     found = handler(instruction, sources, kind)
     return Unknown(f'the result of "{instruction.text}"', instruction.ptx_line) if found is None else found
@@ -58,6 +58,13 @@ def _read(value: Content, kind: str) -> Content:
     if isinstance(value, Linear) and kind.startswith(("u", "b")) and not value.terms:
         return Linear(unsigned(value.const, _bits(kind)))
     return value
+
+
+def _signed_alike(value: Content, kind: str, line: int) -> Content:
+    """As `_read`; an unsigned 64-bit number that would be negative here is not followed."""
+    if kind == "u64" and isinstance(value, Linear) and np.any(np.asarray(value.const) < 0):
+        return Unknown("an unsigned number beyond 63 bits", line)
+    return _read(value, kind)
 
 
 def _sum(ins: Instruction, s: list[Content], kind: str) -> Content | None:
@@ -89,21 +96,31 @@ def _multiplied_and_added(ins: Instruction, s: list[Content], kind: str) -> Cont
     return None if found is None else linear(found, s[2], lambda a, b: a + b, bits)
 
 
+def _amount(value: Content) -> Content:
+    """How far to shift: an unsigned 32-bit number, of which no more than 63 matters."""
+    return numbers([_read(value, "u32")], lambda b: Linear(min(b, 63) if isinstance(b, int) else np.minimum(b, 63)))
+
+
 def _shifted_left(ins: Instruction, s: list[Content], kind: str) -> Content | None:
-    if isinstance(s[1], Linear) and isinstance(s[1].const, int) and not s[1].terms:
-        amount = s[1].const
-        return product(s[0], Linear(1 << amount), _bits(kind)) if 0 <= amount < _bits(kind) else Linear(0)
-    return numbers(s, lambda a, b: Linear(wrap(np.asarray(a) << np.asarray(b), _bits(kind))))
+    bits, amount = _bits(kind), _amount(s[1])
+    if isinstance(amount, Linear) and isinstance(amount.const, int) and not amount.terms:
+        return product(s[0], Linear(wrap(1 << amount.const, 64)), bits) if amount.const < bits else Linear(0)
+    return numbers([s[0], amount], lambda a, b: Linear(wrap(np.where(b < bits, np.left_shift(a, b, dtype=np.int64), 0), bits)))
 
 
 def _shifted_right(ins: Instruction, s: list[Content], kind: str) -> Content | None:
-    return numbers([_read(s[0], kind), s[1]], lambda a, b: Linear(wrap(a >> np.minimum(b, 63) if not isinstance(b, int) else a >> b,
-                                                                     _bits(kind))))
+    value = _signed_alike(s[0], "u64" if kind == "b64" else kind, ins.ptx_line)
+    return numbers([value, _amount(s[1])], lambda a, b: Linear(_whole(a >> b, _bits(kind))))
 
 
 def _plain(combine: Callable[..., Any]) -> Callable[[Instruction, list[Content], str], Content | None]:
     """An operation on numbers of the instruction's type."""
-    return lambda ins, s, kind: numbers([_read(v, kind) for v in s], lambda *n: Linear(_whole(combine(*n), _bits(kind))))
+
+    def on(ins: Instruction, s: list[Content], kind: str) -> Content | None:
+        values = [_signed_alike(value, kind, ins.ptx_line) for value in s]
+        return numbers(values, lambda *n: Linear(_whole(combine(*n), _bits(kind))))
+
+    return on
 
 
 def _whole(number: Any, bits: int) -> Number:
@@ -121,7 +138,7 @@ def _divided(ins: Instruction, s: list[Content], kind: str) -> Content | None:
         uniform = isinstance(a, int) and isinstance(b, int)
         return Linear(_whole(int(result) if uniform else result, _bits(kind)))
 
-    return numbers([_read(v, kind) for v in s], of)
+    return numbers([_signed_alike(v, kind, ins.ptx_line) for v in s], of)
 
 
 def _converted(ins: Instruction, s: list[Content], kind: str) -> Content | None:
@@ -154,17 +171,22 @@ def _compared(ins: Instruction, s: list[Content], kind: str) -> Content | None:
         return None
     is_unsigned = kind.startswith("u") or any(m in _UNSIGNED for m in ins.modifiers)
     as_kind = f"u{_bits(kind)}" if is_unsigned else f"s{_bits(kind)}"
-    a, b = _read(s[0], as_kind), _read(s[1], as_kind)
+    a, b = (_signed_alike(value, as_kind, ins.ptx_line) for value in s[:2])
     found = linear(a, b, lambda x, y: x - y, 64)
     if isinstance(found, Linear) and found.terms:
         result: Content = Compare(relation, found)
     elif isinstance(found, Linear) and isinstance(a, Linear) and isinstance(b, Linear):
-        truth = _COMPARE[relation](a.const, b.const)
-        result = bool(truth) if isinstance(truth, bool | np.bool_) else truth
+        result = compared(relation, a.const, b.const)
     else:
         result = found
     combine = next((m for m in ins.modifiers if m in ("and", "or", "xor")), None)
     return result if combine is None else _logic(combine, [result, s[2]], ins.ptx_line)
+
+
+def compared(relation: str, a: Number, b: Number) -> Content:
+    """Numbers compared: lt, le, gt, ge, eq, ne."""
+    truth = _COMPARE[relation](a, b)
+    return bool(truth) if isinstance(truth, bool | np.bool_) else np.asarray(truth, dtype=np.bool_)
 
 
 def negated(value: Content) -> Content:
@@ -231,7 +253,8 @@ def _field(ins: Instruction, s: list[Content], kind: str) -> Content | None:
     """bfe of unsigned type, position and length the same for all threads."""
     if kind != "u32" or not all(isinstance(v, Linear) and isinstance(v.const, int) and not v.terms for v in s[1:]):
         return None
-    first, length = (v.const & 255 for v in s[1:] if isinstance(v, Linear))
+    first, length = (v.const & 255 for v in s[1:] if isinstance(v, Linear) and isinstance(v.const, int))
+    first, length = min(first, 32), min(length, 32)
     return numbers([_read(s[0], kind)], lambda a: Linear(_whole((a >> first) & ((1 << length) - 1), 32)))
 
 
