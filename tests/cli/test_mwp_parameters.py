@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from command_line import assert_one_error, run
 
+from warpsight.explore.calibration import OPTIONAL, REQUIRED
+from warpsight.explore.mwp_parameters import ENTRIES
+
 pytestmark = pytest.mark.unit
 
 FILE = Path(__file__).parents[2] / "examples" / "mwp-cwp" / "hong-kim-table2.yaml"
@@ -68,3 +71,11 @@ def test_wrong_parameters_are_told_with_file_and_line(
 )
 def test_options_that_do_not_go_together_are_told(capsys: pytest.CaptureFixture[str], words: tuple[object, ...], told: str) -> None:
     assert_one_error(run(capsys, "model", *words), 2, told)
+
+
+def test_reference_page_has_every_parameter_and_column(root: Path) -> None:
+    page = (root / "docs" / "reference" / "mwp-parameters.md").read_text("utf-8")
+    for entry in ENTRIES:
+        row = next(line for line in page.splitlines() if line.startswith(f"| `{entry.name}` |"))
+        assert entry.meaning in row
+    assert all(f"`{column}`" in page for column in (*REQUIRED, *OPTIONAL, "name"))
