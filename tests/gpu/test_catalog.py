@@ -65,3 +65,27 @@ def test_machines_of_the_reference_have_its_latencies_and_residency(name: str) -
     assert (gpu.sm.registers, gpu.sm.max_blocks) == {"mdm-pascal": (65_536, 32), "gpumech": (32_768, 16)}[name]
     # dependent loads took 341 and 420 cycles to DRAM on the reference simulator
     assert gpu.l2.latency_cycles + gpu.dram.latency_cycles == pytest.approx({"mdm-pascal": 341, "gpumech": 420}[name], abs=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "sms", "clock", "bandwidth", "latency", "uncoalesced", "rule"),
+    [
+        ("8800gtx", 16, 1.35e9, 86.4e9, 420, 10, "cc1.0"),
+        ("fx5600", 16, 1.35e9, 76.8e9, 420, 10, "cc1.0"),
+        ("8800gt", 14, 1.5e9, 57.6e9, 420, 10, "cc1.0"),
+        ("gtx280", 30, 1.3e9, 141.7e9, 450, 40, "cc1.3"),
+    ],
+)
+def test_gpus_of_mwp_cwp_are_tables_3_and_6_of_hong_and_kim(
+    name: str, sms: int, clock: float, bandwidth: float, latency: int, uncoalesced: int, rule: str
+) -> None:
+    gpu = load_gpu(name)
+    assert (gpu.sm_count, gpu.core_clock_hz, gpu.dram.bandwidth_bytes_per_s) == (sms, clock, bandwidth)
+    model = gpu.mwp
+    assert (model.memory_latency_cycles, model.departure_uncoalesced_cycles, model.departure_coalesced_cycles) == (
+        latency, uncoalesced, 4,
+    )  # fmt: skip
+    assert (model.issue_cycles, model.coalescing) == (4, rule)
+    assert gpu.l2.latency_cycles + gpu.dram.latency_cycles == latency
+    stated = ("core_clock", "sm_count", "dram.bandwidth", "mwp.memory_latency")
+    assert all("Hong and Kim ISCA 2009" in gpu.sources[key] for key in stated)

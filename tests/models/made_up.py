@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
 from warpsight.profile.interval_profile import IntervalProfile, LaunchShape, ResourceDemands
+from warpsight.profile.kernel_counts import KernelCounts
 
 
 def gpu(
@@ -58,6 +59,17 @@ def without_traffic(profile: IntervalProfile) -> IntervalProfile:
     return replace(profile, **quiet, demands=replace(profile.demands, **dict.fromkeys(names, 0.0)))  # type: ignore[arg-type]
 
 
+def counts_like(made: IntervalProfile) -> KernelCounts:
+    """Counts by kind that fit the intervals: the misses of a warp are the transactions of its uncoalesced half."""
+    memory = float(made.memory_instructions.sum())
+    misses = float(made.read_misses.sum() + made.write_misses.sum())
+    shape = made.launch or LaunchShape(28 * made.warps_per_sm, 1, made.warps_per_sm)
+    return KernelCounts(
+        max(float(made.instructions.sum()) - memory, 1.0), memory / 2, memory / 2, max(1.0, misses / max(memory, 1.0)),
+        memory / 4, 128.0 if memory else 0.0, shape.blocks, shape.warps_per_block, shape.blocks_per_sm, "sectors", "given",
+    )  # fmt: skip
+
+
 _stall = st.floats(0, 2000)
 _interval = st.one_of(
     st.tuples(st.integers(1, 300), _stall, st.just(1), *[st.just(0)] * 5),
@@ -84,7 +96,7 @@ def profiles(draw: st.DrawFn) -> IntervalProfile:
     changes = {name: draw(share) for name in ("reply_share", "request_share", "channel_share")}
     changes |= {"unit_cycles": draw(st.floats(0, 500)), "work_imbalance": draw(st.floats(0.8, 3))}
     changes["barriers"] = draw(st.integers(0, 9))
-    return replace(found, demands=replace(found.demands, **changes))
+    return replace(found, demands=replace(found.demands, **changes), counts=counts_like(found))
 
 
 gpus = st.builds(

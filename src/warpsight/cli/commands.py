@@ -24,6 +24,7 @@ COMMANDS = (
     Command("run", "warpsight.cli.run", "a whole CUDA program: run it here, each of its launches predicted"),
     Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
+    Command("calibrate", "warpsight.cli.calibrate", "a GPU's memory parameters for MWP-CWP, from timings of micro-benchmarks"),
     Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
     Command("doctor", "warpsight.cli.doctor", "what this installation can do: tools, libraries, PTX instructions"),

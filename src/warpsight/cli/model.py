@@ -1,24 +1,28 @@
-"""`warpsight model`: a prediction from an interval profile, wherever that was made."""
+"""`warpsight model`: a prediction from an interval profile, wherever that was made, or from MWP-CWP's own parameters."""
 
 from __future__ import annotations
 
 import argparse
 
+from warpsight.base.errors import UsageError
 from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.predict import show
 
 _EXAMPLES = """\
 examples:
   warpsight model --profile saxpy.json --gpu mdm-pascal --model mdm,gpumech
   warpsight profile launch.yaml -o - | warpsight model --profile - --gpu my-gpu.yaml --json
+  warpsight model --model mwp-cwp --params matrixmul.yaml
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("--profile", metavar="FILE|-", required=True,
-                        help="interval profile JSON, as `warpsight profile -o` writes it")
+    parser.add_argument("--profile", metavar="FILE|-", help="interval profile JSON, as `warpsight profile -o` writes it")
+    parser.add_argument("--params", metavar="FILE", help="instead, the parameters of Table 1 of the MWP-CWP paper (YAML or JSON), "
+                        "for --model mwp-cwp; no GPU is asked for")
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_json(parser)
@@ -31,7 +35,31 @@ def run(arguments: argparse.Namespace) -> int:
     from warpsight.explore.profile_file import read
     from warpsight.gpu.loader import load_gpu
 
+    if arguments.params is not None:
+        return _from_parameters(arguments)
+    if arguments.profile is None:
+        raise UsageError("is missing", place="--profile", remedy="give an interval profile, or --params with --model mwp-cwp")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     predictions = predict_profile(read(arguments.profile), gpu, options.model_names(arguments), origin=arguments.profile)
     show([prediction.to_json() for prediction in predictions], arguments)
+    return 0
+
+
+def _from_parameters(arguments: argparse.Namespace) -> int:
+    """MWP-CWP from its paper's parameters."""
+    from warpsight.explore.mwp_parameters import RESULTS, evaluate_parameters
+    from warpsight.report.mwp_text import parameters_text
+    from warpsight.report.next_step import line
+
+    for given, option in ((arguments.profile, "--profile"), (arguments.overrides, "--set"), (arguments.csv, "--csv")):
+        if given:
+            raise UsageError("does not go with --params", place=option, remedy="leave it out; the file holds every number")
+    if options.model_names(arguments) != ("mwp-cwp",):
+        what = "parameters of Table 1 are those of one model"
+        raise UsageError(what, place="--params", remedy="add --model mwp-cwp, and no other")
+    document = evaluate_parameters(arguments.params)
+    if arguments.json:
+        print_json([document])
+    else:
+        print_answer(parameters_text(document, RESULTS), line(["models", "show", "mwp-cwp"], "what the model assumes"))
     return 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from typing import TYPE_CHECKING
 
+from warpsight.base.errors import UsageError
 from warpsight.explore.request import (
     DEFAULT_GPU,
     DEFAULT_METHOD,
@@ -15,6 +17,9 @@ from warpsight.explore.request import (
     KernelRequest,
     Method,
 )
+
+if TYPE_CHECKING:
+    from warpsight.profile.static.told import Told
 
 _KERNEL_HELP = "a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, or - for source on stdin"
 
@@ -122,6 +127,36 @@ def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
     one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative
     return Method(one, arguments.interleaving)
+
+
+def add_static(parser: argparse.ArgumentParser) -> None:
+    """--static and what the program text may leave open."""
+    group = parser.add_argument_group("from the program text alone (--model mwp-cwp)")
+    group.add_argument("--static", action="store_true", help="count instructions and transactions without running the kernel")
+    group.add_argument("--trips", metavar="LABEL=N", action="append", default=[],
+                       help="how often the body of a loop runs, where the text does not say (repeatable)")
+    group.add_argument("--uncoalesced", metavar="LINE|all", action="append", default=[],
+                       help="PTX lines of memory instructions that are uncoalesced, where the text does not say")
+    group.add_argument("--coalesced", metavar="LINE|all", action="append", default=[], help="those that are coalesced")
+    group.add_argument("--both-paths", action="store_true",
+                       help="count both sides of branches that depend on data, an upper bound")
+
+
+def told(arguments: argparse.Namespace) -> Told | None:
+    """What `add_static` collected; None without --static."""
+    from warpsight.profile.static.told import Told, parse_lines, parse_trips
+
+    given = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
+    if not arguments.static:
+        if given:
+            option = f"--{given[0].replace('_', '-')}"
+            raise UsageError("says something about a static analysis", place=option, remedy="add --static")
+        return None
+    coalesced, uncoalesced = (parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
+    if coalesced & uncoalesced:
+        what = "the same instruction is said to be coalesced and uncoalesced"
+        raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
+    return Told(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

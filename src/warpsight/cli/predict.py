@@ -18,6 +18,7 @@ _EXAMPLES = """\
 examples:
   warpsight predict saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
   warpsight predict launch.yaml --gpu gpumech --model mdm,gpumech
+  warpsight predict launch.yaml --gpu gtx280 --model mwp-cwp --static --trips '$L__BB0_2=16'
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
   warpsight predict launch.yaml --warps 1:64
 """
@@ -32,6 +33,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_method(parser, several=True)
     parser.add_argument("--warps", metavar="LEAST:MOST", type=options.span, help="a row for each number of whole blocks with so "
                         "many warps resident on an SM, caches simulated again for each")
+    options.add_static(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
 
@@ -42,6 +44,13 @@ def run(arguments: argparse.Namespace) -> int:
 
     _refuse_two_sweeps(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    told = options.told(arguments)
+    if told is not None:
+        from warpsight.explore.static_run import predict_static
+
+        found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), told)
+        show([prediction.to_json() for prediction in found], arguments)
+        return 0
     with ProgressBar() as bar:
         predictions = _predictions(arguments, gpu, bar)
     show([prediction.to_json() for prediction in predictions], arguments)

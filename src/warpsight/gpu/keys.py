@@ -152,5 +152,27 @@ _MEMORY = (
     _cycles("dram.latency", "dram.latency_cycles", "what an access adds to an L2 hit's round trip, without contention", least=0),
 )
 
-KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY)}
+_MWP_REASON = "default: derived from other keys, see docs/explanation/mwp-cwp.md"
+_MWP = (
+    _cycles("mwp.memory_latency", "mwp.memory_latency_cycles", "MWP-CWP's Mem_LD; 0 cycles: an L2 hit and DRAM",
+            default="0 cycles", reason=_MWP_REASON, least=0),
+    _cycles("mwp.departure_coalesced", "mwp.departure_coalesced_cycles",
+            "MWP-CWP's Departure_del_coal; 0 cycles: an L1 line at an SM's share of the DRAM bandwidth",
+            default="0 cycles", reason=_MWP_REASON, least=0),
+    _cycles("mwp.departure_uncoalesced", "mwp.departure_uncoalesced_cycles",
+            "MWP-CWP's Departure_del_uncoal; 0 cycles: an L1 sector at an SM's share of the DRAM bandwidth",
+            default="0 cycles", reason=_MWP_REASON, least=0),
+    _cycles("mwp.issue_cycles", "mwp.issue_cycles", "MWP-CWP's Issue_cycles: an issue slot is busy with a warp instruction",
+            default="1 cycle", reason="default: a scheduler issues a warp instruction every cycle"),
+    Key("mwp.coalescing", "mwp.coalescing", WORD,
+        "transactions of a warp: distinct L1 sectors, or the rules of compute capability 1.0 or 1.3",
+        default="sectors", choices=("sectors", "cc1.0", "cc1.3")),
+)
+
+_DVFS = (
+    Key("dvfs.target_clock", "dvfs.target_clock_hz", FREQUENCY, "clock that CRISP predicts for, from core_clock; 0 Hz: core_clock",
+        0, 1e11, "0 Hz", "default: the core clock"),
+)
+
+KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY, *_MWP, *_DVFS)}
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))

@@ -14,7 +14,7 @@ from warpsight.gpu.document import Document, Text, read_document
 from warpsight.gpu.geometry import check_geometry
 from warpsight.gpu.keys import KEYS, WORD, Key
 from warpsight.gpu.problems import Problems
-from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.gpu.spec import CacheSpec, DramSpec, DvfsSpec, GpuSpec, MwpSpec, NocSpec, SmSpec
 from warpsight.gpu.values import Value, parse_value, read_spec, read_values
 
 OVERRIDE_SOURCE = "set by the user (--set)"
@@ -172,6 +172,6 @@ def _build(draft: _Draft, values: dict[str, Value]) -> GpuSpec:
         else:
             parts[owner] = value.content
     sources = {name: value.source for name, value in values.items() if value.source}
-    kinds = {"sm": SmSpec, "l1": CacheSpec, "noc": NocSpec, "l2": CacheSpec, "dram": DramSpec}
+    kinds = {"sm": SmSpec, "l1": CacheSpec, "noc": NocSpec, "l2": CacheSpec, "dram": DramSpec, "mwp": MwpSpec, "dvfs": DvfsSpec}
     built = {owner: kinds[owner](**part) if owner in kinds else part for owner, part in parts.items()}
     return GpuSpec(name=draft.name, description=draft.description, sources=sources, **built)

@@ -82,6 +82,29 @@ class DramSpec:
 
 
 @dataclass(frozen=True)
+class MwpSpec:
+    """What the MWP-CWP model alone asks of a GPU (Hong and Kim, ISCA 2009, Tables 1 and 6). 0 cycles: derived from the rest.
+
+    `memory_latency_cycles` (Mem_LD): 0 is an L2 hit's round trip plus DRAM's latency. Departure delays: 0 is the time that an SM's
+    share of the DRAM bandwidth takes for an L1 line (coalesced) or an L1 sector (uncoalesced). `issue_cycles` that a scheduler's
+    slot is busy with a warp instruction. `coalescing` is a rule of `addressing.transactions`.
+    """
+
+    memory_latency_cycles: int = 0
+    departure_coalesced_cycles: int = 0
+    departure_uncoalesced_cycles: int = 0
+    issue_cycles: int = 1
+    coalescing: str = "sectors"
+
+
+@dataclass(frozen=True)
+class DvfsSpec:
+    """Which clock to predict for. `target_clock_hz` is asked for by models of clock changes (CRISP); 0: the core clock."""
+
+    target_clock_hz: float = 0.0
+
+
+@dataclass(frozen=True)
 class GpuSpec:
     """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps keys to where numbers come from."""
 
@@ -97,3 +120,5 @@ class GpuSpec:
     dram: DramSpec
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
+    mwp: MwpSpec = field(default_factory=MwpSpec)
+    dvfs: DvfsSpec = field(default_factory=DvfsSpec)

@@ -23,6 +23,7 @@ PARTS = {
     "launch": "launch",
     "dpki": "dpki",
     "demands": "demands",
+    "counts": "counts",
 }
 
 
@@ -49,6 +50,13 @@ class Design:
     noc_bytes_per_s: Floats
     dram_bytes_per_s: Floats
     noc_queue: Floats
+    # 0 in what follows the sector: derived from the rest, as `gpu.spec` says
+    l1_sector_bytes: Floats
+    mwp_memory_latency_cycles: Floats
+    mwp_departure_coalesced_cycles: Floats
+    mwp_departure_uncoalesced_cycles: Floats
+    mwp_issue_cycles: Floats
+    target_clock_hz: Floats
 
     @classmethod
     def of(cls, gpus: GpuSpec | Sequence[GpuSpec]) -> Design:
@@ -59,7 +67,9 @@ class Design:
                 gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
                 gpu.l2.slices, gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
                 gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
-                gpu.noc.queue or np.inf,
+                gpu.noc.queue or np.inf, gpu.l1.sector_bytes, gpu.mwp.memory_latency_cycles,
+                gpu.mwp.departure_coalesced_cycles, gpu.mwp.departure_uncoalesced_cycles, gpu.mwp.issue_cycles,
+                gpu.dvfs.target_clock_hz,
             )
             for gpu in points
         ]  # fmt: skip
@@ -137,6 +147,7 @@ def require(model: Model, profile: IntervalProfile) -> None:
         "launch": profile.launch is not None,
         "dpki": profile.dpki is not None,
         "demands": profile.demands is not None,
+        "counts": profile.counts is not None,
     }
     for part in sorted(model.needs):
         if not there.get(part, False):

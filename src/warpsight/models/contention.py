@@ -50,6 +50,11 @@ class Waiting:
     registers: Any
     miss_cycles: Any
 
+    def by_component(self) -> dict[str, Floats]:
+        """The stall cycles, [R, I] by component of the CPI stack; what a model does not have is left out."""
+        parts = {"mshr": self.mshr, "noc": self.queues.noc, "dram": self.queues.dram}
+        return {name: cycles for name, cycles in parts.items() if np.ndim(cycles)}
+
 
 class ContentionModel(IntervalModel):
     """An interval model with waiting for miss registers, NoC and DRAM; its file gives `waiting`."""
@@ -60,9 +65,7 @@ class ContentionModel(IntervalModel):
 
     def contention(self, profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
         """See `IntervalModel.contention`."""
-        found = self.waiting(profile, design, warps)
-        parts = {"mshr": found.mshr, "noc": found.queues.noc, "dram": found.queues.dram}
-        return {name: cycles for name, cycles in parts.items() if np.ndim(cycles)}
+        return self.waiting(profile, design, warps).by_component()
 
     def remarks(self, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, Any]:
         """`l1_miss_latency`: cycles of a mean L1 read miss by where it spends them (MDM, Fig. 3); nothing without read misses."""

@@ -14,6 +14,7 @@ from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, 
 from warpsight.profile.intervals import PathIntervals, path_intervals, path_stats
 from warpsight.profile.latency import LatencyTable, latency_table
 from warpsight.profile.representative import select
+from warpsight.profile.trace_counts import trace_counts
 from warpsight.profile.usage import occurrences, path_use
 from warpsight.trace.schema import ATOMIC, STORE, KernelTrace
 
@@ -65,6 +66,7 @@ def build_profile(
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
         demands=demands_of(trace, misses, gpu, stats, warps, times, hidden),
+        counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm),
     )
 
 

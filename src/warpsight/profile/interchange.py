@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from warpsight.base.errors import FormatError
+from warpsight.profile.counts_document import counts_document, read_counts
 from warpsight.profile.fields import Fields
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile, LaunchShape, ResourceDemands
 
@@ -16,7 +17,7 @@ SCHEMA = 1
 COUNTS = ("read_misses", "write_misses", "dram_reads", "dram_writes")
 INTERVAL_KEYS = ("instructions", "stall_cycles", "cause", "pc", "memory_instructions", *COUNTS)
 REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", "llc_miss_ratio", "intervals")
-OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "notes")
+OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands))
@@ -48,6 +49,8 @@ def profile_document(profile: IntervalProfile) -> dict[str, Any]:
         document["memory_stall_levels"] = dict(zip(_LEVELS, profile.memory_stall_levels, strict=True))
     if profile.demands is not None:
         document["demands"] = dict(profile.demands.__dict__)
+    if profile.counts is not None:
+        document["counts"] = counts_document(profile.counts)
     if profile.notes:
         document["notes"] = list(profile.notes)
     return document
@@ -102,6 +105,7 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         launch=launch,
         memory_stall_levels=_stall_levels(top),
         demands=_demands(top),
+        counts=read_counts(top, launch),
         notes=tuple(top.texts("notes")) if top.has("notes") else (),
     )
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.profile.kernel_counts import KernelCounts
+
 Floats = npt.NDArray[np.float64]
 
 CAUSES = ("none", "compute", "memory")
@@ -82,6 +84,7 @@ class IntervalProfile:
     `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
     `demands` what the launch asks of each resource, for models that see them as queues; None when unknown.
     `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
+    `counts` are instructions by kind, for models that take them instead of the intervals; None when unknown.
     """
 
     kernel: str
@@ -104,3 +107,4 @@ class IntervalProfile:
     notes: tuple[str, ...] = field(default_factory=tuple)
     memory_stall_levels: tuple[float, float, float] | None = None
     demands: ResourceDemands | None = None
+    counts: KernelCounts | None = None

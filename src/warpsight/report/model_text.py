@@ -14,6 +14,7 @@ _NEEDS = {
     "launch": "the launch's blocks and residency",
     "dpki": "divergent loads per kilo-instruction",
     "demands": "what the launch asks of each resource (demands)",
+    "counts": "instructions by kind, coalesced and not (counts)",
 }
 _LABEL = 14
 

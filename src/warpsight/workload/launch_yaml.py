@@ -24,8 +24,8 @@ def _value(node: Any, path: str, depth: int = 0) -> Any:
     raise UsageError("a mapping is not expected here", place=f"{path}:{node.start_mark.line + 1}", remedy=_QUOTE)
 
 
-def read_yaml(path: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """The values (texts, lists of texts, None) and the line of each key.
+def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -> tuple[dict[str, Any], dict[str, int]]:
+    """The values (texts, lists of texts, None) and the line of each key; `needs` is the remedy for an empty file.
 
     Raises FormatError for what is not YAML, UsageError for a duplicate key or a value that is a mapping, with file and line.
     """
@@ -43,7 +43,7 @@ def read_yaml(path: str) -> tuple[dict[str, Any], dict[str, int]]:
     except RecursionError as error:
         raise FormatError("is not a launch: its lists are too deep to read", place=path, remedy=_QUOTE) from error
     if root is None:
-        raise FormatError("is empty", place=path, remedy="a launch needs source, grid, block")
+        raise FormatError("is empty", place=path, remedy=needs)
     if not isinstance(root, MappingNode):
         raise FormatError("has no keys", place=f"{path}:{root.start_mark.line + 1}", remedy="write e.g. source: k.cu")
     values: dict[str, Any] = {}
