@@ -226,6 +226,14 @@ def test_greedy_scheduler_keeps_what_round_robin_throws_out() -> None:
     assert totals(trace, "clocked", l1=l1, policy="gto")["l1_hits"] > 1600
 
 
+def test_warp_has_one_access_waiting_so_that_others_come_between_its_own() -> None:
+    """An L1 of one line. The first warp's second load waits for it; its third is issued after that, behind the other warp's."""
+    code = ["load.global.4 r1 <- r0\nload.global.4 r2 <- r0\nload.global.4 r3 <- r0", "load.global.4 r1 <- r0"]
+    warps = [Warp(((0, 1, 1),), [[0], [128], [256]]), Warp(((1, 1, 1),), [[128]])]
+    found = totals(build_trace(code, warps, 2), "clocked", l1={"size_bytes": 128, "ways": 1}, policy="gto")
+    assert (found["l1_misses"], found["l1_merges"] + found["l1_hits"]) == (3, 1)
+
+
 def test_inclusion_more_ways_of_a_fully_associative_l1_never_miss_more() -> None:
     random = np.random.default_rng(1)
     stream = loads(random.integers(0, 40, 3000).tolist())

@@ -95,8 +95,9 @@ def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, no
     s[row + KIND] = kind
     s[row + GAP] = gap
     s[row + ARRIVE] = now
-    # What the warp issues on the way takes its turns while it waits, so it can be picked that much earlier.
-    at_once = kind != HELD and (kind != DO_EXIT or s[row + PENDING] == 0)
+    # What the warp issues on the way takes its turns while it waits, so it can be picked that much earlier. A warp's accesses leave
+    # in order, and only one of them can wait for the load-store unit: the next is issued when that one has got there.
+    at_once = kind == DO_BARRIER or (kind != HELD and s[row + PENDING] == 0)
     s[p[ELIGIBLE] + slot] = now - since_wait * p[ISSUE_COST] if at_once else NEVER
 
 
@@ -183,8 +184,10 @@ def served(p: Ints, s: Ints, events: Events, slot: int, load: int, back: int, no
         s[p[READY] + slot * p[LOADS] + load] = back
         if s[row + KIND] == HELD and s[row + PC] == load:
             advance(p, s, events, slot, max(back, s[row + ARRIVE]))
-    if s[row + KIND] == DO_EXIT and s[row + PENDING] == 0:
-        s[p[ELIGIBLE] + slot] = max(now, s[row + ARRIVE])
+    kind = s[row + KIND]
+    if s[row + PENDING] == 0 and s[p[ELIGIBLE] + slot] == NEVER and (kind == DO_EXIT or kind == DO_MEMORY):
+        on_the_way = s[row + GAP] * p[ISSUE_COST] if kind == DO_MEMORY else 0
+        s[p[ELIGIBLE] + slot] = max(now, s[row + ARRIVE]) - on_the_way
 
 
 @compiled
