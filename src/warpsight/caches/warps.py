@@ -185,7 +185,7 @@ def served(p: Ints, s: Ints, events: Events, slot: int, load: int, back: int, no
         if s[row + KIND] == HELD and s[row + PC] == load:
             advance(p, s, events, slot, max(back, s[row + ARRIVE]))
     kind = s[row + KIND]
-    if s[row + PENDING] == 0 and s[p[ELIGIBLE] + slot] == NEVER and (kind == DO_EXIT or kind == DO_MEMORY):
+    if s[row + PENDING] == 0 and s[p[ELIGIBLE] + slot] == NEVER and kind in (DO_EXIT, DO_MEMORY):
         on_the_way = s[row + GAP] * p[ISSUE_COST] if kind == DO_MEMORY else 0
         s[p[ELIGIBLE] + slot] = max(now, s[row + ARRIVE]) - on_the_way
 

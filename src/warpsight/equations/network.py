@@ -42,14 +42,17 @@ def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[F
 def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, above: Floats) -> Floats:
     """The throughput, from a bound `above` it; the bound where it holds the throughput back."""
     rate = above
+    going = np.ones(len(rate), dtype=np.bool_)
     for _ in range(_MOST_STEPS):
         left = _left(demands, others * rate)
         residence = demands / left
         excess = rate * (delay + residence.sum(axis=1)) - customers
         slope = delay + (residence / left).sum(axis=1)
         step = np.maximum(excess, 0.0) / slope
-        rate = rate - step
-        if (step <= _CLOSE * rate).all():
+        # a row that has arrived stays: its last digits must not depend on its neighbours
+        rate = np.where(going, rate - step, rate)
+        going &= step > _CLOSE * rate
+        if not going.any():
             break
     return rate
 

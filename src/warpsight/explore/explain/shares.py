@@ -73,6 +73,12 @@ def _waited(cause: str) -> Callable[[Evidence], Floats]:
     return weights
 
 
+def _waited_for_memory(evidence: Evidence) -> Floats:
+    """Where no load is waited for, a model may still charge accesses to device memory, as MWP-CWP does: by execution."""
+    found = _waited("memory")(evidence)
+    return found if found.any() else evidence.misses.executions.astype(np.float64)
+
+
 def requests(evidence: Evidence) -> npt.NDArray[np.int64]:
     """Requests of each pc to device memory, int64 [instructions]: lines at the L1; of atomics, which pass it by, L2 sectors."""
     misses = evidence.misses
@@ -142,7 +148,7 @@ RULES: dict[str, Callable[[Evidence], Floats]] = {
     "base": _issued,
     "com_data": _waited("compute"),
     "com_struct": _unit_held,
-    "mem_data": _waited("memory"),
+    "mem_data": _waited_for_memory,
     "mshr": _in_mshrs,
     "noc": _on_the_network,
     "dram": _at_dram,
