@@ -20,6 +20,16 @@ def _trailing_zeros(typing_context: Any, number: Any) -> Any:
     return types.int64(types.int64), generate
 
 
+@intrinsic
+def set_bits(typing_context: Any, number: Any) -> Any:
+    """Number of one bits of a 64-bit integer."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.ctpop(arguments[0])
+
+    return types.int64(types.int64), generate
+
+
 @inlined
 def signed(number: Any) -> int:
     """`number` as a signed 64-bit integer. Compiled, arithmetic that mixes unsigned with signed integers would give floats."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import quotient
+from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
 from warpsight.caches.compiled import compiled, inlined
@@ -88,15 +88,6 @@ def _fetch(p: Ints, s: Ints, channel: int, pc: int, now: int) -> int:
     return int(now + p[L2_LATENCY] + p[DRAM_LATENCY] + queued)
 
 
-@inlined
-def _set_bits(mask: int) -> int:
-    count = 0
-    while mask != 0:
-        mask &= mask - 1
-        count += 1
-    return count
-
-
 @compiled
 def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int:
     """Read `sectors` (mask) of L2 line `line`, asked for at `now`: `time << 2 | level`, when and from where it is back."""
@@ -138,7 +129,7 @@ def l2_write(p: Ints, s: Ints, line: int, sectors: int, whole: bool, pc: int, no
     part, base = _slice_and_set(p, line)
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_WRITES] += 1
-    pieces = _set_bits(sectors)
+    pieces = set_bits(sectors)
     arrive(p, s, p[REQUEST_LOAD] + part, REQUESTS, pieces)
     service = max(p[STORE_SERVICE], quotient(p[SLICE_SERVICE] * pieces, p[L2_LINE]))
     gone = now + max(0, queue_for(p, s, p[SLICE_IN_FREE] + part, now, service) - p[PORT_ROOM])
