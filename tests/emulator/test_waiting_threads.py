@@ -195,3 +195,18 @@ def test_launch_whose_threads_wait_has_the_same_trace_each_time() -> None:
         assert (getattr(first, name) == getattr(second, name)).all()
     assert traces[0].header.warp_instructions == traces[1].header.warp_instructions
     assert (traces[0].paths.block == traces[1].paths.block).all()
+
+
+@pytest.mark.parametrize("spread", [1, 4])
+def test_lock_inside_a_recursive_function_lets_each_lane_in_once(spread: int) -> None:
+    threads = 2 * 64
+    lock, total, depth = np.zeros(1, I32), np.zeros(1, I32), np.full(threads, -1, I32)
+    run("lock_in_recursion", 2, 64, lock, total, depth, spread)
+    assert total[0] == threads * (threads + 1) // 2
+    assert depth.tolist() == [i % spread for i in range(threads)]
+
+
+def test_lock_taken_in_a_call_and_released_after_its_return_lets_each_lane_in_once() -> None:
+    lock, total = np.zeros(1, I32), np.zeros(1, I32)
+    run("lock_across_return", 2, 48, lock, total, 3)
+    assert (lock[0], total[0]) == (0, 96)

@@ -60,8 +60,7 @@ def build_cfg(function: Function) -> ControlFlowGraph:
     graph = _build(function, targets, frozenset())
     starts = graph.block_start[:-1].tolist()
     waits = find_waits(function, starts, graph.successors, graph.post_dominator)
-    if not waits.independent or function.callables:
-        # Call stacks need lanes that wait for each other where they return: with real calls a warp's lanes always run in step.
+    if not waits.independent:
         return graph
     if waits.meetings - set(starts):
         graph = _build(function, targets, waits.meetings)

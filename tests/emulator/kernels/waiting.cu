@@ -335,3 +335,34 @@ extern "C" __global__ void warp_waits_for_itself(int* out) {
     }
     out[I] = 1;
 }
+
+// A lock inside a recursive function, which stays a call: lanes come to it at different depths, and one holds it while others spin.
+__device__ __noinline__ int add_under_lock(int depth, int* lock, volatile int* total, int value) {
+  if (depth > 0) {
+    int inside = add_under_lock(depth - 1, lock, total, value);
+    return inside + 1;
+  }
+  while (atomicCAS(lock, 0, 1) != 0) {}
+  __threadfence();
+  *total = *total + value;
+  __threadfence();
+  atomicExch(lock, 0);
+  return 0;
+}
+extern "C" __global__ void lock_in_recursion(int* lock, int* total, int* depth, int spread) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  depth[i] = add_under_lock(i % spread, lock, total, i + 1);
+}
+
+// Taken inside a recursive call, released after it has returned to where other lanes of the warp would wait.
+__device__ __noinline__ void take(int depth, int* lock) {
+  if (depth > 0) { take(depth - 1, lock); __threadfence(); return; }
+  while (atomicCAS(lock, 0, 1) != 0) {}
+}
+extern "C" __global__ void lock_across_return(int* lock, volatile int* total, int depth) {
+  take(depth, lock);
+  __threadfence();
+  *total = *total + 1;
+  __threadfence();
+  atomicExch(lock, 0);
+}
