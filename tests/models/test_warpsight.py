@@ -112,6 +112,7 @@ BINDING = {
     "mshrs": ({}, gpu(mshrs=1)),
     "noc": ({}, gpu(noc=1e9)),
     "dram": ({}, gpu(dram=1e9)),
+    "overlap": ({"l1_cycles": 60.0, "stall_cycles": 3000.0}, gpu()),
     "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0}, gpu(mshrs=16)),
@@ -128,7 +129,9 @@ def test_every_part_has_a_case_below() -> None:
 def test_part_left_out_is_felt_where_it_binds(part: str) -> None:
     demands, machine = BINDING[part]
     found = launched([(50, 300, 2, 2, 12, 6, 10, 5)], LaunchShape(28 * 12, 8, 3), **demands)
-    assert cycles(found, machine, f"warpsight~{part}") < cycles(found, machine) * 0.99
+    without, whole = cycles(found, machine, f"warpsight~{part}"), cycles(found, machine)
+    # overlap is the one part that saves time
+    assert without > whole * 1.001 if part == "overlap" else without < whole * 0.99
 
 
 @pytest.mark.property

@@ -32,6 +32,7 @@ WARPSIGHT_PARTS = {
     "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
+    "overlap": "requests of an access pass the load-store unit and the memory system at the same time",
     "spread": "traffic that meets in few slices or channels at a time has only their bandwidth",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto a warp waits at a barrier for the others of its block",
@@ -134,7 +135,9 @@ class Warpsight:
         slowest = servers.max(axis=1)
         sync = np.where(alone, resources.barrier_wait(demands.barriers, per_block, slowest), 0.0)
         delay = stall + sync
-        throughput, residence = closed_network(servers * group[:, None], delay, warps / group)
+        # two servers at once: the shorter of the two runs off the time that is spent elsewhere
+        at_once = group * np.minimum(demands.l1_cycles, memory) if self._has("overlap") else 0.0
+        throughput, residence = closed_network(servers * group[:, None], np.maximum(delay - at_once, 0.0), warps / group)
         last = _last_wave(issue * group + delay, warps * slowest, delay if self._has("last-warp") else 0.0 * delay)
         total = np.where(found.last, last, warps / group / throughput)
         _, from_memory = stall_shares(profile)
