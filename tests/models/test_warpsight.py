@@ -50,6 +50,14 @@ def test_warps_beyond_what_hides_the_stalls_take_their_issue_slots_and_the_last_
     assert cycles(launched(COMPUTE, ONE_WAVE), model="warpsight~last-warp") == pytest.approx(800)
 
 
+def test_one_warp_waits_for_each_of_its_requests_too() -> None:
+    """Forty lines that hit the L2: its latency once (a stall of the warp), and the lines of 28 SMs through the NoC in a row."""
+    rows = [(10, 120, 2, 1, 40, 0, 0, 0)]
+    found = launched(rows, LaunchShape(28, 1, 1), dram_share=0.0, l1_cycles=40.0)
+    noc = 28 * 40 * 128 / 1050e9 * 1.4e9
+    assert cycles(found, gpu(mshrs=4096)) == pytest.approx(10 + 120 + noc, rel=0.05)
+
+
 def test_full_waves_go_on_without_a_gap() -> None:
     """Ten waves of 64 warps: 64,000 issue slots; only the last wave's end sticks out, and MVA's own 1 per cent."""
     found = cycles(launched(COMPUTE, LaunchShape(28 * 80, 8, 8)))

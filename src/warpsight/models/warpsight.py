@@ -93,10 +93,14 @@ class Warpsight:
         assert profile.demands is not None
         demands = self._demands(profile, profile.demands)
         found = residency(profile, design)
-        # measured on the profile's own number of SMs; on no number is the busiest SM below the mean
-        found = replace(found, imbalance=np.maximum(found.imbalance * demands.work_imbalance, 1.0))
         instructions = resources.instructions_per_warp(profile)
-        busy = self._stack(profile, demands, found, instructions)
+        busy, carried = self._stack(profile, demands, found, instructions)
+        launch = np.bincount(found.point, found.times * sum(busy.values(), np.zeros(len(found.warps))), len(design))
+        shared = np.bincount(found.point, found.times * carried, len(design))
+        # Unequal blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
+        # no number is the busiest SM below the mean, nor the launch shorter than what all SMs together need of what they share.
+        unequal = np.maximum(demands.work_imbalance, shared / launch)
+        found = replace(found, imbalance=np.maximum(found.imbalance * unequal, 1.0))
         executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
         stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
         return launch_answer(profile, design, stack, found)
@@ -120,25 +124,27 @@ class Warpsight:
 
     def _stack(
         self, profile: IntervalProfile, demands: ResourceDemands, found: Residency, instructions: float
-    ) -> dict[str, Floats]:
-        """Cycles of the busiest SM for each row, [R] by component of the stack."""
+    ) -> tuple[dict[str, Floats], Floats]:
+        """Cycles of the busiest SM for each row, [R] by component of the stack; and what the shared resources need, [R]."""
         design, warps = found.design, found.warps
         per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
-        alone = design.greedy if self._has("in-step") else np.ones(len(warps), dtype=np.bool_)
-        group = np.where(alone, 1.0, per_block)
-        stall = np.where(alone, demands.stall_cycles, demands.stall_in_step)
+        apart = design.greedy if self._has("in-step") else np.ones(len(warps), dtype=np.bool_)
+        group = np.where(apart, 1.0, per_block)
+        stall = np.where(apart, demands.stall_cycles, demands.stall_in_step)
         issue = resources.issue_cycles(instructions, design, warps)
-        memory, shares = self._memory(demands, design)
+        memory, carried, shares = self._memory(demands, design)
         servers = np.stack(
             [issue, demands.unit_cycles / design.schedulers, np.full(len(warps), demands.l1_cycles), memory], axis=1
         )
         slowest = servers.max(axis=1)
-        sync = np.where(alone, resources.barrier_wait(demands.barriers, per_block, slowest), 0.0)
+        sync = np.where(apart, resources.barrier_wait(demands.barriers, per_block, slowest), 0.0)
         delay = stall + sync
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
         at_once = group * np.minimum(demands.l1_cycles, memory) if self._has("overlap") else 0.0
-        throughput, residence = closed_network(servers * group[:, None], np.maximum(delay - at_once, 0.0), warps / group)
-        last = _last_wave(issue * group + delay, warps * slowest, delay if self._has("last-warp") else 0.0 * delay)
+        elsewhere = np.maximum(delay - at_once, 0.0)
+        throughput, residence = closed_network(servers * group[:, None], elsewhere, warps / group)
+        alone_cycles = servers.sum(axis=1) * group + elsewhere
+        last = _last_wave(alone_cycles, warps * slowest, delay if self._has("last-warp") else 0.0 * delay)
         total = np.where(found.last, last, warps / group / throughput)
         _, from_memory = stall_shares(profile)
         waits = {
@@ -148,10 +154,10 @@ class Warpsight:
             "com_struct": residence[:, 1] + residence[:, 2],
             **{name: residence[:, 3] * share for name, share in shares.items()},
         }
-        return _shared_out(total, warps * issue, waits)
+        return _shared_out(total, warps * issue, waits), warps * carried
 
-    def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, dict[str, Floats]]:
-        """Cycles that the memory system needs for one warp of each SM, and how they are shared out, [R] each."""
+    def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
+        """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and how the first are shared out."""
         noc, dram = resources.noc_cycles(demands, design), resources.dram_cycles(demands, design)
         held = np.zeros(len(design))
         parts = np.stack([held, noc, dram], axis=1)
@@ -163,11 +169,11 @@ class Warpsight:
             rate, waits = closed_network(np.stack([noc, dram], axis=1), latency, np.maximum(in_flight, 1.0))
             held = 1 / rate
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
-        bounds = [held, noc, dram, resources.port_cycles(demands, design), resources.slice_cycles(demands, design)]
-        cycles = np.max(bounds, axis=0)
+        carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
+        cycles = np.max([held, carried, resources.port_cycles(demands, design)], axis=0)
         whole = parts.sum(axis=1, keepdims=True)
         shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
-        return cycles, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
+        return cycles, carried, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
 
 
 def _last_wave(alone: Floats, bound: Floats, delay: Floats) -> Floats:
