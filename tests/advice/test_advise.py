@@ -15,7 +15,7 @@ from warpsight.advice.advise import LEAST_GAIN, Advice, advise_trace
 from warpsight.advice.base import Case, WhatIf
 from warpsight.advice.coalescing import coalesced
 from warpsight.advice.registry import OURS, RULES, all_rules
-from warpsight.advice.rules.balance import balanced
+from warpsight.advice.rules.balance import Balance, balanced
 from warpsight.advice.rules.bank_conflicts import without_conflicts
 from warpsight.advice.rules.l1_hits import doubled_hits
 from warpsight.base.errors import LimitError
@@ -160,6 +160,19 @@ def test_balanced_launch_leaves_no_sm_idle(kernels: dict[str, KernelTrace]) -> N
     found = advise_trace(kernels["row_sum"], load_gpu("mdm-pascal"), "mdm")
     (change,) = (change for change in found.changes if change.rule == "balance")
     assert change.prediction.cycles == prediction.cycles
+
+
+def test_blocks_of_unequal_work_are_advised_to_share_it_equally(kernels: dict[str, KernelTrace]) -> None:
+    profiled = profile_trace(kernels["row_sum"], load_gpu("mdm-pascal", overrides=["sm_count=16"]))
+    assert profiled.profile.demands is not None
+    demands = replace(profiled.profile.demands, work_imbalance=1.5, longest_warp=4.0)
+    unequal = replace(profiled, profile=replace(profiled.profile, demands=demands))
+    gpu = load_gpu("mdm-pascal", overrides=["sm_count=16"])
+    prediction = get_model("warpsight").predict(unequal.profile, gpu)
+    (change,) = Balance().propose(Case(unequal, gpu, "warpsight", prediction, ()))
+    assert "equally over the 32 blocks" in change.title
+    assert "1.50 times the mean's work" in change.reason
+    assert change.evaluate().cycles == pytest.approx(get_model("warpsight").predict(profiled.profile, gpu).cycles)
 
 
 def test_change_that_cannot_be_evaluated_is_told_with_its_reason(

@@ -46,7 +46,7 @@ def demands(columns: Any, **changes: float) -> ResourceDemands:
         "unit_cycles": 0.0, "l1_cycles": reads + writes, "read_misses": reads, "fetched_bytes": 128.0 * reads,
         "sent_bytes": 128.0 * writes, "dram_bytes": 128.0 * dram, "dram_share": 0.5, "reply_share": 1.0, "request_share": 1.0,
         "channel_share": 1.0, "barriers": 0.0, "stall_cycles": columns[1].sum(), "stall_in_step": 0.5 * columns[1].sum(),
-        "work_imbalance": 1.0,
+        "work_imbalance": 1.0, "longest_warp": 1.0,
     }  # fmt: skip
     return ResourceDemands(**{name: float(value) for name, value in {**found, **changes}.items()})
 
@@ -95,6 +95,7 @@ def profiles(draw: st.DrawFn) -> IntervalProfile:
     share = st.floats(0.05, 1)
     changes = {name: draw(share) for name in ("reply_share", "request_share", "channel_share")}
     changes |= {"unit_cycles": draw(st.floats(0, 500)), "work_imbalance": draw(st.floats(0.8, 3))}
+    changes["longest_warp"] = draw(st.floats(1, 50))
     changes["barriers"] = draw(st.integers(0, 9))
     return replace(found, demands=replace(found.demands, **changes), counts=counts_like(found))
 

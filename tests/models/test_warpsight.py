@@ -95,6 +95,15 @@ def test_unequal_blocks_leave_sms_idle() -> None:
     assert cycles(changed(equal, work_imbalance=1.5)) == pytest.approx(1.5 * cycles(equal))
 
 
+def test_launch_is_not_over_before_its_slowest_warp() -> None:
+    """A warp alone takes 160 cycles, and the slowest 20 times that, for most of which its SM has nothing else to do."""
+    equal = launched(COMPUTE, ONE_WAVE)
+    found = get_model("warpsight").predict(changed(equal, longest_warp=20.0), gpu())
+    assert found.cycles == pytest.approx(20 * 160)
+    assert found.cpi_stack["idle"] * 800 == pytest.approx(found.cycles - cycles(equal))
+    assert cycles(changed(equal, longest_warp=5.0)) == cycles(equal)
+
+
 def test_part_that_is_not_there_is_refused_with_the_parts_that_are() -> None:
     with pytest.raises(UsageError, match='no part "spred"; did you mean "spread"'):
         get_model("warpsight~spred")

@@ -36,7 +36,7 @@ WARPSIGHT_PARTS = {
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto a warp waits at a barrier for the others of its block",
     "last-warp": "the launch ends when its last warp does, whose stalls nobody hides",
-    "unequal-blocks": "blocks with different work leave SMs idle at the end",
+    "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch is over before its slowest warp",
 }
 
 
@@ -98,7 +98,8 @@ class Warpsight:
         busy = self._stack(profile, demands, found, instructions)
         executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
         stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
-        return launch_answer(profile, design, stack, found)
+        slowest = demands.longest_warp * (instructions + demands.stall_cycles)
+        return launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, found))
 
     def _has(self, part: str) -> bool:
         return part not in self._left_out
@@ -110,7 +111,7 @@ class Warpsight:
             kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
         nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes"}
-        even = {"spread": ("reply_share", "request_share", "channel_share"), "unequal-blocks": ("work_imbalance",)}
+        even = {"spread": ("reply_share", "request_share", "channel_share"), "unequal-blocks": ("work_imbalance", "longest_warp")}
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
         changes |= {field: 1.0 for part, names in even.items() if not self._has(part) for field in names}
         if not self._has("noc"):
@@ -165,6 +166,16 @@ class Warpsight:
         whole = parts.sum(axis=1, keepdims=True)
         shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
         return cycles, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
+
+
+def _not_before(
+    slowest: float, profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency
+) -> Residency:
+    """`found`, with the SMs idle for longer where the launch would be over before its slowest warp is, alone for `slowest` cycles."""
+    if profile.launch is None:
+        return found
+    busy = sum(stack.values(), np.zeros(len(design))) * profile.total_warp_instructions / design.sm_count
+    return replace(found, imbalance=np.maximum(found.imbalance, slowest / busy))
 
 
 def _last_wave(alone: Floats, bound: Floats, delay: Floats) -> Floats:

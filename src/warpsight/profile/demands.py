@@ -62,6 +62,7 @@ def demands_of(
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),
         work_imbalance=work_imbalance(trace, stats, gpu.sm_count),
+        longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
     )
 
 

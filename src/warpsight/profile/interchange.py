@@ -136,7 +136,7 @@ def _demands(top: Fields) -> ResourceDemands | None:
     inside = top.inside("demands", DEMAND_KEYS, ())
     most = {**dict.fromkeys(SHARE_KEYS, 1.0), "dram_share": 1.0}
     values = {name: inside.number(name, most=most[name]) if name in most else inside.number(name) for name in DEMAND_KEYS}
-    for name in (*SHARE_KEYS, "work_imbalance"):
+    for name in (*SHARE_KEYS, "work_imbalance", "longest_warp"):
         if not values[name]:
             inside.fail(name, "is 0; it divides, so it must be above 0", "1 is evenly")
     if values["stall_in_step"] > values["stall_cycles"]:

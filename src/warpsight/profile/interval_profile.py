@@ -42,7 +42,8 @@ class ResourceDemands:
     and of the memory channels that traffic keeps busy at a time. `barriers` that a warp arrives at. `stall_cycles` of a warp
     alone; `stall_in_step` what is left of them when the warps of a block move in step, and each stall begins with the first warp
     while the others still issue. `work_imbalance`: how much more work the busiest SM has for blocks that are unequal, over what
-    their number alone gives; 1 for equal blocks.
+    their number alone gives; 1 for equal blocks. `longest_warp`: cycles of the slowest warp alone over the mean warp's; 1 for equal
+    warps.
     """
 
     unit_cycles: float
@@ -59,6 +60,7 @@ class ResourceDemands:
     stall_cycles: float
     stall_in_step: float
     work_imbalance: float
+    longest_warp: float
 
 
 # The demands that are amounts of a warp; the others are shares and ratios.
@@ -69,7 +71,7 @@ AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_byt
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
     """What a warp asks for when the work of each is done by `parts` warps, equally."""
     amounts: dict[str, float] = {name: getattr(demands, name) / parts for name in AMOUNTS}
-    return replace(demands, **amounts, work_imbalance=1.0)
+    return replace(demands, **amounts, work_imbalance=1.0, longest_warp=1.0)
 
 
 @dataclass(frozen=True)
