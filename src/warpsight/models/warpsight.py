@@ -171,7 +171,7 @@ class Warpsight:
 def _not_before(
     slowest: float, profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency
 ) -> Residency:
-    """`found`, with the SMs idle for longer where the launch would be over before its slowest warp is, alone for `slowest` cycles."""
+    """`found`, with SMs idle until the launch's slowest warp is done, which alone takes `slowest` cycles."""
     if profile.launch is None:
         return found
     busy = sum(stack.values(), np.zeros(len(design))) * profile.total_warp_instructions / design.sm_count
