@@ -15,6 +15,7 @@ from warpsight.advice.advise import LEAST_GAIN, Advice, advise_trace
 from warpsight.advice.base import Case, WhatIf
 from warpsight.advice.coalescing import coalesced
 from warpsight.advice.registry import OURS, RULES, all_rules
+from warpsight.advice.rules.atomics import Atomics, combined
 from warpsight.advice.rules.balance import Balance, balanced
 from warpsight.advice.rules.bank_conflicts import without_conflicts
 from warpsight.advice.rules.l1_hits import doubled_hits
@@ -135,6 +136,17 @@ def test_gains_from_cache_counts_are_those_of_the_changed_counts(kernels: dict[s
     line = int(change.place.rpartition(":")[2])
     pcs = [i.pc for i in case.trace.instructions if i.line == line and i.has_degree]
     assert change.evaluate().cycles == _cycles(case.profiled, misses=without_conflicts(case.profiled.misses, pcs))
+
+
+def test_atomics_that_meet_at_an_address_are_advised_to_be_combined(kernels: dict[str, KernelTrace]) -> None:
+    case = _case(kernels["count"], "warpsight")
+    (change,) = Atomics().propose(case)
+    (pc,) = case.profiled.misses.atomic_repeats.nonzero()[0]
+    # 16 bins for the 32 lanes of a warp
+    assert "2.00 lanes share an address" in change.reason
+    assert change.place.endswith(f":{case.trace.instructions[pc].line}")
+    assert combined(case.profiled.misses, [pc]).atomic_repeats.sum() == 0
+    assert change.evaluate().cycles <= case.prediction.cycles
 
 
 def test_doubled_hits_keep_the_sums_of_the_cache_counts(kernels: dict[str, KernelTrace]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
+from warpsight.caches.miss_profile import SHARES
 from warpsight.equations import resources
 from warpsight.equations.mshr import blocking_capacity
 from warpsight.equations.network import closed_network
@@ -32,6 +33,7 @@ WARPSIGHT_PARTS = {
     "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
+    "atomics": "lanes of a warp whose atomics share an address are served one after the other by its L2 slice",
     "spread": "traffic that meets in few slices or channels at a time has only their bandwidth",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto a warp waits at a barrier for the others of its block",
@@ -110,8 +112,9 @@ class Warpsight:
             alone = float(profile.stall_cycles.sum())
             kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
-        nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes"}
-        even = {"spread": ("reply_share", "request_share", "channel_share"), "unequal-blocks": ("work_imbalance", "longest_warp")}
+        nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes",
+                   "atomics": "atomic_repeats"}  # fmt: skip
+        even = {"spread": SHARES, "unequal-blocks": ("work_imbalance", "longest_warp")}
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
         changes |= {field: 1.0 for part, names in even.items() if not self._has(part) for field in names}
         if not self._has("noc"):
@@ -161,10 +164,12 @@ class Warpsight:
             rate, waits = closed_network(np.stack([noc, dram], axis=1), latency, np.maximum(in_flight, 1.0))
             held = 1 / rate
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
-        bounds = [held, noc, dram, resources.port_cycles(demands, design), resources.slice_cycles(demands, design)]
-        cycles = np.max(bounds, axis=0)
-        whole = parts.sum(axis=1, keepdims=True)
-        shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
+        queues = np.max([held, noc, dram], axis=0)
+        cycles = np.max([queues, resources.port_cycles(demands, design), resources.slice_cycles(demands, design)], axis=0)
+        whole = parts.sum(axis=1) * np.divide(cycles, queues, out=np.ones_like(cycles), where=queues > 0)
+        # what port and slices take beyond the queues is the network's
+        parts[:, 1] += whole - parts.sum(axis=1)
+        shares = np.divide(parts, whole[:, None], out=np.zeros_like(parts), where=whole[:, None] > 0)
         return cycles, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
 
 
