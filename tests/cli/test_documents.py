@@ -17,6 +17,7 @@ DOCUMENTS = {
     "docs/tutorial.md": 5,
     "docs/explanation/explain.md": 2,
     "docs/explanation/advise.md": 3,
+    "docs/explanation/warpsight-model.md": 4,
     "docs/reference/compare.md": 3,
 }
 
