@@ -15,7 +15,8 @@ from warpsight.advice.advise import LEAST_GAIN, Advice, advise_trace
 from warpsight.advice.base import Case, WhatIf
 from warpsight.advice.coalescing import coalesced
 from warpsight.advice.registry import OURS, RULES, all_rules
-from warpsight.advice.rules.balance import balanced
+from warpsight.advice.rules.atomics import Atomics, combined
+from warpsight.advice.rules.balance import Balance, balanced
 from warpsight.advice.rules.bank_conflicts import without_conflicts
 from warpsight.advice.rules.l1_hits import doubled_hits
 from warpsight.base.errors import LimitError
@@ -137,6 +138,17 @@ def test_gains_from_cache_counts_are_those_of_the_changed_counts(kernels: dict[s
     assert change.evaluate().cycles == _cycles(case.profiled, misses=without_conflicts(case.profiled.misses, pcs))
 
 
+def test_atomics_that_meet_at_an_address_are_advised_to_be_combined(kernels: dict[str, KernelTrace]) -> None:
+    case = _case(kernels["count"], "warpsight")
+    (change,) = Atomics().propose(case)
+    (pc,) = case.profiled.misses.atomic_repeats.nonzero()[0]
+    # 16 bins for the 32 lanes of a warp
+    assert "2.00 lanes share an address" in change.reason
+    assert change.place.endswith(f":{case.trace.instructions[pc].line}")
+    assert combined(case.profiled.misses, [pc]).atomic_repeats.sum() == 0
+    assert change.evaluate().cycles <= case.prediction.cycles
+
+
 def test_doubled_hits_keep_the_sums_of_the_cache_counts(kernels: dict[str, KernelTrace]) -> None:
     misses = profile_trace(kernels["row_sum"], GPU).misses
     pcs = [pc for pc in range(len(misses.l1_hits)) if 0 < misses.l1_hits[pc] < misses.l1_reads[pc]]
@@ -160,6 +172,19 @@ def test_balanced_launch_leaves_no_sm_idle(kernels: dict[str, KernelTrace]) -> N
     found = advise_trace(kernels["row_sum"], load_gpu("mdm-pascal"), "mdm")
     (change,) = (change for change in found.changes if change.rule == "balance")
     assert change.prediction.cycles == prediction.cycles
+
+
+def test_blocks_of_unequal_work_are_advised_to_share_it_equally(kernels: dict[str, KernelTrace]) -> None:
+    profiled = profile_trace(kernels["row_sum"], load_gpu("mdm-pascal", overrides=["sm_count=16"]))
+    assert profiled.profile.demands is not None
+    demands = replace(profiled.profile.demands, work_imbalance=1.5, longest_warp=4.0)
+    unequal = replace(profiled, profile=replace(profiled.profile, demands=demands))
+    gpu = load_gpu("mdm-pascal", overrides=["sm_count=16"])
+    prediction = get_model("warpsight").predict(unequal.profile, gpu)
+    (change,) = Balance().propose(Case(unequal, gpu, "warpsight", prediction, ()))
+    assert "equally over the 32 blocks" in change.title
+    assert "1.50 times the mean's work" in change.reason
+    assert change.evaluate().cycles == pytest.approx(get_model("warpsight").predict(profiled.profile, gpu).cycles)
 
 
 def test_change_that_cannot_be_evaluated_is_told_with_its_reason(

@@ -100,6 +100,7 @@ class Hierarchy:
         if kind == "load" and len({s // 4 for s in sectors}) > -(-32 * self.code[pc].access_bytes // 128) + 1:
             self.add("divergent", pc)
         if kind == "atomic":
+            self.add("atomic_repeats", pc, lanes - 1)
             for sector in sectors:
                 self.send(pc, {sector}, False)
                 self.send(pc, {sector}, True)
@@ -126,7 +127,7 @@ class Hierarchy:
 
 
 def warp_streams(trace: KernelTrace) -> list[list[tuple[int, list[int], int]]]:
-    """Per warp its global accesses with active lanes, as (pc, sectors, lanes)."""
+    """Per warp its global accesses, as (pc, sectors, active lanes; of an atomic those that share an address)."""
     streams = []
     paths, starts = trace.paths, trace.block_start
     for chunk in trace.chunks:
@@ -139,10 +140,10 @@ def warp_streams(trace: KernelTrace) -> list[list[tuple[int, list[int], int]]]:
                 for pc in list(range(starts[block], starts[block + 1])) * int(paths.repeat[entry]):
                     instruction = trace.instructions[pc]
                     n = next(events) if instruction.has_sectors else 0
-                    for _ in range(instruction.event_bytes - instruction.has_sectors):
-                        next(events)
+                    others = [next(events) for _ in range(instruction.event_bytes - instruction.has_sectors)]
                     if n:
-                        stream.append((pc, sectors[:n], int(paths.lanes[entry])))
+                        lanes = int(paths.lanes[entry])
+                        stream.append((pc, sectors[:n], others[-1] if instruction.has_sharing else lanes))
                         sectors = sectors[n:]
             streams.append(stream)
     return streams

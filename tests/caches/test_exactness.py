@@ -89,7 +89,7 @@ def test_clocked_any_trace_keeps_the_sums(made: Any, caches: Any, policy: str, s
     plain = simulate_naively(trace, gpu, blocks_per_sm)
     n = len(trace.instructions)
     # What a warp asks for does not depend on who goes first.
-    for field in ("executions", "sectors", "divergent", "l1_reads", "l1_writes"):
+    for field in ("executions", "sectors", "divergent", "l1_reads", "l1_writes", "atomic_repeats"):
         assert getattr(profile, field).tolist() == [plain[field, pc] for pc in range(n)], field
     assert np.array_equal(profile.l1_reads, profile.l1_hits + profile.l1_misses + profile.l1_merges)
     assert np.array_equal(profile.l2_reads, profile.l2_read_hits + profile.l2_read_misses + profile.l2_read_merges)

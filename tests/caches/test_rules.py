@@ -102,6 +102,12 @@ def test_atomic_sectors_are_read_and_written_in_l2_and_pass_by_l1() -> None:
     assert (found["l2_read_misses"], found["l2_write_hits"], found["dram_reads"]) == (1, 4, 1)
 
 
+def test_atomic_of_lanes_at_one_address_repeats_for_each_after_the_first() -> None:
+    shared = [[4 * (k // 8) for k in range(32)], [0] * 32, list(range(0, 128, 4))]
+    profile = simulate_caches(build_trace(ATOMIC, [Warp(((0, 32, 3),), shared)]), small_gpu(1), 1)
+    assert profile.atomic_repeats.tolist() == [7 + 31 + 0]
+
+
 def test_l2_is_shared_by_the_sms() -> None:
     two_blocks = build_trace(LOAD, [Warp(((0, 1, 1),), [[0]]), Warp(((0, 1, 1),), [[0]])])
     found = totals(two_blocks, sm_count=2)

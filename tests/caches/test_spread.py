@@ -18,6 +18,7 @@ NEAR = 0.25  # what is taken off for chance is felt with as few accesses as thes
 EIGHT = {"slices": 8, "size_bytes": 8 * 512}
 LOAD = ["load.global.4 r1 <- r0"]
 STORE = ["store.global.4 <- r0"]
+ATOMIC = ["atomic.global.4 r1 <- r0"]
 
 
 def found(code: list[str], accesses: list[list[int]], warps: int = 4, **gpu: Any) -> MissProfile:
@@ -51,6 +52,12 @@ def test_random_traffic_counts_as_even_though_chance_favours_some_slice() -> Non
     warps = [Warp(((0, 8, 600),), (256 * rng.integers(0, 1 << 20, (600, 8))).tolist()) for _ in range(4)]
     profile = simulate_caches(build_trace(LOAD, warps), small_gpu(sm_count=1, l2=EIGHT), 4)
     assert profile.reply_share > 0.9
+
+
+def test_atomics_at_one_address_keep_one_slice_busy_and_those_of_a_lane_each_none() -> None:
+    one = found(ATOMIC, [[0] * 8] * 400)
+    assert one.repeat_share == pytest.approx(1 / 8, rel=NEAR)
+    assert found(ATOMIC, strided(8 * 256)).repeat_share == 1
 
 
 def test_few_accesses_say_nothing_against_even_traffic() -> None:

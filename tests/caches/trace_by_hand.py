@@ -84,7 +84,8 @@ def _stream(warp: Warp, code: tuple[StaticInstruction, ...], starts: np.ndarray)
                     sectors.extend(listed)
                     events.append(len(listed))
                 if instruction.has_sharing:
-                    events.append(1)
+                    listed = [] if isinstance(touched, int) else list(touched)
+                    events.append(max(map(listed.count, listed), default=1))
     assert next(accesses, None) is None, "accesses left over"
     return events, sectors
 

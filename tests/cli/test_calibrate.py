@@ -112,8 +112,10 @@ def test_wrong_table_is_told_with_line_and_remedy(
     [
         ([], "is empty"),
         ([HEADER], "has no timings"),
+        ([HEADER, "a,32,30.5,1,100,0,10,400"], 'Blocks is "30.5", not a whole number'),
+        ([HEADER, "a,32,30,1,100,0,10,1e300"], "below 1e+18"),
         ([HEADER, "a,32,30,1,100,0,0,400"], "no timing depends on"),
-        ([HEADER, "a,32,30,1,100,0,10,9000"], "1 timings do not determine 2 parameters"),
+        ([HEADER, "a,32,30,1,100,0,10,9000"], "1 timing does not determine 2 parameters"),
     ],
 )
 def test_too_few_timings_are_told(lines: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

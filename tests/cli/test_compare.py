@@ -120,6 +120,9 @@ HEAD = "gpu,kernel,cycles"
         (f"{HEAD}\nmdm-pascal,saxpy,many\n", ["measured.csv:2", 'cycles is "many"']),
         (f"{HEAD}\nmdm-pascal,saxpy,0\n", ["measured.csv:2", "0 cycles"]),
         (f"{HEAD}\nmdm-pascal,saxpy,-5\n", ["measured.csv:2"]),
+        (f"{HEAD}\nmdm-pascal,saxpy,1e-300\n", ["measured.csv:2", "1e-300 cycles are fewer than any launch takes"]),
+        (f"{HEAD}\nmdm-pascal,saxpy,1e300\n", ["measured.csv:2", "cycles is 1e+300, and the most"]),
+        (f"{HEAD},cycles\nmdm-pascal,saxpy,5,6\n", ["measured.csv:1", 'two columns "cycles"']),
         (f"{HEAD}\ngpumech,saxpy,5\n", ["no row for the GPU mdm-pascal", "gpumech"]),
         (f"{HEAD}\nmdm-pascal,saxpi,5\n", ['no row for "saxpy"', 'did you mean "saxpi"']),
         (f"{HEAD}\nmdm-pascal,saxpy,5\nmdm-pascal,saxpy,6\n", ["measured.csv:3", "says again what"]),
@@ -140,6 +143,7 @@ def test_reference_that_cannot_be_meant_is_refused_by_place(
     [
         (["--gate", "mdm:15"], ["--gate", "nothing to compare with"]),
         (["--against", "x.csv", "--model", "mdm", "--gate", "gpumech:15"], ["gpumech is not among the models"]),
+        (["--against", "x.csv", "--gate", "mmd:15"], ['"mmd" is not a known model', 'did you mean "mdm"']),
         (["--gate", "mdm"], ["--gate", '"mdm" is not a model and a limit']),
         (["--gate", "mdm:-1"], ["is not a model and a limit"]),
         (["--against", "nowhere.csv"], ["nowhere.csv", "cannot be read"]),

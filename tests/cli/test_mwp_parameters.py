@@ -65,6 +65,7 @@ def test_wrong_parameters_are_told_with_file_and_line(
     [
         (("--model", "mdm", "--params", FILE), "one model"),
         (("--model", "mwp-cwp", "--params", FILE, "--set", "sm_count=3"), "--set"),
+        (("--model", "mwp-cwp", "--params", FILE, "--gpu", "gtx280"), "--gpu"),
         (("--model", "mwp-cwp", "--params", "none.yaml"), "no such file"),
         (("--model", "mwp-cwp"), "--profile"),
     ],

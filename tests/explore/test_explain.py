@@ -145,6 +145,11 @@ def test_units_are_charged_for_the_cycles_beyond_issue() -> None:
     assert not rest
 
 
+def test_repeats_of_atomics_are_charged_with_the_network_that_they_hold_up() -> None:
+    parts, _ = divided({"noc": 8.0}, _evidence(misses=misses(5, l1_misses={1: 4}, atomic_repeats={2: 12})))
+    assert parts["noc"].tolist() == [0.0, 2.0, 6.0, 0.0, 0.0]
+
+
 def test_units_that_are_held_for_one_cycle_are_charged_by_use() -> None:
     parts, rest = divided({"com_struct": 4.0}, _evidence(misses=misses(5)))
     assert parts["com_struct"].tolist() == [1.0, 1.0, 1.0, 1.0, 0.0]  # the branch uses no unit

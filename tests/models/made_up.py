@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from warpsight.caches.miss_profile import SHARES
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
 from warpsight.profile.interval_profile import IntervalProfile, LaunchShape, ResourceDemands
 from warpsight.profile.kernel_counts import KernelCounts
@@ -44,9 +45,9 @@ def demands(columns: Any, **changes: float) -> ResourceDemands:
     reads, writes, dram = columns[4].sum(), columns[5].sum(), columns[6].sum() + columns[7].sum()
     found = {
         "unit_cycles": 0.0, "l1_cycles": reads + writes, "read_misses": reads, "fetched_bytes": 128.0 * reads,
-        "sent_bytes": 128.0 * writes, "dram_bytes": 128.0 * dram, "dram_share": 0.5, "reply_share": 1.0, "request_share": 1.0,
-        "channel_share": 1.0, "barriers": 0.0, "stall_cycles": columns[1].sum(), "stall_in_step": 0.5 * columns[1].sum(),
-        "work_imbalance": 1.0,
+        "sent_bytes": 128.0 * writes, "dram_bytes": 128.0 * dram, "atomic_repeats": 0.0, "dram_share": 0.5,
+        **dict.fromkeys(SHARES, 1.0), "barriers": 0.0, "stall_cycles": columns[1].sum(), "stall_in_step": 0.5 * columns[1].sum(),
+        "work_imbalance": 1.0, "longest_warp": 1.0,
     }  # fmt: skip
     return ResourceDemands(**{name: float(value) for name, value in {**found, **changes}.items()})
 
@@ -54,7 +55,7 @@ def demands(columns: Any, **changes: float) -> ResourceDemands:
 def without_traffic(profile: IntervalProfile) -> IntervalProfile:
     """The same with requests that all hit, or none."""
     assert profile.demands is not None
-    names = ("read_misses", "fetched_bytes", "sent_bytes", "dram_bytes")
+    names = ("read_misses", "fetched_bytes", "sent_bytes", "dram_bytes", "atomic_repeats")
     quiet = dict.fromkeys(("read_misses", "write_misses", "dram_reads", "dram_writes"), np.zeros(len(profile.instructions)))
     return replace(profile, **quiet, demands=replace(profile.demands, **dict.fromkeys(names, 0.0)))  # type: ignore[arg-type]
 
@@ -93,8 +94,10 @@ def profiles(draw: st.DrawFn) -> IntervalProfile:
     found = profile(rows, **fields)
     assert found.demands is not None
     share = st.floats(0.05, 1)
-    changes = {name: draw(share) for name in ("reply_share", "request_share", "channel_share")}
+    changes = {name: draw(share) for name in SHARES}
+    changes["atomic_repeats"] = draw(st.floats(0, 200))
     changes |= {"unit_cycles": draw(st.floats(0, 500)), "work_imbalance": draw(st.floats(0.8, 3))}
+    changes["longest_warp"] = draw(st.floats(1, 50))
     changes["barriers"] = draw(st.integers(0, 9))
     return replace(found, demands=replace(found.demands, **changes), counts=counts_like(found))
 

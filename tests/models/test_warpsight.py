@@ -90,6 +90,15 @@ def test_traffic_at_one_slice_of_four_takes_four_times_as_long() -> None:
     assert cycles(camped, model="warpsight~spread") == cycles(even)
 
 
+def test_atomics_at_one_address_are_served_one_after_the_other_by_its_slice() -> None:
+    """64 warps on each of 28 SMs, 31 repeats each, all in one of 24 slices."""
+    rows = [(1, 0, 2, 1, 0, 1, 0, 0)]
+    spread_out = launched(rows, LaunchShape(28 * 8, 8, 8))
+    found = get_model("warpsight").predict(changed(spread_out, atomic_repeats=31.0, repeat_share=1 / 24), gpu())
+    assert found.cycles == pytest.approx(28 * 64 * (31 + 4 / 24), rel=0.01)
+    assert found.bound_by == "NoC queueing"
+
+
 def test_block_in_step_under_lrr_hides_its_stalls_only_behind_itself() -> None:
     """One block of eight warps, stalls of 500 of which 430 are left in step: 8 x 100 + 430, where gto overlaps more."""
     rows = [(100, 500, 1, 0, 0, 0, 0, 0)]
@@ -101,6 +110,15 @@ def test_block_in_step_under_lrr_hides_its_stalls_only_behind_itself() -> None:
 def test_unequal_blocks_leave_sms_idle() -> None:
     equal = launched(COMPUTE, LaunchShape(28 * 16, 8, 8))
     assert cycles(changed(equal, work_imbalance=1.5)) == pytest.approx(1.5 * cycles(equal))
+
+
+def test_launch_is_not_over_before_its_slowest_warp() -> None:
+    """A warp alone takes 160 cycles, and the slowest 20 times that, for most of which its SM has nothing else to do."""
+    equal = launched(COMPUTE, ONE_WAVE)
+    found = get_model("warpsight").predict(changed(equal, longest_warp=20.0), gpu())
+    assert found.cycles == pytest.approx(20 * 160)
+    assert found.cpi_stack["idle"] * 800 == pytest.approx(found.cycles - cycles(equal))
+    assert cycles(changed(equal, longest_warp=5.0)) == cycles(equal)
 
 
 def test_part_that_is_not_there_is_refused_with_the_parts_that_are() -> None:
@@ -121,6 +139,7 @@ BINDING = {
     "noc": ({}, gpu(noc=1e9)),
     "dram": ({}, gpu(dram=1e9)),
     "overlap": ({"l1_cycles": 60.0, "stall_cycles": 3000.0}, gpu()),
+    "atomics": ({"atomic_repeats": 1e5}, gpu()),
     "spread": ({"channel_share": 0.5}, gpu(dram=1e9)),
     "in-step": ({"stall_in_step": 300.0}, gpu(policy="lrr")),
     "barriers": ({"barriers": 9.0, "stall_cycles": 5000.0}, gpu(mshrs=16)),

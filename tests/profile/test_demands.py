@@ -43,6 +43,7 @@ def test_demands_are_the_launchs_counts_over_its_warps() -> None:
     assert found.dram_share == 13 / 52
     assert found.barriers == 2
     assert found.work_imbalance == 1
+    assert found.longest_warp == 1
 
 
 def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:
@@ -65,3 +66,10 @@ def test_unequal_work_that_evens_out_is_less_than_the_number_of_blocks_says() ->
     stats = PathStats(np.array([20, 10]), np.array([20.0, 10.0]))
     # 20 beside 10 and 10 on two SMs is even; two blocks against one would be 4 / 3
     assert work_imbalance(launched, stats, 2) == pytest.approx(3 / 4)
+
+
+def test_slowest_warp_is_measured_against_the_mean_of_all() -> None:
+    launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1, 1], warps_per_block=1)
+    found = build_profile(launched, misses(1), gpu(sm_count=2), Occupancy(8, 16, 0.5, "threads")).demands
+    assert found is not None
+    assert found.longest_warp == 30 / ((30 + 3 * 10) / 4)

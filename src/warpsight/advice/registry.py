@@ -9,7 +9,7 @@ from warpsight.base.registry import Registry
 
 RULES: Registry[Rule] = Registry("rule", "warpsight.advice")
 
-OURS = ("coalescing", "l1_hits", "bank_conflicts", "occupancy", "balance", "divergence", "doubled")
+OURS = ("coalescing", "l1_hits", "bank_conflicts", "atomics", "occupancy", "balance", "divergence", "doubled")
 
 
 def all_rules() -> list[Rule]:

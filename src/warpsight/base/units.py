@@ -37,7 +37,9 @@ _AMBIGUOUS = {
     SIZE: {"KB": "KiB (1,024) or kB (1,000)", "MB": "MiB (1,048,576 B)", "GB": "GiB (1,073,741,824 B)", "TB": "TiB (2^40 B)"},
     BANDWIDTH: {"KB/s": "kB/s (1,000) or KiB/s (1,024)"},
 }
-_QUANTITY = re.compile(r"([+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2})?)\s*(.*)", re.DOTALL | re.ASCII)
+_QUANTITY = re.compile(
+    r"([+-]?(?:\d[\d_]*(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d{1,2}(?!\d))?)(?![eE][+-]?\d)\s*(.*)", re.DOTALL | re.ASCII
+)
 _SPECIAL = re.compile(r"[+-]?\.?(nan|inf|infinity)\b.*", re.IGNORECASE | re.DOTALL)
 _LONGEST = 64
 

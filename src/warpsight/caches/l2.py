@@ -7,6 +7,7 @@ from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.layout import (
+    ATOMIC_REPEATS,
     CELL,
     CHANNEL_FREE,
     CHANNEL_LOAD,
@@ -37,6 +38,7 @@ from warpsight.caches.layout import (
     LEVEL_L2,
     PER_PIECE,
     PORT_ROOM,
+    REPEAT_LOAD,
     REPLY_LOAD,
     REQUEST_LOAD,
     ROUND,
@@ -47,7 +49,7 @@ from warpsight.caches.layout import (
     STORE_SERVICE,
     Ints,
 )
-from warpsight.caches.spread import MEMORY, REPLIES, REQUESTS, arrive
+from warpsight.caches.spread import MEMORY, REPEATS, REPLIES, REQUESTS, arrive
 from warpsight.caches.ways import find, holds, new_word, to_front, victim
 
 
@@ -86,6 +88,13 @@ def _fetch(p: Ints, s: Ints, channel: int, pc: int, now: int) -> int:
     arrive(p, s, p[CHANNEL_LOAD] + channel, MEMORY, 1)
     queued = queue_for(p, s, p[CHANNEL_FREE] + channel, now, p[DRAM_SERVICE])
     return int(now + p[L2_LATENCY] + p[DRAM_LATENCY] + queued)
+
+
+@inlined
+def l2_repeat(p: Ints, s: Ints, line: int, repeats: int, pc: int) -> None:
+    """Count what the slice of `line` does again of an atomic, for each lane after the first that shares an address."""
+    s[p[COUNT] + pc * COUNTERS + ATOMIC_REPEATS] += repeats
+    arrive(p, s, p[REPEAT_LOAD] + slice_of_line(line, p[PER_PIECE], p[SLICES]), REPEATS, repeats)
 
 
 @compiled

@@ -9,7 +9,7 @@ from warpsight.addressing.coalescing import merge_lines
 from warpsight.addressing.integers import quotient, signed
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.l1 import l1_read, l1_write
-from warpsight.caches.l2 import l2_read, l2_write
+from warpsight.caches.l2 import l2_read, l2_repeat, l2_write
 from warpsight.caches.layout import (
     ACCESS,
     ACCESS_BYTES,
@@ -57,6 +57,7 @@ from warpsight.caches.layout import (
     PC,
     PENDING,
     READY,
+    REPEATS_HERE,
     REQUESTS,
     ROOM_SINCE,
     SECTOR,
@@ -106,9 +107,11 @@ def _store(p: Ints, s: Ints, sm: int, requests: int, whole: bool, pc: int, now: 
 
 
 @compiled
-def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int, now: int) -> None:
-    """An atomic, done in the L2: each of its sectors is read and written there."""
+def _atomic(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, repeats: int, pc: int, now: int) -> None:
+    """An atomic, done in the L2: each of its sectors is read and written there, and the first is taken for that of its repeats."""
     lsu = p[LSU] + sm * LSU_WIDTH
+    if repeats > 0:
+        l2_repeat(p, s, quotient(signed(sectors[first]), p[L2_LINE]), repeats, pc)
     for k in range(first, first + count):
         sector = signed(sectors[k])
         line = quotient(sector, p[L2_LINE])
@@ -146,7 +149,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     """Take the oldest waiting access; a load is made ready for `_load`, others are done at once. Gives 1 if more is to be done."""
     lsu = p[LSU] + sm * LSU_WIDTH
     waiting = p[WAITING_ACCESS] + (sm * p[DEPTH] + s[lsu + HEAD]) * ACCESS_WIDTH
-    slot, pc, count, whole = s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3]
+    slot, pc, count, whole, repeats = s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3], s[waiting + 4]
     if s[lsu + LENGTH] == p[DEPTH]:
         s[lsu + ROOM_SINCE] = now
     s[lsu + HEAD] = s[lsu + HEAD] + 1 if s[lsu + HEAD] + 1 < p[DEPTH] else 0
@@ -161,7 +164,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> int:
     if kind == IS_STORE:
         _store(p, s, sm, requests, whole != 0, pc, now)
     elif kind == IS_ATOMIC:
-        _atomic(p, s, sectors, sm, first, count, pc, now)
+        _atomic(p, s, sectors, sm, first, count, repeats, pc, now)
     return 1 if kind == IS_LOAD else 0
 
 
@@ -208,7 +211,7 @@ def issue(p: Ints, s: Ints, events: Events, sectors: Sectors, sm: int, slot: int
     if place >= p[DEPTH]:
         place -= p[DEPTH]
     waiting = p[WAITING_ACCESS] + (sm * p[DEPTH] + place) * ACCESS_WIDTH
-    s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3] = slot, pc, count, whole
+    s[waiting], s[waiting + 1], s[waiting + 2], s[waiting + 3], s[waiting + 4] = slot, pc, count, whole, s[row + REPEATS_HERE]
     s[lsu + LENGTH] += 1
     s[row + PENDING] += 1
     if s[code + LOAD_INDEX] >= 0:

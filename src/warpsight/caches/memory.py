@@ -38,7 +38,7 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.LINES: sms * at.MOST_REQUESTS,
         at.MASKS: sms * at.MOST_REQUESTS,
     }
-    sizes |= dict.fromkeys((at.SLICE_FREE, at.SLICE_IN_FREE, at.REPLY_LOAD, at.REQUEST_LOAD), int(p[at.SLICES]))
+    sizes |= dict.fromkeys((at.SLICE_FREE, at.SLICE_IN_FREE, at.REPLY_LOAD, at.REQUEST_LOAD, at.REPEAT_LOAD), int(p[at.SLICES]))
     sizes |= dict.fromkeys((at.CHANNEL_FREE, at.CHANNEL_LOAD), int(p[at.CHANNELS]))
     sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
     sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT, at.FIRST), sms)

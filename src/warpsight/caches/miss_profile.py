@@ -22,12 +22,14 @@ class MissProfile:
     Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
     Atomics bypass the L1; each 32 B sector of theirs is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
-    accesses.
+    accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice does one
+    after the other; all executions together.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
     writes: write-backs, charged to the pc that evicted them).
 
-    `reply_share`, `request_share`, `channel_share` (above 0, at most 1): how evenly traffic spreads at a time over the ports of
-    the L2 slices to and from the SMs, and over the memory channels (module `spread`); 1 is evenly.
+    `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic spreads at a time over
+    the ports of the L2 slices to and from the SMs, over the memory channels, and atomics' repeats over the slices (module
+    `spread`); 1 is evenly.
     """
 
     executions: Counts
@@ -54,9 +56,11 @@ class MissProfile:
     shared_passes: Counts
     slowest_merged: Counts
     merged_wait_cycles: Counts
+    atomic_repeats: Counts
     reply_share: float
     request_share: float
     channel_share: float
+    repeat_share: float
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
@@ -73,6 +77,6 @@ class MissProfile:
         return int(self.dram_reads.sum() + self.dram_writes.sum()) / reached if reached else 0.0
 
 
-SHARES = ("reply_share", "request_share", "channel_share")
+SHARES = ("reply_share", "request_share", "channel_share", "repeat_share")
 # The fields that are counts per pc.
 COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in SHARES)

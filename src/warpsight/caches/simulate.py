@@ -68,7 +68,7 @@ def simulate_caches(
     return _profile(counts(p, s), shares_in_use(p, s))
 
 
-def _profile(count: Ints, shares: tuple[float, float, float]) -> MissProfile:
+def _profile(count: Ints, shares: tuple[float, ...]) -> MissProfile:
     def column(field: str) -> Ints:
         found = count[:, at.TOUCHED_SECTORS if field == "sectors" else getattr(at, field.upper())].copy()
         return found // at.TICKS if field == "merged_wait_cycles" else found

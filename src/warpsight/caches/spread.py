@@ -1,4 +1,4 @@
-"""How evenly traffic spreads over the ports of the L2 slices, each way, and over the memory channels, at a time.
+"""How evenly traffic spreads over the ports of the L2 slices, each way, their atomic units and the memory channels, at a time.
 
 A stride can send all that is in flight to a few slices, though over the whole launch each gets its share ("partition camping":
 Ruetsch and Micikevicius, Optimizing matrix transpose in CUDA, 2009). What is stuck at the busiest server keeps the SMs from giving
@@ -16,6 +16,7 @@ from warpsight.caches.layout import (
     CELL,
     CHANNEL_LOAD,
     CHANNELS,
+    REPEAT_LOAD,
     REPLY_LOAD,
     REQUEST_LOAD,
     SLICES,
@@ -27,7 +28,7 @@ from warpsight.caches.layout import (
 # Rounds in a window: long enough for some hundred accesses at each server that is busy, so that chance stays small beside them.
 ROUNDS = 8
 # Columns of a row of `SPREAD`, one row for each kind of server.
-REPLIES, REQUESTS, MEMORY = 0, 4, 8
+REPLIES, REQUESTS, MEMORY, REPEATS = 0, 4, 8, 12
 _SQUARES, _BUSIEST, _MEAN = range(3)
 
 
@@ -60,13 +61,14 @@ def close_round(p: Ints, s: Ints) -> None:
         _close(s, p[REPLY_LOAD], p[SLICES], p[SPREAD] + REPLIES)
         _close(s, p[REQUEST_LOAD], p[SLICES], p[SPREAD] + REQUESTS)
         _close(s, p[CHANNEL_LOAD], p[CHANNELS], p[SPREAD] + MEMORY)
+        _close(s, p[REPEAT_LOAD], p[SLICES], p[SPREAD] + REPEATS)
 
 
-def shares_in_use(p: Ints, s: Ints) -> tuple[float, float, float]:
-    """Mean over busiest load of the slices' ports to the SMs, from the SMs, and of the memory channels: above 0, at most 1."""
-    rows = s[p[SPREAD] : p[SPREAD] + MEMORY + 4].tolist()
+def shares_in_use(p: Ints, s: Ints) -> tuple[float, float, float, float]:
+    """Mean over busiest load, above 0, at most 1: slices' ports to the SMs, from the SMs, memory channels, slices' atomic units."""
+    rows = s[p[SPREAD] : p[SPREAD] + REPEATS + 4].tolist()
 
     def share(row: int) -> float:
         return rows[row + _MEAN] / rows[row + _BUSIEST] if rows[row + _BUSIEST] else 1.0
 
-    return share(REPLIES), share(REQUESTS), share(MEMORY)
+    return share(REPLIES), share(REQUESTS), share(MEMORY), share(REPEATS)

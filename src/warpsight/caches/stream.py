@@ -2,37 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.caches import layout as at
-from warpsight.caches.compiled import compiled_and_kept
+from warpsight.caches.compiled import compiled_and_kept, source_fingerprint
 from warpsight.caches.layout import EVENT, EVENT_END, ID, SECTOR, SECTOR_END, TAKEN, WARP_WIDTH, Ints
 from warpsight.caches.memory import warp_rows
 from warpsight.trace.schema import KernelTrace, TraceChunk
 
 Events = npt.NDArray[np.uint8]
 Sectors = npt.NDArray[np.uint32]
+CarryOver = Callable[[Ints, Events, Sectors, Events, Sectors], None]
 
 
-@compiled_and_kept
-def _carry_over(rows: Ints, events: Events, sectors: Sectors, kept_events: Events, kept_sectors: Sectors) -> None:
-    """Copy what resident warps still need to the front of new buffers, and point them there."""
-    e, k = np.int64(0), np.int64(0)
-    for row in range(0, len(rows), WARP_WIDTH):
-        if rows[row + ID] >= 0:
-            n = rows[row + EVENT_END] - rows[row + EVENT]
-            kept_events[e : e + n] = events[rows[row + EVENT] : rows[row + EVENT_END]]
-            rows[row + EVENT], rows[row + EVENT_END] = e, e + n
-            e += n
-            n = rows[row + SECTOR_END] - rows[row + SECTOR]
-            kept_sectors[k : k + n] = sectors[rows[row + SECTOR] : rows[row + SECTOR_END]]
-            rows[row + TAKEN] += k - rows[row + SECTOR]
-            rows[row + SECTOR], rows[row + SECTOR_END] = k, k + n
-            k += n
+def _build(fingerprint: int) -> CarryOver:
+    @compiled_and_kept
+    def carry_over(rows: Ints, events: Events, sectors: Sectors, kept_events: Events, kept_sectors: Sectors) -> None:
+        """Copy what resident warps still need to the front of new buffers, and point them there."""
+        e, k = np.int64(0 * fingerprint), np.int64(0)
+        for row in range(0, len(rows), WARP_WIDTH):
+            if rows[row + ID] >= 0:
+                n = rows[row + EVENT_END] - rows[row + EVENT]
+                kept_events[e : e + n] = events[rows[row + EVENT] : rows[row + EVENT_END]]
+                rows[row + EVENT], rows[row + EVENT_END] = e, e + n
+                e += n
+                n = rows[row + SECTOR_END] - rows[row + SECTOR]
+                kept_sectors[k : k + n] = sectors[rows[row + SECTOR] : rows[row + SECTOR_END]]
+                rows[row + TAKEN] += k - rows[row + SECTOR]
+                rows[row + SECTOR], rows[row + SECTOR_END] = k, k + n
+                k += n
+
+    return carry_over
+
+
+_carry_over = _build(source_fingerprint())
 
 
 class Stream:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from warpsight.addressing.integers import signed
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.layout import (
+    ACCESS,
     ARRIVE,
     BAD_WARP,
     BARRIER,
@@ -34,6 +35,7 @@ from warpsight.caches.layout import (
     HAS_SECTORS,
     HELD,
     ID,
+    IS_ATOMIC,
     ISSUE_COST,
     KIND,
     LOADS,
@@ -45,6 +47,7 @@ from warpsight.caches.layout import (
     PENDING,
     READY,
     REPEAT,
+    REPEATS_HERE,
     SECTOR,
     SECTOR_END,
     SECTORS_HERE,
@@ -71,7 +74,10 @@ Events = npt.NDArray[np.uint8]
 
 @inlined
 def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
-    """Read the warp's next event, of instruction `pc`; gives its number of sectors, or -1 where the trace contradicts its path."""
+    """Read the warp's next event, of instruction `pc`, and keep an atomic's repeats.
+
+    Gives its number of sectors, or -1 where the trace contradicts its path.
+    """
     code = p[CODE] + pc * CODE_WIDTH
     at = s[row + EVENT]
     s[row + EVENT] = at + s[code + EVENT_BYTES]
@@ -84,6 +90,10 @@ def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
     if s[code + HAS_DEGREE] != 0 and events[at] > 0:
         s[p[COUNT] + pc * COUNTERS + SHARED_EXECUTIONS] += 1
         s[p[COUNT] + pc * COUNTERS + SHARED_PASSES] += signed(events[at])
+    s[row + REPEATS_HERE] = 0
+    if s[code + ACCESS] == IS_ATOMIC:
+        # the event's last byte: most lanes that share one address, 0 where none is active
+        s[row + REPEATS_HERE] = max(0, signed(events[s[row + EVENT] - 1]) - 1)
     s[row + TAKEN] += sectors
     return sectors if s[row + TAKEN] <= s[row + SECTOR_END] else -1
 

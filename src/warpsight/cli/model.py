@@ -48,10 +48,13 @@ def run(arguments: argparse.Namespace) -> int:
 def _from_parameters(arguments: argparse.Namespace) -> int:
     """MWP-CWP from its paper's parameters."""
     from warpsight.explore.mwp_parameters import RESULTS, evaluate_parameters
+    from warpsight.explore.request import DEFAULT_GPU
     from warpsight.report.mwp_text import parameters_text
     from warpsight.report.next_step import line
 
-    for given, option in ((arguments.profile, "--profile"), (arguments.overrides, "--set"), (arguments.csv, "--csv")):
+    other_gpu = arguments.gpu != DEFAULT_GPU
+    unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
+    for given, option in unused:
         if given:
             raise UsageError("does not go with --params", place=option, remedy="leave it out; the file holds every number")
     if options.model_names(arguments) != ("mwp-cwp",):

@@ -12,6 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.caches.miss_profile import SHARES
 from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
 from warpsight.trace.schema import SECTOR_BYTES
 
@@ -59,7 +60,7 @@ def instructions_per_warp(profile: IntervalProfile) -> float:
 
 def evenly_spread(demands: ResourceDemands) -> ResourceDemands:
     """The same traffic, spread evenly over slices and channels at all times."""
-    return replace(demands, reply_share=1.0, request_share=1.0, channel_share=1.0)
+    return replace(demands, **dict.fromkeys(SHARES, 1.0))
 
 
 def issue_cycles(instructions: float, machine: Machine, warps: Floats) -> Floats:
@@ -80,8 +81,8 @@ def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
 
 
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
-    """The L2 slices, each of which takes one access a cycle."""
-    accesses = demands.read_misses + demands.sent_bytes / SECTOR_BYTES
+    """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address."""
+    accesses = demands.read_misses + demands.sent_bytes / SECTOR_BYTES + demands.atomic_repeats / demands.repeat_share
     return np.asarray(accesses * machine.sm_count / machine.l2_slices)
 
 

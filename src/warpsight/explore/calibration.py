@@ -24,6 +24,9 @@ Floats = npt.NDArray[np.float64]
 REQUIRED = ("Threads_per_block", "Blocks", "Active_blocks_per_SM", "Comp_insts", "Coal_Mem_insts", "Uncoal_Mem_insts", "cycles")
 OPTIONAL = {"Synch_insts": 0.0, "Uncoal_per_mw": 32.0, "Load_bytes_per_warp": 128.0}
 _POSITIVE = ("Threads_per_block", "Blocks", "Active_blocks_per_SM", "cycles", "Uncoal_per_mw", "Load_bytes_per_warp")
+_WHOLE = ("Threads_per_block", "Blocks", "Active_blocks_per_SM")
+# What no launch takes and no kernel has.
+_MOST = 1e18
 _COLUMNS = (*REQUIRED, *OPTIONAL, "name")
 FITTED = ("Mem_LD", "Departure_del_uncoal", "Departure_del_coal")
 KEYS = ("mwp.memory_latency", "mwp.departure_uncoalesced", "mwp.departure_coalesced")
@@ -97,9 +100,12 @@ def _number(name: str, text: str, place: str) -> float:
         number = float(text)
     except ValueError:
         number = math.nan
-    least = "more than 0" if name in _POSITIVE else "0 or more"
-    if not math.isfinite(number) or number < 0 or (number == 0 and name in _POSITIVE):
-        what = f'{name} is "{text}", not a number of {least}'
+    least = "above 0" if name in _POSITIVE else "of 0 or more"
+    if not 0 <= number < _MOST or (number == 0 and name in _POSITIVE):
+        what = f'{name} is "{text}", not a number {least} and below {_MOST:g}'
+        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+    if name in _WHOLE and not number.is_integer():
+        what = f'{name} is "{text}", not a whole number'
         raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
     return number
 
@@ -124,7 +130,7 @@ def calibrate(timings: Timings, gpu: GpuSpec) -> dict[str, Any]:
         what = "no timing depends on Mem_LD or a departure delay"
         raise UsageError(what, place=timings.origin, remedy="add micro-benchmarks with memory instructions and few computations")
     if len(measured) < len(free):
-        what = f"{len(measured)} timings do not determine {len(free)} parameters"
+        what = f"{'1 timing does' if len(measured) == 1 else f'{len(measured)} timings do'} not determine {len(free)} parameters"
         raise UsageError(what, place=timings.origin, remedy="give more micro-benchmarks")
 
     def with_free(values: Floats) -> Floats:

@@ -82,13 +82,13 @@ def read_parameters(path: str) -> dict[str, float]:
 
 def _number(entry: Entry, text: Any, place: str) -> float:
     if not isinstance(text, str):
-        raise UsageError(f"{entry.name} has no single value", place=place, remedy=f"write the {entry.meaning}")
+        raise UsageError(f"{entry.name} has no single value", place=place, remedy=f"{entry.name}: {entry.meaning}")
     if entry.kind == NUMBER:
         number = _plain(entry, text, place)
     else:
         number = float(parse_quantity(text, entry.kind, key=entry.name, place=place))
     if number < entry.least:
-        raise SpecError(f"{entry.name} is {text}, and must be more than that", place=place, remedy=f"it is the {entry.meaning}")
+        raise SpecError(f"{entry.name} is {text}, and must be more", place=place, remedy=f"{entry.name}: {entry.meaning}")
     return number
 
 
@@ -99,7 +99,8 @@ def _plain(entry: Entry, text: str, place: str) -> float:
     except ValueError:
         number = -1.0
     if not 0 <= number < 1e18:
-        raise SpecError(f'{entry.name} is not a number of 0 or more: "{text}"', place=place, remedy=f"it is the {entry.meaning}")
+        what = f'{entry.name} is not a number from 0 to 1e18: "{text}"'
+        raise SpecError(what, place=place, remedy=f"{entry.name}: {entry.meaning}")
     return number
 
 

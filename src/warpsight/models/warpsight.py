@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
+from warpsight.caches.miss_profile import SHARES
 from warpsight.equations import resources
 from warpsight.equations.mshr import blocking_capacity
 from warpsight.equations.network import closed_network
@@ -33,11 +34,12 @@ WARPSIGHT_PARTS = {
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
     "overlap": "requests of an access pass the load-store unit and the memory system at the same time",
+    "atomics": "lanes of a warp whose atomics share an address are served one after the other by its L2 slice",
     "spread": "traffic that meets in few slices or channels at a time has only their bandwidth",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
     "barriers": "under gto a warp waits at a barrier for the others of its block",
     "last-warp": "the launch ends when its last warp does, whose stalls nobody hides",
-    "unequal-blocks": "blocks with different work leave SMs idle at the end",
+    "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch is over before its slowest warp",
 }
 
 
@@ -103,7 +105,8 @@ class Warpsight:
         found = replace(found, imbalance=np.maximum(found.imbalance * unequal, 1.0))
         executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
         stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
-        return launch_answer(profile, design, stack, found)
+        slowest = demands.longest_warp * (instructions + demands.stall_cycles)
+        return launch_answer(profile, design, stack, _not_before(slowest, profile, design, stack, found))
 
     def _has(self, part: str) -> bool:
         return part not in self._left_out
@@ -114,8 +117,9 @@ class Warpsight:
             alone = float(profile.stall_cycles.sum())
             kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
-        nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes"}
-        even = {"spread": ("reply_share", "request_share", "channel_share"), "unequal-blocks": ("work_imbalance",)}
+        nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes",
+                   "atomics": "atomic_repeats"}  # fmt: skip
+        even = {"spread": SHARES, "unequal-blocks": ("work_imbalance", "longest_warp")}
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
         changes |= {field: 1.0 for part, names in even.items() if not self._has(part) for field in names}
         if not self._has("noc"):
@@ -170,10 +174,23 @@ class Warpsight:
             held = 1 / rate
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
-        cycles = np.max([held, carried, resources.port_cycles(demands, design)], axis=0)
-        whole = parts.sum(axis=1, keepdims=True)
-        shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
+        queues = np.max([held, noc, dram], axis=0)
+        cycles = np.max([queues, carried, resources.port_cycles(demands, design)], axis=0)
+        whole = parts.sum(axis=1) * np.divide(cycles, queues, out=np.ones_like(cycles), where=queues > 0)
+        # what port and slices take beyond the queues is the network's
+        parts[:, 1] += whole - parts.sum(axis=1)
+        shares = np.divide(parts, whole[:, None], out=np.zeros_like(parts), where=whole[:, None] > 0)
         return cycles, carried, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
+
+
+def _not_before(
+    slowest: float, profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency
+) -> Residency:
+    """`found`, with SMs idle until the launch's slowest warp is done, which alone takes `slowest` cycles."""
+    if profile.launch is None:
+        return found
+    busy = sum(stack.values(), np.zeros(len(design))) * profile.total_warp_instructions / design.sm_count
+    return replace(found, imbalance=np.maximum(found.imbalance, slowest / busy))
 
 
 def _last_wave(alone: Floats, bound: Floats, delay: Floats) -> Floats:

@@ -54,14 +54,17 @@ def demands_of(
         fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         dram_bytes=float(misses.dram_reads.sum() + misses.dram_writes.sum()) * gpu.l2.sector_bytes / count,
+        atomic_repeats=float(misses.atomic_repeats.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
         reply_share=misses.reply_share,
         request_share=misses.request_share,
         channel_share=misses.channel_share,
+        repeat_share=misses.repeat_share,
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),
         work_imbalance=work_imbalance(trace, stats, gpu.sm_count),
+        longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from warpsight.base.errors import FormatError
+from warpsight.caches.miss_profile import SHARES
 from warpsight.profile.counts_document import counts_document, read_counts
 from warpsight.profile.fields import Fields
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile, LaunchShape, ResourceDemands
@@ -21,7 +22,6 @@ OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_l
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands))
-SHARE_KEYS = ("reply_share", "request_share", "channel_share")
 _LEVELS = ("l1", "l2", "dram")
 _MOST_PC = 2**31 - 1
 
@@ -134,9 +134,9 @@ def _demands(top: Fields) -> ResourceDemands | None:
     if not top.has("demands") or top.is_null("demands"):
         return None
     inside = top.inside("demands", DEMAND_KEYS, ())
-    most = {**dict.fromkeys(SHARE_KEYS, 1.0), "dram_share": 1.0}
+    most = {**dict.fromkeys(SHARES, 1.0), "dram_share": 1.0}
     values = {name: inside.number(name, most=most[name]) if name in most else inside.number(name) for name in DEMAND_KEYS}
-    for name in (*SHARE_KEYS, "work_imbalance"):
+    for name in (*SHARES, "work_imbalance", "longest_warp"):
         if not values[name]:
             inside.fail(name, "is 0; it divides, so it must be above 0", "1 is evenly")
     if values["stall_in_step"] > values["stall_cycles"]:

@@ -36,13 +36,15 @@ class ResourceDemands:
     `unit_cycles` of the busiest functional unit that is not fully pipelined (initiation interval above 1), of one scheduler;
     `l1_cycles` of the SM's load-store unit: one a line request, one a pass through the shared-memory banks, one a sector of an
     atomic. `read_misses` lines that take an MSHR. `fetched_bytes` come over the NoC, `sent_bytes` go there (stores, atomics).
-    `dram_bytes` cross the memory channels. `dram_share` (0 to 1) of the read misses goes on to DRAM.
+    `dram_bytes` cross the memory channels. `atomic_repeats` lanes of atomics that an L2 slice does after others of their warp, at
+    the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM.
 
-    `reply_share`, `request_share`, `channel_share` (above 0, at most 1): the part of the L2 slices' ports, to and from the SMs,
-    and of the memory channels that traffic keeps busy at a time. `barriers` that a warp arrives at. `stall_cycles` of a warp
-    alone; `stall_in_step` what is left of them when the warps of a block move in step, and each stall begins with the first warp
-    while the others still issue. `work_imbalance`: how much more work the busiest SM has for blocks that are unequal, over what
-    their number alone gives; 1 for equal blocks.
+    `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part of the L2 slices' ports, to and
+    from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `barriers` that a warp
+    arrives at. `stall_cycles` of a warp alone; `stall_in_step` what is left of them when the warps of a block move in step, and
+    each stall begins with the first warp while the others still issue. `work_imbalance`: how much more work the busiest SM has for
+    blocks that are unequal, over what their number alone gives; 1 for equal blocks. `longest_warp`: cycles of the slowest warp
+    alone over the mean warp's; 1 for equal warps.
     """
 
     unit_cycles: float
@@ -51,25 +53,28 @@ class ResourceDemands:
     fetched_bytes: float
     sent_bytes: float
     dram_bytes: float
+    atomic_repeats: float
     dram_share: float
     reply_share: float
     request_share: float
     channel_share: float
+    repeat_share: float
     barriers: float
     stall_cycles: float
     stall_in_step: float
     work_imbalance: float
+    longest_warp: float
 
 
 # The demands that are amounts of a warp; the others are shares and ratios.
-AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "dram_bytes", "barriers", "stall_cycles",
-           "stall_in_step")  # fmt: skip
+AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "dram_bytes", "atomic_repeats",
+           "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
     """What a warp asks for when the work of each is done by `parts` warps, equally."""
     amounts: dict[str, float] = {name: getattr(demands, name) / parts for name in AMOUNTS}
-    return replace(demands, **amounts, work_imbalance=1.0)
+    return replace(demands, **amounts, work_imbalance=1.0, longest_warp=1.0)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from warpsight.advice.base import PROGRAMMER, Case, WhatIf
 from warpsight.advice.registry import RULES
-from warpsight.base.format import percent
+from warpsight.base.format import percent, three_digits
 from warpsight.profile.interval_profile import IntervalProfile, divided
 
 
@@ -25,18 +25,28 @@ class Balance:
     name = "balance"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """The change, where the blocks are not a multiple of the SMs."""
+        """The change, where the blocks are not a multiple of the SMs, or have unequal work."""
         profile, sms = case.profiled.profile, case.gpu.sm_count
-        if profile.launch is None or profile.launch.blocks % sms == 0:
+        if profile.launch is None:
             return
         even = balanced(profile, sms)
         assert even.launch is not None
-        busiest = -(-profile.launch.blocks // sms)
-        idle = 1 - profile.launch.blocks / (busiest * sms)
+        blocks, busiest = profile.launch.blocks, -(-profile.launch.blocks // sms)
+        if blocks % sms:
+            idle = percent(1 - blocks / (busiest * sms))
+            has = "1 block" if busiest == 1 else f"{busiest} blocks"
+            title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many on each SM"
+            reason = f"the busiest of {sms} SMs runs {has}, and {idle} of the SMs' time is spent waiting for it"
+        elif profile.demands is not None and profile.demands.work_imbalance > 1:
+            more = three_digits(profile.demands.work_imbalance)
+            title = f"the same work divided equally over the {blocks} blocks"
+            reason = f"the busiest of {sms} SMs has {more} times the mean's work, in as many blocks"
+        else:
+            return
         yield WhatIf(
-            title=f"the same work in {even.launch.blocks} blocks instead of {profile.launch.blocks}, equally many on each SM",
+            title=title,
             place="launch",
-            reason=f"the busiest of {sms} SMs runs {busiest} blocks, and {percent(idle)} of the SMs' time is spent waiting for it",
+            reason=reason,
             cost="another division of the work: a grid-stride loop over a multiple of the SMs, or smaller blocks",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),

@@ -45,12 +45,19 @@ class Doubled:
             yield WhatIf(
                 title=f"{called} x 2",
                 place=key,
-                reason=f"{' and '.join(relieved)}: {percent(part / cpi)} of the cycles",
+                reason=_reason(relieved, part / cpi),
                 cost="another GPU: area and power",
                 owner=ARCHITECT,
                 evaluate=lambda key=key: _on(case, key),  # type: ignore[misc]
                 setting=setting(case.gpu, key),
             )
+
+
+def _reason(relieved: tuple[str, ...], share: float) -> str:
+    """What it may relieve. A model may say of none of it by itself, and still feel the change: MWP-CWP's bandwidth bounds MWP."""
+    if share == 0:
+        return f"nothing of the CPI stack is {' or '.join(relieved)}, but the model's other components depend on it"
+    return f"{' and '.join(relieved)}: {percent(share)} of the cycles"
 
 
 def _on(case: Case, key: str) -> Prediction:

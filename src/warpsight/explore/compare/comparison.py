@@ -199,11 +199,14 @@ def compare(
 
 
 def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
+    from warpsight.models.registry import get_model
+
     for gate in gates:
         if against is None:
             what = "a gate is on the error, and there is nothing to compare with"
             raise UsageError(what, place="--gate", remedy="give --against CSV")
         if gate.model not in models:
+            get_model(gate.model)
             what = f"{gate.model} is not among the models: {', '.join(models)}"
             raise UsageError(what, place="--gate", remedy=f"add it: --model {gate.model}")
 

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from warpsight.trace.schema import TraceHeader
 
 REQUIRED = ("gpu", "kernel", "cycles")
+KNOWN = (*REQUIRED, "size", "grid", "block")
 _STACK = "cpi_stack."
+# What no launch takes, and no table has room for.
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -101,6 +104,8 @@ def _check_header(names: Sequence[str], origin: str) -> None:
             what = f"has no column {name}{suggestion(name, names)}"
             raise FormatError(what, place=f"{origin}:1", remedy=f"the columns {', '.join(REQUIRED)} are needed")
     for name in names:
+        if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
+            raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")
         component = name.removeprefix(_STACK)
         if name.startswith(_STACK) and component not in COMPONENTS:
             what = f'"{name}" is no component of the CPI stack{suggestion(component, COMPONENTS)}'
@@ -111,8 +116,9 @@ def _reference(row: dict[str, str], place: str) -> Reference:
     told = {name: value for name, value in row.items() if name.startswith(_STACK) and value}
     stack = {name.removeprefix(_STACK): _number(value, name, place) for name, value in told.items()}
     cycles = _number(row["cycles"], "cycles", place)
-    if cycles == 0:
-        raise FormatError("0 cycles have no relative error", place=place, remedy="leave the row out, or correct it")
+    if cycles < 1:
+        what = f"{cycles:g} cycles are fewer than any launch takes"
+        raise FormatError(what, place=place, remedy="leave the row out, or correct it")
     if not row["kernel"] or not row["gpu"]:
         raise FormatError("names no kernel, or no GPU", place=place, remedy="fill in both")
     sizes = [_dimensions(row[name], name, place) if row.get(name) else None for name in ("grid", "block")]
@@ -126,6 +132,8 @@ def _number(text: str, name: str, place: str) -> float:
         value = math.nan
     if not math.isfinite(value) or value < 0:
         raise FormatError(f'{name} is "{text}", where a number of 0 or more is due', place=place, remedy="correct it")
+    if value > _MOST:
+        raise FormatError(f"{name} is {value:g}, and the most that makes sense is {_MOST:g}", place=place, remedy="correct it")
     return value
 
 

@@ -103,7 +103,7 @@ def _in_mshrs(evidence: Evidence) -> Floats:
 
 def _on_the_network(evidence: Evidence) -> Floats:
     reads, others = leaving(evidence)
-    return reads + others
+    return reads + others + evidence.misses.atomic_repeats
 
 
 def _at_dram(evidence: Evidence) -> Floats:
