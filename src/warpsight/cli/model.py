@@ -8,6 +8,7 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.predict import show
+from warpsight.explore.request import DEFAULT_GPU
 
 _EXAMPLES = """\
 examples:
@@ -51,7 +52,7 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
     from warpsight.report.mwp_text import parameters_text
     from warpsight.report.next_step import line
 
-    other_gpu = arguments.gpu != options.DEFAULT_GPU
+    other_gpu = arguments.gpu != DEFAULT_GPU
     unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
     for given, option in unused:
         if given:
