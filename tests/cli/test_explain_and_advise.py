@@ -64,6 +64,10 @@ def test_explain_shows_source_text_and_without_lines_the_ptx(saxpy: Path, capsys
     text = load_source(saxpy).ptx
     ptx.write_text("\n".join(part for part in text.splitlines() if not part.strip().startswith((".loc", ".file"))))
     assert _document(capsys, "explain", ptx, *LAUNCH)["by"] == "line"
+    (row,) = [line for line in run(capsys, "explain", ptx, *LAUNCH, "--by", "source").out.splitlines() if "(no source" in line]
+    # an operand without a line is told by its opcode alone
+    assert row.split()[-4] == "ld.global"
+    assert row.split()[-5] != "0"
 
 
 @pytest.mark.parametrize("command", ["explain", "advise"])

@@ -38,6 +38,9 @@ def test_static_prediction_equals_the_one_from_a_trace(saxpy: Path, capsys: pyte
     [
         (("--static",), ("--static", 'the model "mdm" takes more', "--model mwp-cwp")),
         ((*MODEL, "--trips", "a=1"), ("--trips", "add --static")),
+        ((*MODEL, "--static", "--warps", "1:4"), ("--warps", "executes nothing")),
+        ((*MODEL, "--static", "--representative", "all"), ("--representative", "executes nothing")),
+        ((*MODEL, "--static", "--sample", "3"), ("--sample", "executes nothing")),
         ((*MODEL, "--both-paths"), ("--both-paths", "add --static")),
         ((*MODEL, "--static", "--trips", "a=1"), ("--trips", "is not the label of a loop", "none")),
         ((*MODEL, "--static", "--uncoalesced", "7"), ("--uncoalesced", "PTX line 7")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from small_programs import gpu, load, misses, op, trace
@@ -59,6 +61,15 @@ def test_blocks_of_unequal_work_leave_the_busiest_sm_above_the_mean() -> None:
     assert work_imbalance(launched, stats, 2) == 1
     # to three: 30, 10 10, 10 10 and one more on an SM with 20: 30 of a mean of 80 / 3, where 2 blocks each would be even
     assert work_imbalance(launched, stats, 3) == pytest.approx(30 / (80 / 3))
+
+
+def test_blocks_that_were_not_recorded_work_as_their_neighbours_did() -> None:
+    launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1], warps_per_block=1)
+    header = replace(launched.header, grid=(6, 1, 1), sampled_blocks=3, sampled_instructions=50, warp_instructions=100)
+    stats = PathStats(np.array([30, 10]), np.array([30.0, 10.0]))
+    # 30 30 10 10 10 10: on two SMs 30 10 10 on each, as equal blocks would be; on three 40, 30 and 30
+    assert work_imbalance(replace(launched, header=header), stats, 2) == 1
+    assert work_imbalance(replace(launched, header=header), stats, 3) == pytest.approx(40 / (100 / 3))
 
 
 def test_unequal_work_that_evens_out_is_less_than_the_number_of_blocks_says() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.explore.explain.rows import Row
 from warpsight.explore.pipeline import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.explore.watch import Watch
@@ -84,6 +84,16 @@ class Rule(Protocol):
 
     def propose(self, case: Case) -> Iterable[WhatIf]:
         """The changes of this kind that this case allows, the most promising first."""
+
+
+def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) -> list[tuple[int, Row, list[int]]]:
+    """The lines with chosen pcs, as (weight of these pcs together, row, pcs), the heaviest first."""
+    found = []
+    for row in case.rows:
+        pcs = [pc for pc in row.pcs if chosen(pc)]
+        if pcs:
+            found.append((int(weight[pcs].sum()), row, pcs))
+    return sorted(found, key=lambda item: -item[0])
 
 
 def place_of(row: Row) -> str:

@@ -8,6 +8,7 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.predict import show
+from warpsight.explore.request import DEFAULT_GPU
 
 _EXAMPLES = """\
 examples:

@@ -152,11 +152,23 @@ def told(arguments: argparse.Namespace) -> Told | None:
             option = f"--{given[0].replace('_', '-')}"
             raise UsageError("says something about a static analysis", place=option, remedy="add --static")
         return None
+    _refuse_executions(arguments)
     coalesced, uncoalesced = (parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
         what = "the same instruction is said to be coalesced and uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
     return Told(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
+
+
+def _refuse_executions(arguments: argparse.Namespace) -> None:
+    """Nothing that says how a kernel is executed, or what is made of its execution, goes with --static."""
+    of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
+    given = [option for option in of_runs if getattr(arguments, option)]
+    methods = ("representative", "interleaving")
+    given += [option for option in methods if getattr(arguments, option) != getattr(DEFAULT_METHOD, option)]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise UsageError("is of an execution, and --static executes nothing", place=option, remedy="leave out one of the two")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:

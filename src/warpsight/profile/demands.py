@@ -89,13 +89,15 @@ def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool
 def work_imbalance(trace: KernelTrace, stats: PathStats, sm_count: int) -> float:
     """Instructions of the busiest SM over the mean, divided by what equally large blocks would give.
 
-    Blocks are dealt as the hardware does: to each SM in turn, then each to the SM that is done first.
+    Blocks are dealt as the hardware does: to each SM in turn, then each to the SM that is done first. In a trace of some
+    blocks each stands for its neighbours too.
     """
     per_block = trace.header.warps_per_block
     work = np.concatenate([stats.instructions[chunk.path].reshape(-1, per_block).sum(axis=1) for chunk in trace.chunks])
-    total = int(work.sum())
-    if total == 0 or int(work.min()) == int(work.max()):
+    if int(work.min()) == int(work.max()):
         return 1.0
+    work = work[np.arange(trace.header.blocks) * len(work) // trace.header.blocks]
+    total = int(work.sum())
     busiest = _deal(work.astype(np.int64), sm_count)
     even = -(-len(work) // sm_count) * sm_count / len(work)
     return float(busiest) * sm_count / total / even

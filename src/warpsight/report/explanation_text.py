@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
 
@@ -66,7 +67,7 @@ def _figures(rows: list[dict[str, Any]], view: str) -> list[Column]:
         Column("sect", optional("sectors_per_request", three_digits)),
         Column("L1", optional("l1_hit_rate", _rate)),
         Column("L2", optional("l2_hit_rate", _rate)),
-        Column("interval", optional("intervals", lambda span: "-".join(map(str, dict.fromkeys(span))))),
+        Column("interval", optional("intervals", _span)),
         Column("waits for", cells(lambda row: _operand(row, view)), left=True),
     ]
 
@@ -75,7 +76,7 @@ def _text(rows: list[dict[str, Any]], document: dict[str, Any]) -> Column:
     if document["by"] == "line":
         return Column("PTX", [row["text"] for row in rows], left=True)
     if document["by"] == "block":
-        return Column("PTX lines", [f"{row['ptx_lines'][0]}-{row['ptx_lines'][1]}, from {_where(row)}" for row in rows], left=True)
+        return Column("PTX lines", [f"{_span(row['ptx_lines'])}, from {_where(row)}" for row in rows], left=True)
     files = {row["file"] for row in rows if row["file"]}
     return Column("source" if len(files) != 1 else PurePath(files.pop()).name, _listing(rows, document), left=True)
 
@@ -127,7 +128,12 @@ def _operand(row: dict[str, Any], view: str) -> str:
         return ""
     wait = row["waits_for"][0]
     opcode = ".".join(wait["opcode"].split(".")[:2])
-    return f"{wait['line']} {opcode}" if view == "source" else f"pc {wait['pc']}"
+    return f"{_number(wait['line'])} {opcode}".lstrip() if view == "source" else f"pc {wait['pc']}"
+
+
+def _span(ends: Sequence[int]) -> str:
+    """`3-8`, or `3` for one."""
+    return "-".join(map(str, dict.fromkeys(ends)))
 
 
 def _where(row: dict[str, Any]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from warpsight.advice.base import PROGRAMMER, Case, WhatIf, line_name, place_of
+from warpsight.advice.base import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.advice.registry import RULES
 from warpsight.base.format import three_digits
 from warpsight.caches.miss_profile import MissProfile
@@ -26,12 +26,7 @@ class Atomics:
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for each line with such atomics, those with most lanes in wait first."""
         misses = case.profiled.misses
-        found = []
-        for row in case.rows:
-            pcs = [pc for pc in row.pcs if misses.atomic_repeats[pc] > 0]
-            if pcs:
-                found.append((int(misses.atomic_repeats[pcs].sum()), row, pcs))
-        for repeats, row, pcs in sorted(found, key=lambda item: -item[0]):
+        for repeats, row, pcs in heaviest_lines(case, lambda pc: bool(misses.atomic_repeats[pc] > 0), misses.atomic_repeats):
             lanes = 1 + repeats / int(misses.executions[pcs].sum())
             yield WhatIf(
                 title=f"atomics of {line_name(row)} combined in each warp",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from warpsight.advice.base import PROGRAMMER, Case, WhatIf, line_name, place_of
+from warpsight.advice.base import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.advice.registry import RULES
 from warpsight.base.format import three_digits
 from warpsight.caches.miss_profile import MissProfile
@@ -27,12 +27,8 @@ class BankConflicts:
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for each line with conflicts, those with most passes first."""
         misses = case.profiled.misses
-        found = []
-        for row in case.rows:
-            pcs = [pc for pc in row.pcs if misses.shared_passes[pc] > misses.shared_executions[pc]]
-            if pcs:
-                found.append((int(misses.shared_passes[pcs].sum()), row, pcs))
-        for passes, row, pcs in sorted(found, key=lambda item: -item[0]):
+        conflicts = misses.shared_passes > misses.shared_executions
+        for passes, row, pcs in heaviest_lines(case, lambda pc: bool(conflicts[pc]), misses.shared_passes):
             mean = passes / int(misses.shared_executions[pcs].sum())
             yield WhatIf(
                 title=f"shared memory of {line_name(row)} without bank conflicts",

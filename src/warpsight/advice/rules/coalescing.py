@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from warpsight.advice.base import PROGRAMMER, Case, WhatIf, line_name, place_of
+from warpsight.advice.base import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.advice.coalescing import coalesced
 from warpsight.advice.registry import RULES
 from warpsight.base.format import three_digits
@@ -23,13 +23,8 @@ class Coalescing:
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for each line with such accesses, those with most requests first."""
         misses = case.profiled.misses
-        found = []
-        for row in case.rows:
-            pcs = [pc for pc in row.pcs if self._scattered(case, pc)]
-            if pcs:
-                requests = int((misses.l1_reads + misses.l1_writes)[pcs].sum())
-                found.append((requests, row, pcs))
-        for requests, row, pcs in sorted(found, key=lambda item: -item[0]):
+        weight = misses.l1_reads + misses.l1_writes
+        for requests, row, pcs in heaviest_lines(case, lambda pc: self._scattered(case, pc), weight):
             yield self._change(case, row, pcs, requests)
 
     def _scattered(self, case: Case, pc: int) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.advice.base import PROGRAMMER, Case, WhatIf, line_name, place_of
+from warpsight.advice.base import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.advice.registry import RULES
 from warpsight.caches.miss_profile import COUNTS, MissProfile
 
@@ -44,12 +44,8 @@ class L1Hits:
     def propose(self, case: Case) -> Iterator[WhatIf]:
         """One change for each line whose loads hit at times and miss at times, those with most misses first."""
         misses = case.profiled.misses
-        found = []
-        for row in case.rows:
-            pcs = [pc for pc in row.pcs if misses.l1_hits[pc] and misses.l1_hits[pc] < misses.l1_reads[pc]]
-            if pcs:
-                found.append((int(misses.l1_misses[pcs].sum()), row, pcs))
-        for missed, row, pcs in sorted(found, key=lambda item: -item[0]):
+        both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
+        for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
             after = doubled_hits(misses, pcs)
             reads = int(misses.l1_reads[pcs].sum())
             rates = [100 * int(counts.l1_hits[pcs].sum()) / reads for counts in (misses, after)]
