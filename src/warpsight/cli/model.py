@@ -49,7 +49,6 @@ def run(arguments: argparse.Namespace) -> int:
 def _from_parameters(arguments: argparse.Namespace) -> int:
     """MWP-CWP from its paper's parameters."""
     from warpsight.explore.mwp_parameters import RESULTS, evaluate_parameters
-    from warpsight.explore.request import DEFAULT_GPU
     from warpsight.report.mwp_text import parameters_text
     from warpsight.report.next_step import line
 

@@ -176,10 +176,11 @@ class Warpsight:
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
         queues = np.max([held, noc, dram], axis=0)
         cycles = np.max([queues, carried, resources.port_cycles(demands, design)], axis=0)
-        whole = parts.sum(axis=1) * np.divide(cycles, queues, out=np.ones_like(cycles), where=queues > 0)
         # what port and slices take beyond the queues is the network's
-        parts[:, 1] += whole - parts.sum(axis=1)
-        shares = np.divide(parts, whole[:, None], out=np.zeros_like(parts), where=whole[:, None] > 0)
+        beyond = np.divide(cycles, queues, out=np.ones_like(cycles), where=queues > 0) - 1
+        parts[:, 1] += np.where(queues > 0, parts.sum(axis=1) * beyond, cycles)
+        whole = parts.sum(axis=1, keepdims=True)
+        shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
         return cycles, carried, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
 
 
@@ -207,9 +208,10 @@ def _shared_out(total: Floats, issue: Floats, waits: dict[str, Floats]) -> dict[
     """The stack: cycles without an issue go to what warps wait for, in proportion to the waiting."""
     waiting = sum(waits.values(), np.zeros(len(total)))
     above = np.where(waiting > 0, np.maximum(total - issue, 0.0), 0.0)
-    scale = np.divide(above, waiting, out=np.zeros(len(total)), where=waiting > 0)
     stack = {name: np.zeros(len(total)) for name in COMPONENTS}
-    return stack | {name: wait * scale for name, wait in waits.items()} | {"base": total - above}
+    for name, wait in waits.items():
+        stack[name] = above * np.divide(wait, waiting, out=np.zeros(len(total)), where=waiting > 0)
+    return stack | {"base": total - above}
 
 
 MODELS.add("warpsight", Warpsight())
