@@ -26,7 +26,7 @@ def _demands() -> ResourceDemands:
     launched = trace(PROGRAM, [0, 6], [[(0, 2)]], [0, 0, 0, 0], warps_per_block=2)
     counts = {
         "executions": {1: 8, 3: 8, 4: 8}, "slowest_l2": {1: 8}, "sectors": {1: 64, 3: 24, 4: 40},
-        "l1_reads": {1: 20}, "l1_misses": {1: 12}, "l1_writes": {3: 10}, "l2_reads": {1: 12, 4: 40},
+        "l1_reads": {1: 20}, "l1_misses": {1: 12}, "l1_writes": {3: 10}, "l2_reads": {1: 12, 4: 40}, "l2_writes": {3: 10, 4: 40},
         "l2_read_misses": {1: 9, 4: 4}, "dram_reads": {1: 9, 4: 4}, "dram_writes": {3: 3},
     }  # fmt: skip
     found = build_profile(launched, misses(6, **counts), gpu(sm_count=2), Occupancy(8, 16, 0.5, "threads")).demands
@@ -42,6 +42,8 @@ def test_demands_are_the_launchs_counts_over_its_warps() -> None:
     assert found.fetched_bytes == (12 * 128 + 40 * 32) / 4
     assert found.sent_bytes == (24 + 40) * 32 / 4
     assert found.dram_bytes == (9 + 4 + 3) * 128 / 4
+    # the lines of loads and stores, the sectors of atomics
+    assert found.slice_accesses == (12 + 10 + 40) / 4
     assert found.dram_share == 13 / 52
     assert found.barriers == 2
     assert found.work_imbalance == 1

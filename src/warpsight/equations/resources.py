@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from warpsight.caches.miss_profile import SHARES
 from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
-from warpsight.trace.schema import SECTOR_BYTES
 
 Floats = npt.NDArray[np.float64]
 
@@ -82,7 +81,7 @@ def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
 
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address."""
-    accesses = demands.read_misses + demands.sent_bytes / SECTOR_BYTES + demands.atomic_repeats / demands.repeat_share
+    accesses = demands.slice_accesses + demands.atomic_repeats / demands.repeat_share
     return np.asarray(accesses * machine.sm_count / machine.l2_slices)
 
 

@@ -123,7 +123,7 @@ class Warpsight:
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
         changes |= {field: 1.0 for part, names in even.items() if not self._has(part) for field in names}
         if not self._has("noc"):
-            changes |= {"fetched_bytes": 0.0, "sent_bytes": 0.0}  # and with them the slices' stores
+            changes |= {"fetched_bytes": 0.0, "sent_bytes": 0.0}
         return replace(demands, **changes)
 
     def _stack(
