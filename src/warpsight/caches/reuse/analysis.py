@@ -24,7 +24,7 @@ NAMES = ("hits", "compulsory", "capacity", "associativity", "latency", "mshr")
 class Analysis:
     """`counts` int64 [pcs, 6]: transactions by `NAMES`, per pc. `outcome` is of the run with all that `settings` ask for.
 
-    `mshr_difference`: its misses less those with unlimited miss registers; negative where few registers help (HPCA 2014, section 7).
+    `mshr_difference`: its misses less those with unlimited miss registers, below 0 where few registers help (HPCA 2014, section 7).
     Only a positive difference is MSHR misses; they are taken, in proportion, from the pcs and classes that grew.
     """
 
@@ -70,7 +70,7 @@ def _charge(counts: Longs, growth: Longs, excess: int) -> None:
 
 
 def next_level(settings: ReuseSettings, given: AccessStream, misses: Longs) -> Outcome:
-    """What becomes of `misses` [3, n] of all cores (`Outcome.misses`) in one shared cache that takes them in that order.
+    """What becomes of `misses` [5, n] of all cores (`Outcome.misses`) in one shared cache that takes them in that order.
 
     A latency miss asks for nothing more than is on its way, so none goes on. The shared cache has neither latencies nor miss
     registers: HPCA 2014, section 1, leaves it to the models of multi-core CPUs, which are ordered traces.

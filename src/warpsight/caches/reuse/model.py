@@ -32,8 +32,8 @@ class Outcome:
 
     `counts` int64 [pcs, 5]: hits, compulsory, capacity, associativity and latency misses. `by_set`, `by_cache` int64: transactions
     by distance + 1 (0: infinite) in the stacks of the sets and in one stack of the whole cache. `cancelled` accesses found no miss
-    register and were issued again. `misses` int64 [3, n]: time, line and pc of what goes on to the next level, in the order of
-    time, and of cores within; `log` as in module `state`; both empty unless asked for.
+    register and were issued again. `misses` int64 [5, n]: time, line, pc, core and distance in the whole cache of what goes on to
+    the next level (or of all transactions), in the order of time; `log` as in module `state`; both empty unless asked for.
     """
 
     counts: Longs
@@ -74,11 +74,13 @@ def evaluate(
     *,
     whole: bool = True,
     keep_misses: bool = False,
+    keep_all: bool = False,
     log: int = 0,
 ) -> Outcome:
     """Run the model. `whole`: also keep the stack of the whole cache, which tells capacity from associativity.
 
-    `log` attempts are recorded at most; more are an error. Raises SpecError and UsageError for what cannot be modelled.
+    `keep_misses` fills `misses` with what goes on, `keep_all` with all transactions. `log` attempts are recorded;
+    more are an error. Raises SpecError and UsageError for what cannot be modelled.
     """
     settings.check()
     if placement.cores < 1 or placement.blocks_per_core < 1:
@@ -91,10 +93,11 @@ def evaluate(
     cores = min(placement.cores, max(1, given.blocks))
     set_of = set_numbers(given.line_number, settings.sets, settings.index, settings.index_bits)
     sizes = np.bincount(set_of, minlength=1) if lines else np.zeros(1, np.int64)
-    rules[at.KEPT], rules[at.LOGGED] = given.transactions if keep_misses else 0, log
+    rules[at.KEPT], rules[at.LOGGED] = given.transactions if keep_misses or keep_all else 0, log
+    rules[at.KEEP_ALL] = keep_all
     tally = Tally(
         np.zeros(max(1, given.pcs) * at.CLASSES, np.int64), np.zeros(int(sizes.max()) + 2, np.int64), np.zeros(lines + 2, np.int64),
-        np.zeros(3 * rules[at.KEPT], np.int64), np.zeros(log * at.LOG_WIDTH, np.int64), np.zeros(2, np.int64),
+        np.zeros(5 * rules[at.KEPT], np.int64), np.zeros(log * at.LOG_WIDTH, np.int64), np.zeros(2, np.int64),
     )
     shared = (
         stream.warp[:-1].copy(),
@@ -102,9 +105,11 @@ def evaluate(
         np.full(max(1, given.blocks), given.warps_per_block, np.int32),
     )
     made = [new_core(stream, set_of, settings.sets, rules, settings.seed * 1000003 + c, shared) for c in range(cores)]
+    for number, core in enumerate(made):
+        core.cell[at.NUMBER] = number
     _run_blocks(made, given, rules, spread, tally, placement)
     by_cache = tally.by_cache if rules[at.WHOLE] or settings.sets == 1 else np.zeros(0, np.int64)
-    misses = tally.misses.reshape(3, -1)[:, : tally.used[0]]
+    misses = tally.misses.reshape(5, -1)[:, : tally.used[0]]
     return Outcome(
         tally.counts.reshape(-1, at.CLASSES), tally.by_set, by_cache, sum(int(c.cell[at.CANCELLED]) for c in made),
         misses[:, np.argsort(misses[0], kind="stable")], tally.log.reshape(-1, at.LOG_WIDTH)[: tally.used[1]],

@@ -95,10 +95,10 @@ def _check_cache(s: ReuseSettings) -> None:
         raise SpecError(what, place="--index-bits", remedy=f"give {max(0, sets.bit_length() - 1)} groups, the lowest bit's first")
 
 
-def settings_of(cache: CacheSpec, warp_mshrs: int = 0) -> ReuseSettings:
-    """The settings for the L1 of a GPU description, with the paper's latencies."""
+def settings_of(cache: CacheSpec) -> ReuseSettings:
+    """The settings for a cache of a GPU description, its slices as one, with the model's own latencies."""
     return ReuseSettings(
-        cache.size_bytes // cache.slices, cache.line_bytes, cache.ways, cache.index, mshrs=cache.mshrs, warp_mshrs=warp_mshrs
+        cache.size_bytes, cache.line_bytes, cache.ways, cache.index, mshrs=cache.mshrs, warp_mshrs=cache.warp_mshrs
     )
 
 

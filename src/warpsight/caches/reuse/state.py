@@ -16,14 +16,14 @@ Ints = npt.NDArray[np.int32]
 # The rules, int64: entries of `Rules`.
 (
     HIT_LATENCY, MISS_LATENCY, SPREAD, DRAWS, WAYS, LINES, MSHRS, WARP_MSHRS, CLIP, DIVERGENCE, LATENCY, WHOLE, BLOCKS_PER_CORE,
-    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, LOGGED, RULES,
-) = range(19)
+    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, RULES,
+) = range(20)
 
 # What became of a transaction: columns of the counts.
 HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
 
 # A core's cell.
-TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, CELL = range(9)
+TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, CELL = range(10)
 
 # What the log says of an attempt to access: a row each.
 (
@@ -77,7 +77,8 @@ class Tally(NamedTuple):
     """What is counted, shared by the cores, int64.
 
     `counts` [pcs * CLASSES]; `by_set`, `by_cache` [longest + 2]: transactions by distance + 1 in the stacks of the sets and in one
-    stack of the whole cache; `misses` [3 * n or 0]: time, line, pc of what goes on to the next level; `log` [n * LOG_WIDTH or 0];
+    stack of the whole cache; `misses` [5 * n or 0]: time, line, pc, core and distance in the whole cache
+    of what goes on to the next level, or of all transactions; `log` [n * LOG_WIDTH or 0];
     `used` [2]: entries of `misses` and `log`.
     """
 

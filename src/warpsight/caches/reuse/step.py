@@ -31,6 +31,7 @@ from warpsight.caches.reuse.state import (
     HIT,
     HIT_LATENCY,
     IN_FLIGHT,
+    KEEP_ALL,
     KEPT,
     LATENCY,
     LINES,
@@ -48,6 +49,7 @@ from warpsight.caches.reuse.state import (
     LOGGED,
     MISS_LATENCY,
     MSHRS,
+    NUMBER,
     OUTSTANDING,
     QUEUE,
     QUEUED,
@@ -202,9 +204,10 @@ def _count(core: Any, p: Longs, t: Any, line: int, pc: int, now: int, j: int) ->
     t.counts[pc * CLASSES + kind] += 1
     t.by_set[core.found[3 * j + 1] + 1] += 1
     t.by_cache[core.found[3 * j + 2] + 1] += 1
-    if p[KEPT] > 0 and kind not in (HIT, IN_FLIGHT):
-        n = t.used[0]
-        t.misses[n], t.misses[p[KEPT] + n], t.misses[2 * p[KEPT] + n] = now, line, pc
+    if p[KEPT] > 0 and (p[KEEP_ALL] or kind not in (HIT, IN_FLIGHT)):
+        n, column = t.used[0], p[KEPT]
+        t.misses[n], t.misses[column + n], t.misses[2 * column + n] = now, line, pc
+        t.misses[3 * column + n], t.misses[4 * column + n] = core.cell[NUMBER], core.found[3 * j + 2]
         t.used[0] = n + 1
 
 
