@@ -55,7 +55,7 @@ def trace_makers() -> dict[str, tuple[tuple[int, int, int], Iterable[Any]]]:
     exec(head.replace("os.makedirs(OUT, exist_ok=True)", ""), space | {"__file__": __file__}, space)
     known = dict(space)
     known["w"] = lambda name, block, records: made.__setitem__(name, (block, records))
-    for name, value in list(known.items()):
+    for value in list(known.values()):
         if callable(value) and hasattr(value, "__globals__"):
             value.__globals__.update(space)
     exec(textwrap.dedent(main), known)

@@ -124,6 +124,7 @@ def predict(
     *,
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    caches: str = DEFAULT_METHOD.caches,
 ) -> Prediction:
     """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
 
@@ -133,7 +134,7 @@ def predict(
     from warpsight.gpu.loader import load_gpu
 
     spec = load_gpu(gpu, overrides=overrides)
-    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving))[0]
+    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches))[0]
 
 
 def explain(

@@ -55,7 +55,7 @@ def test_spread_is_half_normal():
 def test_a_request_for_a_line_in_flight_is_a_latency_miss_and_asks_for_nothing_more():
     found = evaluate(SMALL, warps_stream([[[7]], [[7]], [[7]]]), ONE, keep_misses=True)
     assert found.counts.sum(0).tolist() == [0, 1, 0, 0, 2]
-    assert found.misses.shape == (5, 1)
+    assert found.misses.shape == (at.KEPT_ROWS, 1)
 
 
 def test_mshrs_hold_up_warps_and_merging_needs_none():
@@ -87,7 +87,7 @@ def test_next_block_goes_to_the_core_that_first_ends_one():
     # core 0 gets a long block, core 1 a short one: block 2 follows on core 1
     warps = warps_stream([[[1], [2], [3]], [[4]], [[4]]])
     found = evaluate(SMALL, warps, Placement(2, 1), keep_all=True)
-    assert found.misses[3].tolist() == [0, 1, 0, 1, 0]
+    assert found.misses[at.KEPT_CORE].tolist() == [0, 1, 0, 1, 0]
     assert found.counts.sum(0)[at.HIT] == 1
 
 

@@ -69,15 +69,16 @@ def _charge(counts: Longs, growth: Longs, excess: int) -> None:
     counts[:, MSHR] += taken.sum(axis=1)
 
 
-def next_level(settings: ReuseSettings, given: AccessStream, misses: Longs) -> Outcome:
-    """What becomes of `misses` [5, n] of all cores (`Outcome.misses`) in one shared cache that takes them in that order.
+def next_level(settings: ReuseSettings, given: AccessStream, misses: Longs, *, keep_all: bool = False) -> Outcome:
+    """What becomes of `misses` [KEPT_ROWS, n] of all cores (`Outcome.misses`) in one shared cache that takes them in that order.
 
     A latency miss asks for nothing more than is on its way, so none goes on. The shared cache has neither latencies nor miss
     registers: HPCA 2014, section 1, leaves it to the models of multi-core CPUs, which are ordered traces.
     """
-    lines = given.line_number[misses[1]] * given.line_bytes // settings.line_bytes
+    lines = given.line_number[misses[at.KEPT_LINE]] * given.line_bytes // settings.line_bytes
     numbers, dense = np.unique(lines, return_inverse=True)
     count = len(lines)
-    stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), misses[2].astype(np.int32), dense.astype(np.int32))
+    pcs = misses[at.KEPT_PC].astype(np.int32)
+    stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), pcs, dense.astype(np.int32))
     ordered = AccessStream(stream, numbers, settings.line_bytes, 1, 32, 1, count, given.pcs)
-    return evaluate(settings.off("latency", "mshr", "divergence"), ordered, Placement(1, 1))
+    return evaluate(settings.off("latency", "mshr", "divergence"), ordered, Placement(1, 1), keep_all=keep_all)

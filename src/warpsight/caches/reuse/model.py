@@ -32,8 +32,8 @@ class Outcome:
 
     `counts` int64 [pcs, 5]: hits, compulsory, capacity, associativity and latency misses. `by_set`, `by_cache` int64: transactions
     by distance + 1 (0: infinite) in the stacks of the sets and in one stack of the whole cache. `cancelled` accesses found no miss
-    register and were issued again. `misses` int64 [5, n]: time, line, pc, core and distance in the whole cache of what goes on to
-    the next level (or of all transactions), in the order of time; `log` as in module `state`; both empty unless asked for.
+    register and were issued again. `misses` int64 [KEPT_ROWS, n] (module `state`): what
+    goes on to the next level, or all transactions, in the order of time; `log` as in module `state`; both empty unless asked for.
     """
 
     counts: Longs
@@ -97,7 +97,7 @@ def evaluate(
     rules[at.KEEP_ALL] = keep_all
     tally = Tally(
         np.zeros(max(1, given.pcs) * at.CLASSES, np.int64), np.zeros(int(sizes.max()) + 2, np.int64), np.zeros(lines + 2, np.int64),
-        np.zeros(5 * rules[at.KEPT], np.int64), np.zeros(log * at.LOG_WIDTH, np.int64), np.zeros(2, np.int64),
+        np.zeros(at.KEPT_ROWS * rules[at.KEPT], np.int64), np.zeros(log * at.LOG_WIDTH, np.int64), np.zeros(2, np.int64),
     )
     shared = (
         stream.warp[:-1].copy(),
@@ -109,10 +109,10 @@ def evaluate(
         core.cell[at.NUMBER] = number
     _run_blocks(made, given, rules, spread, tally, placement)
     by_cache = tally.by_cache if rules[at.WHOLE] or settings.sets == 1 else np.zeros(0, np.int64)
-    misses = tally.misses.reshape(5, -1)[:, : tally.used[0]]
+    misses = tally.misses.reshape(at.KEPT_ROWS, -1)[:, : tally.used[0]]
     return Outcome(
         tally.counts.reshape(-1, at.CLASSES), tally.by_set, by_cache, sum(int(c.cell[at.CANCELLED]) for c in made),
-        misses[:, np.argsort(misses[0], kind="stable")], tally.log.reshape(-1, at.LOG_WIDTH)[: tally.used[1]],
+        misses[:, np.argsort(misses[at.KEPT_TIME], kind="stable")], tally.log.reshape(-1, at.LOG_WIDTH)[: tally.used[1]],
     )
 
 

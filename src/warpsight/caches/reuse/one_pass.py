@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.compiled import compiled_and_kept, inlined
 from warpsight.caches.compiled import pointer, source_fingerprint
+from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
 from warpsight.caches.reuse.model import Placement, evaluate
 from warpsight.caches.reuse.settings import ReuseSettings, set_numbers
@@ -87,8 +88,8 @@ def all_sizes_and_ways(
     if "latency" not in settings.without:
         raise ValueError("with latencies the order of accesses depends on the cache")
     order = evaluate(replace(settings, without=settings.without | {"associativity"}), given, placement, keep_all=True).misses
-    by_core = np.argsort(order[3], kind="stable") if placement.cores > 1 else slice(None)
-    line, core, whole = (np.ascontiguousarray(order[row][by_core]) for row in (1, 3, 4))
+    by_core = np.argsort(order[at.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
+    line, core, whole = (np.ascontiguousarray(order[row][by_core]) for row in (at.KEPT_LINE, at.KEPT_CORE, at.KEPT_DISTANCE))
     compulsory = int(np.count_nonzero(whole == NEVER_USED))
     groups: dict[int, list[tuple[int, int]]] = {}
     for size, ways in dict.fromkeys(points):

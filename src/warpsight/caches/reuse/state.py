@@ -30,6 +30,8 @@ TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, CELL
     LOG_TIME, LOG_WARP, LOG_PC, LOG_LINE, LOG_DISTANCE, LOG_CLASS, LOG_USED_BEFORE, LOG_USED_AFTER, LOG_LATENCY, LOG_EFFECT,
     LOG_WIDTH,
 ) = range(11)
+# What is kept of a transaction: a row each.
+KEPT_TIME, KEPT_LINE, KEPT_PC, KEPT_CORE, KEPT_DISTANCE, KEPT_CLASS, KEPT_ACCESS, KEPT_WAIT, KEPT_ROWS = range(9)
 CANCEL = -1  # LOG_CLASS of a cancelled access
 
 
@@ -77,8 +79,8 @@ class Tally(NamedTuple):
     """What is counted, shared by the cores, int64.
 
     `counts` [pcs * CLASSES]; `by_set`, `by_cache` [longest + 2]: transactions by distance + 1 in the stacks of the sets and in one
-    stack of the whole cache; `misses` [5 * n or 0]: time, line, pc, core and distance in the whole cache
-    of what goes on to the next level, or of all transactions; `log` [n * LOG_WIDTH or 0];
+    stack of the whole cache; `misses` [KEPT_ROWS * n or 0]: rows `KEPT_TIME` and so on of what goes on
+    to the next level, or of all transactions; `log` [n * LOG_WIDTH or 0];
     `used` [2]: entries of `misses` and `log`.
     """
 

@@ -33,6 +33,14 @@ from warpsight.caches.reuse.state import (
     IN_FLIGHT,
     KEEP_ALL,
     KEPT,
+    KEPT_ACCESS,
+    KEPT_CLASS,
+    KEPT_CORE,
+    KEPT_DISTANCE,
+    KEPT_LINE,
+    KEPT_PC,
+    KEPT_TIME,
+    KEPT_WAIT,
     LATENCY,
     LINES,
     LOG_CLASS,
@@ -199,15 +207,17 @@ def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) ->
 
 
 @inlined
-def _count(core: Any, p: Longs, t: Any, line: int, pc: int, now: int, j: int) -> None:
+def _count(core: Any, p: Longs, t: Any, line: int, pc: int, access: int, now: int, j: int) -> None:
     kind = core.found[3 * j]
     t.counts[pc * CLASSES + kind] += 1
     t.by_set[core.found[3 * j + 1] + 1] += 1
     t.by_cache[core.found[3 * j + 2] + 1] += 1
     if p[KEPT] > 0 and (p[KEEP_ALL] or kind not in (HIT, IN_FLIGHT)):
-        n, column = t.used[0], p[KEPT]
-        t.misses[n], t.misses[column + n], t.misses[2 * column + n] = now, line, pc
-        t.misses[3 * column + n], t.misses[4 * column + n] = core.cell[NUMBER], core.found[3 * j + 2]
+        n, row = t.used[0], p[KEPT]
+        t.misses[KEPT_TIME * row + n], t.misses[KEPT_LINE * row + n], t.misses[KEPT_PC * row + n] = now, line, pc
+        t.misses[KEPT_CORE * row + n], t.misses[KEPT_DISTANCE * row + n] = core.cell[NUMBER], core.found[3 * j + 2]
+        t.misses[KEPT_CLASS * row + n], t.misses[KEPT_ACCESS * row + n] = kind, access
+        t.misses[KEPT_WAIT * row + n] = core.due[line] - now if core.flights[line] > 0 else 0
         t.used[0] = n + 1
 
 
@@ -225,12 +235,13 @@ def _log(core: Any, t: Any, warp: int, pc: int, line: int, now: int, j: int, use
 
 
 @inlined
-def _at_once(core: Any, s: Any, p: Longs, t: Any, first: int, end: int, pc: int, now: int) -> None:
+def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None:
     """An access without latencies: one transaction after the other looks up and takes effect."""
-    for i in range(first, end):
+    pc = s.pc[access]
+    for i in range(s.access[access], s.access[access + 1]):
         line = s.line[i]
         _classify(core, p, line, now, 0)
-        _count(core, p, t, line, pc, now, 0)
+        _count(core, p, t, line, pc, access, now, 0)
         _take_effect(core, p, line)
 
 
@@ -248,7 +259,7 @@ def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
     slowest = now
     for i in range(first, end):
         line, j = s.line[i], i - first
-        _count(core, p, t, line, pc, now, j)
+        _count(core, p, t, line, pc, at, now, j)
         if core.found[3 * j] == HIT and p[HIT_LATENCY] == 0:
             _take_effect(core, p, line)
             if p[LOGGED] > 0:
@@ -279,7 +290,7 @@ def _access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: 
     first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
     if p[LATENCY] == 0:
         core.next[warp] = at + 1
-        _at_once(core, s, p, t, first, end, pc, now)
+        _at_once(core, s, p, t, at, now)
         return 0
     _arrivals(core, p, now)
     used = core.cell[OUTSTANDING]
