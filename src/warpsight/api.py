@@ -196,7 +196,8 @@ def cache_model(
 
     `source` is a trace, the folder of one, or an access list (.trc, .trc.gz). `without` switches off extensions: latency,
     associativity, mshr, divergence. `cores` (all SMs; of a list: 1) and `max_threads` bound what is modelled. `stores` count as
-    loads do. `l2` feeds the misses on. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma, seed, clip.
+    loads do. `l2` feeds the misses on. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma, seed, clip and
+    issue.
     Raises UsageError, SpecError or FormatError.
     """
     from warpsight.explore.cache_study import CacheOptions, accesses_of, cache_result, checked_changes

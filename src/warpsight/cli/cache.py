@@ -35,6 +35,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--no-clip", action="store_true", help="a request for a line in flight takes its own whole latency")
     group.add_argument("--index-bits", metavar="BITS", help="address bits that make the set index, lowest index bit first, as "
                        "7^13,8^14,9^15,10^17,11^19,12")
+    group.add_argument("--issue", choices=("access", "request"), help="transactions of an access all at one time stamp, or one "
+                       "at a time stamp (default access for a list, else request)")
     group.add_argument("--stores", action="store_true", help="count stores as loads are counted")
     group.add_argument("--cores", metavar="N", type=options.whole, help="SMs that the blocks go to (default all; of a list 1)")
     group.add_argument("--max-threads", metavar="N", type=options.whole, help="only the first whole blocks of so many threads")
@@ -80,7 +82,7 @@ def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
     from warpsight.explore.cache_study import CacheOptions, line_bits, parse_index_bits
 
     changes: dict[str, Any] = {"without": frozenset(name for name in arguments.without.split(",") if name)}
-    for name in ("miss_latency", "hit_latency", "sigma", "seed"):
+    for name in ("miss_latency", "hit_latency", "sigma", "seed", "issue"):
         if getattr(arguments, name) is not None:
             changes[name] = getattr(arguments, name)
     if arguments.no_clip:

@@ -72,10 +72,16 @@ class Accesses:
         return Placement(cores, resident.blocks_per_sm)
 
     def settings(self) -> ReuseSettings:
-        """The GPU's L1 with the changes asked for. Raises SpecError or UsageError for what cannot be modelled."""
+        """The GPU's L1 with the changes asked for. Raises SpecError or UsageError for what cannot be modelled.
+
+        Unless told, a list is issued by accesses, as in the paper and by other tools; a trace by requests, nearer to hardware.
+        """
+        from warpsight.caches.reuse.access_list import AccessList
         from warpsight.caches.reuse.settings import settings_of
 
-        given = replace(settings_of(self.gpu.l1), **self.options.changes)
+        listed = isinstance(self.given, AccessList)
+        base = replace(settings_of(self.gpu.l1), issue="access" if listed else "request")
+        given = replace(base, **self.options.changes)
         given.check()
         return given
 
@@ -93,7 +99,7 @@ def checked_changes(changes: dict[str, Any]) -> dict[str, Any]:
 
     for name in changes:
         if name not in ReuseSettings.__dataclass_fields__:
-            known = "hit_latency, miss_latency, sigma, seed, clip"
+            known = "hit_latency, miss_latency, sigma, seed, clip, issue"
             raise UsageError(f'"{name}" is nothing that the model takes', place="cache_model", remedy=f"give some of {known}")
     return changes
 
@@ -151,7 +157,7 @@ def _histogram(counts: Any) -> dict[str, int]:
 def _document(settings: ReuseSettings) -> dict[str, Any]:
     names = (
         "size_bytes", "line_bytes", "ways", "sets", "index", "mshrs", "warp_mshrs", "hit_latency", "miss_latency", "sigma",
-        "seed", "clip",
+        "seed", "clip", "issue",
     )
     return {name: getattr(settings, name) for name in names} | {
         "index_bits": [list(group) for group in settings.index_bits], "without": sorted(settings.without)

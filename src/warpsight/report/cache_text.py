@@ -33,7 +33,7 @@ def cache_text(document: dict[str, Any], style: Style) -> str:
         "",
         f"  L1             {cache}",
         f"  latencies      hit {settings['hit_latency']}, miss {settings['miss_latency']} + |N(0, {settings['sigma']:g})| "
-        f"time stamps, seed {settings['seed']}{off}",
+        f"time stamps, seed {settings['seed']}, issue by {settings['issue']}{off}",
         f"  modelled       {thousands(document['blocks'])} blocks, {thousands(document['threads'])} threads on "
         f"{thousands(document['cores'])} cores, at most {document['blocks_per_core']} blocks on each",
         f"  accesses       {thousands(document['accesses'])} of threads, {thousands(document['transactions'])} transactions, "

@@ -40,7 +40,7 @@ def reuse_miss_profile(
         what = "the reuse-distance model knows whole lines alone, the same in L1 and L2"
         raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use --caches exact")
     base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin")
-    settings = settings_of(gpu.l1)
+    settings = replace(settings_of(gpu.l1), issue="request")
     stream = of_trace(trace, gpu.l1.line_bytes)
     kept = evaluate(settings, stream, Placement(gpu.sm_count, blocks_per_sm), keep_all=True).misses
     goes_on = ~np.isin(kept[at.KEPT_CLASS], (at.HIT, at.IN_FLIGHT))

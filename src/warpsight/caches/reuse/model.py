@@ -11,9 +11,9 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
+from warpsight.caches.reuse.engine import BLOCK_ENDED, run
 from warpsight.caches.reuse.settings import UNLIMITED, ReuseSettings, set_numbers, spread_of
 from warpsight.caches.reuse.state import Core, Tally, new_core
-from warpsight.caches.reuse.step import BLOCK_ENDED, run
 
 Longs = npt.NDArray[np.int64]
 
@@ -59,6 +59,7 @@ def rules_of(settings: ReuseSettings, given: AccessStream, placement: Placement,
     p[at.WAYS], p[at.LINES] = settings.ways_modelled, settings.lines
     p[at.MSHRS] = UNLIMITED if "mshr" in off else settings.mshrs
     p[at.WARP_MSHRS] = UNLIMITED if "mshr" in off or settings.warp_mshrs == 0 else settings.warp_mshrs
+    p[at.SPLIT] = settings.issue == "request"
     p[at.CLIP], p[at.DIVERGENCE] = settings.clip, "divergence" not in off
     p[at.WHOLE] = whole and settings.sets > 1
     p[at.BLOCKS_PER_CORE], p[at.WARPS_PER_BLOCK] = placement.blocks_per_core, given.warps_per_block
@@ -101,6 +102,8 @@ def evaluate(
     )
     shared = (
         stream.warp[:-1].copy(),
+        np.zeros(max(1, len(stream.warp) - 1), np.int64),
+        np.zeros(max(1, len(stream.warp) - 1), np.int64),
         np.zeros(max(1, len(stream.warp) - 1), np.int32),
         np.full(max(1, given.blocks), given.warps_per_block, np.int32),
     )

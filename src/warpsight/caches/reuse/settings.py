@@ -12,6 +12,7 @@ from warpsight.addressing.setindex import RULES
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.gpu.spec import CacheSpec
 
+ISSUES = ("access", "request")
 EXTENSIONS = ("latency", "associativity", "mshr", "divergence")
 UNLIMITED = 2**40
 MOST_LATENCY = 10**6
@@ -26,7 +27,8 @@ class ReuseSettings:
     on, the bits of the line number that are XORed. A miss takes `miss_latency` + |N(0, `sigma`)|, rounded, from `seed` (section
     4.2). `mshrs` per core and `warp_mshrs` per warp (0: no limit of its own); section 5.2 finds 64 and 6 on Fermi. `clip`: a
     request for a line that is in flight comes back with the first one (section 4.2, after Table 4), else after its own latency
-    (Tables 3 to 5).
+    (Tables 3 to 5). `issue`: `access`, all transactions of an access at one time stamp, as the paper's; or `request`, one at a time
+    stamp, each only when it finds a miss register (the rest of the access is issued again).
     `without` names extensions of `EXTENSIONS` that are off.
     """
 
@@ -42,6 +44,7 @@ class ReuseSettings:
     sigma: float = 5.0
     seed: int = 1
     clip: bool = True
+    issue: str = "access"
     without: frozenset[str] = frozenset()
 
     @property
@@ -71,6 +74,8 @@ class ReuseSettings:
             if not least <= value <= most:
                 place = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{value} is not a latency", place=place, remedy=f"give {least} to {most:,} time stamps")
+        if self.issue not in ISSUES:
+            raise UsageError(f'"{self.issue}" is no way to issue', place="--issue", remedy=f"use one of {', '.join(ISSUES)}")
         unknown = sorted(self.without - set(EXTENSIONS))
         if unknown:
             what = f'"{unknown[0]}" is no extension of the model'

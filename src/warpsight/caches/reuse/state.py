@@ -16,8 +16,8 @@ Ints = npt.NDArray[np.int32]
 # The rules, int64: entries of `Rules`.
 (
     HIT_LATENCY, MISS_LATENCY, SPREAD, DRAWS, WAYS, LINES, MSHRS, WARP_MSHRS, CLIP, DIVERGENCE, LATENCY, WHOLE, BLOCKS_PER_CORE,
-    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, RULES,
-) = range(20)
+    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, SPLIT, RULES,
+) = range(21)
 
 # What became of a transaction: columns of the counts.
 HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
@@ -52,9 +52,10 @@ class Core(NamedTuple):
     """One core: its stacks, the lines in flight, and its warps.
 
     Per line: `flights` int32 requests in flight, `due` int64 the first arrival, `owner` int32 the warp that holds the miss
-    register, `arrived` int64 time of the last arrival, `seen` uint8. `queue` a ring of warps; `next` int64 [warps] the next access
-    of each, `held` int32 [warps] miss registers, `left` int32 [blocks] warps that have not ended: shared by the cores. `now` int64:
-    lines that arrive in this step. `found` int64 [widest access, 3]: class, distance, and in the whole cache.
+    register, `arrived` int64 time of the last arrival, `seen` uint8. `queue` a ring of warps. Shared by the cores: `next` int64
+    [warps] the next access of each, `part` int64 [warps] transactions of it that are issued, `slowest` int64 [warps] when the last
+    of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks] warps that have not ended. `now` int64: lines that
+    arrive in this step. `found` int64 [widest access, 3]: class, distance, and in the whole cache.
     """
 
     sets: Stacks
@@ -66,6 +67,8 @@ class Core(NamedTuple):
     seen: npt.NDArray[np.uint8]
     queue: Longs
     next: Longs
+    part: Longs
+    slowest: Longs
     held: Ints
     left: Ints
     waiting: Heap
@@ -79,9 +82,8 @@ class Tally(NamedTuple):
     """What is counted, shared by the cores, int64.
 
     `counts` [pcs * CLASSES]; `by_set`, `by_cache` [longest + 2]: transactions by distance + 1 in the stacks of the sets and in one
-    stack of the whole cache; `misses` [KEPT_ROWS * n or 0]: rows `KEPT_TIME` and so on of what goes on
-    to the next level, or of all transactions; `log` [n * LOG_WIDTH or 0];
-    `used` [2]: entries of `misses` and `log`.
+    stack of the whole cache; `misses` [KEPT_ROWS * n or 0]: rows `KEPT_TIME` and so on of what goes on to the next level, or of
+    all transactions; `log` [n * LOG_WIDTH or 0]; `used` [2]: entries of `misses` and `log`.
     """
 
     counts: Longs
@@ -93,9 +95,9 @@ class Tally(NamedTuple):
 
 
 def new_core(
-    stream: Stream, set_of: Ints, sets: int, rules: Longs, seed: int, shared: tuple[Longs, Ints, Ints]
+    stream: Stream, set_of: Ints, sets: int, rules: Longs, seed: int, shared: tuple[Longs, Longs, Longs, Ints, Ints]
 ) -> Core:
-    """A core on which nothing has run. `shared` are `next`, `held` and `left` (warps of each block that have not ended)."""
+    """A core on which nothing has run. `shared` are `next`, `part`, `slowest`, `held` and `left`."""
     lines = len(set_of)
     widest = int(rules[WIDEST])
     resident = int(rules[BLOCKS_PER_CORE] * rules[WARPS_PER_BLOCK])

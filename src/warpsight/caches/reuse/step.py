@@ -8,13 +8,11 @@ the paper: nothing that arrives later than it stands above it then).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from warpsight.addressing.compiled import compiled, compiled_and_kept, inlined
-from warpsight.caches.compiled import pointer, source_fingerprint
-from warpsight.caches.reuse.heaps import Heap, pop, push
-from warpsight.caches.reuse.stacks import NEVER_USED, Stacks, distance, use
+from warpsight.addressing.compiled import compiled, inlined
+from warpsight.caches.reuse.heaps import pop, push
+from warpsight.caches.reuse.stacks import NEVER_USED, distance, use
 from warpsight.caches.reuse.state import (
     ARRIVED,
     ASSOCIATIVITY,
@@ -24,10 +22,7 @@ from warpsight.caches.reuse.state import (
     CLASSES,
     CLIP,
     COMPULSORY,
-    DIVERGENCE,
     DRAWS,
-    ENDED,
-    HEAD,
     HIT,
     HIT_LATENCY,
     IN_FLIGHT,
@@ -59,26 +54,16 @@ from warpsight.caches.reuse.state import (
     MSHRS,
     NUMBER,
     OUTSTANDING,
-    QUEUE,
-    QUEUED,
     RANDOM,
     SPREAD,
-    TIME,
     WARP_MSHRS,
-    WARPS_PER_BLOCK,
     WAYS,
     WHOLE,
-    Core,
     Longs,
-    Stream,
-    Tally,
 )
 
-DONE, BLOCK_ENDED = range(2)
 # A request in flight that found its line: it holds no miss register.
 FOUND = 1 << 40
-
-Run = Callable[[Any, Any, Longs, Longs, Any], int]
 
 
 @inlined
@@ -92,25 +77,6 @@ def _random(c: Any, p: Longs, spread: Longs) -> int:
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
     z ^= (z >> 31) & 0x1FFFFFFFF
     return spread[((z >> 20) & 0xFFFFFFFF) % p[DRAWS]]  # type: ignore[no-any-return]
-
-
-@inlined
-def _enqueue(core: Any, p: Longs, warp: int) -> None:
-    cell = core.cell
-    place = cell[HEAD] + cell[QUEUED]
-    if place >= p[QUEUE]:
-        place -= p[QUEUE]
-    core.queue[place] = warp
-    cell[QUEUED] += 1
-
-
-@inlined
-def _dequeue(core: Any, p: Longs) -> int:
-    cell = core.cell
-    warp = core.queue[cell[HEAD]]
-    cell[HEAD] = cell[HEAD] + 1 if cell[HEAD] + 1 < p[QUEUE] else 0
-    cell[QUEUED] -= 1
-    return warp  # type: ignore[no-any-return]
 
 
 @inlined
@@ -152,13 +118,14 @@ def _distance(core: Any, line: int, now: int) -> int:
 
 
 @inlined
-def _must_wait(core: Any, p: Longs, warp: int, now: int, line: int) -> bool:
-    """Whether an access needs a miss register for `line`, of its first lane, and none is free, or none for this warp.
+def _must_wait(core: Any, p: Longs, held: int, now: int, line: int) -> bool:
+    """Whether `line` needs a miss register, and none is free, or none for its warp, which holds `held` from accesses before.
 
-    The first lane decides for the warp (the paper's examples have one thread a warp): an access of more lines than there are
-    registers could never go on if all its lines had to find one.
+    Where an access goes as a whole, its first lane decides (the paper's examples have one thread a warp): an access of more
+    lines than there are
+    there are registers could never go on if all its lines had to find one.
     """
-    if core.cell[OUTSTANDING] < p[MSHRS] and core.held[warp] < p[WARP_MSHRS]:
+    if core.cell[OUTSTANDING] < p[MSHRS] and held < p[WARP_MSHRS]:
         return False
     if core.flights[line] > 0:
         return False
@@ -283,8 +250,52 @@ def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
     return slowest - now
 
 
+@compiled
+def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
+    """Requests of the next access of `warp`, one a time step from `now`, until one needs a miss register and there is none.
+
+    Gives the time of the next step. What is left is issued again later; once all are issued, `slowest` says when the last is back.
+    """
+    at = core.next[warp]
+    pc, end = s.pc[at], s.access[at + 1]
+    i = s.access[at] + core.part[warp]
+    while i < end:
+        line = s.line[i]
+        _arrivals(core, p, now)
+        used = core.cell[OUTSTANDING]
+        wait = _must_wait(core, p, core.held[warp] if i == s.access[at] else 0, now, line)
+        if not wait:
+            _classify(core, p, line, now, 0)
+        for k in range(core.cell[ARRIVED]):
+            _take_effect(core, p, core.now[k])
+        if wait:
+            if p[LOGGED] > 0:
+                _log(core, t, warp, pc, line, now, -1, used, now)
+            core.cell[CANCELLED] += 1
+            now += 1
+            break
+        _count(core, p, t, line, pc, at, now, 0)
+        back = now + p[HIT_LATENCY]
+        if core.found[0] != HIT:
+            back = _send(core, p, spread, line, warp, now)
+        elif p[HIT_LATENCY] == 0:
+            _take_effect(core, p, line)
+        else:
+            push(core.flying, back, line | FOUND)
+        if p[LOGGED] > 0:
+            _log(core, t, warp, pc, line, now, 0, used, back)
+        core.slowest[warp] = max(core.slowest[warp], back)
+        now += 1
+        i += 1
+    core.part[warp] = i - s.access[at]
+    if i == end:
+        core.part[warp] = 0
+        core.next[warp] = at + 1
+    return now
+
+
 @inlined
-def _access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
+def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
     """The next access of `warp` at `now`; gives its latency, that of its slowest transaction, or CANCEL."""
     at = core.next[warp]
     first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
@@ -294,7 +305,7 @@ def _access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: 
         return 0
     _arrivals(core, p, now)
     used = core.cell[OUTSTANDING]
-    wait = _must_wait(core, p, warp, now, s.line[first])
+    wait = _must_wait(core, p, core.held[warp], now, s.line[first])
     if wait and p[LOGGED] > 0:
         _log(core, t, warp, pc, s.line[first], now, -1, used, now)
     for i in range(first, first if wait else end):
@@ -306,70 +317,3 @@ def _access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: 
         return CANCEL
     core.next[warp] = at + 1
     return _effects(core, s, p, spread, t, warp, now, used)
-
-
-@compiled
-def _run(core: Any, s: Any, p: Longs, spread: Longs, t: Any) -> int:
-    cell = core.cell
-    while True:
-        while core.waiting.size[0] > 0 and core.waiting.time[0] <= cell[TIME]:
-            _enqueue(core, p, pop(core.waiting))
-        if cell[QUEUED] == 0:
-            if core.waiting.size[0] == 0:
-                return DONE
-            cell[TIME] = core.waiting.time[0]
-            continue
-        warp = _dequeue(core, p)
-        if core.next[warp] == s.warp[warp + 1]:
-            block = warp // p[WARPS_PER_BLOCK]
-            core.left[block] -= 1
-            if core.left[block] == 0:
-                cell[ENDED] += 1
-                return BLOCK_ENDED
-            continue
-        latency = _access(core, s, p, spread, t, warp, cell[TIME])
-        if latency > 0 and p[DIVERGENCE]:
-            push(core.waiting, cell[TIME] + latency + 1, warp)
-        else:
-            _enqueue(core, p, warp)
-        cell[TIME] += 1
-
-
-@inlined
-def _stacks(k: Any) -> Stacks:
-    return Stacks(
-        pointer(k.set_of), pointer(k.first), pointer(k.slot), pointer(k.line_at), pointer(k.bits), pointer(k.tree),
-        pointer(k.following), pointer(k.live),
-    )
-
-
-@inlined
-def _heap(h: Any) -> Heap:
-    return Heap(pointer(h.time), pointer(h.order), pointer(h.what), pointer(h.size))
-
-
-@inlined
-def _core(c: Any) -> Core:
-    """The core with plain pointers in place of its arrays, which cost reference counts wherever they are handed on."""
-    return Core(
-        _stacks(c.sets), _stacks(c.whole), pointer(c.flights), pointer(c.due), pointer(c.owner), pointer(c.arrived),
-        pointer(c.seen), pointer(c.queue), pointer(c.next), pointer(c.held), pointer(c.left), _heap(c.waiting), _heap(c.flying),
-        pointer(c.now), pointer(c.found), pointer(c.cell),
-    )
-
-
-def _build(fingerprint: int) -> Run:
-    @compiled_and_kept
-    def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
-        """Go on until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
-        s = Stream(pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line))
-        t = Tally(
-            pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
-            pointer(tally.used),
-        )
-        return _run(_core(core), s, pointer(rules), pointer(spread), t) + 0 * fingerprint
-
-    return run
-
-
-run = _build(source_fingerprint())
