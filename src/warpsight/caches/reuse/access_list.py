@@ -122,7 +122,7 @@ def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_th
     within = thread % per_block
     warp, lane = thread // per_block * warps_per_block + within // WARP_SIZE, within % WARP_SIZE
     access = warp * (int(turn.max(initial=0)) + 1) + turn
-    order = np.lexsort((lane, access))
+    order = np.argsort(access * WARP_SIZE + lane, kind="stable")
     keep, warp, lane, access = keep[order], warp[order], lane[order], access[order]
     size, address = given.size[keep], given.address[keep]
     group = lane * np.maximum(size, 4) // (4 * WARP_SIZE)

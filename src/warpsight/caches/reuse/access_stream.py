@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.compiled import compiled_and_kept
 from warpsight.base.errors import UsageError
 from warpsight.caches.reuse.state import Stream
 from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace
@@ -38,6 +39,21 @@ class AccessStream:
         return len(self.stream.line)
 
 
+@compiled_and_kept
+def _first_of_its_line(access: Longs, group: Longs, line: Longs) -> npt.NDArray[np.bool_]:
+    """Which entries no earlier one of the same access and group has the line of; the entries of an access stand together."""
+    first = np.ones(len(line), np.bool_)
+    begin = 0
+    for i in range(len(line)):
+        if access[i] != access[begin]:
+            begin = i
+        for k in range(begin, i):
+            if line[k] == line[i] and group[k] == group[i]:
+                first[i] = False
+                break
+    return first
+
+
 def packed(
     warps: int, warp: Longs, access: Longs, group: Longs, line: Longs, pc: Longs
 ) -> tuple[Stream, Longs]:
@@ -45,10 +61,7 @@ def packed(
 
     `warp` of each entry; `access` a number that grows with each access; lines of an access merge within a `group` of lanes.
     """
-    order = np.lexsort((np.arange(len(line)), line, group, access))
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (np.diff(access[order]) != 0) | (np.diff(group[order]) != 0) | (np.diff(line[order]) != 0)
-    kept = np.sort(order[first])
+    kept = np.flatnonzero(_first_of_its_line(access, group, line))
     access, line = access[kept], line[kept]
     starts = np.ones(len(kept), np.bool_)
     starts[1:] = np.diff(access) != 0
