@@ -160,3 +160,22 @@ def test_what_cannot_be_modelled_is_refused_with_its_place(changes, error, place
     with pytest.raises(error) as caught:
         replace(SMALL, **changes).check()
     assert str(caught.value).startswith(place)
+
+
+def test_requests_leave_one_a_step_and_each_finds_its_own_register():
+    stream = warps_stream([[[1, 2, 3], [1]]])
+    found = evaluate(replace(SMALL, mshrs=2, issue="request"), stream, ONE, log=1000)
+    issued = found.log[found.log[:, at.LOG_CLASS] != at.CANCEL]
+    # two registers are taken at 0 and 1; the third request finds one when the first line is back; the warp waits for its last line
+    assert issued[:, at.LOG_TIME].tolist() == [0, 1, 100, 201]
+    assert issued[:, at.LOG_CLASS].tolist() == [at.COMPULSORY] * 3 + [at.HIT]
+    assert found.log[:, at.LOG_USED_AFTER].max() == 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(LINES, min_size=1, max_size=6), st.integers(1, 5))
+def test_requests_one_by_one_count_every_transaction_and_keep_to_the_registers(warps, mshrs):
+    stream = warps_stream(warps)
+    found = evaluate(replace(SMALL, mshrs=mshrs, sigma=4.0, issue="request"), stream, ONE, log=100_000)
+    assert found.counts.sum() == stream.transactions
+    assert found.log[:, at.LOG_USED_AFTER].max() <= mshrs
