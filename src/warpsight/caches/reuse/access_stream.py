@@ -54,6 +54,18 @@ def _first_of_its_line(access: Longs, group: Longs, line: Longs) -> npt.NDArray[
     return first
 
 
+def _numbered(line: Longs) -> tuple[Longs, Longs]:
+    """The distinct lines in order, and the place of each entry's among them: by a table where they lie close together."""
+    low = int(line.min()) if len(line) else 0
+    extent = int(line.max(initial=low)) - low + 1
+    if extent > 8 * len(line) + 1024:
+        numbers, dense = np.unique(line, return_inverse=True)
+        return numbers, dense
+    there = np.zeros(extent, np.bool_)
+    there[line - low] = True
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[line - low]
+
+
 def packed(
     warps: int, warp: Longs, access: Longs, group: Longs, line: Longs, pc: Longs
 ) -> tuple[Stream, Longs]:
@@ -68,7 +80,7 @@ def packed(
     begin = np.flatnonzero(starts)
     offsets = np.append(begin, len(kept)).astype(np.int64)
     per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
-    numbers, dense = np.unique(line, return_inverse=True)
+    numbers, dense = _numbered(line)
     return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense.astype(np.int32)), numbers.astype(np.int64)
 
 
