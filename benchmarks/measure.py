@@ -78,6 +78,27 @@ def _caches(kernel: str, size: int | None) -> float:
     return best
 
 
+def _reuse_model(threads: int = 1024, width: int = 1024) -> float:
+    """Million transactions per second of the reuse-distance model, all extensions on: a column-major copy (HPCA 2014, Fig. 3)."""
+    import numpy as np
+
+    from warpsight.caches.reuse.access_list import AccessList, of_list
+    from warpsight.caches.reuse.analysis import analyse
+    from warpsight.caches.reuse.model import Placement
+    from warpsight.caches.reuse.settings import settings_of
+    from warpsight.gpu.loader import load_gpu
+
+    column, thread = np.divmod(np.arange(threads * width), threads)
+    zeros = np.zeros_like(thread)
+    stream = of_list(AccessList((threads, 1, 1), thread, zeros, 4 * (thread * width + column), zeros + 4), 128)
+    best = 0.0
+    for _ in range(4):
+        start = time.perf_counter()
+        analyse(settings_of(load_gpu("gtx470-16k").l1), stream, Placement(1, 1))
+        best = max(best, stream.transactions / (time.perf_counter() - start) / 1e6)
+    return best
+
+
 def _spmv_profile() -> tuple[Any, Any]:
     """The interval profile of spmv_csr, and the GPU that it is for."""
     from reference_kernels import SOURCE, make_launch
@@ -144,6 +165,7 @@ INSIDE: dict[str, Callable[[], float]] = {
     "divergent": lambda: _caches("row_sum", None),
     "coalesced": lambda: _caches("vector_add", 1 << 22),
     "irregular": lambda: _caches("spmv_csr", None),
+    "reuse": _reuse_model,
     "model": _model,
     "designs": _designs,
 }
@@ -214,6 +236,7 @@ def measure(only: str) -> list[Figure]:
     add("caches, row_sum (divergent)", 10, "M requests/s", "more", lambda: _inside("divergent"))
     add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))
     add("caches, spmv_csr (irregular)", 10, "M requests/s", "more", lambda: _inside("irregular"))
+    add("reuse-distance caches, column-major copy", 3, "M accesses/s", "more", lambda: _inside("reuse"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
     add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
     with tempfile.TemporaryDirectory() as name:

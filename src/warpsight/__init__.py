@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight._version import __version__
 
 if TYPE_CHECKING:
-    from warpsight.api import advise, explain, load_trace, predict, profile, trace
+    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, trace
     from warpsight.base.errors import WarpsightError
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
@@ -31,6 +31,7 @@ __all__ = [
     "WarpsightError",
     "__version__",
     "advise",
+    "cache_model",
     "explain",
     "load_gpu",
     "load_trace",
@@ -48,6 +49,7 @@ _HOMES = {
     "Texture": "warpsight.workload.images",
     "WarpsightError": "warpsight.base.errors",
     "advise": "warpsight.api",
+    "cache_model": "warpsight.api",
     "explain": "warpsight.api",
     "load_gpu": "warpsight.gpu.loader",
     "load_trace": "warpsight.api",

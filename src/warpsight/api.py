@@ -14,6 +14,7 @@ from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL
 
 if TYPE_CHECKING:
     from warpsight.advice.advise import Advice
+    from warpsight.caches.reuse.result import CacheResult
     from warpsight.explore.explain.explanation import Explanation
     from warpsight.explore.request import Dimensions
     from warpsight.gpu.spec import GpuSpec
@@ -123,6 +124,7 @@ def predict(
     *,
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    caches: str = DEFAULT_METHOD.caches,
 ) -> Prediction:
     """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
 
@@ -132,7 +134,7 @@ def predict(
     from warpsight.gpu.loader import load_gpu
 
     spec = load_gpu(gpu, overrides=overrides)
-    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving))[0]
+    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches))[0]
 
 
 def explain(
@@ -176,3 +178,32 @@ def advise(
 
 def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:
     return load_trace(trace) if isinstance(trace, (str, PathLike)) else trace
+
+
+def cache_model(
+    source: KernelTrace | str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    *,
+    overrides: Sequence[str] = (),
+    without: Sequence[str] = (),
+    stores: bool = False,
+    cores: int | None = None,
+    max_threads: int | None = None,
+    l2: bool = False,
+    **changes: Any,
+) -> CacheResult:
+    """L1 misses by class from reuse distances (Nugteren et al., HPCA 2014); attributes are the keys of `warpsight cache --json`.
+
+    `source` is a trace, the folder of one, or an access list (.trc, .trc.gz). `without` switches off extensions: latency,
+    associativity, mshr, divergence. `cores` (all SMs; of a list: 1) and `max_threads` bound what is modelled. `stores` count as
+    loads do. `l2` feeds the misses on. `changes` are fields of `ReuseSettings`: hit_latency, miss_latency, sigma, seed, clip and
+    issue.
+    Raises UsageError, SpecError or FormatError.
+    """
+    from warpsight.explore.cache_study import CacheOptions, accesses_of, cache_result, checked_changes
+    from warpsight.gpu.loader import load_gpu
+
+    found = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
+    changes = checked_changes({**changes, "without": frozenset(without)})
+    options = CacheOptions(cores, max_threads, stores, l2, changes)
+    return cache_result(accesses_of(found, load_gpu(gpu, overrides=overrides), options))

@@ -29,7 +29,7 @@ def trace(blocks: int = 2) -> KernelTrace:
         ({"l1": {"line_bytes": 1024, "size_bytes": 4096}}, "1024 B"),
         ({"l1": {"sector_bytes": 96}}, "96 B"),
         ({"l1": {"size_bytes": 500}}, "500 B"),
-        ({"l1": {"index": "fermi"}}, "fermi"),
+        ({"l1": {"index": "skewed"}}, "skewed"),
         ({"l1": {"index": "xor", "size_bytes": 768}}, "power of two"),
         ({"l1": {"replacement": "random"}}, "random"),
         ({"l1": {"mshrs": 0}}, "MSHRs"),

@@ -34,6 +34,6 @@ def source_fingerprint() -> int:
     here = Path(__file__).resolve().parent
     digest = hashlib.sha256()
     for folder in (here, here.parent / "addressing"):
-        for file in sorted(folder.glob("*.py")):
+        for file in sorted(folder.rglob("*.py")):
             digest.update(file.read_bytes())
     return int.from_bytes(digest.digest()[:7], "big")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from warpsight.addressing.setindex import RULES, XOR
+from warpsight.addressing.setindex import MODULO, RULES
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.caches import layout as at
 from warpsight.caches.layout import GTO, LRR, TICKS, Ints
@@ -36,8 +36,9 @@ def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
         )
     if cache.index not in RULES:
         refuse(f'unknown set index "{cache.index}"', f"use one of {', '.join(RULES)}")
-    if RULES[cache.index] == XOR and cache.sets & (cache.sets - 1):
-        refuse(f"the xor set index needs a power of two of sets, not {cache.sets}", f"use {name}.index: modulo, or another size")
+    if RULES[cache.index] != MODULO and cache.sets & (cache.sets - 1):
+        what = f"the {cache.index} set index needs a power of two of sets, not {cache.sets}"
+        refuse(what, f"use {name}.index: modulo, or another size")
     if cache.replacement != "lru":
         refuse(f'replacement "{cache.replacement}" is not simulated', "use lru")
     if cache.mshrs < 1:

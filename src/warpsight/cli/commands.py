@@ -23,6 +23,7 @@ COMMANDS = (
     Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions"),
     Command("run", "warpsight.cli.run", "a whole CUDA program: run it here, each of its launches predicted"),
     Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),
+    Command("cache", "warpsight.cli.cache", "L1 misses by class from reuse distances, of a kernel, a trace or an access list"),
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
     Command("calibrate", "warpsight.cli.calibrate", "a GPU's memory parameters for MWP-CWP, from timings of micro-benchmarks"),
     Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),

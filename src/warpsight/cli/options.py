@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from warpsight.base.errors import UsageError
 from warpsight.explore.request import (
+    CACHES,
     DEFAULT_GPU,
     DEFAULT_METHOD,
     DEFAULT_MODEL,
@@ -114,19 +115,21 @@ ALL = "all"
 
 
 def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """--representative and --interleaving; with `several`, all representatives may be asked for."""
+    """--representative, --interleaving and --caches; with `several`, all representatives may be asked for."""
     choices, every = ((*REPRESENTATIVES, ALL), f"; {ALL}: a row for each way") if several else (REPRESENTATIVES, "")
     parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
     parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
                         help="accesses in the caches by the clocks of SMs and warps, or in turns as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
+    parser.add_argument("--caches", choices=CACHES, default=DEFAULT_METHOD.caches,
+                        help=f"L1 and L2 simulated exactly, or by the reuse-distance model (default {DEFAULT_METHOD.caches})")
 
 
 def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
     one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative
-    return Method(one, arguments.interleaving)
+    return Method(one, arguments.interleaving, arguments.caches)
 
 
 def add_static(parser: argparse.ArgumentParser) -> None:

@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.base.errors import UsageError
+from warpsight.explore.request import CACHES, DEFAULT_METHOD, KernelRequest, Method
 from warpsight.explore.watch import Watch, stage
 
 if TYPE_CHECKING:
     from warpsight.caches.miss_profile import MissProfile
+    from warpsight.caches.simulate import Progress
     from warpsight.explore.kernel_input import ReadyLaunch
     from warpsight.gpu.occupancy import Occupancy
     from warpsight.gpu.spec import GpuSpec
@@ -99,14 +101,28 @@ def profile_trace(
 
     `resident` replaces the residency that the launch would have.
     """
-    from warpsight.caches.simulate import simulate_caches
     from warpsight.profile.build import build_profile
 
     resident = resident or trace_occupancy(trace, gpu)
     progress = stage(watch, "simulating the caches")
-    misses = simulate_caches(trace, gpu, resident.blocks_per_sm, progress=progress, interleaving=method.interleaving)
+    misses = miss_profile(trace, gpu, resident.blocks_per_sm, method, progress)
     profile = build_profile(trace, misses, gpu, resident, representative=method.representative)
     return ProfiledTrace(trace, resident, misses, profile, method)
+
+
+def miss_profile(
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, progress: Progress | None
+) -> MissProfile:
+    """What the caches of `gpu` make of `trace`, as `method` says. Raises UsageError for a way that is not known."""
+    from warpsight.caches.simulate import simulate_caches
+
+    if method.caches == "reuse-distance":
+        from warpsight.caches.reuse.miss_source import reuse_miss_profile
+
+        return reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
+    if method.caches != "exact":
+        raise UsageError(f'unknown caches "{method.caches}"', place="caches", remedy=f"use one of {', '.join(CACHES)}")
+    return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving)
 
 
 def predict_profiled(profiled: ProfiledTrace, gpu: GpuSpec, models: Sequence[str]) -> list[Prediction]:

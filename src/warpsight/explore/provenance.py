@@ -35,7 +35,7 @@ def of_trace(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tu
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
-        "method": {"representative": method.representative, "interleaving": method.interleaving},
+        "method": {"representative": method.representative, "interleaving": method.interleaving, "caches": method.caches},
         "profile_notes": list(profile_notes),
         "notes": [*trace.notes, *_sampling(header)],
     }

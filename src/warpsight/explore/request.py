@@ -16,6 +16,7 @@ DEFAULT_GPU = "mdm-pascal"
 DEFAULT_MODEL = "mdm"
 REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
+CACHES = ("exact", "reuse-distance")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
@@ -24,10 +25,14 @@ OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", 
 
 @dataclass(frozen=True)
 class Method:
-    """How a trace becomes an interval profile: the choice of the representative warp, and the order of accesses in the caches."""
+    """How a trace becomes an interval profile: the choice of the representative warp, and how the caches are modelled.
+
+    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model.
+    """
 
     representative: str = "kmeans"
     interleaving: str = "clocked"
+    caches: str = "exact"
 
 
 DEFAULT_METHOD = Method()

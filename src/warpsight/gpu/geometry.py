@@ -62,8 +62,9 @@ def _check_sets(values: dict[str, Value], level: str, problems: Problems) -> Non
     one_set = line * ways * slices
     if size % one_set == 0:
         sets = size // one_set
-        if values[f"{level}.index"].content == "xor" and sets & (sets - 1):
-            problems.add(f"{level}.index is xor, which needs a power of two of sets, not {sets:,}",
+        index = values[f"{level}.index"].content
+        if index in ("xor", "fermi") and sets & (sets - 1):
+            problems.add(f"{level}.index is {index}, which needs a power of two of sets, not {sets:,}",
                          place=values[f"{level}.index"].place, remedy=f"write {level}.index: modulo, or change {level}.size")
         return
     lower = size // one_set * one_set

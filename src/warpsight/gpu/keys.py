@@ -128,8 +128,8 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
         _count(name("targets"), name("targets"), "requests that one miss register can hold",
                default="64", reason="default: estimated"),
         _cycles(name("latency"), name("latency_cycles"), "round trip of a hit seen by the SM, without contention"),
-        Key(name("index"), name("index"), WORD, "set of a line: modulo, or xor, which folds higher bits in (2^n sets)",
-            default="modulo", choices=("modulo", "xor")),
+        Key(name("index"), name("index"), WORD, "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)",
+            default="modulo", choices=("modulo", "xor", "fermi")),
         Key(name("replacement"), name("replacement"), WORD, "which line leaves a full set: the least recently used",
             default="lru", choices=("lru",)),
         Key(name("write_policy"), name("write_policy"), WORD, "when a write goes on: at once, or when its line leaves",
@@ -140,6 +140,8 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
 
 _MEMORY = (
     *_cache("l1", "per SM", "write-through", "false"),
+    Key("l1.warp_mshrs", "l1.warp_mshrs", COUNT, "miss registers for one warp, in the reuse-distance model; 0: all of the L1's", 0,
+        default="0", reason="default: no limit of its own"),
     Key("noc.bandwidth", "noc.bandwidth_bytes_per_s", BANDWIDTH, "between all SMs and the L2, one direction, aggregate", 1, 1e18),
     Key("noc.queue", "noc.queue", COUNT, "requests of an SM that its queue holds, which blocks a streaming L1; 0: no bound", 0,
         default="0", reason="default: no bound, since the L1's miss registers block first"),

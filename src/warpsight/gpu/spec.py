@@ -37,8 +37,9 @@ class SmSpec:
 class CacheSpec:
     """A set-associative cache. The L1 is per SM; the L2 is `slices` equal parts, `size_bytes` in all.
 
-    `latency_cycles` is the round trip of a hit seen by the SM, without contention. `index` is `modulo` or `xor`.
-    `mshrs` and `targets` per L1 or per slice. `slice_interleave_bytes` (L2): consecutive bytes that share a slice.
+    `latency_cycles` is the round trip of a hit seen by the SM, without contention. `index` is a rule of `addressing.setindex`.
+    `mshrs` and `targets` per L1 or per slice; `warp_mshrs` (L1) are the most for one warp, 0: all. `slice_interleave_bytes` (L2):
+    consecutive bytes that share a slice.
     """
 
     size_bytes: int
@@ -54,6 +55,7 @@ class CacheSpec:
     write_allocate: bool = False
     slices: int = 1
     slice_interleave_bytes: int = 256
+    warp_mshrs: int = 0
 
     @property
     def sets(self) -> int:

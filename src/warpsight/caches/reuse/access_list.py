@@ -1,0 +1,144 @@
+"""Reads the plain text access list of GPU cache models: what each thread accesses, in no order among threads.
+
+The first line is `blocksize: BX BY BZ`, then one access a line: `<global thread> <0 load | 1 store> <byte address> <bytes>`; a
+global thread is the number of its block times the threads of a block, plus its number in the block. `.gz` is read compressed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import FormatError
+from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks, packed
+from warpsight.trace.schema import WARP_SIZE
+
+Longs = npt.NDArray[np.int64]
+
+SUFFIXES = (".trc", ".trc.gz")
+_SIZES = (1, 2, 4, 8, 16)
+_MOST_THREADS = 2**31
+
+
+@dataclass(frozen=True)
+class AccessList:
+    """An access list in the order of the file, int64 [accesses] each. `block` is its size in three directions."""
+
+    block: tuple[int, int, int]
+    thread: Longs
+    store: Longs
+    address: Longs
+    size: Longs
+    origin: str = ""
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+
+def is_access_list(path: object) -> bool:
+    """Whether `path` names an access list."""
+    return str(path).endswith(SUFFIXES)
+
+
+def read_access_list(path: str | Path) -> AccessList:
+    """Read a list. Raises FormatError, with the line, for what does not follow the format."""
+    try:
+        raw = Path(path).read_bytes()
+        data = gzip.decompress(raw) if str(path).endswith(".gz") else raw
+    except FileNotFoundError:
+        raise FormatError("there is no such file", place=str(path), remedy="give the path of an access list") from None
+    except (OSError, EOFError) as error:
+        raise FormatError(f"cannot be read: {error}", place=str(path), remedy="give a text file, or one made by gzip") from None
+    head, _, body = data.partition(b"\n")
+    found = re.fullmatch(rb"blocksize: +(\d{1,9}) +(\d{1,9}) +(\d{1,9})\s*", head)
+    block = tuple(int(x) for x in found.groups()) if found else (0, 0, 0)
+    if not 0 < block[0] * block[1] * block[2] <= 1024:
+        what = "the first line is not `blocksize: BX BY BZ` with 1 to 1,024 threads"
+        raise FormatError(what, place=f"{path}:1", remedy="say the block size first")
+    thread, store, address, size = _columns(body, str(path))
+    given = AccessList((block[0], block[1], block[2]), thread, store, address, size, str(path))
+    _check(given)
+    return given
+
+
+def _columns(body: bytes, path: str) -> list[Longs]:
+    import pyarrow
+    from pyarrow import csv
+
+    names = ["thread", "store", "address", "size"]
+    if not body.strip():
+        return [np.zeros(0, np.int64) for _ in names]
+    options = csv.ReadOptions(column_names=names, use_threads=False)
+    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.int64()))
+    try:
+        table = csv.read_csv(io.BytesIO(body), options, csv.ParseOptions(delimiter=" "), types)
+    except pyarrow.ArrowInvalid as error:
+        row = re.search(r"[Rr]ow #(\d+)", str(error))
+        place = f"{path}:{int(row[1]) + 1}" if row else path
+        what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four whole numbers and one space between"
+        raise FormatError(what, place=place, remedy="one access a line") from None
+    return [table[name].to_numpy().astype(np.int64) for name in names]
+
+
+def _check(given: AccessList) -> None:
+    wrong = (
+        ((given.thread < 0) | (given.thread >= _MOST_THREADS), "thread", "is not a thread of a launch"),
+        ((given.store != 0) & (given.store != 1), "store", "is neither 0, a load, nor 1, a store"),
+        (given.address < 0, "address", "is not a byte address"),
+        (~np.isin(given.size, _SIZES), "size", "is not what a thread accesses at once: 1, 2, 4, 8 or 16 B"),
+    )
+    for bad, name, what in wrong:
+        rows = np.flatnonzero(bad)
+        if len(rows):
+            place = f"{given.origin}:{int(rows[0]) + 2}"
+            raise FormatError(f"{name} {int(getattr(given, name)[rows[0]])} {what}", place=place, remedy="correct the list")
+
+
+def _sorted(keys: Longs) -> Longs:
+    """The stable order of whole numbers of 0 or more; NumPy takes linear time for 16 bits."""
+    small = keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys
+    return np.argsort(small, kind="stable")
+
+
+def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
+    """The k-th accesses of the lanes of a warp, coalesced; loads alone (with `stores`, all accesses) are counted for k.
+
+    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B (CUDA C
+    Programming Guide 4.0, section F.4.2, compute capability 2.x). Raises UsageError for a bound below one block.
+    """
+    per_block = given.threads_per_block
+    blocks_there = int(given.thread.max(initial=-1)) // per_block + 1
+    blocks = bounded_blocks(blocks_there, per_block, most_threads)
+    warps_per_block = -(-per_block // WARP_SIZE)
+    keep = np.flatnonzero((given.thread < blocks * per_block) & (stores | (given.store == 0)))
+    thread = given.thread[keep]
+    order = _sorted(thread)
+    keep, thread = keep[order], thread[order]
+    starts = np.flatnonzero(np.r_[True, np.diff(thread) != 0]) if len(thread) else np.zeros(0, np.int64)
+    lengths = np.diff(np.r_[starts, len(thread)])
+    turn = np.arange(len(thread)) - np.repeat(starts, lengths)
+    within = thread % per_block
+    warp, lane = thread // per_block * warps_per_block + within // WARP_SIZE, within % WARP_SIZE
+    access = warp * (int(turn.max(initial=0)) + 1) + turn
+    # by warp, turn and lane: they are in the order of threads, which both sorts keep where their keys are equal
+    order = _sorted(turn)
+    order = order[_sorted(warp[order])]
+    keep, warp, lane, access = keep[order], warp[order], lane[order], access[order]
+    size, address = given.size[keep], given.address[keep]
+    group = lane * np.maximum(size, 4) // (4 * WARP_SIZE)
+    stream, numbers = packed(
+        blocks * warps_per_block, warp, access, group + 4 * size, address // line_bytes, np.zeros(len(keep), np.int64)
+    )
+    notes = [f"the first {blocks:,} of {blocks_there:,} blocks"] if blocks < blocks_there else []
+    crossing = int(np.count_nonzero(address % line_bytes + size > line_bytes))
+    if crossing:
+        notes.append(f"{crossing:,} accesses cross the end of a line and count for the line of their first byte")
+    return AccessStream(stream, numbers, line_bytes, blocks, per_block, warps_per_block, len(keep), 1, tuple(notes))

@@ -1,0 +1,134 @@
+"""The accesses of a launch as the reuse-distance model takes them: per warp, coalesced, for one cache line size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.addressing.compiled import compiled_and_kept
+from warpsight.base.errors import UsageError
+from warpsight.caches.reuse.state import Stream
+from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class AccessStream:
+    """What runs: `blocks` of `warps_per_block` warps, in order.
+
+    `stream` as in module `state`; `line_number` int64 [lines]: byte address // `line_bytes` of each dense line. `loads` counts the
+    accesses of single threads. `notes` say what a reader of the results must know.
+    """
+
+    stream: Stream
+    line_number: Longs
+    line_bytes: int
+    blocks: int
+    threads_per_block: int
+    warps_per_block: int
+    loads: int
+    pcs: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def transactions(self) -> int:
+        """Accesses after coalescing."""
+        return len(self.stream.line)
+
+
+@compiled_and_kept
+def _first_of_its_line(access: Longs, group: Longs, line: Longs) -> npt.NDArray[np.bool_]:
+    """Which entries no earlier one of the same access and group has the line of; the entries of an access stand together."""
+    first = np.ones(len(line), np.bool_)
+    begin = 0
+    for i in range(len(line)):
+        if access[i] != access[begin]:
+            begin = i
+        for k in range(begin, i):
+            if line[k] == line[i] and group[k] == group[i]:
+                first[i] = False
+                break
+    return first
+
+
+def _numbered(line: Longs) -> tuple[Longs, Longs]:
+    """The distinct lines in order, and the place of each entry's among them: by a table where they lie close together."""
+    low = int(line.min()) if len(line) else 0
+    extent = int(line.max(initial=low)) - low + 1
+    if extent > 8 * len(line) + 1024:
+        numbers, dense = np.unique(line, return_inverse=True)
+        return numbers, dense
+    there = np.zeros(extent, np.bool_)
+    there[line - low] = True
+    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[line - low]
+
+
+def packed(
+    warps: int, warp: Longs, access: Longs, group: Longs, line: Longs, pc: Longs
+) -> tuple[Stream, Longs]:
+    """The stream and its line numbers, from one entry per lane and access in the order (warp, access, lane).
+
+    `warp` of each entry; `access` a number that grows with each access; lines of an access merge within a `group` of lanes.
+    """
+    kept = np.flatnonzero(_first_of_its_line(access, group, line))
+    access, line = access[kept], line[kept]
+    starts = np.ones(len(kept), np.bool_)
+    starts[1:] = np.diff(access) != 0
+    begin = np.flatnonzero(starts)
+    offsets = np.append(begin, len(kept)).astype(np.int64)
+    per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
+    numbers, dense = _numbered(line)
+    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense.astype(np.int32)), numbers.astype(np.int64)
+
+
+def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:
+    """How many whole blocks a bound on threads leaves, at least one."""
+    if most_threads is None:
+        return blocks
+    if most_threads < threads_per_block:
+        what = f"not one block of {threads_per_block:,} threads lies within {most_threads:,} threads"
+        raise UsageError(what, place="--max-threads", remedy=f"give {threads_per_block:,} or more")
+    return min(blocks, most_threads // threads_per_block)
+
+
+def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
+    """The loads of `trace` in global, local and generic space (with `stores`, also the stores), one line request each.
+
+    Atomics never touch the L1. Accesses of single threads: the lanes active where the basic block begins; a guard may leave fewer.
+    Raises UsageError for a line that is no multiple of 32 B, or a bound below one block.
+    """
+    from warpsight.trace.events import EventReader
+
+    if line_bytes < SECTOR_BYTES or line_bytes % SECTOR_BYTES:
+        what = f"a trace records sectors of {SECTOR_BYTES} B, which lines of {line_bytes} B do not hold whole"
+        raise UsageError(what, place="l1.line", remedy=f"give a multiple of {SECTOR_BYTES} B")
+    header = trace.header
+    blocks = bounded_blocks(header.recorded_blocks, header.threads_per_block, most_threads)
+    warps = blocks * header.warps_per_block
+    kinds = (LOAD, STORE) if stores else (LOAD,)
+    wanted = np.array([i.has_sectors and i.access in kinds for i in trace.instructions], np.bool_)
+    reader, loads, number = EventReader(trace), 0, 0
+    parts: list[tuple[Longs, Longs, Longs, Longs]] = []
+    for chunk in trace.chunks:
+        if chunk.first_warp >= warps:
+            break
+        events = reader.read(chunk)
+        keep = np.flatnonzero(wanted[events.pc] & (events.sectors > 0) & (events.warp + chunk.first_warp < warps))
+        count = events.sectors[keep]
+        loads += int(events.lanes[keep].sum())
+        each = np.repeat(np.arange(len(keep)), count)
+        at = events.first[keep][each] + np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
+        line = np.asarray(chunk.sectors)[at].astype(np.int64) // (line_bytes // SECTOR_BYTES)
+        parts.append((events.warp[keep][each] + chunk.first_warp, each + number, line, events.pc[keep][each]))
+        number += len(keep)
+    warp, access, line, pc = (
+        np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4)
+    )
+    stream, numbers = packed(warps, warp, access, np.zeros(len(line), np.int64), line, pc)
+    notes = () if blocks == header.recorded_blocks else (f"the first {blocks:,} of {header.recorded_blocks:,} blocks",)
+    return AccessStream(
+        stream, numbers, line_bytes, blocks, header.threads_per_block, header.warps_per_block, loads, len(trace.instructions), notes
+    )

@@ -1,0 +1,105 @@
+"""A miss profile from the reuse-distance model, for models that otherwise start from the exact hierarchy.
+
+Loads are this model's: their L1 classes, and the L2 behind it fed with the misses of all SMs in the order of their time stamps.
+What it says nothing of (stores, atomics, shared memory, write-backs) is taken from the exact hierarchy with accesses in turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import SpecError
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.reuse import state as at
+from warpsight.caches.reuse.access_stream import of_trace
+from warpsight.caches.reuse.analysis import next_level
+from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.settings import settings_of
+from warpsight.caches.simulate import Progress, simulate_caches
+from warpsight.gpu.spec import GpuSpec
+from warpsight.trace.schema import KernelTrace
+
+Longs = npt.NDArray[np.int64]
+_L1, _L2, _DRAM = range(3)
+
+
+def reuse_miss_profile(
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, progress: Progress | None = None
+) -> MissProfile:
+    """The miss profile of `trace` on `gpu` by the reuse-distance model, with its own latencies (100 + |N(0, 5)| time stamps).
+
+    What a merged load waits is the part of its line's latency that is left, in cycles of the level that serves the line.
+    Raises SpecError for sectored caches or lines that differ between L1 and L2, and as `simulate_caches` does.
+    """
+    lines = {gpu.l1.line_bytes, gpu.l1.sector_bytes, gpu.l2.line_bytes, gpu.l2.sector_bytes}
+    if len(lines) > 1:
+        what = "the reuse-distance model knows whole lines alone, the same in L1 and L2"
+        raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use --caches exact")
+    base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin")
+    settings = replace(settings_of(gpu.l1), issue="request")
+    stream = of_trace(trace, gpu.l1.line_bytes)
+    kept = evaluate(settings, stream, Placement(gpu.sm_count, blocks_per_sm), keep_all=True).misses
+    goes_on = ~np.isin(kept[at.KEPT_CLASS], (at.HIT, at.IN_FLIGHT))
+    second = next_level(settings_of(gpu.l2), stream, kept[:, goes_on], keep_all=True).misses
+    level = np.full(kept.shape[1], _L1)
+    # without latencies the order of what is kept is that of what was given
+    level[goes_on] = np.where(second[at.KEPT_CLASS] == at.HIT, _L2, _DRAM)
+    return _profile(base, kept, level, gpu, settings.miss_latency)
+
+
+def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency: int) -> MissProfile:
+    """`base` with the counts of loads replaced by what `kept`, and for those that go on `level`, say."""
+    pcs = len(base.executions)
+    pc, merged = kept[at.KEPT_PC], kept[at.KEPT_CLASS] == at.IN_FLIGHT
+
+    def count(which: npt.NDArray[np.bool_]) -> Longs:
+        return np.bincount(pc[which], minlength=pcs).astype(np.int64)
+
+    is_load = count(np.ones(len(pc), np.bool_)) > 0
+    found = {
+        "l1_reads": count(np.ones(len(pc), np.bool_)), "l1_hits": count(kept[at.KEPT_CLASS] == at.HIT), "l1_merges": count(merged),
+        "l1_misses": count(level != _L1), "l2_reads": count(level != _L1), "l2_read_hits": count(level == _L2),
+        "l2_read_misses": count(level == _DRAM), "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": count(level == _DRAM),
+        **_slowest(kept, level, merged, gpu, latency, pcs),
+    }
+    changes: dict[str, Any] = {name: np.where(is_load, values, getattr(base, name)) for name, values in found.items()}
+    return replace(base, **changes)
+
+
+def _slowest(
+    kept: Longs, level: Longs, merged: npt.NDArray[np.bool_], gpu: GpuSpec, latency: int, pcs: int
+) -> dict[str, Longs]:
+    """Accesses by their slowest request, as the exact hierarchy counts them."""
+    access = kept[at.KEPT_ACCESS]
+    alone = np.array([gpu.l1.latency_cycles, gpu.l2.latency_cycles, gpu.l2.latency_cycles + gpu.dram.latency_cycles])
+    wait = np.where(merged, np.minimum(kept[at.KEPT_WAIT] / max(1, latency), 1.0) * alone[_of_line(kept, level, merged)], 0.0)
+    accesses = int(access.max(initial=-1)) + 1
+    deepest, longest, pc = np.zeros(accesses, np.int64), np.zeros(accesses), np.zeros(accesses, np.int64)
+    np.maximum.at(deepest, access, level)
+    np.maximum.at(longest, access, wait)
+    pc[access] = kept[at.KEPT_PC]
+    waits = longest > alone[deepest]
+
+    def count(which: npt.NDArray[np.bool_]) -> Longs:
+        return np.bincount(pc[which], minlength=pcs).astype(np.int64)
+
+    cycles = np.bincount(pc[waits], weights=longest[waits], minlength=pcs)
+    return {
+        "slowest_l1": count(~waits & (deepest == _L1)), "slowest_l2": count(~waits & (deepest == _L2)),
+        "slowest_dram": count(~waits & (deepest == _DRAM)), "slowest_merged": count(waits),
+        "merged_wait_cycles": np.rint(cycles).astype(np.int64),
+    }
+
+
+def _of_line(kept: Longs, level: Longs, merged: npt.NDArray[np.bool_]) -> Longs:
+    """The level that serves the line of each transaction: for one that merged, that of the last request before for its line."""
+    order = np.lexsort((np.arange(len(level)), kept[at.KEPT_LINE], kept[at.KEPT_CORE]))
+    sent = np.where(merged[order] | (level[order] == _L1), -1, np.arange(len(order)))
+    last = np.maximum.accumulate(sent)
+    found = np.empty(len(level), np.int64)
+    found[order] = np.where(last >= 0, level[order][np.maximum(last, 0)], _L1)
+    return found

@@ -1,0 +1,114 @@
+"""The names of the numbers that the compiled reuse-distance model works on, and the state of one core."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.caches.reuse.heaps import Heap, new_heap
+from warpsight.caches.reuse.stacks import Stacks, new_stacks
+
+Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+
+# The rules, int64: entries of `Rules`.
+(
+    HIT_LATENCY, MISS_LATENCY, SPREAD, DRAWS, WAYS, LINES, MSHRS, WARP_MSHRS, CLIP, DIVERGENCE, LATENCY, WHOLE, BLOCKS_PER_CORE,
+    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, SPLIT, RULES,
+) = range(21)
+
+# What became of a transaction: columns of the counts.
+HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
+
+# A core's cell.
+TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, CELL = range(10)
+
+# What the log says of an attempt to access: a row each.
+(
+    LOG_TIME, LOG_WARP, LOG_PC, LOG_LINE, LOG_DISTANCE, LOG_CLASS, LOG_USED_BEFORE, LOG_USED_AFTER, LOG_LATENCY, LOG_EFFECT,
+    LOG_WIDTH,
+) = range(11)
+# What is kept of a transaction: a row each.
+KEPT_TIME, KEPT_LINE, KEPT_PC, KEPT_CORE, KEPT_DISTANCE, KEPT_CLASS, KEPT_ACCESS, KEPT_WAIT, KEPT_ROWS = range(9)
+CANCEL = -1  # LOG_CLASS of a cancelled access
+
+
+class Stream(NamedTuple):
+    """The accesses of a launch, int64 or int32, one cache line size.
+
+    `warp` [warps + 1]: accesses of warp w are `warp[w]` to `warp[w + 1]`; `access` [accesses + 1]: transactions of access a are
+    `access[a]` to `access[a + 1]`; `pc` int32 [accesses]; `line` int32 [transactions], dense numbers from 0.
+    """
+
+    warp: Longs
+    access: Longs
+    pc: Ints
+    line: Ints
+
+
+class Core(NamedTuple):
+    """One core: its stacks, the lines in flight, and its warps.
+
+    Per line: `flights` int32 requests in flight, `due` int64 the first arrival, `owner` int32 the warp that holds the miss
+    register, `arrived` int64 time of the last arrival, `seen` uint8. `queue` a ring of warps. Shared by the cores: `next` int64
+    [warps] the next access of each, `part` int64 [warps] transactions of it that are issued, `slowest` int64 [warps] when the last
+    of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks] warps that have not ended. `now` int64: lines that
+    arrive in this step. `found` int64 [widest access, 3]: class, distance, and in the whole cache.
+    """
+
+    sets: Stacks
+    whole: Stacks
+    flights: Ints
+    due: Longs
+    owner: Ints
+    arrived: Longs
+    seen: npt.NDArray[np.uint8]
+    queue: Longs
+    next: Longs
+    part: Longs
+    slowest: Longs
+    held: Ints
+    left: Ints
+    waiting: Heap
+    flying: Heap
+    now: Longs
+    found: Longs
+    cell: Longs
+
+
+class Tally(NamedTuple):
+    """What is counted, shared by the cores, int64.
+
+    `counts` [pcs * CLASSES]; `by_set`, `by_cache` [longest + 2]: transactions by distance + 1 in the stacks of the sets and in one
+    stack of the whole cache; `misses` [KEPT_ROWS * n or 0]: rows `KEPT_TIME` and so on of what goes on to the next level, or of
+    all transactions; `log` [n * LOG_WIDTH or 0]; `used` [2]: entries of `misses` and `log`.
+    """
+
+    counts: Longs
+    by_set: Longs
+    by_cache: Longs
+    misses: Longs
+    log: Longs
+    used: Longs
+
+
+def new_core(
+    stream: Stream, set_of: Ints, sets: int, rules: Longs, seed: int, shared: tuple[Longs, Longs, Longs, Ints, Ints]
+) -> Core:
+    """A core on which nothing has run. `shared` are `next`, `part`, `slowest`, `held` and `left`."""
+    lines = len(set_of)
+    widest = int(rules[WIDEST])
+    resident = int(rules[BLOCKS_PER_CORE] * rules[WARPS_PER_BLOCK])
+    longest = int(max(rules[HIT_LATENCY], rules[MISS_LATENCY] + rules[SPREAD])) + 2
+    # a warp that waits for its access has one in flight; one that does not, as many as fit in the longest latency
+    flights = min(len(stream.line), resident * widest if rules[DIVERGENCE] else longest * widest) + widest
+    whole = new_stacks(np.zeros(lines if rules[WHOLE] else 0, np.int32), 1)
+    cell = np.zeros(CELL, np.int64)
+    cell[RANDOM] = seed
+    return Core(
+        new_stacks(set_of, sets), whole, np.zeros(lines, np.int32), np.zeros(lines, np.int64), np.zeros(lines, np.int32),
+        np.full(lines, -1, np.int64), np.zeros(lines, np.uint8), np.zeros(resident + 1, np.int64), *shared,
+        new_heap(resident + 1), new_heap(flights), np.zeros(flights + 1, np.int64), np.zeros(3 * (widest + 1), np.int64), cell,
+    )

@@ -1,0 +1,319 @@
+"""One core of the reuse-distance model, compiled: time stamps, the pool of warps, and what an access finds and does.
+
+In each time step one warp, the first of the queue, makes one access: all its transactions look up, then what arrives at this time
+takes effect in the order of issue, then the hits of the access (HPCA 2014, section 4.2: simultaneous effects in the order in which
+the accesses were issued). A line that arrives at the very time of a look-up is found, at the top of the stack (Tables 3 to 5 of
+the paper: nothing that arrives later than it stands above it then).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.addressing.compiled import compiled, inlined
+from warpsight.caches.reuse.heaps import pop, push
+from warpsight.caches.reuse.stacks import NEVER_USED, distance, use
+from warpsight.caches.reuse.state import (
+    ARRIVED,
+    ASSOCIATIVITY,
+    CANCEL,
+    CANCELLED,
+    CAPACITY,
+    CLASSES,
+    CLIP,
+    COMPULSORY,
+    DRAWS,
+    HIT,
+    HIT_LATENCY,
+    IN_FLIGHT,
+    KEEP_ALL,
+    KEPT,
+    KEPT_ACCESS,
+    KEPT_CLASS,
+    KEPT_CORE,
+    KEPT_DISTANCE,
+    KEPT_LINE,
+    KEPT_PC,
+    KEPT_TIME,
+    KEPT_WAIT,
+    LATENCY,
+    LINES,
+    LOG_CLASS,
+    LOG_DISTANCE,
+    LOG_EFFECT,
+    LOG_LATENCY,
+    LOG_LINE,
+    LOG_PC,
+    LOG_TIME,
+    LOG_USED_AFTER,
+    LOG_USED_BEFORE,
+    LOG_WARP,
+    LOG_WIDTH,
+    LOGGED,
+    MISS_LATENCY,
+    MSHRS,
+    NUMBER,
+    OUTSTANDING,
+    RANDOM,
+    SPREAD,
+    WARP_MSHRS,
+    WAYS,
+    WHOLE,
+    Longs,
+)
+
+# A request in flight that found its line: it holds no miss register.
+FOUND = 1 << 40
+
+
+@inlined
+def _random(c: Any, p: Longs, spread: Longs) -> int:
+    """One of the latencies of `spread`, equally likely: splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
+    if p[DRAWS] == 1:
+        return spread[0]  # type: ignore[no-any-return]
+    z = c[RANDOM] - 7046029254386353131
+    c[RANDOM] = z
+    z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
+    z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
+    z ^= (z >> 31) & 0x1FFFFFFFF
+    return spread[((z >> 20) & 0xFFFFFFFF) % p[DRAWS]]  # type: ignore[no-any-return]
+
+
+@inlined
+def _take_effect(core: Any, p: Longs, line: int) -> None:
+    use(core.sets, line)
+    if p[WHOLE]:
+        use(core.whole, line)
+
+
+@inlined
+def _land(core: Any, what: int) -> int:
+    """A request comes back: gives its line, and its miss register free unless others wait for the same line."""
+    line = what & (FOUND - 1)
+    if what < FOUND:
+        core.flights[line] -= 1
+        if core.flights[line] == 0:
+            core.cell[OUTSTANDING] -= 1
+            core.held[core.owner[line]] -= 1
+    return line
+
+
+@inlined
+def _arrivals(core: Any, p: Longs, now: int) -> None:
+    """What arrived before `now` takes effect; what arrives at `now` frees its miss register and is kept in `now`."""
+    flying, cell = core.flying, core.cell
+    while flying.size[0] > 0 and flying.time[0] < now:
+        _take_effect(core, p, _land(core, pop(flying)))
+    cell[ARRIVED] = 0
+    while flying.size[0] > 0 and flying.time[0] == now:
+        line = _land(core, pop(flying))
+        core.arrived[line] = now
+        core.now[cell[ARRIVED]] = line
+        cell[ARRIVED] += 1
+
+
+@inlined
+def _distance(core: Any, line: int, now: int) -> int:
+    return 0 if core.arrived[line] == now else distance(core.sets, line)
+
+
+@inlined
+def _must_wait(core: Any, p: Longs, held: int, now: int, line: int) -> bool:
+    """Whether `line` needs a miss register, and none is free, or none for its warp, which holds `held` from accesses before.
+
+    Where an access goes as a whole, its first lane decides (the paper's examples have one thread a warp): an access of more
+    lines than there are
+    there are registers could never go on if all its lines had to find one.
+    """
+    if core.cell[OUTSTANDING] < p[MSHRS] and held < p[WARP_MSHRS]:
+        return False
+    if core.flights[line] > 0:
+        return False
+    found = _distance(core, line, now)
+    return found == NEVER_USED or found >= p[WAYS]
+
+
+@inlined
+def _classify(core: Any, p: Longs, line: int, now: int, j: int) -> None:
+    """Find out what becomes of a transaction, its distance in its set, and in the whole cache, as entries `j` of `found`."""
+    found = _distance(core, line, now)
+    whole = found
+    if p[WHOLE]:
+        whole = 0 if core.arrived[line] == now else distance(core.whole, line)
+    kind = HIT
+    if found == NEVER_USED or found >= p[WAYS]:
+        if core.flights[line] > 0:
+            kind = IN_FLIGHT
+        elif core.seen[line] == 0:
+            kind = COMPULSORY
+        elif whole == NEVER_USED:
+            # asked for by another transaction of this access: on its way, if not for long
+            kind = IN_FLIGHT
+        else:
+            kind = CAPACITY if whole >= p[LINES] else ASSOCIATIVITY
+    core.seen[line] = 1
+    core.found[3 * j], core.found[3 * j + 1], core.found[3 * j + 2] = kind, found, whole
+
+
+@inlined
+def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) -> int:
+    """A miss leaves the core, merged with one for the same line that is in flight; gives when it comes back."""
+    back = now + p[MISS_LATENCY] + _random(core.cell, p, spread)
+    if core.flights[line] == 0:
+        core.cell[OUTSTANDING] += 1
+        core.owner[line] = warp
+        core.held[warp] += 1
+        core.due[line] = back
+    else:
+        if p[CLIP]:
+            back = min(back, core.due[line])
+        core.due[line] = min(core.due[line], back)
+    core.flights[line] += 1
+    push(core.flying, back, line)
+    return back  # type: ignore[no-any-return]
+
+
+@inlined
+def _count(core: Any, p: Longs, t: Any, line: int, pc: int, access: int, now: int, j: int) -> None:
+    kind = core.found[3 * j]
+    t.counts[pc * CLASSES + kind] += 1
+    t.by_set[core.found[3 * j + 1] + 1] += 1
+    t.by_cache[core.found[3 * j + 2] + 1] += 1
+    if p[KEPT] > 0 and (p[KEEP_ALL] or kind not in (HIT, IN_FLIGHT)):
+        n, row = t.used[0], p[KEPT]
+        t.misses[KEPT_TIME * row + n], t.misses[KEPT_LINE * row + n], t.misses[KEPT_PC * row + n] = now, line, pc
+        t.misses[KEPT_CORE * row + n], t.misses[KEPT_DISTANCE * row + n] = core.cell[NUMBER], core.found[3 * j + 2]
+        t.misses[KEPT_CLASS * row + n], t.misses[KEPT_ACCESS * row + n] = kind, access
+        t.misses[KEPT_WAIT * row + n] = core.due[line] - now if core.flights[line] > 0 else 0
+        t.used[0] = n + 1
+
+
+@compiled
+def _log(core: Any, t: Any, warp: int, pc: int, line: int, now: int, j: int, used: int, back: int) -> None:
+    n = t.used[1]
+    row = n * LOG_WIDTH
+    t.used[1] = n + 1
+    log = t.log
+    log[row + LOG_TIME], log[row + LOG_WARP], log[row + LOG_PC], log[row + LOG_LINE] = now, warp, pc, line
+    log[row + LOG_USED_BEFORE], log[row + LOG_USED_AFTER] = used, core.cell[OUTSTANDING]
+    log[row + LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.found[3 * j + 1]
+    log[row + LOG_CLASS] = CANCEL if j < 0 else core.found[3 * j]
+    log[row + LOG_LATENCY], log[row + LOG_EFFECT] = back - now, back
+
+
+@inlined
+def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None:
+    """An access without latencies: one transaction after the other looks up and takes effect."""
+    pc = s.pc[access]
+    for i in range(s.access[access], s.access[access + 1]):
+        line = s.line[i]
+        _classify(core, p, line, now, 0)
+        _count(core, p, t, line, pc, access, now, 0)
+        _take_effect(core, p, line)
+
+
+@inlined
+def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int, used: int) -> int:
+    """What the access that `warp` has just looked up does; gives its latency.
+
+    What takes no time takes effect at once, hits and then misses, in the order of lanes. The others are sent, last lane first: of
+    lines that come back at the same time, the first lane's is then the last used, so that the lane that decides whether a warp may
+    go on does not lose its line to the others of its own access.
+    """
+    at = core.next[warp] - 1
+    first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
+    misses_fly = p[MISS_LATENCY] + p[SPREAD] > 0
+    slowest = now
+    for i in range(first, end):
+        line, j = s.line[i], i - first
+        _count(core, p, t, line, pc, at, now, j)
+        if core.found[3 * j] == HIT and p[HIT_LATENCY] == 0:
+            _take_effect(core, p, line)
+            if p[LOGGED] > 0:
+                _log(core, t, warp, pc, line, now, j, used, now)
+    for i in range(end if misses_fly else first, end):
+        if core.found[3 * (i - first)] != HIT:
+            _take_effect(core, p, s.line[i])
+            if p[LOGGED] > 0:
+                _log(core, t, warp, pc, s.line[i], now, i - first, used, now)
+    for j in range(end - first - 1, -1, -1):
+        line, back = s.line[first + j], now
+        if core.found[3 * j] == HIT:
+            if p[HIT_LATENCY] > 0:
+                back = now + p[HIT_LATENCY]
+                push(core.flying, back, line | FOUND)
+        elif misses_fly:
+            back = _send(core, p, spread, line, warp, now)
+        if p[LOGGED] > 0 and back > now:
+            _log(core, t, warp, pc, line, now, j, used, back)
+        slowest = max(slowest, back)
+    return slowest - now
+
+
+@compiled
+def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
+    """Requests of the next access of `warp`, one a time step from `now`, until one needs a miss register and there is none.
+
+    Gives the time of the next step. What is left is issued again later; once all are issued, `slowest` says when the last is back.
+    """
+    at = core.next[warp]
+    pc, end = s.pc[at], s.access[at + 1]
+    i = s.access[at] + core.part[warp]
+    while i < end:
+        line = s.line[i]
+        _arrivals(core, p, now)
+        used = core.cell[OUTSTANDING]
+        wait = _must_wait(core, p, core.held[warp] if i == s.access[at] else 0, now, line)
+        if not wait:
+            _classify(core, p, line, now, 0)
+        for k in range(core.cell[ARRIVED]):
+            _take_effect(core, p, core.now[k])
+        if wait:
+            if p[LOGGED] > 0:
+                _log(core, t, warp, pc, line, now, -1, used, now)
+            core.cell[CANCELLED] += 1
+            now += 1
+            break
+        _count(core, p, t, line, pc, at, now, 0)
+        back = now + p[HIT_LATENCY]
+        if core.found[0] != HIT:
+            back = _send(core, p, spread, line, warp, now)
+        elif p[HIT_LATENCY] == 0:
+            _take_effect(core, p, line)
+        else:
+            push(core.flying, back, line | FOUND)
+        if p[LOGGED] > 0:
+            _log(core, t, warp, pc, line, now, 0, used, back)
+        core.slowest[warp] = max(core.slowest[warp], back)
+        now += 1
+        i += 1
+    core.part[warp] = i - s.access[at]
+    if i == end:
+        core.part[warp] = 0
+        core.next[warp] = at + 1
+    return now
+
+
+@inlined
+def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
+    """The next access of `warp` at `now`; gives its latency, that of its slowest transaction, or CANCEL."""
+    at = core.next[warp]
+    first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
+    if p[LATENCY] == 0:
+        core.next[warp] = at + 1
+        _at_once(core, s, p, t, at, now)
+        return 0
+    _arrivals(core, p, now)
+    used = core.cell[OUTSTANDING]
+    wait = _must_wait(core, p, core.held[warp], now, s.line[first])
+    if wait and p[LOGGED] > 0:
+        _log(core, t, warp, pc, s.line[first], now, -1, used, now)
+    for i in range(first, first if wait else end):
+        _classify(core, p, s.line[i], now, i - first)
+    for i in range(core.cell[ARRIVED]):
+        _take_effect(core, p, core.now[i])
+    if wait:
+        core.cell[CANCELLED] += 1
+        return CANCEL
+    core.next[warp] = at + 1
+    return _effects(core, s, p, spread, t, warp, now, used)

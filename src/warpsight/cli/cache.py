@@ -1,0 +1,137 @@
+"""`warpsight cache`: L1 misses by class from reuse distances."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from warpsight.explore.cache_study import Accesses
+
+_EXAMPLES = """\
+examples:
+  warpsight cache launch.yaml --gpu gtx470-16k
+  warpsight cache accesses.trc.gz --gpu gtx470-16k --set l1.ways=8 --sigma 0 --json
+  warpsight cache saxpy.trace --without latency,mshr --curve curve.svg
+  warpsight cache saxpy.trace --sweep size=4K:64K ways=1,2,4,8 --picture sweep.svg
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser)
+    options.add_gpu(parser)
+    group = parser.add_argument_group("the model (--seed is also that of the latencies, there 1 unless given)")
+    group.add_argument("--miss-latency", metavar="N", type=options.whole, help="least time stamps of a miss (default 100)")
+    group.add_argument("--hit-latency", metavar="N", type=options.whole, help="time stamps of a hit (default 0)")
+    group.add_argument("--sigma", metavar="X", type=float, help="spread of the miss latency, half-normal (default 5)")
+    group.add_argument("--without", metavar="NAME[,NAME]", default="", help="switch off: latency, mshr, associativity, divergence")
+    group.add_argument("--no-clip", action="store_true", help="a request for a line in flight takes its own whole latency")
+    group.add_argument("--index-bits", metavar="BITS", help="address bits that make the set index, lowest index bit first, as "
+                       "7^13,8^14,9^15,10^17,11^19,12")
+    group.add_argument("--issue", choices=("access", "request"), help="transactions of an access all at one time stamp, or one "
+                       "at a time stamp (default access for a list, else request)")
+    group.add_argument("--stores", action="store_true", help="count stores as loads are counted")
+    group.add_argument("--cores", metavar="N", type=options.whole, help="SMs that the blocks go to (default all; of a list 1)")
+    group.add_argument("--max-threads", metavar="N", type=options.whole, help="only the first whole blocks of so many threads")
+    group.add_argument("--l2", action="store_true", help="feed the misses of all SMs to the L2")
+    output = parser.add_argument_group("output")
+    output.add_argument("--sweep", metavar="AXIS=VALUES", nargs="+", help="a row for each of size, ways, line, mshrs, as "
+                        "size=4K:64K (doubling) ways=1,2,4,8")
+    output.add_argument("--curve", metavar="FILE.svg", help="write the cumulative curve of reuse distances")
+    output.add_argument("--picture", metavar="FILE.svg", help="write the sweep as a picture")
+    output.add_argument("--csv", action="store_true", help="print a sweep, or the histogram, as CSV")
+    output.add_argument("--parquet", metavar="FILE", help="write the sweep, or the histogram, as Parquet")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Model, then print what was asked for."""
+    from warpsight.explore.cache_study import accesses_of
+    from warpsight.explore.cache_sweep import parse_axes
+    from warpsight.gpu.loader import load_gpu
+
+    axes = parse_axes(arguments.sweep) if arguments.sweep else {}
+    if arguments.picture and not axes:
+        raise UsageError("shows a sweep", place="--picture", remedy="add --sweep, or ask for --curve")
+    if arguments.curve and axes:
+        raise UsageError("is of one cache, not of a sweep", place="--curve", remedy="ask for --picture, or leave out --sweep")
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    chosen = _options(arguments, gpu.l1.line_bytes)
+    request = options.kernel_request(arguments)
+    with ProgressBar() as bar:
+        accesses = accesses_of(request, gpu, chosen, watch=bar.watch)
+    if axes:
+        _sweep(arguments, accesses, axes)
+    else:
+        _once(arguments, accesses)
+    return 0
+
+
+def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
+    """What was said of the model. The seed of a list's or a trace's latencies is no launch option, so it is taken away here."""
+    from pathlib import Path
+
+    from warpsight.caches.reuse.access_list import is_access_list
+    from warpsight.explore.cache_study import CacheOptions, line_bits, parse_index_bits
+
+    changes: dict[str, Any] = {"without": frozenset(name for name in arguments.without.split(",") if name)}
+    for name in ("miss_latency", "hit_latency", "sigma", "seed", "issue"):
+        if getattr(arguments, name) is not None:
+            changes[name] = getattr(arguments, name)
+    if arguments.no_clip:
+        changes["clip"] = False
+    if arguments.index_bits:
+        changes.update(index="bits", index_bits=line_bits(parse_index_bits(arguments.index_bits), line_bytes))
+    if is_access_list(arguments.path) or Path(arguments.path).is_dir():
+        arguments.seed = None
+    return CacheOptions(arguments.cores, arguments.max_threads, arguments.stores, arguments.l2, changes)
+
+
+def _once(arguments: argparse.Namespace, accesses: Accesses) -> None:
+    from warpsight.explore.cache_study import cache_result
+    from warpsight.report.cache_svg import curve_svg
+    from warpsight.report.cache_text import cache_text
+    from warpsight.report.next_step import line
+    from warpsight.report.table_files import csv_table, write_parquet, write_text
+
+    found = cache_result(accesses)
+    rows = [{"distance": distance, "transactions": count} for distance, count in found.histogram.items()]
+    if arguments.curve:
+        write_text(arguments.curve, curve_svg(found.curve(), found.kernel, found.settings))
+    if arguments.parquet:
+        write_parquet(arguments.parquet, rows)
+    if arguments.json:
+        print_json([found.to_json()])
+    elif arguments.csv:
+        print(csv_table(rows), end="")
+    else:
+        following = [*arguments.command_line, "--sweep", "size=4K:64K"]
+        print_answer(cache_text(found.to_json(), terminal_style()), line(following, "what other sizes would miss"))
+
+
+def _sweep(arguments: argparse.Namespace, accesses: Accesses, axes: dict[str, list[int]]) -> None:
+    from warpsight.explore.cache_sweep import cache_sweep
+    from warpsight.report.cache_svg import sweep_svg
+    from warpsight.report.cache_text import sweep_text
+    from warpsight.report.next_step import line
+    from warpsight.report.table_files import csv_table, write_parquet, write_text
+
+    rows = cache_sweep(accesses, axes)
+    if arguments.picture:
+        write_text(arguments.picture, sweep_svg(rows, list(axes), accesses.name))
+    if arguments.parquet:
+        write_parquet(arguments.parquet, rows)
+    if arguments.json:
+        print_json([{"kernel": accesses.name, "gpu": accesses.gpu.name, "rows": rows}])
+    elif arguments.csv:
+        print(csv_table(rows), end="")
+    else:
+        following = [*arguments.command_line, "--picture", "sweep.svg"]
+        print_answer(sweep_text(rows, accesses.name, accesses.gpu.name), line(following, "the same as a picture"))

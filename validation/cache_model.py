@@ -1,0 +1,214 @@
+"""The reuse-distance cache model against an independent implementation and against hardware, as Markdown tables.
+
+    python validation/cache_model.py            # prints the tables
+    python validation/cache_model.py --write    # also rewrites them in validation/cache_model.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import textwrap
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from marked_page import put
+
+from warpsight.caches.reuse.access_list import AccessList, of_list
+from warpsight.caches.reuse.access_stream import AccessStream
+from warpsight.caches.reuse.analysis import analyse
+from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.settings import ReuseSettings
+
+PAGE = Path(__file__).resolve().with_suffix(".md")
+COMMAND = "python validation/cache_model.py --write"
+REFERENCE = Path(__file__).resolve().parents[2] / "shared" / "reference" / "cache"
+LARGE = 2.0
+SEEDS = range(1, 11)
+# HPCA 2014, Fig. 3: measured on a GTX 470, percent
+MEASURED = {32: 3.13, 64: 3.77, 128: 32.71, 256: 42.05, 512: 67.20, 1024: 82.28}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the reference: its columns, our strict miss rate in percent, and our compulsory misses."""
+
+    reference: dict[str, str]
+    rate: float
+    compulsory: int
+
+    @property
+    def difference(self) -> float:
+        """Ours less theirs, in percentage points."""
+        return self.rate - float(self.reference["strict_miss_rate_pct"])
+
+
+def trace_makers() -> dict[str, tuple[tuple[int, int, int], Iterable[Any]]]:
+    """Block size and records of each trace by name, as the reference's own script makes them, without its files."""
+    text = (REFERENCE / "make_traces.py").read_text()
+    head, _, main = text.partition("if __name__ == '__main__':\n")
+    made: dict[str, tuple[tuple[int, int, int], Iterable[Any]]] = {}
+    space: dict[str, Any] = {}
+    exec(head.replace("os.makedirs(OUT, exist_ok=True)", ""), space | {"__file__": __file__}, space)
+    known = dict(space)
+    known["w"] = lambda name, block, records: made.__setitem__(name, (block, records))
+    for value in list(known.values()):
+        if callable(value) and hasattr(value, "__globals__"):
+            value.__globals__.update(space)
+    exec(textwrap.dedent(main), known)
+    return made
+
+
+def list_of(block: tuple[int, int, int], records: Iterable[Any]) -> AccessList:
+    """The records of a trace as an access list."""
+    flat = np.fromiter((value for record in records for value in record), np.int64).reshape(-1, 4)
+    return AccessList(block, *(np.ascontiguousarray(flat[:, k]) for k in range(4)))
+
+
+def reference_rows(skip: frozenset[str] = frozenset()) -> Iterator[tuple[dict[str, str], AccessStream]]:
+    """Every line of the reference with the accesses coalesced for its line size, but for the traces in `skip`."""
+    with open(REFERENCE / "cache.csv", newline="") as file:
+        lines = [row for row in csv.DictReader(file) if row["trace"] not in skip]
+    makers = trace_makers()
+    for name in dict.fromkeys(row["trace"] for row in lines):
+        given = list_of(*makers[name])
+        streams: dict[int, AccessStream] = {}
+        for row in (row for row in lines if row["trace"] == name):
+            line = int(row["line_bytes"])
+            yield row, streams.setdefault(line, of_list(given, line))
+
+
+def settings_of_row(row: dict[str, str], **changes: Any) -> ReuseSettings:
+    """What a line of the reference was run with."""
+    return replace(
+        ReuseSettings(int(row["cache_bytes"]), int(row["line_bytes"]), int(row["ways"]), "fermi", mshrs=int(row["mshrs"]),
+                      miss_latency=int(row["miss_latency"]), sigma=float(row["sigma"])), **changes)
+
+
+def placement_of(stream: AccessStream) -> Placement:
+    """One core with the blocks that fit a GTX 470's."""
+    return Placement(1, min(1536 // stream.threads_per_block, 8))
+
+
+def compare(skip: frozenset[str] = frozenset()) -> list[Row]:
+    """Our strict miss rate beside each line of the reference; random lines are the mean over ten seeds."""
+    found = []
+    for row, stream in reference_rows(skip):
+        seeds = SEEDS if float(row["sigma"]) else [1]
+        runs = [evaluate(settings_of_row(row, seed=seed), stream, placement_of(stream), whole=seed == 1) for seed in seeds]
+        rate = float(np.mean([100 * run.total_misses / stream.transactions for run in runs]))
+        found.append(Row(row, rate, int(runs[0].counts[:, 1].sum())))
+    return found
+
+
+def kind_of(row: dict[str, str]) -> str:
+    """Which promise a line is held to."""
+    if row["config"].endswith("lat0"):
+        return "no latency"
+    return "random, ten seeds" if float(row["sigma"]) else "deterministic"
+
+
+def agreement(rows: list[Row]) -> str:
+    """Differences by kind and configuration."""
+    lines = ["| kind | configuration | rows | mean difference, points | largest |", "|---|---|---:|---:|---:|"]
+    for kind in dict.fromkeys(kind_of(row.reference) for row in rows):
+        mine = [row for row in rows if kind_of(row.reference) == kind]
+        for config in dict.fromkeys(row.reference["config"] for row in mine):
+            lines.append(_line(kind, f"`{config}`", [row for row in mine if row.reference["config"] == config]))
+        lines.append(_line(f"**{kind}**", "all", mine))
+    return "\n".join(lines)
+
+
+def _line(kind: str, config: str, rows: list[Row]) -> str:
+    found = [abs(row.difference) for row in rows]
+    return f"| {kind} | {config} | {len(rows)} | {np.mean(found):.2f} | {max(found):.2f} |"
+
+
+def large(rows: list[Row]) -> str:
+    """The rows off by more than `LARGE` points."""
+    lines = ["| trace | configuration | theirs, % | ours, % | difference |", "|---|---|---:|---:|---:|"]
+    for row in sorted(rows, key=lambda row: -abs(row.difference)):
+        if abs(row.difference) > LARGE:
+            theirs = float(row.reference["strict_miss_rate_pct"])
+            names = f"{row.reference['trace']} | `{row.reference['config']}`"
+            lines.append(f"| {names} | {theirs:.2f} | {row.rate:.2f} | {row.difference:+.2f} |")
+    return "\n".join(lines)
+
+
+def figure_3() -> str:
+    """The column-major copy: hardware, theirs and ours, and ours without each extension, at 16 KB."""
+    with open(REFERENCE / "cache.csv", newline="") as file:
+        theirs = {row["trace"]: row["strict_miss_rate_pct"] for row in csv.DictReader(file) if row["config"] == "c16"}
+    makers = trace_makers()
+    without = ("latency", "associativity", "mshr", "divergence")
+    lines = [
+        "| threads | measured | theirs | ours | ours, by request | " + " | ".join(f"without {name}" for name in without) + " |",
+        "|---:|" + "---:|" * (4 + len(without)),
+    ]
+    base = ReuseSettings(16384, 128, 4, "fermi")
+    for threads, measured in MEASURED.items():
+        name = f"fig3_T{threads:04d}"
+        stream = of_list(list_of(*makers[name]), 128)
+        rates = [
+            100 * analyse(base.off(*off), stream, placement_of(stream)).outcome.total_misses / stream.transactions
+            for off in ((), *((one,) for one in without))
+        ]
+        one_by_one = replace(base, issue="request")
+        run = analyse(one_by_one, stream, placement_of(stream)).outcome
+        rates.insert(1, 100 * run.total_misses / stream.transactions)
+        other = f"{float(theirs[name]):.2f}" if name in theirs else "-"
+        lines.append(f"| {threads} | {measured:.2f} | {other} | " + " | ".join(f"{rate:.2f}" for rate in rates) + " |")
+    return "\n".join(lines)
+
+
+def kernels() -> list[tuple[str, str, float, float]]:
+    """GPU, kernel, and L1 miss rates of the reference kernels in percent: exact hierarchy, and this model (no latency misses)."""
+    from accuracy import trace_of
+    from reference_kernels import reference_rows as kernel_rows
+
+    from warpsight.explore.pipeline import profile_trace
+    from warpsight.explore.request import CACHES, Method
+    from warpsight.gpu.loader import load_gpu
+
+    traces: dict[str, Any] = {}
+    found = []
+    for row in kernel_rows():
+        trace = traces.setdefault(row.name, None) or trace_of(row)
+        traces[row.name] = trace
+        totals = [profile_trace(trace, load_gpu(row.gpu), Method(caches=caches)).misses.totals() for caches in CACHES]
+        exact, ours = (100 * total["l1_misses"] / max(1, total["l1_reads"]) for total in totals)
+        found.append((row.gpu, row.name, exact, ours))
+    return found
+
+
+def kernel_table() -> str:
+    """L1 miss rates of the reference kernels."""
+    found = kernels()
+    lines = ["| GPU | kernel | exact, % | reuse distance, % | difference |", "|---|---|---:|---:|---:|"]
+    lines += [f"| {gpu} | {name} | {exact:.2f} | {ours:.2f} | {ours - exact:+.2f} |" for gpu, name, exact, ours in found]
+    mean = np.mean([abs(ours - exact) for _, _, exact, ours in found])
+    return "\n".join([*lines, f"| | **mean absolute difference** ({len(found)}) | | | **{mean:.2f}** |"])
+
+
+def tables() -> dict[str, str]:
+    """All tables by name."""
+    rows = compare()
+    return {"agreement": agreement(rows), "large": large(rows), "figure-3": figure_3(), "kernels": kernel_table()}
+
+
+def main() -> None:
+    """Print the tables, and with --write put them into the page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", maxsplit=1)[0])
+    parser.add_argument("--write", action="store_true", help=f"rewrite the tables in {PAGE.name}")
+    arguments = parser.parse_args()
+    found = tables()
+    print("\n\n".join(found.values()))
+    if arguments.write:
+        put(PAGE, COMMAND, found)
+
+
+if __name__ == "__main__":
+    main()
