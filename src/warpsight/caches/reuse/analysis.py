@@ -24,7 +24,8 @@ NAMES = ("hits", "compulsory", "capacity", "associativity", "latency", "mshr")
 class Analysis:
     """`counts` int64 [pcs, 6]: transactions by `NAMES`, per pc. `outcome` is of the run with all that `settings` ask for.
 
-    `mshr_difference`: its misses less those with unlimited miss registers, below 0 where few registers help (HPCA 2014, section 7).
+    `mshr_difference`: its misses, but for compulsory ones, less those with unlimited miss registers; below 0 where few registers
+    help (HPCA 2014, section 7).
     Only a positive difference is MSHR misses; they are taken, in proportion, from the pcs and classes that grew.
     """
 
@@ -49,23 +50,32 @@ def analyse(settings: ReuseSettings, given: AccessStream, placement: Placement, 
     counts[:, : at.CLASSES] = found.counts
     difference = 0
     if found.cancelled:
-        unlimited = evaluate(settings.off("mshr"), given, placement)
-        difference = found.total_misses - unlimited.total_misses
+        # without the stack of the whole cache, which takes most of the time and only tells capacity from associativity
+        unlimited = evaluate(settings.off("mshr"), given, placement, whole=False)
+        difference = sum(int(sign * run.counts[:, CAPACITY:].sum()) for sign, run in ((1, found), (-1, unlimited)))
         if difference > 0:
-            _charge(counts, found.counts - unlimited.counts, difference)
+            _charge(counts, found.counts, unlimited.counts, difference)
     return Analysis(settings, placement, counts[:, :COLUMNS], found, difference)
 
 
-def _charge(counts: Longs, growth: Longs, excess: int) -> None:
-    """Move `excess` misses to the column MSHR, in proportion to what grew (largest remainders)."""
-    grown = np.maximum(growth, 0)
-    grown[:, at.HIT] = 0
+def _charge(counts: Longs, found: Longs, unlimited: Longs, excess: int) -> None:
+    """Move `excess` misses to the column MSHR, in proportion to what grew (largest remainders).
+
+    Capacity and associativity misses grow together, and give in proportion to what they are.
+    """
+    replaced = [CAPACITY, ASSOCIATIVITY]
+    grown = np.stack(
+        [found[:, replaced].sum(axis=1) - unlimited[:, replaced].sum(axis=1), found[:, LATENCY] - unlimited[:, LATENCY]], axis=1
+    ).clip(min=0)
     share = grown * (excess / grown.sum())
     taken = np.floor(share).astype(np.int64)
     rest = excess - int(taken.sum())
     order = np.argsort(-(share - taken), axis=None, kind="stable")
     taken.reshape(-1)[order[:rest]] += 1
-    counts[:, : at.CLASSES] -= taken
+    capacity = taken[:, 0] * found[:, CAPACITY] // np.maximum(1, found[:, replaced].sum(axis=1))
+    counts[:, CAPACITY] -= capacity
+    counts[:, ASSOCIATIVITY] -= taken[:, 0] - capacity
+    counts[:, LATENCY] -= taken[:, 1]
     counts[:, MSHR] += taken.sum(axis=1)
 
 
