@@ -7,7 +7,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.trace.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.trace.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
 
 class TraceSink(Protocol):
@@ -27,28 +27,3 @@ class TraceSink(Protocol):
         paths: PathTable,
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
-
-
-class MemorySink:
-    """Keeps the trace in memory."""
-
-    def __init__(self) -> None:
-        self._chunks: list[TraceChunk] = []
-
-    def add(self, chunk: TraceChunk) -> None:
-        """Keep the chunk."""
-        self._chunks.append(chunk)
-
-    def restart(self) -> None:
-        """Forget the chunks."""
-        self._chunks.clear()
-
-    def finish(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
-    ) -> KernelTrace:
-        """Give the trace back."""
-        return KernelTrace(header, instructions, block_start, paths, InMemory(self._chunks))

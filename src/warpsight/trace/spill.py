@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.trace.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
-from warpsight.trace.sink import MemorySink
+from warpsight.trace.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
 if TYPE_CHECKING:
     from warpsight.trace.store_write import FolderSink
@@ -62,10 +61,7 @@ class SpillingSink:
     ) -> KernelTrace:
         """Close the trace and give it back, wherever it is."""
         if self._disk is None or self._folder is None:
-            kept = MemorySink()
-            for chunk in self._chunks:
-                kept.add(chunk)
-            return kept.finish(header, instructions, block_start, paths)
+            return KernelTrace(header, instructions, block_start, paths, InMemory(self._chunks))
         stored = self._disk.finish(header, instructions, block_start, paths)
         return dataclasses.replace(stored, chunks=_Spilled(stored.chunks, self._folder), origin="")
 
