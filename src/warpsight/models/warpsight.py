@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
-from warpsight.caches.miss_profile import SHARES
 from warpsight.equations import resources
 from warpsight.equations.mshr import blocking_capacity
 from warpsight.equations.network import closed_network
@@ -119,9 +118,11 @@ class Warpsight:
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
         nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes",
                    "atomics": "atomic_repeats"}  # fmt: skip
-        even = {"spread": SHARES, "unequal-blocks": ("work_imbalance", "longest_warp")}
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
-        changes |= {field: 1.0 for part, names in even.items() if not self._has(part) for field in names}
+        if not self._has("unequal-blocks"):
+            changes |= {"work_imbalance": 1.0, "longest_warp": 1.0}
+        if not self._has("spread"):
+            demands = resources.evenly_spread(demands)
         if not self._has("noc"):
             changes |= {"fetched_bytes": 0.0, "sent_bytes": 0.0}
         return replace(demands, **changes)
