@@ -14,9 +14,10 @@ from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, 
 from warpsight.profile.intervals import PathIntervals, path_intervals, path_stats
 from warpsight.profile.latency import LatencyTable, latency_table
 from warpsight.profile.representative import select
+from warpsight.profile.requests import leaving
 from warpsight.profile.trace_counts import trace_counts
 from warpsight.profile.usage import occurrences, path_use
-from warpsight.trace.schema import ATOMIC, STORE, KernelTrace
+from warpsight.trace.schema import STORE, KernelTrace
 
 _NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute", "memory"))
 
@@ -76,13 +77,11 @@ def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64
     Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
 
     Counts are means over all occurrences, so that they sum over the launch to what the caches saw. A memory instruction here is one
-    that waits for device memory: a load or an atomic. Atomics pass the L1 by and take no MSHR, so they count with the write misses.
+    that waits for device memory: a load or an atomic. Which requests are misses: see `leaving`.
     """
-    atomic = np.array([instruction.access == ATOMIC for instruction in trace.instructions], dtype=np.bool_)
     waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
-    write_like = misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
-    read_like = np.where(atomic, 0, misses.l1_misses)
-    counts = np.stack([read_like, write_like, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses)], axis=1)
+    reads, writes = leaving(trace.instructions, misses)
+    counts = np.stack([reads, writes, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses)], axis=1)
     means = counts / np.maximum(times, 1)[:, None]
     return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
 

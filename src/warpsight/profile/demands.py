@@ -10,7 +10,8 @@ from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.profile.interval_profile import ResourceDemands
 from warpsight.profile.intervals import PathStats
-from warpsight.trace.schema import ATOMIC, SECTOR_BYTES, STORE, KernelTrace
+from warpsight.profile.requests import atomics, requests
+from warpsight.trace.schema import SECTOR_BYTES, STORE, KernelTrace
 
 Floats = npt.NDArray[np.float64]
 Longs = npt.NDArray[np.int64]
@@ -18,9 +19,7 @@ Longs = npt.NDArray[np.int64]
 
 def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
     """Cycles of the load-store unit for all executions of each pc together, float64 [instructions]."""
-    atomic = np.array([instruction.access == ATOMIC for instruction in trace.instructions], dtype=np.bool_)
-    requests = misses.l1_reads + misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
-    return np.asarray(requests + misses.shared_passes, dtype=np.float64)
+    return np.asarray(requests(trace.instructions, misses) + misses.shared_passes, dtype=np.float64)
 
 
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int) -> float:
@@ -41,7 +40,7 @@ def demands_of(
     pc. `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they move in step.
     """
     count = trace.header.warps
-    atomic = np.array([instruction.access == ATOMIC for instruction in trace.instructions], dtype=np.bool_)
+    atomic = atomics(trace.instructions)
     store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.explore.explain.shares import Evidence, Floats, requests
+from warpsight.explore.explain.shares import Evidence, Floats
 from warpsight.profile.positions import interval_spans
+from warpsight.profile.requests import requests
 from warpsight.trace.schema import STORE, KernelTrace
 
 Longs = npt.NDArray[np.int64]
@@ -69,7 +70,7 @@ class Table:
 
     def __init__(self, evidence: Evidence, parts: dict[str, Floats], cpi: float, cycles: float) -> None:
         self._evidence, self._parts, self._cpi, self._cycles = evidence, parts, cpi, cycles
-        self._lanes, self._requests = _lane_executions(evidence), requests(evidence)
+        self._lanes, self._requests = _lane_executions(evidence), requests(evidence.trace.instructions, evidence.misses)
         path = evidence.profile.path
         assert path is not None, "a profile made from a trace knows its path"
         self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)

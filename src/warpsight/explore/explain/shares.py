@@ -17,7 +17,8 @@ from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.spec import GpuSpec
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile
 from warpsight.profile.latency import ISSUE_ONLY
-from warpsight.trace.schema import ATOMIC, KernelTrace
+from warpsight.profile.requests import leaving, requests
+from warpsight.trace.schema import KernelTrace
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,31 +80,13 @@ def _waited_for_memory(evidence: Evidence) -> Floats:
     return found if found.any() else evidence.misses.executions.astype(np.float64)
 
 
-def requests(evidence: Evidence) -> npt.NDArray[np.int64]:
-    """Requests of each pc to device memory, int64 [instructions]: lines at the L1; of atomics, which pass it by, L2 sectors."""
-    misses = evidence.misses
-    return misses.l1_reads + misses.l1_writes + np.where(_atomic(evidence), misses.l2_reads, 0)
-
-
-def leaving(evidence: Evidence) -> tuple[Floats, Floats]:
-    """Requests that leave the SM by pc: reads that take an MSHR, and the others (stores, atomics), as in the interval profile."""
-    misses, atomic = evidence.misses, _atomic(evidence)
-    reads = np.where(atomic, 0, misses.l1_misses).astype(np.float64)
-    others = (misses.l1_writes + np.where(atomic, misses.l2_reads, 0)).astype(np.float64)
-    return reads, others
-
-
-def _atomic(evidence: Evidence) -> npt.NDArray[np.bool_]:
-    return np.array([instruction.access == ATOMIC for instruction in evidence.trace.instructions], dtype=np.bool_)
-
-
 def _in_mshrs(evidence: Evidence) -> Floats:
-    return leaving(evidence)[0]
+    return leaving(evidence.trace.instructions, evidence.misses)[0].astype(np.float64)
 
 
 def _on_the_network(evidence: Evidence) -> Floats:
-    reads, others = leaving(evidence)
-    return reads + others + evidence.misses.atomic_repeats
+    reads, others = leaving(evidence.trace.instructions, evidence.misses)
+    return (reads + others + evidence.misses.atomic_repeats).astype(np.float64)
 
 
 def _at_dram(evidence: Evidence) -> Floats:
@@ -119,7 +102,7 @@ def _unit_held(evidence: Evidence) -> Floats:
     initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
     misses = evidence.misses
     # a generic access may go to shared memory alone, and then has fewer requests than executions
-    queued = np.maximum(requests(evidence) - misses.executions, 0)
+    queued = np.maximum(requests(evidence.trace.instructions, misses) - misses.executions, 0)
     longer: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
     if longer.any():
         return longer
