@@ -1,6 +1,6 @@
-// A layer on Fourier features: sums of sines and cosines of eight frequencies, with weights, for four coordinates a thread. Two special
+// A layer on Fourier features: sums of sines and cosines of sixteen frequencies, with weights, for four coordinates a thread. Two special
 // functions to three other instructions.
-#define FREQUENCIES 8
+#define FREQUENCIES 16
 #define EACH 4
 
 __global__ void fourier_features(const float* __restrict__ coordinates, const float* __restrict__ weights, float* __restrict__ out,
@@ -19,7 +19,8 @@ __global__ void fourier_features(const float* __restrict__ coordinates, const fl
 #pragma unroll
     for (int i = 0; i < EACH; ++i) {
       float angle = x[i] * (float)(k + 1);
-      sum[i] += of_sine * __sinf(angle) + of_cosine * __cosf(angle);
+      sum[i] += of_sine * __sinf(angle);
+      sum[i] += of_cosine * __cosf(angle);
     }
   }
 #pragma unroll

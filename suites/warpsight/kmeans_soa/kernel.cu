@@ -1,7 +1,7 @@
 // The assignment step of k-means, an array for each coordinate: lanes read neighbours, a point stays in registers, and centres are read
 // from shared memory, where all lanes want the same word.
 #define DIMENSIONS 6
-#define CLUSTERS 16
+#define CLUSTERS 10
 
 __global__ void kmeans_soa(const float* __restrict__ points, const float* __restrict__ centres, int* __restrict__ nearest,
                            float* __restrict__ least_distance, int count) {

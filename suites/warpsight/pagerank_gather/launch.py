@@ -2,7 +2,7 @@
 
 import numpy as np
 
-VERTICES = 28 * 2048
+VERTICES = 28 * 1280
 
 rng = np.random.default_rng(5)
 degrees = np.minimum(rng.zipf(2.0, VERTICES), 64)
