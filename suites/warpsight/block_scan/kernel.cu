@@ -1,5 +1,5 @@
-// Running sums within blocks of 1,024 by doubling: ten steps, two barriers each. Shared memory leaves room for one block on an SM, so
-// that nothing runs while its warps wait for each other; there are a few blocks more than SMs.
+// Running sums within tiles of 128 by doubling: seven steps, two barriers each. A block asks for so much shared memory that an SM has
+// room for few, and the last blocks of the grid make a wave of their own.
 __global__ void block_scan(const int* __restrict__ in, int* __restrict__ out, int tiles) {
   extern __shared__ int sums[];
   for (int tile = 0; tile < tiles; ++tile) {

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explore.suites.suite import SuiteKernel
+from warpsight.workload.kinds import shown
 
 if TYPE_CHECKING:
     from warpsight.explore.kernel_input import ReadyLaunch
@@ -79,12 +80,15 @@ def check_kernel(kernel: SuiteKernel) -> CheckedRun:
     wanted = _call(kernel, expected, *before)
     trace = run_ready(ready)
     after = dict(zip(names, _values(ready), strict=True))
-    _require_outputs(kernel, wanted, after)
-    found = {name: after[name] for name in wanted}
+    outputs = _arrays(kernel, "expected", wanted)
+    _require_outputs(kernel, outputs, after)
+    found = {name: after[name] for name in outputs}
     if comparable is not None:
-        wanted, found = _call(kernel, comparable, wanted), _call(kernel, comparable, found)
-    differences = [_difference(kernel, name, np.asarray(found[name]), np.asarray(wanted[name])) for name in wanted]
-    elements = {name: np.asarray(each).size for name, each in wanted.items()}
+        outputs, found = (_arrays(kernel, "comparable", _call(kernel, comparable, each)) for each in (outputs, found))
+        if outputs.keys() != found.keys():
+            _refuse(kernel, "comparable() returned other names for one result than for the other", "return the same names always")
+    differences = [_difference(name, found[name], outputs[name], kernel.tolerance) for name in outputs]
+    elements = {name: each.size for name, each in outputs.items()}
     return CheckedRun(kernel, trace, elements, tuple(each for each in differences if each is not None))
 
 
@@ -139,18 +143,29 @@ def _value(argument: Argument, parameter: Variable) -> Any:
     return np.frombuffer(argument.data, f"<{kind}{parameter.size}")[0] if kind else argument.data
 
 
-def _require_outputs(kernel: SuiteKernel, wanted: Any, after: Mapping[str, Any]) -> None:
+def _arrays(kernel: SuiteKernel, function: str, outputs: Any) -> Outputs:
+    """What a function of the check file returned, as arrays of numbers by name."""
     remedy = "return a dict from the names of arrays among its arguments to their right contents"
-    if not isinstance(wanted, dict) or not wanted:
-        _refuse(kernel, f"expected() returned a {type(wanted).__name__} and no outputs", remedy)
-    for name, contents in wanted.items():
-        if not isinstance(after.get(name), np.ndarray):
+    if not isinstance(outputs, dict) or not outputs:
+        _refuse(kernel, f"{function}() returned {shown(outputs)} and no outputs", remedy)
+    arrays = {str(name): _call(kernel, np.asarray, contents) for name, contents in outputs.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            _refuse(kernel, f'{function}() returned "{name}" of {array.dtype}, and only numbers can be compared', remedy)
+    return arrays
+
+
+def _require_outputs(kernel: SuiteKernel, outputs: Outputs, after: Mapping[str, Any]) -> None:
+    arrays = [name for name, value in after.items() if isinstance(value, np.ndarray)]
+    remedy = f"the arrays among its arguments are: {', '.join(arrays)}"
+    for name, contents in outputs.items():
+        if name not in arrays:
             _refuse(kernel, f'expected() returned "{name}", which is no array among its arguments', remedy)
-        if np.shape(contents) != after[name].shape:
-            _refuse(kernel, f'expected() returned "{name}" of shape {np.shape(contents)}; it has {after[name].shape}', remedy)
+        if contents.shape != after[name].shape:
+            _refuse(kernel, f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}', "return its shape")
 
 
-def _difference(kernel: SuiteKernel, name: str, found: Array, wanted: Array) -> Difference | None:
+def _difference(name: str, found: Array, wanted: Array, tolerance: float) -> Difference | None:
     if found.shape != wanted.shape:
         # of comparable(): not as many things were written
         return Difference(f"size of {name}", wanted.size, abs(found.size - wanted.size), 0, found.size, wanted.size)
@@ -158,7 +173,7 @@ def _difference(kernel: SuiteKernel, name: str, found: Array, wanted: Array) -> 
     if got.dtype.kind == "f":
         finite = right[np.isfinite(right)].astype(np.float64)
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-        equal = np.isclose(got.astype(np.float64), right, rtol=kernel.tolerance, atol=kernel.tolerance * scale, equal_nan=True)
+        equal = np.isclose(got.astype(np.float64), right, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
     else:
         equal = got == right
     if equal.all():
