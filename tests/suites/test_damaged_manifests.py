@@ -32,7 +32,7 @@ def _refusal(folder: Path, manifest: str) -> str:
         ("class: not memory-divergent\n", "", r"yaml: class is missing\n.*-> write class: memory-divergent or class: not"),
         ("class: not", "class: non", r'yaml:3: class is .non memory-divergent.; did you mean "not memory-divergent"\?'),
         ("holdout: false", "holdout: no", r"yaml:4: holdout is 'no'\n.*-> write holdout: true or holdout: false"),
-        ("check: check.py", "check: chek.py", r'yaml:5: check names .chek\.py., and there is no such file; did you mean "check\.py"\?'),
+        ("check: check.py", "check: chek.py", r'yaml:5: check names .chek\.py., and there is no such file; did you mean "check'),
         ("check: check.py", "check: kernel.cu", r"yaml:5: check is .kernel\.cu., not a file that ends in \.py"),
         ("tolerance: 1e-6", "tolerance: small", r"yaml:6: tolerance is .small., not a number above 0"),
         ("tolerance: 1e-6", "tolerance: nan", r"yaml:6: tolerance is .nan., not a number above 0"),
@@ -82,12 +82,13 @@ def test_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
 
 def test_manifest_damaged_anyhow_is_read_or_refused_in_words(tmp_path: Path) -> None:
     rng = random.Random(1)
+    pieces = ["", ":", "\n", "- ", "{", "]", "'", "\t", "é", "\0", "&a", "*a", "!!x ", "0"]
     refused = 0
     for _ in range(300):
         text = list(MANIFEST)
         for _ in range(rng.randint(1, 4)):
             at = rng.randrange(len(text))
-            text[at : at + rng.randint(0, 6)] = rng.choice(["", ":", "\n", "- ", "{", "]", "'", "\t", "é", "\0", "&a", "*a", "!!x ", "0"])
+            text[at : at + rng.randint(0, 6)] = rng.choice(pieces)
         folder = write_suite(tmp_path, manifest="".join(text))
         try:
             load_suite(folder)

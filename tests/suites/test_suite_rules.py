@@ -14,7 +14,8 @@ pytestmark = pytest.mark.unit
 ROOT = Path(__file__).resolve().parents[2]
 SUITE = load_suite(ROOT / "suites" / "warpsight")
 DOMAINS = {
-    "graphs", "sparse algebra", "dense algebra", "image processing", "signal processing", "MapReduce", "neural networks", "clustering",
+    "graphs", "sparse algebra", "dense algebra", "image processing", "signal processing", "MapReduce",
+    "neural networks", "clustering",
 }  # fmt: skip
 MORE_DOMAINS = {"sorting", "physics", "finance"}
 

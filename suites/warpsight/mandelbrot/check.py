@@ -1,4 +1,4 @@
-"""The same steps over the whole plane, points that have left frozen. Products and sums are rounded apart here, fused in the kernel."""
+"""The same steps over the whole plane, points that have left frozen. Nothing is fused here, unlike in the kernel."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Particles on a disturbed cubic lattice, numbered along it, and for each twelve of those around it. The box is periodic in number only."""
+"""Particles on a disturbed cubic lattice, numbered along it, and for each of them twelve of those around it."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""A band of nine diagonals, at the distances of a seven-point stencil and two more; columns outside the matrix are cut to its edge."""
+"""A band of nine diagonals, at the distances of a seven-point stencil and two more; columns beyond the matrix become its edge."""
 
 import numpy as np
 

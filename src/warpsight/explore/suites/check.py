@@ -162,7 +162,8 @@ def _require_outputs(kernel: SuiteKernel, outputs: Outputs, after: Mapping[str, 
         if name not in arrays:
             _refuse(kernel, f'expected() returned "{name}", which is no array among its arguments', remedy)
         if contents.shape != after[name].shape:
-            _refuse(kernel, f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}', "return its shape")
+            what = f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}'
+            _refuse(kernel, what, "return an array of the shape that the launch gives")
 
 
 def _difference(name: str, found: Array, wanted: Array, tolerance: float) -> Difference | None:

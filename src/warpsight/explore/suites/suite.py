@@ -124,7 +124,8 @@ def load_suite(suite: str | os.PathLike[str]) -> Suite:
     try:
         places = sorted(each for each in folder.iterdir() if each.is_dir() and each.name[:1] not in "._")
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", place=str(folder), remedy="give a folder that you may read") from error
+        remedy = "give a folder that you may read"
+        raise UsageError(f"cannot be read: {error.strerror}", place=str(folder), remedy=remedy) from error
     kernels = tuple(read_manifest(each / MANIFEST) for each in places)
     if not kernels:
         remedy = f"give the folder above the kernels' own, each of which has a {MANIFEST}"
