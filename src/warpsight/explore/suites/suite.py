@@ -103,13 +103,7 @@ def _shipped_folder() -> Path:
 
 def shipped_suites() -> list[str]:
     """Names of the suites that come with Warpsight, sorted."""
-    return sorted(path.parents[1].name for path in _first_manifests(_shipped_folder()))
-
-
-def _first_manifests(folder: Path) -> list[Path]:
-    """One manifest of each suite in `folder`."""
-    found = {path.parents[1]: path for path in sorted(folder.glob(f"*/*/{MANIFEST}"))}
-    return list(found.values())
+    return sorted({path.parents[1].name for path in _shipped_folder().glob(f"*/*/{MANIFEST}")})
 
 
 def load_suite(suite: str | os.PathLike[str]) -> Suite:
