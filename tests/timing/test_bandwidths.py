@@ -28,7 +28,8 @@ def rate(short: object, long: object, on: object, bytes_more: int, blocks: int) 
 
 @pytest.mark.parametrize("bandwidth", [64e9, 128e9])
 def test_dram_stream_reaches_its_bandwidth(bandwidth: float) -> None:
-    spec = gpu(4, dram={"bandwidth_bytes_per_s": bandwidth}, l1={"mshrs": 128})
+    # an L1 whose sets are no limit to the lines in flight
+    spec = gpu(4, dram={"bandwidth_bytes_per_s": bandwidth}, l1={"mshrs": 128, "size_bytes": 1 << 20})
     found = rate(stream(128, 4, 128), stream(128, 12, 128), spec, 128 * 8 * 8 * 128, 4)
     assert 0.95 < found / (bandwidth / 1e9) <= 1.0
 
@@ -69,8 +70,8 @@ def test_full_miss_registers_are_charged_to_mshr() -> None:
 def test_streaming_l1_with_thousands_of_registers_is_not_held_up_by_its_ways() -> None:
     """MDM section VI-G: allocation on fill, so that more lines can be in flight than a set has ways."""
     lines = [32 * k for k in range(64)]  # all in one L1 set of 4 ways
-    made = [Warp(((0, 32, 2),), [[128 * line for line in lines[32 * j : 32 * j + 32]] for j in range(2)])]
-    trace = build_trace(["load.global.4 r0 <- q0\nload.global.4 r1 <- q1"], made * 1)
+    made = [Warp(((0, 32, 1),), [[128 * line for line in lines[32 * j : 32 * j + 32]] for j in range(2)])]
+    trace = build_trace(["load.global.4 r0 <- q0\nload.global.4 r1 <- q1"], made)
     held = run(trace, gpu(l1={"mshrs": 1024}))
     free = run(trace, gpu(l1={"mshrs": 1024, "allocation": "on-fill"}))
     assert held.cycles > 5 * free.cycles
