@@ -38,10 +38,17 @@ def random_trace(seed: int, warps: int = 24, per_block: int = 4, chunk: int = 1_
 
 @settings(max_examples=30)
 @given(
-    seed=st.integers(0, 10**6), sms=st.integers(1, 5), schedulers=st.sampled_from([1, 2, 4]), policy=st.sampled_from(["gto", "lrr"]),
-    mshrs=st.integers(1, 40), targets=st.integers(1, 8), queue=st.integers(1, 5), buffer=st.integers(1, 6), sector=st.sampled_from([32, 128]),
+    seed=st.integers(0, 10**6),
+    sms=st.integers(1, 5),
+    schedulers=st.sampled_from([1, 2, 4]),
+    policy=st.sampled_from(["gto", "lrr"]),
+    mshrs=st.integers(1, 40),
+    targets=st.integers(1, 8),
+    queue=st.integers(1, 5),
+    buffer=st.integers(1, 6),
+    sector=st.sampled_from([32, 128]),
     fill=st.sampled_from(["on-miss", "on-fill"]),
-)  # fmt: skip
+)
 def test_every_instruction_and_request_is_done_once_whatever_is_scarce(
     seed: int, sms: int, schedulers: int, policy: str, mshrs: int, targets: int, queue: int, buffer: int, sector: int, fill: str
 ) -> None:

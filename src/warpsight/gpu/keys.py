@@ -138,6 +138,9 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
     )
 
 
+_GDDR = "default: JEDEC GDDR5 (JESD212), 16 banks"
+_ROWS = "default: nothing, as dram.row"
+
 _MEMORY = (
     *_cache("l1", "per SM", "write-through", "false"),
     Key("l1.warp_mshrs", "l1.warp_mshrs", COUNT, "miss registers for one warp, in the reuse-distance model; 0: all of the L1's", 0,
@@ -162,6 +165,12 @@ _MEMORY = (
     _cycles("dram.latency", "dram.latency_cycles", "what an access adds to an L2 hit's round trip, without contention", least=0),
     _count("dram.queue", "dram.queue", "accesses that wait at a channel, in the referee",
            default="64", reason="default: estimated, as detailed simulators have it", most=4096),
+    _size("dram.row", "dram.row_bytes", "bytes of an open row of a bank, in the referee; 0 B: rows cost nothing",
+          default="0 B", reason="default: the bandwidth is what streams reach", least=0),
+    _count("dram.banks", "dram.banks", "banks of a channel, each with an open row", default="16", reason=_GDDR, most=32),
+    _cycles("dram.activate", "dram.activate_cycles", "opening a row, a part of dram.latency", default="0 cycles", reason=_ROWS, least=0),
+    _cycles("dram.precharge", "dram.precharge_cycles", "closing a row before another opens", default="0 cycles", reason=_ROWS, least=0),
+    _cycles("dram.turnaround", "dram.turnaround_cycles", "the bus between reads and writes", default="0 cycles", reason=_ROWS, least=0),
 )
 
 _MWP_REASON = "default: derived from other keys, see docs/explanation/mwp-cwp.md"

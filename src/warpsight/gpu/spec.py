@@ -84,13 +84,19 @@ class NocSpec:
 class DramSpec:
     """Device memory. `latency_cycles` is what a DRAM access adds to an L2 hit's round trip; bandwidth is the aggregate.
 
-    `queue` accesses wait at a channel.
+    `queue` accesses wait at a channel. `row_bytes` is what an open row of one of a channel's `banks` holds, 0: rows cost nothing;
+    then opening, closing one, and turning the bus between reads and writes take their cycles.
     """
 
     bandwidth_bytes_per_s: float
     channels: int
     latency_cycles: int
     queue: int = 64
+    row_bytes: int = 0
+    banks: int = 16
+    activate_cycles: int = 0
+    precharge_cycles: int = 0
+    turnaround_cycles: int = 0
 
 
 @dataclass(frozen=True)

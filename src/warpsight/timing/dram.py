@@ -28,6 +28,15 @@ def has_room(p: Ints, s: Ints, part: int, accesses: int) -> bool:
 
 
 @inlined
+def unblock(p: Ints, s: Ints, part: int, now: int) -> None:
+    """Memory has done something: a slice that is held up tries again."""
+    row = p[at.SLICE] + part * at.SLICE_WIDTH
+    if s[row + at.TAG_BLOCKED] != 0:
+        s[row + at.TAG_NEXT] = now
+        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now)
+
+
+@inlined
 def ask(p: Ints, s: Ints, part: int, line: int, sectors: int, write: int, handle: int, now: int) -> None:
     """Put an access into the queue of the slice's channel (there is room)."""
     channel = channel_of(p, part)
@@ -36,71 +45,107 @@ def ask(p: Ints, s: Ints, part: int, line: int, sectors: int, write: int, handle
     s[row + at.WAIT_COUNT] += 1
     s[entry + at.D_LINE], s[entry + at.D_SECTORS], s[entry + at.D_WRITE] = line, set_bits(sectors), write
     s[entry + at.D_SLICE], s[entry + at.D_HANDLE], s[entry + at.D_SINCE] = part, handle, now
+    s[entry + at.D_ROW], s[entry + at.D_BANK] = _place_of(p, line, part)
     s[row + at.PICK_NEXT] = min(s[row + at.PICK_NEXT], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))
     s[p[at.NEXT_CHANNEL] + channel] = min(s[p[at.NEXT_CHANNEL] + channel], s[row + at.PICK_NEXT])
 
 
 @inlined
-def _row_and_bank(p: Ints, line: int, part: int) -> tuple[int, int]:
-    """The row (numbered over its bank) and the bank of a line: rows of a channel lie in its banks in turn."""
+def _place_of(p: Ints, line: int, part: int) -> tuple[int, int]:
+    """The row (numbered over its bank) and the bank of a line.
+
+    Rows of a channel lie in its banks in turn, shifted by higher bits: else a line and the one that it drives out of the L2 share a
+    bank (Zhang, Zhu, Zhang, "A permutation-based page interleaving scheme", MICRO 2000).
+    """
+    if p[at.ROW_SECTORS] == 0:
+        return 0, 0
     within = line_in_slice(line, p[at.PER_PIECE], p[at.SLICES]) * p[at.L2_LINE]
     number = quotient(within, p[at.ROW_SECTORS]) * p[at.SLICES_PER_CHANNEL] + part % p[at.SLICES_PER_CHANNEL]
-    return quotient(number, p[at.BANKS]), number % p[at.BANKS]
+    row = quotient(number, p[at.BANKS])
+    return row, (number + row + quotient(row, p[at.BANKS])) % p[at.BANKS]
 
 
 @inlined
-def _choose(p: Ints, s: Ints, channel: int, count: int) -> int:
-    """The oldest access to an open row, or the oldest of all."""
-    if p[at.ROW_SECTORS] == 0:
-        return 0
-    first = p[at.WAITING] + channel * p[at.DRAM_QUEUE] * at.WAIT_WIDTH
-    for k in range(count):
-        entry = first + k * at.WAIT_WIDTH
-        row, bank = _row_and_bank(p, s[entry + at.D_LINE], s[entry + at.D_SLICE])
-        if s[p[at.BANK] + (channel * p[at.BANKS] + bank) * at.BANK_WIDTH] == row:
-            return k
-    return 0
+def _open_rows(p: Ints, s: Ints, channel: int, first: int, count: int, now: int) -> None:
+    """Begin to open the row of the oldest access of every bank that nobody waits for with its row as it is."""
+    banks = p[at.BANK] + channel * p[at.BANKS] * at.BANK_WIDTH
+    kept = 0
+    for entry in range(first, first + count * at.WAIT_WIDTH, at.WAIT_WIDTH):
+        bank = s[entry + at.D_BANK]
+        if s[banks + bank * at.BANK_WIDTH + at.B_ROW] == s[entry + at.D_ROW]:
+            kept |= 1 << bank
+    for entry in range(first, first + count * at.WAIT_WIDTH, at.WAIT_WIDTH):
+        bank = s[entry + at.D_BANK]
+        if kept & (1 << bank) == 0:
+            kept |= 1 << bank
+            row = banks + bank * at.BANK_WIDTH
+            closing = p[at.ROW_CLOSE] if s[row + at.B_ROW] >= 0 else 0
+            s[row + at.B_READY] = max(s[row + at.B_READY], now * at.TICKS) + closing + p[at.ROW_OPEN]
+            s[row + at.B_ROW] = s[entry + at.D_ROW]
 
 
 @inlined
-def _open_row(p: Ints, s: Ints, channel: int, line: int, part: int, now: int) -> int:
-    """Open the row of `line`; gives when its data can be on the bus, in ticks."""
-    row, bank = _row_and_bank(p, line, part)
-    state = p[at.BANK] + (channel * p[at.BANKS] + bank) * at.BANK_WIDTH
-    if s[state] != row:
-        s[state + 1] = max(s[state + 1], now * at.TICKS) + p[at.ROW_CLOSE] + p[at.ROW_OPEN]
-        s[state] = row
-    return int(s[state + 1])
+def _ready(p: Ints, s: Ints, channel: int, entry: int) -> int:
+    """When the data of the access can be on the bus, in ticks, if nothing else is in between."""
+    state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
+    turn = p[at.TURNAROUND] if s[entry + at.D_WRITE] != s[state + at.LAST_WAS_WRITE] else 0
+    bank = p[at.BANK] + (channel * p[at.BANKS] + s[entry + at.D_BANK]) * at.BANK_WIDTH
+    return int(max(s[state + at.BUS_FREE] + turn, s[bank + at.B_READY]))
+
+
+@inlined
+def _choose(p: Ints, s: Ints, channel: int, first: int, count: int) -> int:
+    """Of the accesses to open rows the one whose data can be on the bus first, of several the oldest. Gives where it stands.
+
+    So reads go on as long as there are some, and writes leave together when the queue is full of them.
+    """
+    banks = p[at.BANK] + channel * p[at.BANKS] * at.BANK_WIDTH
+    chosen, best = first, at.LATEST
+    for entry in range(first, first + count * at.WAIT_WIDTH, at.WAIT_WIDTH):
+        if s[banks + s[entry + at.D_BANK] * at.BANK_WIDTH + at.B_ROW] == s[entry + at.D_ROW]:
+            ready = _ready(p, s, channel, entry)
+            if ready < best:
+                chosen, best = entry, ready
+    return int(chosen)
 
 
 @compiled
 def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
-    """Begin the next access of the channel."""
+    """Begin the next access of the channel, if its row is open."""
     state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
     count = s[state + at.WAIT_COUNT]
-    first = p[at.WAITING] + channel * p[at.DRAM_QUEUE] * at.WAIT_WIDTH
-    chosen = _choose(p, s, channel, count)
-    entry = first + chosen * at.WAIT_WIDTH
-    line, sectors, write = s[entry + at.D_LINE], s[entry + at.D_SECTORS], s[entry + at.D_WRITE]
-    part, handle, since = s[entry + at.D_SLICE], s[entry + at.D_HANDLE], s[entry + at.D_SINCE]
+    first = entry = p[at.WAITING] + channel * p[at.DRAM_QUEUE] * at.WAIT_WIDTH
+    if p[at.ROW_SECTORS] != 0:
+        _open_rows(p, s, channel, first, count, now)
+        entry = _choose(p, s, channel, first, count)
+    start = max(_ready(p, s, channel, entry), now * at.TICKS)
+    if start >= (now + 1) * at.TICKS:
+        s[state + at.PICK_NEXT] = quotient(start, at.TICKS)
+        return
+    end = start + s[entry + at.D_SECTORS] * p[at.DRAM_TICKS]
+    s[state + at.BUS_FREE], s[state + at.LAST_WAS_WRITE] = end, s[entry + at.D_WRITE]
+    s[p[at.BANK] + (channel * p[at.BANKS] + s[entry + at.D_BANK]) * at.BANK_WIDTH + at.B_READY] = end
+    if s[entry + at.D_WRITE] == 0:
+        _return(p, s, channel, entry, quotient(start, at.TICKS))
     for place in range(entry, first + (count - 1) * at.WAIT_WIDTH):
         s[place] = s[place + at.WAIT_WIDTH]
     s[state + at.WAIT_COUNT] = count - 1
-    start = max(s[state + at.BUS_FREE], now * at.TICKS)
-    if p[at.ROW_SECTORS] != 0:
-        start = max(start, _open_row(p, s, channel, line, part, now))
-    if write != s[state + at.LAST_WAS_WRITE]:
-        start += p[at.TURNAROUND]
-        s[state + at.LAST_WAS_WRITE] = write
-    s[state + at.BUS_FREE] = start + sectors * p[at.DRAM_TICKS]
-    if write == 0:
-        begins = quotient(start, at.TICKS)
-        place = (s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT]) % p[at.RETURN_ROOM]
-        back = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + place) * at.RETURN_WIDTH
-        s[back], s[back + 1], s[back + 2] = begins + max(0, p[at.DRAM_LATENCY] - 1), part, handle
-        s[back + 3] = begins - since - 1
-        if s[state + at.RETURN_COUNT] == 0:
-            s[state + at.RETURN_NEXT] = s[back]
-        s[state + at.RETURN_COUNT] += 1
-    following = max(now + 1, quotient(s[state + at.BUS_FREE], at.TICKS))
-    s[state + at.PICK_NEXT] = following if count > 1 else at.NEVER
+    if count + 2 > p[at.DRAM_QUEUE]:
+        for part in range(channel * p[at.SLICES_PER_CHANNEL], (channel + 1) * p[at.SLICES_PER_CHANNEL]):
+            unblock(p, s, part, now)
+    s[state + at.PICK_NEXT] = max(now + 1, quotient(end, at.TICKS)) if count > 1 else at.NEVER
+
+
+@inlined
+def _return(p: Ints, s: Ints, channel: int, entry: int, begins: int) -> None:
+    """Send the data of a read back; the latency of the description holds for a row that had to be opened, without a queue."""
+    state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
+    place = (s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT]) % p[at.RETURN_ROOM]
+    back = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + place) * at.RETURN_WIDTH
+    opening = quotient(p[at.ROW_OPEN], at.TICKS)
+    s[back] = begins + max(0, p[at.DRAM_LATENCY] - opening - 1)
+    s[back + 1], s[back + 2] = s[entry + at.D_SLICE], s[entry + at.D_HANDLE]
+    s[back + 3] = max(0, begins - s[entry + at.D_SINCE] - opening - 1)
+    if s[state + at.RETURN_COUNT] == 0:
+        s[state + at.RETURN_NEXT] = s[back]
+    s[state + at.RETURN_COUNT] += 1

@@ -15,6 +15,7 @@ from warpsight.timing.completion import accesses_done, handle_of, request_done
 from warpsight.timing.issue import blocked_so_far
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
+from warpsight.timing.noc import sm_has_room
 from warpsight.timing.ways import find_way, to_front, victim
 
 
@@ -216,6 +217,7 @@ def fill(p: Ints, s: Ints, sm: int, now: int) -> None:
     entry = p[at.ARRIVALS] + (sm * p[at.EJECT_ROOM] + s[memory + at.ARRIVAL_HEAD]) * at.ARRIVAL_WIDTH
     s[memory + at.ARRIVAL_HEAD] = (s[memory + at.ARRIVAL_HEAD] + 1) % p[at.EJECT_ROOM]
     s[memory + at.ARRIVAL_COUNT] -= 1
+    sm_has_room(p, s, sm, now)
     handle, noc, dram = s[entry + at.A_HANDLE], s[entry + at.A_NOC], s[entry + at.A_DRAM]
     if s[entry + at.A_KIND] != at.READ:
         request_done(p, s, sm, handle, now + 1, noc, dram, now)

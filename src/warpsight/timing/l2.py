@@ -12,10 +12,10 @@ from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import line_in_slice
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
-from warpsight.timing.dram import ask, has_room
+from warpsight.timing.dram import ask, has_room, unblock
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
-from warpsight.timing.noc import push_reply
+from warpsight.timing.noc import push_reply, slice_has_room
 from warpsight.timing.ways import find_way, is_dirty, to_front, victim
 
 
@@ -131,12 +131,14 @@ def tags(p: Ints, s: Ints, part: int, now: int) -> None:
     s[entry + at.I_WAITED] = before + now - s[entry + at.I_TIME]
     if not _serve(p, s, part, entry, now):
         s[entry + at.I_WAITED] = before
-        s[row + at.TAG_NEXT] = now + 1
+        s[row + at.TAG_BLOCKED], s[row + at.TAG_NEXT] = 1, at.NEVER  # until memory or the port makes room
         return
+    s[row + at.TAG_BLOCKED] = 0
     # an atomic is done once more for each further lane at its most shared address
     free = now + 1 + (s[entry + at.P_WHOLE] if s[entry + at.P_KIND] == at.ATOMIC_PACKET else 0)
     s[row + at.IN_HEAD] = (s[row + at.IN_HEAD] + 1) % p[at.IN_ROOM]
     s[row + at.IN_COUNT] -= 1
+    slice_has_room(p, s, part, now)
     if s[row + at.IN_COUNT] > 0:
         following = p[at.INBOX] + (part * p[at.IN_ROOM] + s[row + at.IN_HEAD]) * at.IN_WIDTH
         s[row + at.TAG_NEXT] = max(free, s[following + at.I_TIME])
@@ -149,6 +151,7 @@ def tags(p: Ints, s: Ints, part: int, now: int) -> None:
 def from_memory(p: Ints, s: Ints, part: int, register: int, queued: int, now: int) -> bool:
     """What a miss register waited for has come; answer who waits. False if the reply queue has no room for all of them."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
+    unblock(p, s, part, now)
     if s[register + at.M_EXPECTED] == 1 and s[row + at.OUT_COUNT] + s[register + at.M_TARGETS] > p[at.OUT_ROOM]:
         return False
     s[register + at.M_DRAM] = max(s[register + at.M_DRAM], queued)

@@ -103,7 +103,10 @@ def _set_memory(p: Ints, gpu: GpuSpec) -> None:
     p[at.CHANNELS], p[at.SLICES_PER_CHANNEL] = dram.channels, gpu.l2.slices // dram.channels
     p[at.DRAM_LATENCY], p[at.DRAM_QUEUE] = dram.latency_cycles, max(2, dram.queue)
     p[at.DRAM_TICKS] = max(1, round(TICKS * SECTOR_BYTES * gpu.core_clock_hz / channel))
-    p[at.BANKS] = 1
+    p[at.BANKS], p[at.ROW_SECTORS] = dram.banks, dram.row_bytes // SECTOR_BYTES
+    if dram.row_bytes:
+        p[at.ROW_OPEN], p[at.ROW_CLOSE] = TICKS * dram.activate_cycles, TICKS * dram.precharge_cycles
+        p[at.TURNAROUND] = TICKS * dram.turnaround_cycles
     p[at.RETURN_ROOM] = gpu.l2.mshrs * (gpu.l2.slices // dram.channels) * int(p[at.L2_LINE])
 
 

@@ -102,9 +102,11 @@ def _idle(memory: _Memory) -> None:
     schedulers[:, [at.LAST, at.LAST_ISSUE]] = -1
     schedulers[:, at.SCHED_NEXT] = at.NEVER
     sms = memory.table(at.SM, at.SM_WIDTH)
-    sms[:, at.LSU_SLOT] = -1
+    sms[:, [at.LSU_SLOT, at.PORT_WAITS]] = -1
     sms[:, [at.LSU_NEXT, at.PIPE_NEXT, at.PORT_NEXT, at.ARRIVAL_NEXT]] = at.NEVER
-    memory.table(at.SLICE, at.SLICE_WIDTH)[:, [at.TAG_NEXT, at.OUT_NEXT]] = at.NEVER
+    slices = memory.table(at.SLICE, at.SLICE_WIDTH)
+    slices[:, [at.TAG_NEXT, at.OUT_NEXT]] = at.NEVER
+    slices[:, at.OUT_WAITS] = -1
     memory.table(at.CHANNEL, at.CHANNEL_WIDTH)[:, [at.PICK_NEXT, at.RETURN_NEXT]] = at.NEVER
     memory.table(at.BANK, at.BANK_WIDTH)[:, 0] = -1
     places = memory.table(at.PLACE, at.PLACE_WIDTH)

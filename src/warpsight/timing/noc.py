@@ -33,7 +33,9 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     part = slice_of_line(s[packet + at.P_LINE], p[at.PER_PIECE], p[at.SLICES])
     row = p[at.SLICE] + part * at.SLICE_WIDTH
     if s[row + at.IN_COUNT] >= p[at.IN_ROOM]:
-        s[memory + at.PORT_NEXT] = now + 1
+        s[memory + at.PORT_NEXT] = at.NEVER  # until the slice takes one out
+        s[memory + at.PORT_WAITS] = part
+        s[row + at.PORTS_WAITING] += 1
         return
     kind = s[packet + at.P_KIND]
     service = (1 if kind == at.READ else flits_of(p, set_bits(s[packet + at.P_MASK]))) * p[at.FLIT_TICKS]
@@ -57,6 +59,38 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     s[memory + at.PORT_NEXT] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
     if s[memory + at.BLOCKED] == at.NO_ROOM:
         s[memory + at.PIPE_NEXT] = now + 1
+
+
+@inlined
+def slice_has_room(p: Ints, s: Ints, part: int, now: int) -> None:
+    """The slice has taken a packet out of its queue: of the ports that wait for that, the next in turn tries again."""
+    row = p[at.SLICE] + part * at.SLICE_WIDTH
+    if s[row + at.PORTS_WAITING] == 0:
+        return
+    sm = now % p[at.SM_COUNT]
+    while s[p[at.SM] + sm * at.SM_WIDTH + at.PORT_WAITS] != part:
+        sm = sm + 1 if sm + 1 < p[at.SM_COUNT] else 0
+    memory = p[at.SM] + sm * at.SM_WIDTH
+    s[memory + at.PORT_WAITS] = -1
+    s[row + at.PORTS_WAITING] -= 1
+    s[memory + at.PORT_NEXT] = now
+    s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], now)
+
+
+@inlined
+def sm_has_room(p: Ints, s: Ints, sm: int, now: int) -> None:
+    """The SM has taken a packet out of its queue: of the slices that wait for that, the next in turn tries again."""
+    memory = p[at.SM] + sm * at.SM_WIDTH
+    if s[memory + at.REPLIES_WAITING] == 0:
+        return
+    part = (now + 1) % p[at.SLICES]
+    while s[p[at.SLICE] + part * at.SLICE_WIDTH + at.OUT_WAITS] != sm:
+        part = part + 1 if part + 1 < p[at.SLICES] else 0
+    row = p[at.SLICE] + part * at.SLICE_WIDTH
+    s[row + at.OUT_WAITS] = -1
+    s[memory + at.REPLIES_WAITING] -= 1
+    s[row + at.OUT_NEXT] = now + 1
+    s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now + 1)
 
 
 @inlined
@@ -84,7 +118,9 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
     sm = s[entry + at.O_SM]
     memory = p[at.SM] + sm * at.SM_WIDTH
     if s[memory + at.ARRIVAL_COUNT] >= p[at.EJECT_ROOM]:
-        s[row + at.OUT_NEXT] = now + 1
+        s[row + at.OUT_NEXT] = at.NEVER  # until the SM takes one out
+        s[row + at.OUT_WAITS] = sm
+        s[memory + at.REPLIES_WAITING] += 1
         return
     service = s[entry + at.O_FLITS] * p[at.FLIT_TICKS]
     start = max(s[row + at.OUT_FREE], now * at.TICKS)
@@ -103,3 +139,5 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
     s[row + at.OUT_HEAD] = (s[row + at.OUT_HEAD] + 1) % p[at.OUT_ROOM]
     s[row + at.OUT_COUNT] -= 1
     s[row + at.OUT_NEXT] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
+    if s[row + at.TAG_BLOCKED] != 0:
+        s[row + at.TAG_NEXT] = now + 1
