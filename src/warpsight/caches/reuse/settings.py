@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
@@ -128,6 +129,11 @@ def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple
 
 def spread_of(sigma: float) -> npt.NDArray[np.int64]:
     """Equally likely additions to the miss latency: the half-normal distribution, rounded, at 4,096 equal steps of probability."""
+    return _spread(sigma).copy()
+
+
+@lru_cache(maxsize=8)  # it takes longer than a run over a few thousand accesses, of which a sweep makes many
+def _spread(sigma: float) -> npt.NDArray[np.int64]:
     if sigma == 0:
         return np.zeros(1, np.int64)
     normal = NormalDist(0.0, sigma)
