@@ -101,7 +101,7 @@ def _heap(h: Any) -> Heap:
 def _core(c: Any) -> Core:
     """The core with plain pointers in place of its arrays, which cost reference counts wherever they are handed on."""
     return Core(
-        _stacks(c.sets), _stacks(c.whole), pointer(c.flights), pointer(c.due), pointer(c.owner), pointer(c.arrived),
+        pointer(c.local), pointer(c.line_of), pointer(c.set_of), _stacks(c.sets), _stacks(c.whole), pointer(c.flights), pointer(c.due), pointer(c.owner), pointer(c.arrived),
         pointer(c.seen), pointer(c.queue), pointer(c.next), pointer(c.part), pointer(c.slowest),
         pointer(c.held), pointer(c.left), _heap(c.waiting), _heap(c.flying),
         pointer(c.now), pointer(c.found), pointer(c.cell),
