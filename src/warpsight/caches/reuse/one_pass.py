@@ -7,8 +7,9 @@ sets need, the last use of the same line and its distance in one stack of all li
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,7 @@ from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
 from warpsight.caches.reuse.coalesce import numbered
 from warpsight.caches.reuse.model import Outcome, Placement, evaluate
-from warpsight.caches.reuse.recency import LANES, after, depth_and_touch, short_rows
+from warpsight.caches.reuse.recency import LANES, after, depth_and_touch, rows_of_4, rows_of_8, rows_of_16
 from warpsight.caches.reuse.settings import ReuseSettings, set_numbers
 from warpsight.caches.reuse.stacks import NEVER_USED
 
@@ -30,8 +31,6 @@ Ints = npt.NDArray[np.int32]
 # A block of transactions stays in the cache while all numbers of sets pass over it, and so should the sets of its lines.
 _BLOCK = 1 << 14
 _MOST_ENTRIES = 1 << 26
-# columns of `groups`
-_FIRST_ROW, _WIDTH, _SETS, _FIRST_COUNT, _GROUP = range(5)
 _MOST_SETS = 2**27 - 1  # no distance is so large; 16 times as much has 31 bits
 
 
@@ -63,43 +62,60 @@ def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, foun
     return kept
 
 
-def _build(fingerprint: int) -> Callable[[Ints, Ints, Longs, Ints, Longs], int]:
+def _build_few(fingerprint: int) -> Callable[[Ints, int, Ints, Longs, Ints, Ints, Longs], int]:
     @compiled_and_kept
-    def sweep(uses: Ints, set_of: Ints, groups: Longs, rows: Ints, counts: Longs) -> int:
-        """Pass over `uses` [3, n] for each number of sets: a row of `groups`, and of `set_of` [groups, lines].
+    def few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> int:
+        """Pass over `uses` [3, n] with so many stacks at once as rows of `width` have room in LANES (see module `recency`).
 
-        `counts` gets, from a group's first count on: of rows of LANES what `short_rows` finds. Of others the depths from -1 (never
-        used) to the width, and as often the smaller of the depth and how many times as large as the sets the distance is: both at
-        least w are capacity misses of w ways.
+        `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
         """
-        n, lines = uses.shape[1], set_of.shape[1]
-        row, count, use, set_ = pointer(rows), pointer(counts), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
-        few = np.empty(2 * LANES, np.int32)
+        n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
+        row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
+        firsts, far = pointer(first), pointer(least)
+        block = np.zeros(2 * LANES, np.int32)
+        counted = pointer(block)
         for begin in range(0, n, _BLOCK):
             end = min(begin + _BLOCK, n)
-            for g in range(len(groups)):
-                first_row, width, sets = groups[g, _FIRST_ROW], groups[g, _WIDTH], groups[g, _SETS]
-                first_count, own_set = groups[g, _FIRST_COUNT], after(set_, g * lines)
-                if width == LANES:
-                    few[:] = 0
-                    short_rows(
-                        after(row, first_row), own_set, use, after(use, n), after(use, 2 * n), begin, end, sets, pointer(few)
-                    )
-                    for k in range(2 * LANES):
-                        count[first_count + k] += few[k]
-                    continue
-                for i in range(begin, end):
-                    place = first_row + width * np.int64(own_set[use[i]])
-                    whole = np.int64(use[2 * n + i])
-                    depth = depth_and_touch(row, place, place + width, np.int32(i), use[n + i]) | whole >> 63
-                    count[first_count + 1 + depth] += 1
-                    count[first_count + width + 3 + min(depth, quotient(whole, sets) if whole >= 0 else -1)] += 1
+            for k in range(len(found)):
+                own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
+                if width == 4:
+                    rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
+                elif width == 8:
+                    rows_of_8(row, own, sets, lines, use, n, begin, end, limits, counted)
+                else:
+                    rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
+                for j in range(2 * LANES):
+                    found[k, j] += block[j]
         return 0 * fingerprint
 
-    return sweep
+    return few
 
 
-_sweep = _build(source_fingerprint())
+def _build_many(fingerprint: int) -> Callable[[Ints, int, int, Ints, Ints, Longs], int]:
+    @compiled_and_kept
+    def many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> int:
+        """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
+
+        `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as the
+        sets the distance is: both are at least w for the capacity misses of w ways.
+        """
+        row, of = pointer(rows), pointer(set_of)
+        for i in range(uses.shape[1]):
+            place = width * np.int64(of[uses[0, i]])
+            whole = np.int64(uses[2, i])
+            depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
+            if whole < 0:
+                found[0, 0] += 1
+                found[1, 0] += 1
+            else:
+                found[0, depth + 1] += 1
+                found[1, min(depth, quotient(whole, sets)) + 1] += 1
+        return 0 * fingerprint
+
+    return many
+
+
+_few, _many = _build_few(source_fingerprint()), _build_many(source_fingerprint())
 
 
 def _aligned(entries: int) -> Ints:
@@ -109,49 +125,80 @@ def _aligned(entries: int) -> Ints:
     return made[start : start + entries]
 
 
-def _misses(uses: Ints, groups: list[tuple[int, list[int], int, Ints]]) -> dict[tuple[int, int], tuple[int, int]]:
-    """Capacity and associativity misses by number of sets and ways. A group: sets, ways, entries of a row, the set of each line."""
-    found: dict[tuple[int, int], tuple[int, int]] = {}
-    table, row, count = np.zeros((len(groups), _GROUP), np.int64), 0, 0
-    for g, (sets, _, width, set_of) in enumerate(groups):
-        table[g] = row, width, min(sets, _MOST_SETS), count
-        row, count = row + (int(set_of.max()) + 1) * width, count + 2 * (width + 2)
-    counts = np.zeros(count, np.int64)
-    _sweep(uses, np.stack([group[-1] for group in groups]), table, _aligned(row), counts)
-    for (_, width, _, first), (sets, ways, _, _) in zip(table.tolist(), groups, strict=True):
-        depth, both = counts[first + 1 : first + width + 2], counts[first + width + 3 : first + 2 * width + 4]
-        for w in ways:
-            if width == LANES and w <= width:
-                found[sets, w] = int(counts[first + w - 1]), int(counts[first + LANES + w - 1])
-            else:
-                capacity = int(both[w:].sum()) if w <= width else 0
-                found[sets, w] = capacity, int(depth[w:].sum()) - capacity if w <= width else 0
-    return found
+class _Group(NamedTuple):
+    """A number of sets with all ways asked for, the entries of a row of its stacks, and the set of each line, int32 [lines]."""
+
+    sets: int
+    ways: list[int]
+    width: int
+    set_of: Ints
+
+    @property
+    def entries(self) -> int:
+        """Of its rows, for the sets that there are."""
+        return (int(self.set_of.max()) + 1) * self.width
 
 
-def _batches(
-    settings: ReuseSettings, numbers: Longs, ways_of: dict[int, list[int]]
-) -> Iterator[list[tuple[int, list[int], int, Ints]]]:
-    """Groups for `_misses`, so many at a time as bounded memory holds. A cache whose sets hold all their lines needs none."""
-    batch: list[tuple[int, list[int], int, Ints]] = []
-    held = 0
+Misses = dict[tuple[int, int], tuple[int, int]]
+
+
+def _few_ways(uses: Ints, width: int, groups: list[_Group]) -> Misses:
+    """Capacity and associativity misses by number of sets and ways, of groups whose rows have the same `width` up to LANES."""
+    # whole steps: the last group stands in for those that are missing, each with rows of its own
+    padded = groups + groups[-1:] * (-len(groups) % (LANES // width))
+    first = np.cumsum([0] + [group.entries for group in padded])
+    sets = np.array([min(group.sets, _MOST_SETS) for group in padded])
+    least = (sets[:, None] * np.arange(1, width + 1)).astype(np.int32).reshape(-1)
+    counts = np.zeros((len(padded) * width // LANES, 2 * LANES), np.int64)
+    set_of = np.stack([group.set_of for group in padded])
+    _few(uses, width, set_of, first[:-1].copy(), least, _aligned(int(first[-1])), counts)
+    capacity, other = (counts[:, part].reshape(-1, width) for part in (slice(0, LANES), slice(LANES, None)))
+    return {
+        (group.sets, w): (int(capacity[k, w - 1]), int(other[k, w - 1]))
+        for k, group in enumerate(groups) for w in group.ways if w <= width
+    }
+
+
+def _many_ways(uses: Ints, group: _Group) -> Misses:
+    """As `_few_ways` for any ways."""
+    counts = np.zeros((2, group.width + 2), np.int64)
+    _many(uses, group.sets, group.width, group.set_of, _aligned(group.entries), counts)
+    found = {w: (int(counts[0, w + 1 :].sum()), int(counts[1, w + 1 :].sum())) for w in group.ways}
+    return {(group.sets, w): (capacity, misses - capacity) for w, (misses, capacity) in found.items()}
+
+
+def _groups(settings: ReuseSettings, numbers: Longs, ways_of: dict[int, list[int]]) -> Iterator[_Group]:
+    """Numbers of sets with their ways; none for a cache whose sets hold all their lines, which only first uses miss."""
     for sets, ways in ways_of.items():
         set_of = set_numbers(numbers, sets, settings.index, settings.index_bits)
         if sets > len(numbers):
             # memory for the sets that have lines
             set_of = numbered(set_of.astype(np.int64))[1]
-        sizes = np.bincount(set_of, minlength=1)
-        if sizes.max() <= min(ways):
+        fullest = int(np.bincount(set_of, minlength=1).max())
+        if fullest > min(ways):
+            # no line stands deeper than the lines of its set
+            needed = min(max(ways), fullest)
+            width = next((width for width in (4, 8) if needed <= width), -(-needed // LANES) * LANES)
+            yield _Group(sets, ways, width, set_of)
+
+
+def _misses(uses: Ints, groups: Iterable[_Group]) -> Misses:
+    """Capacity and associativity misses by number of sets and ways, in memory that does not grow with the groups."""
+    found: Misses = {}
+    waiting: dict[int, list[_Group]] = {4: [], 8: [], LANES: []}
+    for group in groups:
+        if group.width > LANES:
+            found |= _many_ways(uses, group)
             continue
-        # no line stands deeper than the lines of its set
-        width = -(-min(max(ways), int(sizes.max())) // LANES) * LANES
-        if batch and held + len(numbers) + len(sizes) * width > _MOST_ENTRIES:
-            yield batch
-            batch, held = [], 0
-        batch.append((sets, ways, width, set_of))
-        held += len(numbers) + len(sizes) * width
-    if batch:
-        yield batch
+        same = waiting[group.width]
+        same.append(group)
+        if sum(one.entries + len(one.set_of) for one in same) > _MOST_ENTRIES:
+            found |= _few_ways(uses, group.width, same)
+            same.clear()
+    for width, same in waiting.items():
+        if same:
+            found |= _few_ways(uses, width, same)
+    return found
 
 
 def _order(settings: ReuseSettings, given: AccessStream, placement: Placement) -> tuple[Outcome, Ints, Longs]:
@@ -187,8 +234,10 @@ def all_sizes_and_ways(
         groups.setdefault(sets, []).append(ways)
     # one set: its stack is that of the whole cache
     answers = {(1, ways): (int(order.by_cache[ways + 1 :].sum()), 0) for ways in groups.pop(1, [])}
-    for batch in _batches(settings, numbers, groups):
-        answers |= _misses(uses, batch)
+    # no line stands deeper in its set than in one stack of all lines
+    farthest = int(uses[2].max(initial=0))
+    groups = {sets: ways for sets, ways in groups.items() if min(ways) <= farthest}
+    answers |= _misses(uses, _groups(settings, numbers, groups))
     compulsory = int(order.by_cache[0])
     rest = given.transactions - compulsory
     found = [answers.get((one.sets, one.ways_modelled), (0, 0)) for one in made]

@@ -7,6 +7,7 @@ and the result of that says for each number of ways up to 16 whether a cache of 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from llvmlite import ir
@@ -30,17 +31,27 @@ def _spread(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(_VECTOR, [0] * LANES))
 
 
-def _place(builder: Any, pointer: Any, at: Any) -> Any:
-    return builder.bitcast(builder.gep(pointer, [at]), _VECTOR.as_pointer())
+def _place(builder: Any, pointer: Any, at: Any, width: int) -> Any:
+    return builder.bitcast(builder.gep(pointer, [at]), ir.VectorType(_WORD, width).as_pointer())
 
 
-def _touched(builder: Any, place: Any, first: Any, time: Any) -> Any:
-    """Put the first of `first` before the times at `place` that are above `time`, in place of the one after; gives which were."""
-    old = builder.load(place, align=4)
-    lanes = ir.Constant(_VECTOR, [ir.Constant(_WORD, k) for k in (LANES, *range(LANES - 1))])
-    new = builder.shuffle_vector(old, first, lanes)
-    builder.store(builder.select(builder.icmp_signed(">", new, time), new, old), place, align=4)
-    return builder.icmp_signed(">", old, time)
+def _lanes(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
+    """The `lanes` of `one` and `other`, counted through both."""
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_WORD, len(list(lanes))), [ir.Constant(_WORD, k) for k in lanes]))
+
+
+def _touched(builder: Any, places: list[Any], now: Any, time: Any, width: int) -> Any:
+    """Put `now` before the times above `time` in the row at each place, over the one after; gives which times were above."""
+    old = [builder.load(place, align=4) for place in places]
+    size = width
+    while len(old) > 1:
+        old = [_lanes(builder, old[k], old[k + 1], range(2 * size)) for k in range(0, len(old), 2)]
+        size *= 2
+    new = _lanes(builder, old[0], now, [LANES if k % width == 0 else k - 1 for k in range(LANES)])
+    new = builder.select(builder.icmp_signed(">", new, time), new, old[0])
+    for k, place in enumerate(places):
+        builder.store(_lanes(builder, new, new, range(k * width, (k + 1) * width)) if len(places) > 1 else new, place, align=4)
+    return builder.icmp_signed(">", old[0], time)
 
 
 @intrinsic
@@ -59,7 +70,7 @@ def _newer(typing_context: Any, row: Any, at: Any, first: Any, time: Any) -> Any
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         row, at, first, time = arguments
-        above = _touched(builder, _place(builder, row, at), _spread(builder, first), _spread(builder, time))
+        above = _touched(builder, [_place(builder, row, at, LANES)], _spread(builder, first), _spread(builder, time), LANES)
         return builder.zext(builder.bitcast(above, ir.IntType(LANES)), ir.IntType(64))
 
     return types.int64(row, types.int64, types.int32, types.int32), generate
@@ -84,45 +95,52 @@ def depth_and_touch(row: Any, at: int, end: int, now: Any, time: Any) -> int:
     return depth
 
 
-@intrinsic
-def short_rows(
-    typing_context: Any, rows: Any, set_of: Any, line: Any, time: Any, whole: Any, begin: Any, end: Any, sets: Any, found: Any
-) -> Any:
-    """Touch the lines of uses `begin` to `end` in rows of 16 times, that of set s from `rows[16 * s]` on; use i is at time i.
+def _short_rows(width: int) -> Any:
+    """The function described below, for rows of `width` times."""
+    at_once = LANES // width
 
-    `set_of` [lines]; of each use its `line`, the `time` of its last use, and its distance in one stack of all lines, `whole`, below
-    0 if there was none. All are pointers to int32. Adds to `found` [32], for w from 1 to 16, the capacity misses of w ways
-    (at `found[w - 1]`: the distance is at least w * `sets`) and then the others (at `found[15 + w]`), but for first uses.
-    """
+    @intrinsic
+    def short_rows(typing_context: Any, rows: Any, first: Any, set_of: Any, lines: Any, uses: Any, n: Any, begin: Any, end: Any,
+                   least: Any, found: Any) -> Any:  # fmt: skip
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            rows, first, set_of, lines, uses, n, begin, end, least, found = arguments
+            long, ones = ir.IntType(64), ir.Constant(_VECTOR, [ir.Constant(_WORD, 1)] * LANES)
+            parts = [ir.Constant(long, k) for k in range(at_once)]
+            bases = [builder.gep(rows, [builder.load(builder.gep(first, [k]))]) for k in parts]
+            tables = [builder.gep(set_of, [builder.mul(lines, k)]) for k in parts]
+            line, time, whole = (builder.gep(uses, [builder.mul(n, ir.Constant(long, k))]) for k in range(3))
+            far = builder.load(builder.bitcast(least, _VECTOR.as_pointer()), align=4)
+            counts = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, None)) for _ in range(2)]
+            with cgutils.for_range_slice(builder, begin, end, ir.Constant(long, 1)) as (i, _):
+                own = builder.sext(builder.load(builder.gep(line, [i])), long)
+                sets = [builder.sext(builder.load(builder.gep(table, [own])), long) for table in tables]
+                places = [
+                    _place(builder, builder.gep(base, [builder.mul(row, ir.Constant(long, width))]), ir.Constant(long, 0), width)
+                    for base, row in zip(bases, sets, strict=True)
+                ]
+                now = _spread(builder, builder.trunc(i, _WORD))
+                deeper = _touched(builder, places, now, _spread(builder, builder.load(builder.gep(time, [i]))), width)
+                distance = _spread(builder, builder.load(builder.gep(whole, [i])))
+                # a distance below 0 is neither: as a number without sign it is larger than all
+                which = builder.icmp_signed(">=", distance, far), builder.icmp_unsigned("<", distance, far)
+                for count, one in zip(counts, which, strict=True):
+                    before = builder.load(count)
+                    builder.store(builder.select(builder.and_(deeper, one), builder.add(before, ones), before), count)
+            for k, count in enumerate(counts):
+                place = _place(builder, found, ir.Constant(long, LANES * k), LANES)
+                builder.store(builder.load(count), place, align=4)
+            return context.get_dummy_value()
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        rows, set_of, line, time, whole, begin, end, sets, found = arguments
-        long = ir.IntType(64)
-        ways = ir.Constant(_VECTOR, [ir.Constant(_WORD, k + 1) for k in range(LANES)])
-        least = builder.mul(_spread(builder, builder.trunc(sets, _WORD)), ways)
-        ones = ir.Constant(_VECTOR, [ir.Constant(_WORD, 1)] * LANES)
-        counts = [cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, None)) for _ in range(2)]
-        now = cgutils.alloca_once_value(builder, _spread(builder, builder.trunc(begin, _WORD)))
-        with cgutils.for_range_slice(builder, begin, end, ir.Constant(long, 1)) as (i, _):
+        longs = (types.int64,) * 3
+        return types.void(rows, first, set_of, types.int64, uses, *longs, least, found), generate
 
-            def entry(array: Any, at: Any = i) -> Any:
-                return builder.load(builder.gep(array, [at]))
+    return short_rows
 
-            own = builder.sext(entry(set_of, builder.sext(entry(line), long)), long)
-            place = _place(builder, rows, builder.mul(own, ir.Constant(long, LANES)))
-            time_ = builder.load(now)
-            deeper = _touched(builder, place, time_, _spread(builder, entry(time)))
-            builder.store(builder.add(time_, ones), now)
-            distance = _spread(builder, entry(whole))
-            # a distance below 0 is neither: as a number without sign it is larger than all
-            for count, far in zip(
-                counts, (builder.icmp_signed(">=", distance, least), builder.icmp_unsigned("<", distance, least)), strict=True
-            ):
-                before = builder.load(count)
-                builder.store(builder.select(builder.and_(deeper, far), builder.add(before, ones), before), count)
-        for k, count in enumerate(counts):
-            place = _place(builder, found, ir.Constant(long, LANES * k))
-            builder.store(builder.add(builder.load(place, align=4), builder.load(count)), place, align=4)
-        return context.get_dummy_value()
 
-    return types.void(rows, set_of, line, time, whole, types.int64, types.int64, types.int64, found), generate
+# Touches the lines of uses `begin` to `end` in as many stacks as have rows of a width in 16 times; use i is at time i.
+#
+# The rows of stack k begin at `rows[first[k]]`, that of set s `s * width` behind; `set_of` [stacks, lines]. `uses` [3, n]: of each
+# use its line, the time of its last use, and its distance in one stack of all lines, below 0 if there was none. `found` [32] gets,
+# for each way w of each stack, the capacity misses (the distance is at least the lines of such a cache, `least` [16]), and from 16
+# on the others, but for first uses. All are pointers, `first` to int64, the others to int32.
+rows_of_4, rows_of_8, rows_of_16 = (_short_rows(width) for width in (4, 8, LANES))

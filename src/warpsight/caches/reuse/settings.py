@@ -121,7 +121,8 @@ def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple
             for bit in group:
                 found ^= ((lines >> bit) & 1) << place
     else:
-        found = lines % sets
+        # line numbers are 0 or more; NumPy divides by one number with vectors, but takes remainders one by one
+        found = lines & (sets - 1) if sets & (sets - 1) == 0 else lines - lines // sets * sets
         if index == "xor":
             found = found ^ (lines // sets % sets)
     return found.astype(np.int32)
