@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.compiled import compiled_and_kept
 from warpsight.base.errors import FormatError
 from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks
 from warpsight.caches.reuse.coalesce import coalesced
@@ -58,19 +59,53 @@ def read_access_list(path: str | Path) -> AccessList:
         raise FormatError("there is no such file", place=str(path), remedy="give the path of an access list") from None
     except (OSError, EOFError) as error:
         raise FormatError(f"cannot be read: {error}", place=str(path), remedy="give a text file, or one made by gzip") from None
-    head, _, body = data.partition(b"\n")
+    head = data[: data.find(b"\n") + 1 or len(data)]
     found = re.fullmatch(rb"blocksize: +(\d{1,9}) +(\d{1,9}) +(\d{1,9})\s*", head)
     block = tuple(int(x) for x in found.groups()) if found else (0, 0, 0)
     if not 0 < block[0] * block[1] * block[2] <= 1024:
         what = "the first line is not `blocksize: BX BY BZ` with 1 to 1,024 threads"
         raise FormatError(what, place=f"{path}:1", remedy="say the block size first")
-    thread, store, address, size = _columns(body, str(path))
+    thread, store, address, size = _columns(data, len(head), str(path))
     given = AccessList((block[0], block[1], block[2]), thread, store, address, size, str(path))
     _check(given)
     return given
 
 
-def _columns(body: bytes, path: str) -> list[Longs]:
+@compiled_and_kept
+def _numbers(text: npt.NDArray[np.uint8], start: int, found: Longs) -> int:
+    """Lines of four whole numbers, one space between, from byte `start` on, into `found` [4, rows]; gives how many, or -1."""
+    row, column, at = 0, 0, start
+    while at < len(text):
+        if row == found.shape[1]:
+            return -1
+        value, first = np.int64(0), at
+        while at < len(text) and 48 <= text[at] <= 57:
+            value = 10 * value + text[at] - 48
+            at += 1
+        if at == first or at - first > 18:
+            return -1
+        found[column, row] = value
+        if column < 3:
+            if at == len(text) or text[at] != 32:
+                return -1
+            column += 1
+        else:
+            if at < len(text) and text[at] != 10:
+                return -1
+            column = 0
+            row += 1
+        at += 1
+    return row if column == 0 else -1
+
+
+def _columns(data: bytes, start: int, path: str) -> list[Longs]:
+    found = np.empty((4, data.count(b"\n") + 1), np.int64)
+    rows = _numbers(np.frombuffer(data, np.uint8), start, found)
+    return _any_columns(data[start:], path) if rows < 0 else [column[:rows] for column in found]
+
+
+def _any_columns(body: bytes, path: str) -> list[Longs]:
+    """As `_columns` for what is not written as plainly, or not at all. Raises FormatError."""
     import pyarrow
     from pyarrow import csv
 

@@ -1,4 +1,4 @@
-"""Rows of times of last use, newest first: LRU stacks of few ways that tell what misses, and move it to the top, in a few instructions.
+"""Rows of times of last use, newest first: LRU stacks of few ways, searched and brought up to date in a few instructions.
 
 A row is the stack of a set, with the time of each line's last use in place of the line. A line that was last used at `t` stands as
 deep as there are times above `t`, and moving it to the top moves just these by one: both are one comparison of 16 numbers at once,
@@ -37,7 +37,8 @@ def _place(builder: Any, pointer: Any, at: Any, width: int) -> Any:
 
 def _lanes(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
     """The `lanes` of `one` and `other`, counted through both."""
-    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_WORD, len(list(lanes))), [ir.Constant(_WORD, k) for k in lanes]))
+    chosen = [ir.Constant(_WORD, k) for k in lanes]
+    return builder.shuffle_vector(one, other, ir.Constant(ir.VectorType(_WORD, len(chosen)), chosen))
 
 
 def _touched(builder: Any, places: list[Any], now: Any, time: Any, width: int) -> Any:
@@ -66,7 +67,7 @@ def after(typing_context: Any, start: Any, entries: Any) -> Any:
 
 @intrinsic
 def _newer(typing_context: Any, row: Any, at: Any, first: Any, time: Any) -> Any:
-    """Of the 16 times from `row[at]` on, put `first` before those above `time`, in place of the one after; gives which were above."""
+    """Of 16 times from `row[at]` on, put `first` before those above `time`, over the one after; gives which were above."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         row, at, first, time = arguments
@@ -77,10 +78,11 @@ def _newer(typing_context: Any, row: Any, at: Any, first: Any, time: Any) -> Any
 
 
 @inlined
-def depth_and_touch(row: Any, at: int, end: int, now: Any, time: Any) -> int:
-    """How many times in `row[at:end]` are above `time`, the last use of a line; that is `now` then. `end - at`: a multiple of LANES.
+def depth_and_touch(row: Any, at: Any, end: Any, now: Any, time: Any) -> int:
+    """How many times in `row[at:end]` are above `time`, the last use of a line; that is `now` then.
 
-    A `time` from before the row's line counts as not there: the oldest time is dropped if the row is full. `now` is above all.
+    `end - at` is a multiple of LANES. A `time` from before the row's line counts as not there: the oldest time is dropped if
+    the row is full. `now` is above all.
     """
     depth = 0
     carried = now
@@ -88,7 +90,7 @@ def depth_and_touch(row: Any, at: int, end: int, now: Any, time: Any) -> int:
         last = row[at + LANES - 1]
         above = _newer(row, at, carried, time)
         if above != _ALL:
-            return depth + set_bits(above)
+            return depth + set_bits(above)  # type: ignore[no-any-return]
         depth += LANES
         carried = last
         at += LANES

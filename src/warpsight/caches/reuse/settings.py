@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,8 +109,8 @@ def settings_of(cache: CacheSpec) -> ReuseSettings:
     )
 
 
-def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.int32]:
-    """The set of each line number, int32 [n]."""
+def set_numbers(lines: npt.NDArray[Any], sets: int, index: str, bits: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.int32]:
+    """The set of each line number (whole, 0 or more), int32 [n]."""
     if sets == 1:
         return np.zeros(len(lines), np.int32)
     if index == "fermi":
@@ -121,7 +122,7 @@ def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple
             for bit in group:
                 found ^= ((lines >> bit) & 1) << place
     else:
-        # line numbers are 0 or more; NumPy divides by one number with vectors, but takes remainders one by one
+        # NumPy divides by one number with vectors, but takes remainders one by one
         found = lines & (sets - 1) if sets & (sets - 1) == 0 else lines - lines // sets * sets
         if index == "xor":
             found = found ^ (lines // sets % sets)

@@ -25,8 +25,9 @@ NEVER_USED = -1  # the distance of a first use: infinite
 class Stacks(NamedTuple):
     """The stacks of one core; lines have numbers from 1. `first` int64 [sets + 1]: words of set s are `first[s]` to `first[s + 1]`.
 
-    `set_of` int32 [lines + 1] and `slot` int32 [lines + 1], -1: never used, hold what `enter` put there; `line_at` int32 [words * 64]; `bits` int64 [words]; `tree` int32 [words];
-    `following` int64 [sets], the next free slot; `live` int64 [sets], lines that were used.
+    `set_of` int32 [lines + 1] and `slot` int32 [lines + 1], -1: never used, hold what `enter` put there; `line_at` int32 [words
+    * 64]; `bits` int64 [words]; `tree` int32 [words]; `following` int64 [sets], the next free slot; `live` int64 [sets], lines
+    that were used.
     """
 
     set_of: Ints

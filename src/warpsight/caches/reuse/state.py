@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.reuse.heaps import Heap, new_heap
+from warpsight.caches.reuse.calendar import Calendar, new_calendar
 from warpsight.caches.reuse.stacks import Stacks, new_stacks
 
 Longs = npt.NDArray[np.int64]
@@ -56,11 +56,11 @@ class Core(NamedTuple):
     Lines are numbered from 1 as the core first asks for them, so that its memory grows with its own lines alone: `local` int32
     [lines of the launch], 0: never asked for; `line_of` int32 the number in the launch; `set_of` int32 [lines of the launch].
     Per line: `flights` int32 requests in flight, `due` int64 the first arrival, `owner` int32 the warp that holds the miss
-    register, `arrived` int64 time of the last arrival, `seen` uint8; each set when the line gets its number. `queue` a ring of warps. Shared by the cores: `next` int64
-    [warps] the next access of each, `part` int64 [warps] transactions of it that are issued, `slowest` int64 [warps] when the last
-    of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks] warps that have not ended. `now` int64: lines that
-    arrive in this step. `found` int64 [widest access, FOUND_WIDTH]: class, distance, that
-    in the whole cache, and line.
+    register, `arrived` int64 time of the last arrival, `seen` uint8; each set when the line gets its number. `queue` a ring of
+    warps. Shared by the cores: `next` int64 [warps] the next access of each, `part` int64 [warps] transactions of it that are
+    issued, `slowest` int64 [warps] when the last of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks]
+    warps that have not ended. `now` int64: lines that arrive in this step. `found` int64 [widest access, FOUND_WIDTH]: class,
+    distance, that in the whole cache, and line.
     """
 
     local: Ints
@@ -79,8 +79,8 @@ class Core(NamedTuple):
     slowest: Longs
     held: Ints
     left: Ints
-    waiting: Heap
-    flying: Heap
+    waiting: Calendar
+    flying: Calendar
     now: Longs
     found: Longs
     cell: Longs
@@ -121,5 +121,6 @@ def new_core(
         new_stacks(np.array([lines if rules[WHOLE] else 0])), np.empty(lines + 1, np.int32), np.empty(lines + 1, np.int64),
         np.empty(lines + 1, np.int32), np.empty(lines + 1, np.int64), np.empty(lines + 1, np.uint8),
         np.zeros(resident + 1, np.int64), *shared,
-        new_heap(resident + 1), new_heap(flights), np.zeros(flights + 1, np.int64), np.zeros(FOUND_WIDTH * (widest + 1), np.int64), cell,
+        new_calendar(resident + 1, longest + widest), new_calendar(flights, longest + widest), np.zeros(flights + 1, np.int64),
+        np.zeros(FOUND_WIDTH * (widest + 1), np.int64), cell,
     )

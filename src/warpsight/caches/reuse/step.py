@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.addressing.compiled import compiled, inlined
-from warpsight.caches.reuse.heaps import pop, push
+from warpsight.caches.reuse.calendar import pop, push, soonest
 from warpsight.caches.reuse.stacks import NEVER_USED, distance, enter, use
 from warpsight.caches.reuse.state import (
     ARRIVED,
@@ -126,10 +126,10 @@ def _land(core: Any, what: int) -> int:
 def _arrivals(core: Any, p: Longs, now: int) -> None:
     """What arrived before `now` takes effect; what arrives at `now` frees its miss register and is kept in `now`."""
     flying, cell = core.flying, core.cell
-    while flying.size[0] > 0 and flying.time[0] < now:
+    while soonest(flying) < now:
         _take_effect(core, p, _land(core, pop(flying)))
     cell[ARRIVED] = 0
-    while flying.size[0] > 0 and flying.time[0] == now:
+    while soonest(flying) == now:
         line = _land(core, pop(flying))
         core.arrived[line] = now
         core.now[cell[ARRIVED]] = line
