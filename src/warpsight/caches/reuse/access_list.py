@@ -111,8 +111,9 @@ def _sorted(keys: Longs) -> Longs:
 def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The k-th accesses of the lanes of a warp, coalesced; loads alone (with `stores`, all accesses) are counted for k.
 
-    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B (CUDA C
-    Programming Guide 4.0, section F.4.2, compute capability 2.x). Raises UsageError for a bound below one block.
+    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B, which are
+    requests of their own, one after the other (CUDA C Programming Guide 4.0, section F.4.2, compute capability 2.x; HPCA 2014, section
+    4.6, refers to it). Raises UsageError for a bound below one block.
     """
     per_block = given.threads_per_block
     blocks_there = int(given.thread.max(initial=-1)) // per_block + 1
@@ -133,10 +134,8 @@ def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_th
     order = order[_sorted(warp[order])]
     keep, warp, lane, access = keep[order], warp[order], lane[order], access[order]
     size, address = given.size[keep], given.address[keep]
-    group = lane * np.maximum(size, 4) // (4 * WARP_SIZE)
-    stream, numbers = packed(
-        blocks * warps_per_block, warp, access, group + 4 * size, address // line_bytes, np.zeros(len(keep), np.int64)
-    )
+    lanes = (lane, 4 * WARP_SIZE // np.maximum(size, 4))
+    stream, numbers = packed(blocks * warps_per_block, warp, access, lanes, address // line_bytes, np.zeros(len(keep), np.int64))
     notes = [f"the first {blocks:,} of {blocks_there:,} blocks"] if blocks < blocks_there else []
     crossing = int(np.count_nonzero(address % line_bytes + size > line_bytes))
     if crossing:
