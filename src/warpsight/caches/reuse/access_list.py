@@ -119,9 +119,9 @@ def _sorted(keys: Longs) -> Longs:
 def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The k-th accesses of the lanes of a warp, coalesced; loads alone (with `stores`, all accesses) are counted for k.
 
-    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B, each such
-    group a request of its own, one after the other (CUDA C Programming Guide 4.0, section F.4.2, compute capability 2.x, to which
-    HPCA 2014 refers in section 4.6). Raises UsageError for a bound below one block, LimitError for more than 2^20 warps.
+    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B, each
+    such group a request of its own, one after the other (CUDA C Programming Guide 4.0, section F.4.2, compute capability 2.x, to
+    which HPCA 2014 refers in section 4.6). Raises UsageError for a bound below one block, LimitError for more than 2^20 warps.
     """
     per_block = given.threads_per_block
     blocks_there = int(given.thread.max(initial=-1)) // per_block + 1
@@ -129,7 +129,7 @@ def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_th
     warps_per_block = -(-per_block // WARP_SIZE)
     if blocks * warps_per_block > _MOST_WARPS:
         what = f"thread {int(given.thread.max()):,} makes {blocks * warps_per_block:,} warps, more than {_MOST_WARPS:,}"
-        raise LimitError(what, place=given.origin, remedy="keep to the first of them with --max-threads, or number the threads from 0")
+        raise LimitError(what, place=given.origin, remedy="keep to the first with --max-threads, or number the threads from 0")
     keep = np.flatnonzero((given.thread < blocks * per_block) & (stores | (given.store == 0)))
     thread = given.thread[keep]
     order = _sorted(thread)

@@ -5,8 +5,8 @@ miss takes effect when it arrives, those of the same time in the order of issue 
 
 What arrives at the very time of a look-up: where warps wait for their data (`AT_END`) it takes effect, and frees its miss register,
 at the end of the step, for others as for the warp that asked, which goes on in the next step. The paper's Tables 3 to 5, where no
-warp waits, have it earlier: it is found, at the top of the stack (nothing that arrives later stands above it then), and takes effect
-before the hits of the access. Accesses issued one request at a time go by the tables too.
+warp waits, have it earlier: it is found, at the top of the stack (nothing that arrives later stands above it then), and takes
+effect before the hits of the access. Accesses issued one request at a time go by the tables too.
 """
 
 from __future__ import annotations
