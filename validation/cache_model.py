@@ -37,7 +37,7 @@ MEASURED = {32: 3.13, 64: 3.77, 128: 32.71, 256: 42.05, 512: 67.20, 1024: 82.28}
 class Row:
     """One line of the reference: its columns, our strict miss rate in percent and compulsory misses, and the rate by other rules.
 
-    `unclipped` with --no-clip, `by_request` with --issue request; both from one seed.
+    `unclipped` with --no-clip, `by_request` with --issue request, on deterministic lines.
     """
 
     reference: dict[str, str]
@@ -105,10 +105,11 @@ def compare() -> list[Row]:
     for row, stream in reference_rows():
         seeds = SEEDS if float(row["sigma"]) else [1]
         runs = [evaluate(settings_of_row(row, seed=seed), stream, placement_of(stream), whole=seed == 1) for seed in seeds]
-        others = [evaluate(settings_of_row(row, **change), stream, placement_of(stream), whole=False) for change in OTHER_RULES]
-        rates = [100 * run.total_misses / stream.transactions for run in (*runs, *others)]
-        rate, (unclipped, by_request) = float(np.mean(rates[: len(runs)])), rates[len(runs) :]
-        found.append(Row(row, rate, int(runs[0].counts[:, 1].sum()), unclipped, by_request))
+        changes = OTHER_RULES if kind_of(row) == "deterministic" else ()
+        others = [evaluate(settings_of_row(row, **change), stream, placement_of(stream), whole=False) for change in changes]
+        means = [np.mean([run.total_misses for run in some]) for some in (runs, *([one] for one in others))]
+        rate, *by_others = (float(100 * mean / stream.transactions) for mean in means)
+        found.append(Row(row, rate, int(runs[0].counts[:, 1].sum()), *(by_others or [rate, rate])))
     return found
 
 

@@ -100,8 +100,8 @@ def packed(
     offsets = np.append(begin, len(kept)).astype(np.int64)
     per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
     numbers, dense = _numbered(line)
-    pcs, dense = pc[kept][begin].astype(np.int32), dense.astype(np.int32)
-    return Stream(per_warp, offsets, pcs, dense, group), numbers.astype(np.int64)
+    pcs = pc[kept][begin].astype(np.int32)
+    return Stream(per_warp, offsets, pcs, dense.astype(np.int32), group), numbers.astype(np.int64)
 
 
 def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:
