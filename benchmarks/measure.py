@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE))
 from marked_page import put  # noqa: E402
 
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
+import reuse_figures as figures_of_reuse  # noqa: E402
 
 COMMAND = "python benchmarks/measure.py --write"
 WARPSIGHT = [sys.executable, "-m", "warpsight"]
@@ -166,6 +167,9 @@ INSIDE: dict[str, Callable[[], float]] = {
     "coalesced": lambda: _caches("vector_add", 1 << 22),
     "irregular": lambda: _caches("spmv_csr", None),
     "reuse": _reuse_model,
+    "slowest": figures_of_reuse.slowest,
+    "reading": figures_of_reuse.reading,
+    "sweep": figures_of_reuse.sweep_ratio,
     "model": _model,
     "designs": _designs,
 }
@@ -237,6 +241,9 @@ def measure(only: str) -> list[Figure]:
     add("caches, vector_add (coalesced)", 10, "M requests/s", "more", lambda: _inside("coalesced"))
     add("caches, spmv_csr (irregular)", 10, "M requests/s", "more", lambda: _inside("irregular"))
     add("reuse-distance caches, column-major copy", 3, "M accesses/s", "more", lambda: _inside("reuse"))
+    add("reuse-distance caches, slowest of 12 traces", 3, "M thread accesses/s", "more", lambda: _inside("slowest"))
+    add("reuse-distance caches, reading a compressed list", 3, "M accesses/s", "more", lambda: _inside("reading"))
+    add("reuse-distance caches, 64 sizes and ways, worst of 12 traces", 3, "times one point", "less", lambda: _inside("sweep"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
     add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
     with tempfile.TemporaryDirectory() as name:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight._version import __version__
 
 if TYPE_CHECKING:
-    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, trace
+    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, simulate, trace
     from warpsight.base.errors import WarpsightError
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
@@ -37,6 +37,7 @@ __all__ = [
     "load_trace",
     "predict",
     "profile",
+    "simulate",
     "trace",
 ]
 

@@ -137,6 +137,25 @@ def predict(
     return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches))[0]
 
 
+def simulate(
+    trace: KernelTrace | str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    overrides: Sequence[str] = (),
+    *,
+    max_cycles: int | None = None,
+) -> Prediction:
+    """`trace` (or a trace folder) on `gpu` cycle by cycle, by the referee that models are held against; answers as `predict`.
+
+    What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
+    Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for what cannot be simulated.
+    """
+    from warpsight.explore.referee import simulate_trace
+    from warpsight.gpu.loader import load_gpu
+
+    spec = load_gpu(gpu, overrides=overrides)
+    return simulate_trace(_opened(trace), spec, max_cycles=max_cycles).prediction
+
+
 def explain(
     trace: KernelTrace | str | PathLike[str],
     gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,

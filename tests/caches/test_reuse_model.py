@@ -127,6 +127,24 @@ def test_one_pass_equals_a_run_for_each_size_and_ways(warps, cores, index):
         assert analyse(replace(base, size_bytes=size, ways=ways), stream, place).totals() == answer
 
 
+MANY = st.lists(st.lists(st.integers(0, 2000), min_size=1, max_size=32, unique=True), min_size=1, max_size=60)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(MANY, min_size=1, max_size=4), st.integers(1, 2), st.sampled_from(["modulo", "xor", "fermi"]), st.integers(1, 400))
+def test_one_pass_equals_a_run_for_rows_of_every_width(warps, cores, index, apart):
+    # few lines far apart fill few sets, and many lines fill ways beyond those that are looked at in one step
+    warps = [[[line % apart * 8 for line in access] for access in accesses] for accesses in warps]
+    stream, place = warps_stream([[list(dict.fromkeys(access)) for access in accesses] for accesses in warps]), Placement(cores, 2)
+    base = ReuseSettings(4096, 128, 4, index, without=frozenset({"latency"}))
+    points = [(128 * sets * ways, ways) for sets in (1, 2, 8, 64, 1 << 14) for ways in (1, 3, 4, 7, 16, 17, 33, 70)]
+    if index == "modulo":
+        points += [(128 * sets * 5, 5) for sets in (3, 6, 7, 12, 100)]
+    answers = all_sizes_and_ways(base, stream, place, points)
+    for (size, ways), answer in zip(points, answers, strict=True):
+        assert analyse(replace(base, size_bytes=size, ways=ways), stream, place).totals() == answer
+
+
 @settings(max_examples=30, deadline=None)
 @given(st.lists(LINES, min_size=1, max_size=6))
 def test_every_extension_off_or_on_counts_every_transaction(warps):

@@ -16,6 +16,7 @@ from warpsight.addressing.integers import quotient, signed
 
 SECTOR_BYTES = 32
 DIVERGENCE_LINE_BYTES = 128
+LINE_128 = DIVERGENCE_LINE_BYTES // SECTOR_BYTES
 
 
 def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
@@ -61,6 +62,15 @@ def merge_lines(
             out[masks + n] = bit
             n += 1
     return n
+
+
+@inlined
+def is_divergent(touched: int, packed: int) -> bool:
+    """Whether a load that touches so many 128 B lines is memory-divergent; `packed` from `packed_lines`.
+
+    Lanes in a row that begin inside a line touch one line more than they fill: that is alignment, not divergence.
+    """
+    return touched > packed + 1
 
 
 def packed_lines(access_bytes: int) -> int:

@@ -11,7 +11,7 @@ from warpsight.addressing.compiled import inlined, intrinsic
 
 
 @intrinsic
-def _trailing_zeros(typing_context: Any, number: Any) -> Any:
+def trailing_zeros(typing_context: Any, number: Any) -> Any:
     """Number of zero bits below the lowest one of a positive 64-bit integer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -40,5 +40,5 @@ def signed(number: Any) -> int:
 def quotient(number: int, divisor: int) -> int:
     """`number // divisor` for 0 <= number < 2**32 and 0 < divisor < 2**32 (sector numbers have 32 bits)."""
     if divisor & (divisor - 1) == 0:
-        return number >> int(_trailing_zeros(divisor))
+        return number >> int(trailing_zeros(divisor))
     return signed(np.uint32(number) // np.uint32(divisor))

@@ -45,7 +45,8 @@ def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
         refuse(f"{cache.mshrs} MSHRs let no miss through", f"give {name}.mshrs of at least 1")
 
 
-def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
+def check_hierarchy(gpu: GpuSpec, blocks_per_sm: int) -> None:
+    """Raise SpecError for caches or a scheduler that cannot be simulated, UsageError if not one block fits an SM."""
     _check_cache("l1", gpu.l1, gpu)
     _check_cache("l2", gpu.l2, gpu)
     if gpu.l1.write_policy != "write-through" or gpu.l1.write_allocate:
@@ -70,6 +71,10 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
             place=gpu.name,
             remedy="use smaller blocks, fewer registers or less shared memory",
         )
+
+
+def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
+    check_hierarchy(gpu, blocks_per_sm)
     if interleaving not in INTERLEAVINGS:
         raise UsageError(f'unknown interleaving "{interleaving}"', remedy=f"use one of {', '.join(INTERLEAVINGS)}")
 

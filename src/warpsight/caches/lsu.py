@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.coalescing import merge_lines
+from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient, signed
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.caches.l1 import l1_read, l1_write
@@ -76,7 +76,6 @@ from warpsight.caches.layout import (
 from warpsight.caches.warps import Events, served
 
 Sectors = npt.NDArray[np.uint32]
-LINE_128 = 4
 
 
 @inlined
@@ -139,8 +138,7 @@ def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: in
         if p[L1_LINE] != LINE_128:
             touched = merge_lines(sectors, first, count, LINE_128, s, lines, masks)
             merge_lines(sectors, first, count, p[L1_LINE], s, lines, masks)
-        # Lanes in a row that begin inside a line touch one line more than they fill: that is alignment, not divergence.
-        s[counters + DIVERGENT] += 1 if touched > s[code + PACKED] + 1 else 0
+        s[counters + DIVERGENT] += 1 if is_divergent(touched, s[code + PACKED]) else 0
     return requests
 
 

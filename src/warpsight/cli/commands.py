@@ -22,6 +22,7 @@ COMMANDS = (
     Command("compare", "warpsight.cli.compare", "all models on one or more kernels, beside each other and a reference"),
     Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions"),
     Command("run", "warpsight.cli.run", "a whole CUDA program: run it here, each of its launches predicted"),
+    Command("simulate", "warpsight.cli.simulate", "a kernel on a GPU cycle by cycle: the reference that models are held against"),
     Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),
     Command("cache", "warpsight.cli.cache", "L1 misses by class from reuse distances, of a kernel, a trace or an access list"),
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),

@@ -110,14 +110,13 @@ def _run_options(request: KernelRequest) -> RunOptions:
 
 def _spec(request: KernelRequest) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone."""
-    from warpsight.workload.launch_file import read_launch_file
     from warpsight.workload.launch_spec import LaunchSpec
     from warpsight.workload.sources import load_source
 
     given: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
     if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
-        return replace(read_launch_file(path), **given)
+        return replace(_of_file(path), **given)
     if not isinstance(path, (str, tuple)):
         from warpsight.workload.python_kernels import as_launch
 
@@ -130,3 +129,13 @@ def _spec(request: KernelRequest) -> LaunchSpec:
                 load_source(path, arch=given.get("arch"))  # what is wrong with the file itself comes first
             raise UsageError(f"is missing: how many {what}?", place=f"--{name}", remedy=remedy)
     return LaunchSpec(**{"source": ptx_of(path), **given} if "source" not in given else given)
+
+
+def _of_file(path: str) -> LaunchSpec:
+    """The launch of a launch file, or of the manifest of a kernel in a suite."""
+    from warpsight.explore.suites.manifest import read_manifest
+    from warpsight.explore.suites.suite import MANIFEST
+    from warpsight.workload.launch_file import read_launch_file
+
+    is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
+    return read_manifest(path).launch_spec() if is_manifest else read_launch_file(path)

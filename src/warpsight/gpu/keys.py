@@ -138,13 +138,24 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
     )
 
 
+_GDDR = "default: JEDEC GDDR5 (JESD212), 16 banks"
+_ROWS = "default: nothing, as dram.row"
+
 _MEMORY = (
     *_cache("l1", "per SM", "write-through", "false"),
     Key("l1.warp_mshrs", "l1.warp_mshrs", COUNT, "miss registers for one warp, in the reuse-distance model; 0: all of the L1's", 0,
         default="0", reason="default: no limit of its own"),
+    _count("l1.miss_queue", "l1.miss_queue", "packets that wait in the L1 for the network, in the referee",
+           default="16", reason="default: estimated, as detailed simulators have it"),
+    Key("l1.allocation", "l1.allocation", WORD, "when a miss takes a line of its set, in the referee: at once, or with its data",
+        default="on-miss", choices=("on-miss", "on-fill")),
     Key("noc.bandwidth", "noc.bandwidth_bytes_per_s", BANDWIDTH, "between all SMs and the L2, one direction, aggregate", 1, 1e18),
     Key("noc.queue", "noc.queue", COUNT, "requests of an SM that its queue holds, which blocks a streaming L1; 0: no bound", 0,
         default="0", reason="default: no bound, since the L1's miss registers block first"),
+    _size("noc.flit", "noc.flit_bytes", "data that a port passes as one piece; a packet is at least one, in the referee",
+          default="32 B", reason="default: one sector"),
+    _count("noc.buffer", "noc.buffer", "packets that wait at each slice and each SM, in the referee",
+           default="16", reason="default: estimated", most=4096),
     *_cache("l2", "all slices together", "write-back", "true"),
     _count("l2.slices", "l2.slices", "equal parts of the L2, each with its own port", most=4096),
     _size("l2.slice_interleave", "l2.slice_interleave_bytes", "consecutive bytes that one slice holds, a power of two",
@@ -152,6 +163,14 @@ _MEMORY = (
     Key("dram.bandwidth", "dram.bandwidth_bytes_per_s", BANDWIDTH, "peak of all channels together", 1, 1e18),
     _count("dram.channels", "dram.channels", "memory channels", most=4096),
     _cycles("dram.latency", "dram.latency_cycles", "what an access adds to an L2 hit's round trip, without contention", least=0),
+    _count("dram.queue", "dram.queue", "accesses that wait at a channel, in the referee",
+           default="64", reason="default: estimated, as detailed simulators have it", most=4096),
+    _size("dram.row", "dram.row_bytes", "bytes of an open row of a bank, in the referee; 0 B: rows cost nothing",
+          default="0 B", reason="default: the bandwidth is what streams reach", least=0),
+    _count("dram.banks", "dram.banks", "banks of a channel, each with an open row", default="16", reason=_GDDR, most=32),
+    _cycles("dram.activate", "dram.activate_cycles", "opening a row, a part of dram.latency", default="0 cycles", reason=_ROWS, least=0),
+    _cycles("dram.precharge", "dram.precharge_cycles", "closing a row before another opens", default="0 cycles", reason=_ROWS, least=0),
+    _cycles("dram.turnaround", "dram.turnaround_cycles", "the bus between reads and writes", default="0 cycles", reason=_ROWS, least=0),
 )
 
 _MWP_REASON = "default: derived from other keys, see docs/explanation/mwp-cwp.md"

@@ -39,7 +39,8 @@ class CacheSpec:
 
     `latency_cycles` is the round trip of a hit seen by the SM, without contention. `index` is a rule of `addressing.setindex`.
     `mshrs` and `targets` per L1 or per slice; `warp_mshrs` (L1) are the most for one warp, 0: all. `slice_interleave_bytes` (L2):
-    consecutive bytes that share a slice.
+    consecutive bytes that share a slice. `miss_queue` (L1): packets that wait for the network. `allocation` (L1): when a miss takes
+    a line, on-miss or on-fill.
     """
 
     size_bytes: int
@@ -56,6 +57,8 @@ class CacheSpec:
     slices: int = 1
     slice_interleave_bytes: int = 256
     warp_mshrs: int = 0
+    miss_queue: int = 16
+    allocation: str = "on-miss"
 
     @property
     def sets(self) -> int:
@@ -67,20 +70,33 @@ class CacheSpec:
 class NocSpec:
     """The network between SMs and L2. `bandwidth_bytes_per_s` is the aggregate in one direction.
 
-    `queue` is how many requests of one SM the network can hold, 0: as many as the SM makes.
+    `queue` is how many requests of one SM the network can hold, 0: as many as the SM makes. Packets are cut into flits of
+    `flit_bytes` of data; `buffer` of them wait at the far end of each port.
     """
 
     bandwidth_bytes_per_s: float
     queue: int = 0
+    flit_bytes: int = 32
+    buffer: int = 16
 
 
 @dataclass(frozen=True)
 class DramSpec:
-    """Device memory. `latency_cycles` is what a DRAM access adds to an L2 hit's round trip; bandwidth is the aggregate."""
+    """Device memory. `latency_cycles` is what a DRAM access adds to an L2 hit's round trip; bandwidth is the aggregate.
+
+    `queue` accesses wait at a channel. `row_bytes` is what an open row of one of a channel's `banks` holds, 0: rows cost nothing;
+    then opening, closing one, and turning the bus between reads and writes take their cycles.
+    """
 
     bandwidth_bytes_per_s: float
     channels: int
     latency_cycles: int
+    queue: int = 64
+    row_bytes: int = 0
+    banks: int = 16
+    activate_cycles: int = 0
+    precharge_cycles: int = 0
+    turnaround_cycles: int = 0
 
 
 @dataclass(frozen=True)

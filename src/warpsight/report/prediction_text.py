@@ -48,7 +48,8 @@ def heading(document: dict[str, Any]) -> str:
 def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
     """Cycles, time, IPC and class; occupancy; what bounds the kernel."""
     cycles, seconds = thousands(document["cycles"]), duration(document["seconds"])
-    lines = [f"  predicted    {cycles} cycles   {seconds}   IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)"]
+    found = "simulated" if "simulator" in document["provenance"].get("method", {}) else "predicted"
+    lines = [f"  {found}    {cycles} cycles   {seconds}   IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)"]
     if classification(document):
         lines.append(f"  class        {classification(document)}")
     if document["occupancy"]:

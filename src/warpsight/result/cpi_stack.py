@@ -49,8 +49,11 @@ def bound_by(stack: Mapping[str, float]) -> str:
     return " and ".join(words)
 
 
+MEMORY_CLASSES = ("memory-divergent", "not memory-divergent")
+
+
 def memory_class(dpki: float | None) -> str:
     """MDM's classes (MICRO 2020, section I): divergent above 10 divergent loads per 1000 instructions; None is unknown."""
     if dpki is None:
         return "unknown"
-    return "memory-divergent" if dpki > 10 else "not memory-divergent"
+    return MEMORY_CLASSES[0] if dpki > 10 else MEMORY_CLASSES[1]

@@ -15,8 +15,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.addressing.compiled import compiled_and_kept
 from warpsight.base.errors import FormatError, LimitError
-from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks, packed
+from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks
+from warpsight.caches.reuse.coalesce import coalesced
 from warpsight.trace.schema import WARP_SIZE
 
 Longs = npt.NDArray[np.int64]
@@ -59,19 +61,53 @@ def read_access_list(path: str | Path) -> AccessList:
         raise FormatError("there is no such file", place=str(path), remedy="give the path of an access list") from None
     except (OSError, EOFError) as error:
         raise FormatError(f"cannot be read: {error}", place=str(path), remedy="give a text file, or one made by gzip") from None
-    head, _, body = data.partition(b"\n")
+    head = data[: data.find(b"\n") + 1 or len(data)]
     found = re.fullmatch(rb"blocksize: +(\d{1,9}) +(\d{1,9}) +(\d{1,9})\s*", head)
     block = tuple(int(x) for x in found.groups()) if found else (0, 0, 0)
     if not 0 < block[0] * block[1] * block[2] <= 1024:
         what = "the first line is not `blocksize: BX BY BZ` with 1 to 1,024 threads"
         raise FormatError(what, place=f"{path}:1", remedy="say the block size first")
-    thread, store, address, size = _columns(body, str(path))
+    thread, store, address, size = _columns(data, len(head), str(path))
     given = AccessList((block[0], block[1], block[2]), thread, store, address, size, str(path))
     _check(given)
     return given
 
 
-def _columns(body: bytes, path: str) -> list[Longs]:
+@compiled_and_kept
+def _numbers(text: npt.NDArray[np.uint8], start: int, found: Longs) -> int:
+    """Lines of four whole numbers, one space between, from byte `start` on, into `found` [4, rows]; gives how many, or -1."""
+    row, column, at = 0, 0, start
+    while at < len(text):
+        if row == found.shape[1]:
+            return -1
+        value, first = np.int64(0), at
+        while at < len(text) and 48 <= text[at] <= 57:
+            value = 10 * value + text[at] - 48
+            at += 1
+        if at == first or at - first > 18:
+            return -1
+        found[column, row] = value
+        if column < 3:
+            if at == len(text) or text[at] != 32:
+                return -1
+            column += 1
+        else:
+            if at < len(text) and text[at] != 10:
+                return -1
+            column = 0
+            row += 1
+        at += 1
+    return row if column == 0 else -1
+
+
+def _columns(data: bytes, start: int, path: str) -> list[Longs]:
+    found = np.empty((4, data.count(b"\n") + 1), np.int64)
+    rows = _numbers(np.frombuffer(data, np.uint8), start, found)
+    return _any_columns(data[start:], path) if rows < 0 else [column[:rows] for column in found]
+
+
+def _any_columns(body: bytes, path: str) -> list[Longs]:
+    """As `_columns` for what is not written as plainly, or not at all. Raises FormatError."""
     import pyarrow
     from pyarrow import csv
 
@@ -110,12 +146,6 @@ def _check(given: AccessList) -> None:
             raise FormatError(f"{name} {int(getattr(given, name)[rows[0]])} {what}", place=place, remedy="correct the list")
 
 
-def _sorted(keys: Longs) -> Longs:
-    """The stable order of whole numbers of 0 or more; NumPy takes linear time for 16 bits."""
-    small = keys.astype(np.uint16) if keys.max(initial=0) < 1 << 16 else keys
-    return np.argsort(small, kind="stable")
-
-
 def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The k-th accesses of the lanes of a warp, coalesced; loads alone (with `stores`, all accesses) are counted for k.
 
@@ -130,25 +160,12 @@ def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_th
     if blocks * warps_per_block > _MOST_WARPS:
         what = f"thread {int(given.thread.max()):,} makes {blocks * warps_per_block:,} warps, more than {_MOST_WARPS:,}"
         raise LimitError(what, place=given.origin, remedy="keep to the first with --max-threads, or number the threads from 0")
-    keep = np.flatnonzero((given.thread < blocks * per_block) & (stores | (given.store == 0)))
-    thread = given.thread[keep]
-    order = _sorted(thread)
-    keep, thread = keep[order], thread[order]
-    starts = np.flatnonzero(np.r_[True, np.diff(thread) != 0]) if len(thread) else np.zeros(0, np.int64)
-    lengths = np.diff(np.r_[starts, len(thread)])
-    turn = np.arange(len(thread)) - np.repeat(starts, lengths)
-    within = thread % per_block
-    warp, lane = thread // per_block * warps_per_block + within // WARP_SIZE, within % WARP_SIZE
-    access = warp * (int(turn.max(initial=0)) + 1) + turn
-    # by warp, turn and lane: they are in the order of threads, which both sorts keep where their keys are equal
-    order = _sorted(turn)
-    order = order[_sorted(warp[order])]
-    keep, warp, lane, access = keep[order], warp[order], lane[order], access[order]
-    size, address = given.size[keep], given.address[keep]
-    lanes = (lane, 4 * WARP_SIZE // np.maximum(size, 4))
-    stream, numbers = packed(blocks * warps_per_block, warp, access, lanes, address // line_bytes, np.zeros(len(keep), np.int64))
+    found = coalesced((given.thread, given.store, given.address, given.size), line_bytes, per_block, blocks, stores)
+    if isinstance(found, int):
+        _check(given)
+        raise ValueError(f"entry {found} is none of a list")
+    stream, numbers, loads, crossing = found
     notes = [f"the first {blocks:,} of {blocks_there:,} blocks"] if blocks < blocks_there else []
-    crossing = int(np.count_nonzero(address % line_bytes + size > line_bytes))
     if crossing:
         notes.append(f"{crossing:,} accesses cross the end of a line and count for the line of their first byte")
-    return AccessStream(stream, numbers, line_bytes, blocks, per_block, warps_per_block, len(keep), 1, tuple(notes))
+    return AccessStream(stream, numbers, line_bytes, blocks, per_block, warps_per_block, loads, 1, tuple(notes))

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.compiled import compiled_and_kept
 from warpsight.base.errors import UsageError
+from warpsight.caches.reuse.coalesce import numbered
 from warpsight.caches.reuse.state import Stream
 from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE, KernelTrace
 
@@ -70,18 +71,6 @@ def _first_of_its_group(access: Longs, lane: Longs, together: Longs) -> npt.NDAr
     return first
 
 
-def _numbered(line: Longs) -> tuple[Longs, Longs]:
-    """The distinct lines in order, and the place of each entry's among them: by a table where they lie close together."""
-    low = int(line.min()) if len(line) else 0
-    extent = int(line.max(initial=low)) - low + 1
-    if extent > 8 * len(line) + 1024:
-        numbers, dense = np.unique(line, return_inverse=True)
-        return numbers, dense
-    there = np.zeros(extent, np.bool_)
-    there[line - low] = True
-    return np.flatnonzero(there) + low, (np.cumsum(there) - 1)[line - low]
-
-
 def packed(
     warps: int, warp: Longs, access: Longs, lanes: tuple[Longs, Longs], line: Longs, pc: Longs
 ) -> tuple[Stream, Longs]:
@@ -99,9 +88,8 @@ def packed(
     begin = np.flatnonzero(starts)
     offsets = np.append(begin, len(kept)).astype(np.int64)
     per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
-    numbers, dense = _numbered(line)
-    pcs = pc[kept][begin].astype(np.int32)
-    return Stream(per_warp, offsets, pcs, dense.astype(np.int32), group), numbers.astype(np.int64)
+    numbers, dense = numbered(line)
+    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense, group), numbers
 
 
 def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:

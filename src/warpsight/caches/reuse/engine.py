@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.addressing.compiled import compiled, compiled_and_kept, inlined
 from warpsight.caches.compiled import pointer, source_fingerprint
-from warpsight.caches.reuse.heaps import Heap, pop, push
+from warpsight.caches.reuse.calendar import NEVER, Calendar, pop, push, soonest
 from warpsight.caches.reuse.stacks import Stacks
 from warpsight.caches.reuse.state import (
     AT_END,
@@ -55,12 +55,12 @@ def _dequeue(core: Any, p: Longs) -> int:
 def _run(core: Any, s: Any, p: Longs, spread: Longs, t: Any) -> int:
     cell = core.cell
     while True:
-        while core.waiting.size[0] > 0 and core.waiting.time[0] <= cell[TIME]:
+        while soonest(core.waiting) <= cell[TIME]:
             _enqueue(core, p, pop(core.waiting))
         if cell[QUEUED] == 0:
-            if core.waiting.size[0] == 0:
+            if soonest(core.waiting) == NEVER:
                 return DONE
-            cell[TIME] = core.waiting.time[0]
+            cell[TIME] = soonest(core.waiting)
             continue
         warp = _dequeue(core, p)
         if core.next[warp] == s.warp[warp + 1]:
@@ -96,17 +96,20 @@ def _stacks(k: Any) -> Stacks:
 
 
 @inlined
-def _heap(h: Any) -> Heap:
-    return Heap(pointer(h.time), pointer(h.order), pointer(h.what), pointer(h.size))
+def _calendar(k: Any) -> Calendar:
+    return Calendar(
+        pointer(k.first), pointer(k.last), pointer(k.some), pointer(k.time), pointer(k.what), pointer(k.following), pointer(k.cell)
+    )
 
 
 @inlined
 def _core(c: Any) -> Core:
     """The core with plain pointers in place of its arrays, which cost reference counts wherever they are handed on."""
     return Core(
-        _stacks(c.sets), _stacks(c.whole), pointer(c.flights), pointer(c.due), pointer(c.owner), pointer(c.arrived),
+        pointer(c.local), pointer(c.line_of), pointer(c.set_of), _stacks(c.sets), _stacks(c.whole), pointer(c.flights),
+        pointer(c.due), pointer(c.owner), pointer(c.arrived),
         pointer(c.seen), pointer(c.queue), pointer(c.next), pointer(c.part), pointer(c.slowest),
-        pointer(c.held), pointer(c.left), _heap(c.waiting), _heap(c.flying),
+        pointer(c.held), pointer(c.left), _calendar(c.waiting), _calendar(c.flying),
         pointer(c.now), pointer(c.found), pointer(c.cell),
     )
 

@@ -92,6 +92,8 @@ def evaluate(
         raise ValueError("the accesses were coalesced for another line size")
     rules, spread = rules_of(settings, given, placement, whole), spread_of(settings.sigma)
     stream, lines = given.stream, len(given.line_number)
+    if len(stream.line) and not 0 <= stream.line.min() <= stream.line.max() < lines:
+        raise ValueError("a transaction is for a line that has no number")
     cores = min(placement.cores, max(1, given.blocks))
     set_of = set_numbers(given.line_number, settings.sets, settings.index, settings.index_bits)
     sizes = np.bincount(set_of, minlength=1) if lines else np.zeros(1, np.int64)

@@ -1,81 +1,222 @@
 """Many cache sizes and ways from one order of accesses, in one pass: LRU caches include each other.
 
 Mattson, Gecsei, Slutz, Traiger ("Evaluation techniques for storage hierarchies", IBM Syst. J. 9, 1970): with the same sets, what
-hits with w ways hits with more. So each number of sets needs one look at its stack, and that tells all ways.
+hits with w ways hits with more. So each number of sets needs one look at its stack, and that tells all ways. What all numbers of
+sets need, the last use of the same line and its distance in one stack of all lines, is found out once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.compiled import compiled_and_kept, inlined
+from warpsight.addressing.compiled import compiled_and_kept
+from warpsight.addressing.integers import quotient, signed
 from warpsight.caches.compiled import pointer, source_fingerprint
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
-from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.coalesce import numbered
+from warpsight.caches.reuse.model import Outcome, Placement, evaluate
+from warpsight.caches.reuse.recency import LANES, after, depth_and_touch, rows_of_4, rows_of_8, rows_of_16
 from warpsight.caches.reuse.settings import ReuseSettings, set_numbers
 from warpsight.caches.reuse.stacks import NEVER_USED
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 
-
-@inlined
-def _depth(stack: Any, first: int, most: int, line: int) -> int:
-    """Where `line` stands in its stack of `most` lines, `most` if it does not; it is on top afterwards."""
-    above = stack[first]
-    if above == line:
-        return 0
-    stack[first] = line
-    for depth in range(1, most):
-        here = stack[first + depth]
-        stack[first + depth] = above
-        if here == line:
-            return depth
-        above = here
-    return most
+# A block of transactions stays in the cache while all numbers of sets pass over it, and so should the sets of its lines.
+_BLOCK = 1 << 14
+_MOST_ENTRIES = 1 << 26
+_MOST_SETS = 2**27 - 1  # no distance is so large; 16 times as much has 31 bits
 
 
-def _build(fingerprint: int) -> Callable[[Longs, Longs, Longs, Ints, Ints, Longs, Longs, Longs], int]:
+@compiled_and_kept
+def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, found: Ints) -> int:
+    """Rows of `found` [3, n]: line, the row of its last use, distance, of what is not on top of all stacks; gives how many.
+
+    Lines are numbered from 0 as they are first used, so that what is used together stands together; `number` int32 [lines], all -1,
+    gets the numbers. A line that its core never used was last used before the core's first row. `last` int32 [lines].
+    """
+    kept, begin, now, lines = 0, 0, np.int64(-1), 0
+    for i in range(len(line)):
+        if core[i] != now:
+            now = core[i]
+            begin = kept
+        if whole[i] == 0:
+            # it stays on top everywhere
+            continue
+        own = number[line[i]]
+        if own < 0:
+            own = lines
+            number[line[i]] = own
+            lines += 1
+        found[0, kept] = own
+        found[1, kept] = begin - 1 if whole[i] == NEVER_USED else last[own]
+        found[2, kept] = whole[i]
+        last[own] = kept
+        kept += 1
+    return kept
+
+
+def _build_few(fingerprint: int) -> Callable[[Ints, int, Ints, Longs, Ints, Ints, Longs], int]:
     @compiled_and_kept
-    def sweep(
-        line: Longs, whole: Longs, core: Longs, set_of: Ints, stack: Ints, ways: Longs, sizes: Longs, found: Longs
-    ) -> int:
-        """Pass over n transactions in the order of cores; `found` [ways, 3] gets hits, capacity and associativity misses."""
-        lines, distances, sets, held = pointer(line), pointer(whole), pointer(set_of), pointer(stack)
-        least, most, points, now = ways, ways[-1], len(ways), np.int64(-1)
-        tops = 0
-        for i in range(len(line)):
-            if core[i] != now:
-                now = core[i]
-                stack[:] = -1
-            distance = distances[i]
-            if len(stack) == 0:
-                # one set: its stack is that of the whole cache
-                depth = most if distance == NEVER_USED else distance
+    def few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> int:
+        """Pass over `uses` [3, n] with so many stacks at once as rows of `width` have room in LANES (see module `recency`).
+
+        `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
+        """
+        n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
+        row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
+        firsts, far = pointer(first), pointer(least)
+        block = np.zeros(2 * LANES, np.int32)
+        counted = pointer(block)
+        for begin in range(0, n, _BLOCK):
+            end = min(begin + _BLOCK, n)
+            for k in range(len(found)):
+                own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
+                if width == 4:
+                    rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
+                elif width == 8:
+                    rows_of_8(row, own, sets, lines, use, n, begin, end, limits, counted)
+                else:
+                    rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
+                for j in range(2 * LANES):
+                    found[k, j] += block[j]
+        return 0 * fingerprint
+
+    return few
+
+
+def _build_many(fingerprint: int) -> Callable[[Ints, int, int, Ints, Ints, Longs], int]:
+    @compiled_and_kept
+    def many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> int:
+        """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
+
+        `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
+        the sets the distance is: both are at least w for the capacity misses of w ways.
+        """
+        row, of = pointer(rows), pointer(set_of)
+        for i in range(uses.shape[1]):
+            place = width * np.int64(of[uses[0, i]])
+            whole = signed(uses[2, i])
+            depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
+            if whole < 0:
+                found[0, 0] += 1
+                found[1, 0] += 1
             else:
-                depth = _depth(held, np.int64(sets[lines[i]]) * most, most, lines[i])
-            if depth == 0:
-                tops += 1
+                found[0, depth + 1] += 1
+                found[1, min(depth, quotient(whole, sets)) + 1] += 1
+        return 0 * fingerprint
+
+    return many
+
+
+_few, _many = _build_few(source_fingerprint()), _build_many(source_fingerprint())
+
+
+def _aligned(entries: int) -> Ints:
+    """So many times of before the start, at a multiple of 64 B: a step of a row is then in one line of the machine's cache."""
+    made = np.full(entries + 16, -1, np.int32)
+    start = -(made.ctypes.data // 4) % 16
+    return made[start : start + entries]
+
+
+class _Group(NamedTuple):
+    """A number of sets with all ways asked for, the entries of a row, how many rows, and the row of each line, int32 [lines]."""
+
+    sets: int
+    ways: list[int]
+    width: int
+    rows: int
+    row_of: Ints
+
+
+Misses = dict[tuple[int, int], tuple[int, int]]
+
+
+def _few_ways(uses: Ints, width: int, groups: list[_Group]) -> Misses:
+    """Capacity and associativity misses by number of sets and ways, of groups whose rows have the same `width` up to LANES."""
+    # whole steps: the last group stands in for those that are missing, each with rows of its own
+    padded = groups + groups[-1:] * (-len(groups) % (LANES // width))
+    first = np.cumsum([0] + [group.rows * width for group in padded])
+    sets = np.array([min(group.sets, _MOST_SETS) for group in padded])
+    least = (sets[:, None] * np.arange(1, width + 1)).astype(np.int32).reshape(-1)
+    counts = np.zeros((len(padded) * width // LANES, 2 * LANES), np.int64)
+    set_of = np.stack([group.row_of for group in padded])
+    _few(uses, width, set_of, first[:-1].copy(), least, _aligned(int(first[-1])), counts)
+    capacity, other = (counts[:, part].reshape(-1, width) for part in (slice(0, LANES), slice(LANES, None)))
+    return {
+        (group.sets, w): (int(capacity[k, w - 1]), int(other[k, w - 1]))
+        for k, group in enumerate(groups) for w in group.ways if w <= width
+    }
+
+
+def _many_ways(uses: Ints, group: _Group) -> Misses:
+    """As `_few_ways` for any ways."""
+    counts = np.zeros((2, group.width + 2), np.int64)
+    _many(uses, min(group.sets, _MOST_SETS), group.width, group.row_of, _aligned(group.rows * group.width), counts)
+    found = {w: (int(counts[0, w + 1 :].sum()), int(counts[1, w + 1 :].sum())) for w in group.ways}
+    return {(group.sets, w): (capacity, misses - capacity) for w, (misses, capacity) in found.items()}
+
+
+def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[int, list[int]]) -> Iterator[_Group]:
+    """Numbers of sets with their ways; none for a cache whose sets hold all their lines, which only first uses miss."""
+    for sets, ways in ways_of.items():
+        row_of, rows, needed = set_numbers(numbers, sets, settings.index, settings.index_bits), sets, max(ways)
+        if sets > len(numbers):
+            # memory for the sets that have lines
+            known, row_of = numbered(row_of.astype(np.int64))
+            rows = len(known)
+        if len(numbers) and not 0 <= row_of.min() <= row_of.max() < rows:
+            raise ValueError(f"a set of {rows} has a number beyond")
+        if len(numbers) <= sets * needed:
+            # no line stands deeper than the lines of its set; where there are more lines, some set is full anyway
+            fullest = int(np.bincount(row_of, minlength=1).max())
+            if fullest <= min(ways):
                 continue
-            for k in range(points):
-                if depth < least[k]:
-                    found[k, 0] += 1
-                elif distance != NEVER_USED:
-                    found[k, 1 if distance >= sizes[k] else 2] += 1
-        for k in range(points):
-            found[k, 0] += tops
-        return tops + 0 * fingerprint
-
-    return sweep
+            needed = min(needed, fullest)
+        width = next((width for width in (4, 8) if needed <= width), -(-needed // LANES) * LANES)
+        yield _Group(sets, ways, width, rows, row_of)
 
 
-_sweep = _build(source_fingerprint())
+def _misses(uses: Ints, groups: Iterable[_Group]) -> Misses:
+    """Capacity and associativity misses by number of sets and ways, in memory that does not grow with the groups."""
+    found: Misses = {}
+    waiting: dict[int, list[_Group]] = {4: [], 8: [], LANES: []}
+    for group in groups:
+        if group.width > LANES:
+            found |= _many_ways(uses, group)
+            continue
+        same = waiting[group.width]
+        same.append(group)
+        if sum(one.rows * one.width + len(one.row_of) for one in same) > _MOST_ENTRIES:
+            found |= _few_ways(uses, group.width, same)
+            same.clear()
+    for width, same in waiting.items():
+        if same:
+            found |= _few_ways(uses, width, same)
+    return found
+
+
+def _order(settings: ReuseSettings, given: AccessStream, placement: Placement) -> tuple[Outcome, Ints, npt.NDArray[Any]]:
+    """What one stack of all lines finds in the accesses in their order; the rows of `_uses`; the number of each of its lines."""
+    order = evaluate(settings.off("associativity"), given, placement, keep_all=True)
+    by_core = np.argsort(order.misses[at.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
+    line, core, whole = (
+        np.ascontiguousarray(order.misses[row][by_core]) for row in (at.KEPT_LINE, at.KEPT_CORE, at.KEPT_DISTANCE)
+    )
+    found, lines = np.empty((3, len(line)), np.int32), len(given.line_number)
+    number = np.full(lines, -1, np.int32)
+    kept = _uses(line, whole, core, number, np.empty(lines, np.int32), found)
+    # half as wide where they fit, for half the time of divisions
+    narrow = given.line_number.max(initial=0) < 1 << 32
+    numbers = np.empty(lines, np.uint32 if narrow else np.int64)
+    numbers[number] = given.line_number
+    return order, np.ascontiguousarray(found[:, :kept]), numbers
 
 
 def all_sizes_and_ways(
@@ -87,27 +228,26 @@ def all_sizes_and_ways(
     """
     if "latency" not in settings.without:
         raise ValueError("with latencies the order of accesses depends on the cache")
-    order = evaluate(replace(settings, without=settings.without | {"associativity"}), given, placement, keep_all=True).misses
-    by_core = np.argsort(order[at.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
-    line, core, whole = (np.ascontiguousarray(order[row][by_core]) for row in (at.KEPT_LINE, at.KEPT_CORE, at.KEPT_DISTANCE))
-    compulsory = int(np.count_nonzero(whole == NEVER_USED))
-    groups: dict[int, list[tuple[int, int]]] = {}
-    for size, ways in dict.fromkeys(points):
-        one = replace(settings, size_bytes=size, ways=ways)
-        one.check()
-        groups.setdefault(one.sets, []).append((one.ways_modelled, one.lines))
-    answers: dict[tuple[int, int], dict[str, int]] = {}
-    for sets, members in groups.items():
-        members.sort()
-        least = np.array([member[0] for member in members], np.int64)
-        lines_of = np.array([member[1] for member in members], np.int64)
-        found = np.zeros((len(members), 3), np.int64)
-        set_of = set_numbers(given.line_number, sets, settings.index, settings.index_bits)
-        _sweep(line, whole, core, set_of, np.full(sets * int(least[-1]) if sets > 1 else 0, -1, np.int32), least, lines_of, found)
-        for member, (hits, capacity, associativity) in zip(members, found.tolist(), strict=True):
-            answers[sets, member[0]] = {
-                "hits": hits, "compulsory": compulsory, "capacity": capacity, "associativity": associativity,
-                "latency": 0, "mshr": 0,
-            }
     made = [replace(settings, size_bytes=size, ways=ways) for size, ways in points]
-    return [answers[one.sets, one.ways_modelled] for one in made]
+    for one in dict.fromkeys(made):
+        one.check()
+    order, uses, numbers = _order(settings, given, placement)
+    groups: dict[int, list[int]] = {}
+    for sets, ways in dict.fromkeys((one.sets, one.ways_modelled) for one in made):
+        groups.setdefault(sets, []).append(ways)
+    # one set: its stack is that of the whole cache
+    answers = {(1, ways): (int(order.by_cache[ways + 1 :].sum()), 0) for ways in groups.pop(1, [])}
+    # no line stands deeper in its set than in one stack of all lines
+    farthest = int(uses[2].max(initial=0))
+    groups = {sets: ways for sets, ways in groups.items() if min(ways) <= farthest}
+    answers |= _misses(uses, _groups(settings, numbers, groups))
+    compulsory = int(order.by_cache[0])
+    rest = given.transactions - compulsory
+    found = [answers.get((one.sets, one.ways_modelled), (0, 0)) for one in made]
+    return [
+        {
+            "hits": rest - capacity - associativity, "compulsory": compulsory, "capacity": capacity, "associativity": associativity,
+            "latency": 0, "mshr": 0,
+        }
+        for capacity, associativity in found
+    ]

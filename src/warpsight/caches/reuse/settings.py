@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -110,8 +112,8 @@ def settings_of(cache: CacheSpec) -> ReuseSettings:
     )
 
 
-def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.int32]:
-    """The set of each line number, int32 [n]."""
+def set_numbers(lines: npt.NDArray[Any], sets: int, index: str, bits: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.int32]:
+    """The set of each line number (whole, 0 or more), int32 [n]."""
     if sets == 1:
         return np.zeros(len(lines), np.int32)
     if index == "fermi":
@@ -123,7 +125,8 @@ def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple
             for bit in group:
                 found ^= ((lines >> bit) & 1) << place
     else:
-        found = lines % sets
+        # NumPy divides by one number with vectors, but takes remainders one by one
+        found = lines & (sets - 1) if sets & (sets - 1) == 0 else lines - lines // sets * sets
         if index == "xor":
             found = found ^ (lines // sets % sets)
     return found.astype(np.int32)
@@ -131,6 +134,11 @@ def set_numbers(lines: npt.NDArray[np.int64], sets: int, index: str, bits: tuple
 
 def spread_of(sigma: float) -> npt.NDArray[np.int64]:
     """Equally likely additions to the miss latency: the half-normal distribution, rounded, at 4,096 equal steps of probability."""
+    return _spread(sigma).copy()
+
+
+@lru_cache(maxsize=8)  # it takes longer than a run over a few thousand accesses, of which a sweep makes many
+def _spread(sigma: float) -> npt.NDArray[np.int64]:
     if sigma == 0:
         return np.zeros(1, np.int64)
     normal = NormalDist(0.0, sigma)

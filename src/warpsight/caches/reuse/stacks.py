@@ -23,10 +23,11 @@ NEVER_USED = -1  # the distance of a first use: infinite
 
 
 class Stacks(NamedTuple):
-    """The stacks of one core. `set_of` int32 [lines]; `first` int64 [sets + 1]: words of set s are `first[s]` to `first[s + 1]`.
+    """The stacks of one core; lines have numbers from 1. `first` int64 [sets + 1]: words of set s are `first[s]` to `first[s + 1]`.
 
-    `slot` int32 [lines], -1: never used; `line_at` int32 [words * 64]; `bits` int64 [words]; `tree` int32 [words];
-    `following` int64 [sets], the next free slot; `live` int64 [sets], lines that were used.
+    `set_of` int32 [lines + 1] and `slot` int32 [lines + 1], -1: never used, hold what `enter` put there; `line_at` int32 [words
+    * 64]; `bits` int64 [words]; `tree` int32 [words]; `following` int64 [sets], the next free slot; `live` int64 [sets], lines
+    that were used.
     """
 
     set_of: Ints
@@ -39,18 +40,24 @@ class Stacks(NamedTuple):
     live: Longs
 
 
-def new_stacks(set_of: Ints, sets: int) -> Stacks:
-    """Empty stacks for lines 0 .. n - 1, line i in set `set_of[i]` (below `sets`)."""
-    lines = np.bincount(set_of, minlength=sets) if len(set_of) else np.zeros(sets, np.int64)
+def new_stacks(lines: Longs) -> Stacks:
+    """Empty stacks; set s may get `lines[s]` lines."""
     # at least one free slot more than marks, and twice as many as lines so that moving them together pays
     words = (2 * lines + 1 + 63) // 64
-    first = np.zeros(sets + 1, np.int64)
+    first = np.zeros(len(lines) + 1, np.int64)
     np.cumsum(words, out=first[1:])
-    total = int(first[-1])
+    total, numbers = int(first[-1]), int(lines.sum()) + 1
     return Stacks(
-        np.ascontiguousarray(set_of, np.int32), first, np.full(len(set_of), -1, np.int32), np.zeros(total * 64, np.int32),
-        np.zeros(total, np.int64), np.zeros(total, np.int32), first[:-1] * 64, np.zeros(sets, np.int64),
+        np.empty(numbers, np.int32), first, np.empty(numbers, np.int32), np.zeros(total * 64, np.int32),
+        np.zeros(total, np.int64), np.zeros(total, np.int32), first[:-1] * 64, np.zeros(len(lines), np.int64),
     )
+
+
+@inlined
+def enter(k: Any, line: int, own: Any) -> None:
+    """Make `line` known as one of set `own`, not used yet."""
+    k.set_of[line] = own
+    k.slot[line] = -1
 
 
 @inlined

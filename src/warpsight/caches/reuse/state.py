@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.reuse.heaps import Heap, new_heap
+from warpsight.caches.reuse.calendar import Calendar, new_calendar
 from warpsight.caches.reuse.stacks import Stacks, new_stacks
 
 Longs = npt.NDArray[np.int64]
@@ -23,7 +23,9 @@ Ints = npt.NDArray[np.int32]
 HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
 
 # A core's cell.
-TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, CELL = range(10)
+TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, KNOWN, CELL = range(11)
+# What an access has found out of each transaction: entries of `found`.
+FOUND_CLASS, FOUND_DISTANCE, FOUND_WHOLE, FOUND_LINE, FOUND_WIDTH = range(5)
 
 # What the log says of an attempt to access: a row each.
 (
@@ -53,13 +55,19 @@ class Stream(NamedTuple):
 class Core(NamedTuple):
     """One core: its stacks, the lines in flight, and its warps.
 
+    Lines are numbered from 1 as the core first asks for them, so that its memory grows with its own lines alone: `local` int32
+    [lines of the launch], 0: never asked for; `line_of` int32 the number in the launch; `set_of` int32 [lines of the launch].
     Per line: `flights` int32 requests in flight, `due` int64 the first arrival, `owner` int32 the warp that holds the miss
-    register, `arrived` int64 time of the last arrival, `seen` uint8. `queue` a ring of warps. Shared by the cores: `next` int64
-    [warps] the next access of each, `part` int64 [warps] transactions of it that are issued, `slowest` int64 [warps] when the last
-    of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks] warps that have not ended. `now` int64: lines that
-    arrive in this step. `found` int64 [widest access, 3]: class, distance, and in the whole cache.
+    register, `arrived` int64 time of the last arrival, `seen` uint8; each set when the line gets its number. `queue` a ring of
+    warps. Shared by the cores: `next` int64 [warps] the next access of each, `part` int64 [warps] transactions of it that are
+    issued, `slowest` int64 [warps] when the last of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks]
+    warps that have not ended. `now` int64: lines that arrive in this step. `found` int64 [widest access, FOUND_WIDTH]: class,
+    distance, that in the whole cache, and line.
     """
 
+    local: Ints
+    line_of: Ints
+    set_of: Ints
     sets: Stacks
     whole: Stacks
     flights: Ints
@@ -73,8 +81,8 @@ class Core(NamedTuple):
     slowest: Longs
     held: Ints
     left: Ints
-    waiting: Heap
-    flying: Heap
+    waiting: Calendar
+    flying: Calendar
     now: Longs
     found: Longs
     cell: Longs
@@ -106,11 +114,15 @@ def new_core(
     longest = int(max(rules[HIT_LATENCY], rules[MISS_LATENCY] + rules[SPREAD])) + 2
     # a warp that waits for its access has one in flight; one that does not, as many as fit in the longest latency
     flights = min(len(stream.line), resident * widest if rules[DIVERGENCE] else longest * widest) + widest
-    whole = new_stacks(np.zeros(lines if rules[WHOLE] else 0, np.int32), 1)
     cell = np.zeros(CELL, np.int64)
     cell[RANDOM] = seed
+    # pages of what is never written cost nothing: zeros, and `empty` where entries are set one by one
     return Core(
-        new_stacks(set_of, sets), whole, np.zeros(lines, np.int32), np.zeros(lines, np.int64), np.zeros(lines, np.int32),
-        np.full(lines, -1, np.int64), np.zeros(lines, np.uint8), np.zeros(resident + 1, np.int64), *shared,
-        new_heap(resident + 1), new_heap(flights), np.zeros(flights + 1, np.int64), np.zeros(3 * (widest + 1), np.int64), cell,
+        np.zeros(lines, np.int32), np.empty(lines + 1, np.int32), np.ascontiguousarray(set_of, np.int32),
+        new_stacks(np.bincount(set_of, minlength=sets) if lines else np.zeros(sets, np.int64)),
+        new_stacks(np.array([lines if rules[WHOLE] else 0])), np.empty(lines + 1, np.int32), np.empty(lines + 1, np.int64),
+        np.empty(lines + 1, np.int32), np.empty(lines + 1, np.int64), np.empty(lines + 1, np.uint8),
+        np.zeros(resident + 1, np.int64), *shared,
+        new_calendar(resident + 1, longest + widest), new_calendar(flights, longest + widest), np.zeros(flights + 1, np.int64),
+        np.zeros(FOUND_WIDTH * (widest + 1), np.int64), cell,
     )

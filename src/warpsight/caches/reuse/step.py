@@ -13,9 +13,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from warpsight.addressing.compiled import compiled, inlined
-from warpsight.caches.reuse.heaps import pop, push
-from warpsight.caches.reuse.stacks import NEVER_USED, distance, use
+from warpsight.caches.reuse.calendar import pop, push, soonest
+from warpsight.caches.reuse.stacks import NEVER_USED, distance, enter, use
 from warpsight.caches.reuse.state import (
     ARRIVED,
     ASSOCIATIVITY,
@@ -27,6 +29,11 @@ from warpsight.caches.reuse.state import (
     CLIP,
     COMPULSORY,
     DRAWS,
+    FOUND_CLASS,
+    FOUND_DISTANCE,
+    FOUND_LINE,
+    FOUND_WHOLE,
+    FOUND_WIDTH,
     HIT,
     HIT_LATENCY,
     IN_FLIGHT,
@@ -40,6 +47,7 @@ from warpsight.caches.reuse.state import (
     KEPT_PC,
     KEPT_TIME,
     KEPT_WAIT,
+    KNOWN,
     LATENCY,
     LINES,
     LOG_CLASS,
@@ -84,6 +92,22 @@ def _random(c: Any, p: Longs, spread: Longs) -> int:
 
 
 @inlined
+def _number(core: Any, p: Longs, line: int) -> int:
+    """The core's own number of a line of the launch."""
+    own = core.local[line]
+    if own == 0:
+        own = core.cell[KNOWN] + 1
+        core.cell[KNOWN] = own
+        core.local[line] = own
+        core.line_of[own] = line
+        enter(core.sets, own, core.set_of[line])
+        if p[WHOLE]:
+            enter(core.whole, own, 0)
+        core.flights[own], core.arrived[own], core.seen[own] = 0, -1, 0
+    return np.int64(own)  # type: ignore[return-value]
+
+
+@inlined
 def _take_effect(core: Any, p: Longs, line: int) -> None:
     use(core.sets, line)
     if p[WHOLE]:
@@ -106,10 +130,10 @@ def _land(core: Any, what: int) -> int:
 def _arrivals(core: Any, p: Longs, now: int) -> None:
     """What arrived before `now` takes effect; what arrives at `now` frees its miss register and is kept in `now`, or waits."""
     flying, cell = core.flying, core.cell
-    while flying.size[0] > 0 and flying.time[0] < now:
+    while soonest(flying) < now:
         _take_effect(core, p, _land(core, pop(flying)))
     cell[ARRIVED] = 0
-    while p[AT_END] == 0 and flying.size[0] > 0 and flying.time[0] == now:
+    while p[AT_END] == 0 and soonest(flying) == now:
         line = _land(core, pop(flying))
         core.arrived[line] = now
         core.now[cell[ARRIVED]] = line
@@ -155,7 +179,9 @@ def _classify(core: Any, p: Longs, line: int, now: int, j: int) -> None:
         else:
             kind = CAPACITY if whole >= p[LINES] else ASSOCIATIVITY
     core.seen[line] = 1
-    core.found[3 * j], core.found[3 * j + 1], core.found[3 * j + 2] = kind, found, whole
+    row = FOUND_WIDTH * j
+    core.found[row + FOUND_CLASS], core.found[row + FOUND_DISTANCE] = kind, found
+    core.found[row + FOUND_WHOLE], core.found[row + FOUND_LINE] = whole, line
 
 
 @inlined
@@ -178,14 +204,14 @@ def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) ->
 
 @inlined
 def _count(core: Any, p: Longs, t: Any, line: int, pc: int, access: int, now: int, j: int) -> None:
-    kind = core.found[3 * j]
+    kind, whole = core.found[FOUND_WIDTH * j + FOUND_CLASS], core.found[FOUND_WIDTH * j + FOUND_WHOLE]
     t.counts[pc * CLASSES + kind] += 1
-    t.by_set[core.found[3 * j + 1] + 1] += 1
-    t.by_cache[core.found[3 * j + 2] + 1] += 1
+    t.by_set[core.found[FOUND_WIDTH * j + FOUND_DISTANCE] + 1] += 1
+    t.by_cache[whole + 1] += 1
     if p[KEPT] > 0 and (p[KEEP_ALL] or kind not in (HIT, IN_FLIGHT)):
         n, row = t.used[0], p[KEPT]
-        t.misses[KEPT_TIME * row + n], t.misses[KEPT_LINE * row + n], t.misses[KEPT_PC * row + n] = now, line, pc
-        t.misses[KEPT_CORE * row + n], t.misses[KEPT_DISTANCE * row + n] = core.cell[NUMBER], core.found[3 * j + 2]
+        t.misses[KEPT_TIME * row + n], t.misses[KEPT_LINE * row + n], t.misses[KEPT_PC * row + n] = now, core.line_of[line], pc
+        t.misses[KEPT_CORE * row + n], t.misses[KEPT_DISTANCE * row + n] = core.cell[NUMBER], whole
         t.misses[KEPT_CLASS * row + n], t.misses[KEPT_ACCESS * row + n] = kind, access
         t.misses[KEPT_WAIT * row + n] = core.due[line] - now if core.flights[line] > 0 else 0
         t.used[0] = n + 1
@@ -197,10 +223,10 @@ def _log(core: Any, t: Any, warp: int, pc: int, line: int, now: int, j: int, use
     row = n * LOG_WIDTH
     t.used[1] = n + 1
     log = t.log
-    log[row + LOG_TIME], log[row + LOG_WARP], log[row + LOG_PC], log[row + LOG_LINE] = now, warp, pc, line
+    log[row + LOG_TIME], log[row + LOG_WARP], log[row + LOG_PC], log[row + LOG_LINE] = now, warp, pc, core.line_of[line]
     log[row + LOG_USED_BEFORE], log[row + LOG_USED_AFTER] = used, core.cell[OUTSTANDING]
-    log[row + LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.found[3 * j + 1]
-    log[row + LOG_CLASS] = CANCEL if j < 0 else core.found[3 * j]
+    log[row + LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.found[FOUND_WIDTH * j + FOUND_DISTANCE]
+    log[row + LOG_CLASS] = CANCEL if j < 0 else core.found[FOUND_WIDTH * j + FOUND_CLASS]
     log[row + LOG_LATENCY], log[row + LOG_EFFECT] = back - now, back
 
 
@@ -209,7 +235,7 @@ def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None
     """An access without latencies: one transaction after the other looks up and takes effect."""
     pc = s.pc[access]
     for i in range(s.access[access], s.access[access + 1]):
-        line = s.line[i]
+        line = _number(core, p, s.line[i])
         _classify(core, p, line, now, 0)
         _count(core, p, t, line, pc, access, now, 0)
         _take_effect(core, p, line)
@@ -228,20 +254,22 @@ def _effects(
     misses_fly = p[MISS_LATENCY] + p[SPREAD] > 0
     slowest = now
     for i in range(first, end):
-        line, j = s.line[i], i - first
+        j = i - first
+        line = core.found[FOUND_WIDTH * j + FOUND_LINE]
         _count(core, p, t, line, pc, at, now, j)
-        if core.found[3 * j] == HIT and p[HIT_LATENCY] == 0:
+        if core.found[FOUND_WIDTH * j + FOUND_CLASS] == HIT and p[HIT_LATENCY] == 0:
             _take_effect(core, p, line)
             if p[LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, j, used, now)
     for i in range(end if misses_fly else first, end):
-        if core.found[3 * (i - first)] != HIT:
-            _take_effect(core, p, s.line[i])
+        if core.found[FOUND_WIDTH * (i - first) + FOUND_CLASS] != HIT:
+            line = core.found[FOUND_WIDTH * (i - first) + FOUND_LINE]
+            _take_effect(core, p, line)
             if p[LOGGED] > 0:
-                _log(core, t, warp, pc, s.line[i], now, i - first, used, now)
+                _log(core, t, warp, pc, line, now, i - first, used, now)
     for j in range(end - first):
-        line, back = s.line[first + j], now
-        if core.found[3 * j] == HIT:
+        line, back = core.found[FOUND_WIDTH * j + FOUND_LINE], now
+        if core.found[FOUND_WIDTH * j + FOUND_CLASS] == HIT:
             if p[HIT_LATENCY] > 0:
                 back = now + p[HIT_LATENCY]
                 push(core.flying, back, line | FOUND)
@@ -263,7 +291,7 @@ def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
     pc, end = s.pc[at], s.access[at + 1]
     i = s.access[at] + core.part[warp]
     while i < end:
-        line = s.line[i]
+        line = _number(core, p, s.line[i])
         _arrivals(core, p, now)
         used = core.cell[OUTSTANDING]
         wait = _must_wait(core, p, core.held[warp] if i == s.access[at] else 0, now, line)
@@ -279,7 +307,7 @@ def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
             break
         _count(core, p, t, line, pc, at, now, 0)
         back = now + p[HIT_LATENCY]
-        if core.found[0] != HIT:
+        if core.found[FOUND_CLASS] != HIT:
             back = _send(core, p, spread, line, warp, now)
         elif p[HIT_LATENCY] == 0:
             _take_effect(core, p, line)
@@ -308,9 +336,10 @@ def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: i
         return 0
     _arrivals(core, p, now)
     used = core.cell[OUTSTANDING]
-    wait = _must_wait(core, p, core.held[warp], now, s.line[first])
+    line = _number(core, p, s.line[first])
+    wait = _must_wait(core, p, core.held[warp], now, line)
     if wait and p[LOGGED] > 0:
-        _log(core, t, warp, pc, s.line[first], now, -1, used, now)
+        _log(core, t, warp, pc, line, now, -1, used, now)
     if wait:
         core.cell[CANCELLED] += 1
         end = first
@@ -324,7 +353,7 @@ def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: i
         while group < end and s.group[group] == 0:
             group += 1
         for i in range(first, group):
-            _classify(core, p, s.line[i], at_top, i - first)
+            _classify(core, p, _number(core, p, s.line[i]), at_top, i - first)
         for i in range(arrived):
             _take_effect(core, p, core.now[i])
         arrived, at_top = 0, -2

@@ -1,0 +1,63 @@
+"""`warpsight simulate`: a kernel on a GPU, cycle by cycle."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+examples:
+  warpsight simulate saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' --arg 'f32[1048576]:zeros'
+  warpsight simulate launch.yaml --gpu gpumech --set l1.mshrs=64 --json
+  warpsight simulate saxpy.trace --timeline saxpy.json          # open it at https://ui.perfetto.dev
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser)
+    options.add_gpu(parser)
+    group = parser.add_argument_group("the simulation")
+    group.add_argument("--max-cycles", metavar="N", type=options.whole, help="stop, with exit code 4, after so many cycles "
+                       "(default 10,000,000,000)")
+    group.add_argument("--timeline", metavar="FILE.json", help="write what the warps of one SM did, for Perfetto or chrome://tracing")
+    group.add_argument("--timeline-sm", metavar="N", type=options.whole, help="which SM (default 0)")
+    options.add_json(parser)
+    parser.add_argument("--csv", action="store_true", help="print one CSV row")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Simulate, write the timeline if one is asked for, and print."""
+    from warpsight.explore.pipeline import obtain_trace
+    from warpsight.explore.referee import simulate_trace
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.csv_text import predictions_csv
+    from warpsight.report.next_step import followed_by
+    from warpsight.report.prediction_text import predictions_text
+
+    if arguments.timeline_sm is not None and not arguments.timeline:
+        raise UsageError("says which SM a timeline shows", place="--timeline-sm", remedy="add --timeline FILE.json")
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    watch_sm = (arguments.timeline_sm or 0) if arguments.timeline else None
+    with ProgressBar() as bar:
+        trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
+        found = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
+    if found.simulation.timeline is not None:
+        from warpsight.explore.timeline import write_timeline
+
+        write_timeline(arguments.timeline, trace, found.simulation.timeline)
+    document = found.prediction.to_json()
+    if arguments.json:
+        print_json([document])
+    elif arguments.csv:
+        print(predictions_csv([document]))
+    else:
+        without = ("--max-cycles", "--timeline", "--timeline-sm")
+        hint = followed_by("compare", arguments.command_line, "warpsight", "what the models say", without=without)
+        print_answer(predictions_text([document], terminal_style()), hint)
+    return 0

@@ -1,0 +1,94 @@
+"""The kernel's instructions as the simulation reads them: one row of numbers for each pc."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from warpsight.addressing.coalescing import packed_lines
+from warpsight.base.errors import SpecError, suggestion
+from warpsight.caches.program import is_block_barrier
+from warpsight.gpu.spec import GpuSpec
+from warpsight.timing import layout as at
+from warpsight.timing.layout import Ints
+from warpsight.trace.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
+
+_ACCESS = {LOAD: at.IS_LOAD, STORE: at.IS_STORE, ATOMIC: at.IS_ATOMIC}
+# What issues and is done: a consumer never waits for it.
+_ISSUE_ONLY = ("branch", "barrier", "control", "memory")
+_FENCES = ("membar", "fence")
+
+
+class Code(NamedTuple):
+    """The tables `CODE` and `REGS` of module `layout`, how many registers and loads there are, and the units' initiation."""
+
+    rows: Ints
+    registers: Ints
+    register_count: int
+    loads: int
+    initiation: Ints
+
+
+def _kind(instruction: StaticInstruction) -> int:
+    if instruction.has_sectors:
+        return at.GLOBAL
+    if instruction.event_bytes:
+        return at.SHARED
+    if is_block_barrier(instruction):
+        return at.BARRIER
+    return at.FENCE if instruction.opcode.split(".")[0] in _FENCES else at.ALU
+
+
+def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:
+    """Issue to dependent issue. Raises SpecError for an op class that the GPU has no latency for."""
+    op_class = instruction.op_class
+    if instruction.access or op_class in _ISSUE_ONLY:
+        # constants and parameters lie next to the register file and cost what a move costs
+        return gpu.latency_cycles["int"] if instruction.access else 1
+    if op_class in gpu.latency_cycles:
+        return gpu.latency_cycles[op_class]
+    raise SpecError(
+        f'"{instruction.opcode}" ({instruction.file}:{instruction.line}) is of op class "{op_class}", for which '
+        f"{gpu.name} gives no latency{suggestion(op_class, gpu.latency_cycles)}",
+        place=f"latency.{op_class}",
+        remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
+    )
+
+
+def _renumber(code: tuple[StaticInstruction, ...]) -> dict[int, int]:
+    """Dense numbers for the registers, in the order of first appearance."""
+    numbers: dict[int, int] = {}
+    for instruction in code:
+        for register in instruction.destinations + instruction.sources:
+            numbers.setdefault(register, len(numbers))
+    return numbers
+
+
+def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
+    """The code of `trace` on `gpu`. Raises SpecError for an op class without a latency."""
+    numbers = _renumber(trace.instructions)
+    units = {"": at.UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(sorted(gpu.latency_cycles))}
+    rows: list[tuple[int, ...]] = []
+    registers: list[int] = []
+    loads = 0
+    for i in trace.instructions:
+        kind = _kind(i)
+        touched = [numbers[r] for r in dict.fromkeys(i.destinations + i.sources)]
+        through_unit = kind in (at.GLOBAL, at.SHARED)
+        returns = through_unit and i.access != STORE and bool(i.destinations)
+        unit = at.UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
+        rows.append((
+            kind, unit, _latency(i, gpu), len(registers), len(touched), len(set(i.destinations)), _ACCESS.get(i.access, -1),
+            i.access_bytes, i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1, packed_lines(i.access_bytes),
+        ))  # fmt: skip
+        registers.extend(touched)
+        loads += returns
+    initiation = [1] + [gpu.initiation_cycles.get(name, 1) for name in sorted(gpu.latency_cycles)]
+    return Code(
+        np.array(rows, np.int64).reshape(-1, at.CODE_WIDTH),
+        np.array(registers, np.int64),
+        max(1, len(numbers)),
+        max(1, loads),
+        np.array(initiation, np.int64),
+    )

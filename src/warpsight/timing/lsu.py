@@ -1,0 +1,111 @@
+"""The load-store unit of an SM: memory instructions in the order of issue, cut into requests that enter the L1, one a cycle."""
+
+from __future__ import annotations
+
+from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
+from warpsight.addressing.integers import signed
+from warpsight.caches.compiled import compiled, inlined
+from warpsight.timing import layout as at
+from warpsight.timing.completion import accesses_done
+from warpsight.timing.layout import Ints
+from warpsight.timing.paths import Sectors
+from warpsight.timing.wakeups import data_came, warp_row
+
+
+@inlined
+def _wake_schedulers(p: Ints, s: Ints, sm: int, now: int) -> None:
+    """There is room in the queue again: whoever waits for it can issue in this cycle."""
+    for scheduler in range(sm * p[at.SCHEDULERS], (sm + 1) * p[at.SCHEDULERS]):
+        s[p[at.SCHED] + scheduler * at.SCHED_WIDTH + at.SCHED_NEXT] = now
+
+
+@inlined
+def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int) -> int:
+    """List the access's requests: lines of the L1, or for an atomic its sectors. Gives their number."""
+    lines, masks = p[at.LINES] + sm * at.MOST_REQUESTS, p[at.MASKS] + sm * at.MOST_REQUESTS
+    if s[p[at.CODE] + pc * at.CODE_WIDTH + at.ACCESS] == at.IS_ATOMIC:
+        for k in range(count):
+            s[lines + k], s[masks + k] = signed(sectors[first + k]), 1
+        return count
+    packed = s[p[at.CODE] + pc * at.CODE_WIDTH + at.PACKED]
+    if count > packed and s[p[at.CODE] + pc * at.CODE_WIDTH + at.ACCESS] == at.IS_LOAD:
+        touched = merge_lines(sectors, first, count, LINE_128, s, lines, masks)
+        s[p[at.COUNT] + pc * at.COUNTERS + at.C_DIVERGENT] += 1 if is_divergent(touched, packed) else 0
+    return merge_lines(sectors, first, count, p[at.L1_LINE], s, lines, masks)
+
+
+@inlined
+def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, memory: int, now: int) -> None:
+    """Take the oldest waiting instruction in hand. One that only touches shared memory occupies the unit for its passes."""
+    entry = p[at.QUEUE] + (sm * p[at.QUEUE_DEPTH] + s[memory + at.QUEUE_HEAD]) * at.QUEUE_WIDTH
+    slot, pc, found = s[entry + at.Q_SLOT], s[entry + at.Q_PC], s[entry + at.Q_FOUND]
+    if s[memory + at.QUEUE_COUNT] == p[at.QUEUE_DEPTH]:
+        _wake_schedulers(p, s, sm, now)
+    s[memory + at.QUEUE_HEAD] = (s[memory + at.QUEUE_HEAD] + 1) % p[at.QUEUE_DEPTH]
+    s[memory + at.QUEUE_COUNT] -= 1
+    code, warp = p[at.CODE] + pc * at.CODE_WIDTH, warp_row(p, sm, slot)
+    count, passes = found & 255, found >> 8 & 255
+    s[memory + at.LSU_UNTIL] = now + max(1, passes) - (1 if count > 0 else 0)
+    if count == 0:
+        if s[code + at.LOAD_INDEX] >= 0:
+            when = now + p[at.SHARED_LATENCY] + passes - 1
+            data_came(p, s, sm, slot, pc, when, now, at.CAUSE_ALU)
+        accesses_done(p, s, sm, slot, 1, now)
+        return
+    requests = _requests(p, s, sectors, sm, s[warp + at.SECTOR], count, pc)
+    s[warp + at.SECTOR] += count
+    s[warp + at.OUTSTANDING] += requests
+    s[p[at.COUNT] + pc * at.COUNTERS + at.C_EXECUTIONS] += 1
+    if s[code + at.LOAD_INDEX] >= 0:
+        load = (sm * p[at.SLOTS] + slot) * p[at.LOADS] + s[code + at.LOAD_INDEX]
+        s[p[at.LOAD] + load * at.LOAD_WIDTH + at.REMAINING] = requests
+    s[memory + at.LSU_SLOT], s[memory + at.LSU_PC], s[memory + at.LSU_WHOLE] = slot, pc, s[entry + at.Q_WHOLE]
+    s[memory + at.LSU_DONE], s[memory + at.LSU_REQUESTS] = 0, requests
+    if passes > 1:
+        s[memory + at.LSU_UNTIL] = now + passes - 1
+
+
+@inlined
+def _next_instruction(p: Ints, s: Ints, sm: int, memory: int, after: int) -> int:
+    """When the unit can take the next waiting instruction."""
+    if s[memory + at.QUEUE_COUNT] == 0:
+        return at.NEVER
+    entry = p[at.QUEUE] + (sm * p[at.QUEUE_DEPTH] + s[memory + at.QUEUE_HEAD]) * at.QUEUE_WIDTH
+    return int(max(after, s[entry + at.Q_TIME], s[memory + at.LSU_UNTIL]))
+
+
+@compiled
+def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
+    """One cycle of the load-store unit: take an instruction if none is in hand, and send one request into the L1."""
+    memory = p[at.SM] + sm * at.SM_WIDTH
+    if s[memory + at.LSU_SLOT] < 0:
+        _begin(p, s, sectors, sm, memory, now)
+        if s[memory + at.LSU_SLOT] < 0:
+            s[memory + at.LSU_NEXT] = _next_instruction(p, s, sm, memory, now + 1)
+            return
+    if s[memory + at.PIPE_COUNT] > p[at.PIPE]:
+        s[memory + at.LSU_NEXT] = at.NEVER  # until the L1 takes one out
+        return
+    done = s[memory + at.LSU_DONE]
+    room = p[at.PIPE] + 1
+    place = (s[memory + at.PIPE_HEAD] + s[memory + at.PIPE_COUNT]) % room
+    entry = p[at.PIPELINE] + (sm * room + place) * at.PIPE_WIDTH
+    lines = sm * at.MOST_REQUESTS + done
+    s[entry + at.R_LINE], s[entry + at.R_MASK] = s[p[at.LINES] + lines], s[p[at.MASKS] + lines]
+    s[entry + at.R_SLOT], s[entry + at.R_PC], s[entry + at.R_WHOLE] = (
+        s[memory + at.LSU_SLOT], s[memory + at.LSU_PC], s[memory + at.LSU_WHOLE]
+    )  # fmt: skip
+    s[entry + at.R_TIME] = now + p[at.PIPE]
+    if s[memory + at.PIPE_COUNT] == 0:
+        s[memory + at.PIPE_NEXT] = now + p[at.PIPE]
+    s[memory + at.PIPE_COUNT] += 1
+    if s[p[at.CODE] + s[memory + at.LSU_PC] * at.CODE_WIDTH + at.ACCESS] == at.IS_ATOMIC:
+        s[memory + at.LSU_WHOLE] = 0  # its repeats are those of one address: the first sector's
+    s[memory + at.LSU_DONE] = done + 1
+    if done + 1 < s[memory + at.LSU_REQUESTS]:
+        s[memory + at.LSU_NEXT] = now + 1
+        return
+    slot = s[memory + at.LSU_SLOT]
+    s[memory + at.LSU_SLOT] = -1
+    s[memory + at.LSU_NEXT] = _next_instruction(p, s, sm, memory, now + 1)
+    accesses_done(p, s, sm, slot, 1, now)

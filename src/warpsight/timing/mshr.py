@@ -1,0 +1,76 @@
+"""Miss registers of a cache, L1 or L2 slice: lines on their way, and for each the requests that wait for it.
+
+Registers are found by line through chains that start in buckets. A cache is the four places where its tables begin: buckets,
+registers, nodes (one for each waiting request), and the two words that hold the first free register and the first free node.
+"""
+
+from __future__ import annotations
+
+from warpsight.caches.compiled import inlined
+from warpsight.timing import layout as at
+from warpsight.timing.layout import Ints
+
+
+@inlined
+def find(s: Ints, buckets: int, count: int, registers: int, line: int) -> int:
+    """Where the register of `line` begins, or -1. `count` is a power of two."""
+    place = s[buckets + (line & (count - 1))]
+    while place >= 0 and s[registers + place * at.MSHR_WIDTH + at.M_LINE] != line:
+        place = s[registers + place * at.MSHR_WIDTH + at.M_CHAIN]
+    return int(registers + place * at.MSHR_WIDTH) if place >= 0 else -1
+
+
+@inlined
+def take(s: Ints, buckets: int, count: int, registers: int, free: int, line: int) -> int:
+    """Take the first free register (there is one) for `line`; gives where it begins."""
+    place = s[free]
+    row = registers + place * at.MSHR_WIDTH
+    s[free] = s[row + at.M_CHAIN]
+    bucket = buckets + (line & (count - 1))
+    s[row + at.M_LINE], s[row + at.M_CHAIN] = line, s[bucket]
+    s[bucket] = place
+    s[row + at.M_PENDING] = s[row + at.M_EXPECTED] = s[row + at.M_TARGETS] = 0
+    s[row + at.M_FIRST] = s[row + at.M_LAST] = -1
+    s[row + at.M_NOC] = s[row + at.M_DRAM] = 0
+    return int(row)
+
+
+@inlined
+def drop(s: Ints, buckets: int, count: int, registers: int, free: int, row: int) -> None:
+    """Give the register back."""
+    place = (row - registers) // at.MSHR_WIDTH
+    link = buckets + (s[row + at.M_LINE] & (count - 1))
+    while s[link] != place:
+        link = registers + s[link] * at.MSHR_WIDTH + at.M_CHAIN
+    s[link] = s[row + at.M_CHAIN]
+    s[row + at.M_CHAIN] = s[free]
+    s[free] = place
+
+
+@inlined
+def add_target(s: Ints, nodes: int, free: int, row: int, handle: int, since: int, mask: int) -> None:
+    """Let the request `handle` wait for the register's line (a node is free)."""
+    place = s[free]
+    node = nodes + place * at.NODE_WIDTH
+    s[free] = s[node + at.N_NEXT]
+    s[node + at.N_NEXT], s[node + at.N_HANDLE], s[node + at.N_SINCE], s[node + at.N_MASK] = -1, handle, since, mask
+    if s[row + at.M_LAST] >= 0:
+        s[nodes + s[row + at.M_LAST] * at.NODE_WIDTH + at.N_NEXT] = place
+    else:
+        s[row + at.M_FIRST] = place
+    s[row + at.M_LAST] = place
+    s[row + at.M_TARGETS] += 1
+
+
+@inlined
+def take_target(s: Ints, nodes: int, free: int, row: int) -> int:
+    """Take the oldest waiting request off the register; gives where its node begins, whose content stays until the next use."""
+    place = s[row + at.M_FIRST]
+    node = nodes + place * at.NODE_WIDTH
+    s[row + at.M_FIRST] = s[node + at.N_NEXT]
+    if s[row + at.M_FIRST] < 0:
+        s[row + at.M_LAST] = -1
+    s[node + at.N_NEXT] = s[free]
+    s[free] = place
+    s[row + at.M_TARGETS] -= 1
+    return int(node)
