@@ -76,7 +76,7 @@ def _sm(p: Ints, s: Ints, f: Floats, events: Events, sectors: Sectors, sm: int, 
 
 @inlined
 def _all(p: Ints, s: Ints, f: Floats, events: Events, sectors: Sectors, now: int) -> None:
-    """One cycle of the GPU. Who comes first in a cycle changes: a prime stride, so that no period of the machine's favours anyone."""
+    """One cycle of the GPU. Who comes first in it changes with a prime stride, so that no period of the machine favours anyone."""
     for channel in range(p[at.CHANNELS]):
         if s[p[at.NEXT_CHANNEL] + channel] <= now:
             _channel(p, s, channel, now)
