@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE))
 from marked_page import put  # noqa: E402
 
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
+import referee_figures as figures_of_referee  # noqa: E402
 import reuse_figures as figures_of_reuse  # noqa: E402
 
 COMMAND = "python benchmarks/measure.py --write"
@@ -170,6 +171,8 @@ INSIDE: dict[str, Callable[[], float]] = {
     "slowest": figures_of_reuse.slowest,
     "reading": figures_of_reuse.reading,
     "sweep": figures_of_reuse.sweep_ratio,
+    "referee": lambda: figures_of_referee.rate(slowest=False),
+    "referee-least": lambda: figures_of_referee.rate(slowest=True),
     "model": _model,
     "designs": _designs,
 }
