@@ -247,6 +247,8 @@ def measure(only: str) -> list[Figure]:
     add("reuse-distance caches, slowest of 12 traces", 3, "M thread accesses/s", "more", lambda: _inside("slowest"))
     add("reuse-distance caches, reading a compressed list", 3, "M accesses/s", "more", lambda: _inside("reading"))
     add("reuse-distance caches, 64 sizes and ways, worst of 12 traces", 3, "times one point", "less", lambda: _inside("sweep"))
+    add("referee, all reference kernels", 1, "M warp instructions/s", "more", lambda: _inside("referee"))
+    add("referee, slowest reference kernel", 1, "M warp instructions/s", "more", lambda: _inside("referee-least"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
     add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
     with tempfile.TemporaryDirectory() as name:

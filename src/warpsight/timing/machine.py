@@ -39,6 +39,12 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
                 place=f"{gpu.name}: {name}.targets",
                 remedy=f"lower {name}.mshrs or {name}.targets",
             )
+    if gpu.dram.row_bytes % gpu.l2.line_bytes:
+        raise SpecError(
+            f"a row of {gpu.dram.row_bytes} B is not a whole number of L2 lines of {gpu.l2.line_bytes} B",
+            place=f"{gpu.name}: dram.row",
+            remedy="make it a multiple of l2.line, for example 2 KiB, or 0 B for memory without rows",
+        )
     if gpu.l2.slices % gpu.dram.channels:
         raise SpecError(
             f"{gpu.l2.slices} L2 slices do not divide evenly among {gpu.dram.channels} memory channels",
