@@ -10,6 +10,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+# columns of the window's table of warps, an array of its own
+from warpsight.trace.window import END as W_END
+from warpsight.trace.window import ENTRY as W_ENTRY
+from warpsight.trace.window import EVENT as W_EVENT
+from warpsight.trace.window import EVENT_END as W_EVENT_END
+from warpsight.trace.window import SECTOR as W_SECTOR
+from warpsight.trace.window import SECTOR_END as W_SECTOR_END
+from warpsight.trace.window import WIDTH as WINDOW_WIDTH
+
+__all__ = ["WINDOW_WIDTH", "W_END", "W_ENTRY", "W_EVENT", "W_EVENT_END", "W_SECTOR", "W_SECTOR_END"]
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -129,10 +140,6 @@ N_NEXT, N_HANDLE, N_SINCE, N_MASK = range(4)
 (
     NEXT_BLOCK, LIVE_WARPS, BAD_WARP, FIRST_WARP, LAST_WARP, NOW, ISSUED_TOTAL, WANT_BLOCK, LAST_END, WATCHED, DISPATCH_SM,
 ) = range(11)  # fmt: skip
-
-# Columns of the window's table of warps, an array of its own.
-W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
-WINDOW_WIDTH = 6
 
 # --- Values.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
