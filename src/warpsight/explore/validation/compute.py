@@ -155,9 +155,13 @@ def _simulate(trace: KernelTrace, gpu: GpuSpec) -> dict[str, Any]:
 def _profile(trace: KernelTrace, gpu: GpuSpec, representative: str) -> dict[str, Any]:
     from warpsight.explore.pipeline import profile_trace
     from warpsight.explore.request import Method
+    from warpsight.models.registry import get_model
     from warpsight.profile.interchange import profile_document
 
     started = perf_counter()
     profiled = profile_trace(trace, gpu, Method(representative=representative))
     seconds = perf_counter() - started
-    return {"profile": profile_document(profiled.profile), "profile_seconds": seconds}
+    started = perf_counter()
+    get_model("mdm").predict(profiled.profile, gpu)
+    model_seconds = perf_counter() - started
+    return {"profile": profile_document(profiled.profile), "profile_seconds": seconds, "mdm_seconds": model_seconds}

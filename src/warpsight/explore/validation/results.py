@@ -32,10 +32,17 @@ class Results:
         """What the referee found (`compute._simulate`), or None."""
         return self.found.get(Point(REFEREE, kernel, variant))
 
-    def profile_seconds(self, kernel: str, variant: Variant) -> float | None:
-        """How long caches and profile took, or None where there is none."""
-        document = self.found.get(Point(PROFILE, kernel, variant))
-        return None if document is None else float(document["profile_seconds"])
+    def seconds(self, kernel: str, variant: Variant) -> dict[str, float] | None:
+        """How long the kernel's trace, its simulation, its caches and profile, and MDM's equations took; None if one is missing."""
+        referee, profile = (self.found.get(Point(what, kernel, variant)) for what in (REFEREE, PROFILE))
+        if referee is None or profile is None:
+            return None
+        return {
+            "trace": self.traces[kernel]["trace_seconds"],
+            "simulation": referee["simulation_seconds"],
+            "profile": profile["profile_seconds"],
+            "equations": profile["mdm_seconds"],
+        }
 
     def prediction(
         self, kernel: str, variant: Variant, model: str, representative: str = "kmeans", *, gpu: GpuSpec | None = None

@@ -16,6 +16,7 @@ from warpsight.explore.validation.figures.errors import (
     halves_table,
     judge,
     kernels_table,
+    mape,
     not_divergent,
     said,
     worst,
@@ -83,8 +84,10 @@ class Accuracy:
             "chart": "bars",
             "title": f"{self.measure} error by kernel: {name}",
             "axis": {"label": f"absolute {self.measure} error", "unit": "%", "most": _MOST_PERCENT},
-            "groups": [row.member.name for row in rows],
-            "series": [{"name": model, "values": [height(row, model) for row in rows]} for model in self.models],
+            "groups": [*(row.member.name for row in rows), "mean"],
+            "series": [
+                {"name": model, "values": [*(height(row, model) for row in rows), mape(rows, model)]} for model in self.models
+            ],
         }
 
 

@@ -6,12 +6,23 @@ import re
 from collections.abc import Sequence
 
 from warpsight.base.errors import UsageError, suggestion
-from warpsight.explore.validation.figures import gpumech_errors, mdm_errors
+from warpsight.explore.validation.figures import (
+    design_space,
+    dvfs,
+    gpumech_errors,
+    latency,
+    mdm_errors,
+    representative,
+    stacks,
+    tables,
+)
 from warpsight.explore.validation.figures.base import Figure
 
 ALL = "all"
 FIGURES: dict[str, Figure] = {
-    figure.about.name: figure for module in (mdm_errors, gpumech_errors) for figure in module.FIGURES
+    figure.about.name: figure
+    for module in (latency, mdm_errors, design_space, dvfs, stacks, tables, representative, gpumech_errors)
+    for figure in module.FIGURES
 }
 
 
