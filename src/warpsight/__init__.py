@@ -55,6 +55,7 @@ _HOMES = {
     "load_gpu": "warpsight.gpu.loader",
     "load_trace": "warpsight.api",
     "predict": "warpsight.api",
+    "simulate": "warpsight.api",
 }
 _CALLABLE_PACKAGES = ("profile", "trace")
 

@@ -23,8 +23,8 @@ def list_of(block: int, rows: list[Row]) -> AccessList:
     return AccessList((block, 1, 1), *(np.ascontiguousarray(columns[:, k]) for k in range(4)))
 
 
-def naive(block: int, rows: list[Row], line_bytes: int, stores: bool) -> list[list[list[int]]]:
-    """Of each warp, of each turn of its lanes: the lines, once for each group of lanes."""
+def naive(block: int, rows: list[Row], line_bytes: int, stores: bool) -> list[list[tuple[list[int], list[int]]]]:
+    """Of each warp, of each turn of its lanes: the lines, once for those coalesced, and which begin a group of lanes."""
     turns: dict[int, list[Row]] = {}
     for row in rows:
         if stores or row[1] == 0:
@@ -36,14 +36,20 @@ def naive(block: int, rows: list[Row], line_bytes: int, stores: bool) -> list[li
             lanes = [number * block + lane for lane in range(first, min(first + 32, block))]
             warp = []
             for turn in range(max(len(turns.get(thread, [])) for thread in lanes)):
-                known, access = set(), []
+                seen: list[tuple[int, int]] = []
+                access: list[int] = []
+                kept: list[int] = []
+                together = 0
                 for lane, thread in enumerate(lanes):
                     if turn < len(turns.get(thread, [])):
                         _, _, address, size = turns[thread][turn]
-                        key = address // line_bytes, size, lane // {8: 16, 16: 8}.get(size, 32)
-                        access += [key[0]] if key not in known else []
-                        known.add(key)
-                warp.append(access)
+                        line, own = address // line_bytes, {8: 16, 16: 8}.get(size, 32)
+                        together = together or own
+                        if not any(line == other and lane // own == earlier // own for other, earlier in seen):
+                            access.append(line)
+                            kept.append(lane // together)
+                        seen.append((line, lane))
+                warp.append((access, [int(k == 0 or kept[k] != kept[k - 1]) for k in range(len(kept))]))
             found.append(warp)
     return found
 
@@ -60,7 +66,10 @@ def test_any_order_of_threads_gives_the_lines_of_each_turn(rows, block, line_byt
     made = of_list(list_of(block, rows), line_bytes, stores=stores)
     s = made.stream
     got = [
-        [made.line_number[s.line[s.access[a] : s.access[a + 1]]].tolist() for a in range(s.warp[w], s.warp[w + 1])]
+        [
+            (made.line_number[s.line[s.access[a] : s.access[a + 1]]].tolist(), s.group[s.access[a] : s.access[a + 1]].tolist())
+            for a in range(s.warp[w], s.warp[w + 1])
+        ]
         for w in range(len(s.warp) - 1)
     ]
     assert got == naive(block, rows, line_bytes, stores)
@@ -94,7 +103,7 @@ def test_what_no_thread_can_access_is_refused_in_memory_too(row):
     [
         ("", []),
         ("0 0 128 4\n1 1 256 8", [(0, 0, 128, 4), (1, 1, 256, 8)]),
-        ("0 0 128 4\n\n1 1 256 8\n", [(0, 0, 128, 4), (1, 1, 256, 8)]),
+        ("0 0 128 4\n1 1 256 8\n\n \n", [(0, 0, 128, 4), (1, 1, 256, 8)]),
         ("0 0 128 4\r\n1 1 256 8\r\n", [(0, 0, 128, 4), (1, 1, 256, 8)]),
     ],
 )
@@ -106,11 +115,15 @@ def test_a_list_reads_the_same_with_and_without_the_end_of_the_last_line(tmp_pat
 
 
 @pytest.mark.parametrize(
-    "line", ["0 0 128", "0 0  128 4", "0 0 x 4", "0 0 128 4 5", "0 0 99999999999999999999 4", "0 2 128 4", "0 0 128 5"]
+    "line",
+    [
+        "", "0 0 128", "0 0  128 4", "0 0 x 4", "0 0 nan 4", '0 0 "128" 4', "0 0 128 4 5", "0 0 99999999999999999999 4",
+        "0 2 128 4", "0 0 128 5",
+    ],
 )
 def test_a_line_that_does_not_follow_the_format_is_named(tmp_path, line):
     path = tmp_path / "list.trc"
     path.write_text(f"blocksize: 32 1 1\n0 0 128 4\n{line}\n0 0 128 4\n")
     with pytest.raises(FormatError) as caught:
         read_access_list(path)
-    assert str(caught.value).startswith(f"{path}:")
+    assert str(caught.value).startswith(f"{path}:3:")

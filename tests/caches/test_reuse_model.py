@@ -65,7 +65,7 @@ def test_mshrs_hold_up_warps_and_merging_needs_none():
     assert rows[0, at.LOG_CLASS] == at.COMPULSORY
     assert rows[1, at.LOG_CLASS] == at.CANCEL
     assert rows[2, at.LOG_CLASS] == at.IN_FLIGHT
-    assert rows[-1, at.LOG_TIME] == 100  # the register is free when line 1 is back
+    assert rows[-1, at.LOG_TIME] == 101  # line 1 is back at the end of step 100, and its register free
     assert evaluate(replace(SMALL, mshrs=1).off("mshr"), warps, ONE).cancelled == 0
 
 

@@ -92,6 +92,15 @@ def test_hit_rate_of_a_sweep_never_falls_with_ways_of_the_same_sets(listed: str,
         ("blocksize: 32 1 1\n0 2 128 4\n", ":2"),
         ("blocksize: 32 1 1\n0 0 128 4\n0 0 128 3\n", ":3"),
         ("blocksize: 32 1 1\n-1 0 128 4\n", ":2"),
+        ("blocksize: 32 1 1\n0 0 -128 4\n", ":2"),
+        ("blocksize: 32 1 1\n0 0 18446744073709551615 4\n", ":2"),
+        ("blocksize: 32 1 1\n0 0 128 0\n", ":2"),
+        ("blocksize: 32 1 1\n0 0 128 4\n\n0 0 256 3\n", ":3"),
+        ("blocksize: 32 1 1\n0 0  4\n", ":2"),
+        ("blocksize: 32 1 1\n0 0 nan 4\n", ":2"),
+        ('blocksize: 32 1 1\n0 0 "128" 4\n', ":2"),
+        ("blocksize: 32 1 1\r\n0 0 128 4\r\n0 0 256\r\n", ":3"),
+        ("blocksize: 2048 1 1\n0 0 128 4\n", ":1"),
     ],
 )
 def test_a_list_that_breaks_the_format_is_refused_with_its_line(
@@ -110,6 +119,24 @@ def test_a_list_without_loads_has_no_misses(tmp_path: Path, capsys: pytest.Captu
     assert (found["transactions"], found["miss_rate"], found["histogram"]) == (0, 0.0, {})
 
 
+def test_a_list_of_windows_lines_and_empty_last_ones_is_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "windows.trc"
+    path.write_bytes(b"blocksize: 32 1 1\r\n0 0 128 4\r\n1 0 256 4\r\n\r\n")
+    assert answer(capsys, str(path), "--gpu", "gtx470-16k")["transactions"] == 2
+
+
+def test_a_cut_gzip_file_and_a_thread_far_too_high_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cut, high = tmp_path / "cut.trc.gz", tmp_path / "high.trc"
+    cut.write_bytes(gzip.compress(rows_of().encode())[:-20])
+    high.write_text("blocksize: 32 1 1\n2147483647 0 128 4\n")
+    assert main(["cache", str(cut)]) == 2
+    assert str(cut) in capsys.readouterr().err
+    assert main(["cache", str(high)]) == 4
+    told = capsys.readouterr().err
+    assert str(high) in told
+    assert "--max-threads" in told
+
+
 @pytest.mark.parametrize(
     ("words", "place"),
     [
@@ -118,6 +145,16 @@ def test_a_list_without_loads_has_no_misses(tmp_path: Path, capsys: pytest.Captu
         (["--cores", "0"], "--cores"),
         (["--max-threads", "10"], "--max-threads"),
         (["--index-bits", "7-8"], "--index-bits"),
+        (["--index-bits", ""], "--index-bits"),
+        (["--index-bits", "99,98,97,96,95"], "--index-bits"),
+        (["--index-bits", "7^7,8,9,10,11"], "--index-bits"),
+        (["--index-bits", "7,8,9,10,11", "--sweep", "line=64"], "--index-bits"),
+        (["--l2", "--sweep", "size=16K"], "--l2"),
+        (["--seed", "9" * 30], "--seed"),
+        (["--sweep", "size=3K:12K"], "l1.index"),
+        (["--sweep", "ways=3"], "l1.size"),
+        (["--curve", "/nowhere/at/all.svg"], "/nowhere/at/all.svg"),
+        (["--parquet", "/nowhere/at/all.parquet"], "/nowhere/at/all.parquet"),
         (["--sweep", "size=4K:63K"], "--sweep"),
         (["--sweep", "colour=1"], "--sweep"),
         (["--picture", "x.svg"], "--picture"),

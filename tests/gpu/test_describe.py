@@ -96,6 +96,7 @@ OTHER = {
     "noc.queue": "256", "l1.warp_mshrs": "6",
     "mwp.memory_latency": "420 cycles", "mwp.departure_coalesced": "4 cycles", "mwp.departure_uncoalesced": "10 cycles",
     "dvfs.target_clock": "1 GHz",
+    "dram.row": "2 KiB", "dram.activate": "12 cycles", "dram.precharge": "12 cycles", "dram.turnaround": "12 cycles",
 }
 COMPANIONS = {"l1.line": ["l1.ways=3"], "l2.line": ["l2.ways=4"]}
 

@@ -20,7 +20,8 @@ def stream_of(addresses: list[list[int]], line: int) -> AccessStream:
     """Warps of one thread, each with its addresses, in elements; `line` elements a cache line."""
     warp = np.repeat(np.arange(len(addresses)), [len(one) for one in addresses])
     flat = np.concatenate([np.array(one, np.int64) for one in addresses])
-    stream, numbers = packed(len(addresses), warp, np.arange(len(flat)), np.zeros_like(flat), flat // line, np.zeros_like(flat))
+    none = np.zeros_like(flat)
+    stream, numbers = packed(len(addresses), warp, np.arange(len(flat)), (none, none + 32), flat // line, none)
     return AccessStream(stream, numbers, line, 1, len(addresses), len(addresses), len(flat), 1)
 
 

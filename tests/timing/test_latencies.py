@@ -35,7 +35,8 @@ def test_pointer_chase_in_dram_takes_both_latencies() -> None:
 @settings(max_examples=25)
 @given(l1=st.integers(3, 60), beyond=st.integers(10, 300), dram=st.integers(0, 500), flit=st.sampled_from([32, 64, 128]))
 def test_any_latencies_come_out_to_the_cycle(l1: int, beyond: int, dram: int, flit: int) -> None:
-    spec = gpu(l1={"latency_cycles": l1}, l2={"latency_cycles": l1 + beyond}, dram={"latency_cycles": dram}, noc={"flit_bytes": flit})
+    levels = {"l1": l1, "l2": l1 + beyond, "dram": dram}
+    spec = gpu(noc={"flit_bytes": flit}, **{level: {"latency_cycles": cycles} for level, cycles in levels.items()})
     hits = per_step(run(chase([0] * 5), spec), run(chase([0] * 15), spec), 10)
     misses = per_step(run(chase([*range(5)]), spec), run(chase([*range(15)]), spec), 10)
     assert (hits, misses) == (l1, l1 + beyond + max(dram, 1))

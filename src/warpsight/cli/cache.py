@@ -62,6 +62,11 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("shows a sweep", place="--picture", remedy="add --sweep, or ask for --curve")
     if arguments.curve and axes:
         raise UsageError("is of one cache, not of a sweep", place="--curve", remedy="ask for --picture, or leave out --sweep")
+    if arguments.l2 and axes:
+        raise UsageError("is of one cache, not of a sweep", place="--l2", remedy="leave out --sweep")
+    if arguments.index_bits is not None and "line" in axes:
+        what = "says which bits of an address make the set index, and another line size takes some of them away"
+        raise UsageError(what, place="--index-bits", remedy="sweep one line size at a time, with --set l1.line=")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     chosen = _options(arguments, gpu.l1.line_bytes)
     request = options.kernel_request(arguments)
@@ -87,7 +92,7 @@ def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
             changes[name] = getattr(arguments, name)
     if arguments.no_clip:
         changes["clip"] = False
-    if arguments.index_bits:
+    if arguments.index_bits is not None:
         changes.update(index="bits", index_bits=line_bits(parse_index_bits(arguments.index_bits), line_bytes))
     if is_access_list(arguments.path) or Path(arguments.path).is_dir():
         arguments.seed = None

@@ -12,6 +12,8 @@ from warpsight.explore.provenance import TOOL
 from warpsight.explore.request import KernelRequest
 from warpsight.explore.watch import Watch
 
+HIGHEST_BIT = 62  # addresses are held as signed numbers of 64 bits
+
 if TYPE_CHECKING:
     from warpsight.caches.reuse.access_list import AccessList
     from warpsight.caches.reuse.access_stream import AccessStream
@@ -226,7 +228,15 @@ def parse_index_bits(text: str) -> tuple[tuple[int, ...], ...]:
     if not all(re.fullmatch(r"\d{1,2}(\^\d{1,2})*", group) for group in groups):
         what = f'"{text}" does not say which address bits make the set index'
         raise UsageError(what, place="--index-bits", remedy="give for example 7^13,8^14,9^15,10^17,11^19,12")
-    return tuple(tuple(int(bit) for bit in group.split("^")) for group in groups)
+    bits = tuple(tuple(int(bit) for bit in group.split("^")) for group in groups)
+    for group, written in zip(bits, groups, strict=True):
+        if max(group) > HIGHEST_BIT:
+            what = f"bit {max(group)} is none of an address"
+            raise UsageError(what, place="--index-bits", remedy=f"give bits of up to {HIGHEST_BIT}")
+        if len(set(group)) < len(group):
+            what = f'"{written}" has a bit twice, which leaves it out'
+            raise UsageError(what, place="--index-bits", remedy="give each bit of a group once")
+    return bits
 
 
 def line_bits(bits: tuple[tuple[int, ...], ...], line_bytes: int) -> tuple[tuple[int, ...], ...]:

@@ -138,8 +138,14 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
     )
 
 
+
+def _row_cycles(name: str, meaning: str) -> Key:
+    """A time of the row model, which costs nothing unless it is given."""
+    reason = "default: nothing, as dram.row"
+    return _cycles(name, f"{name}_cycles", f"{meaning}, in the referee", default="0 cycles", reason=reason, least=0)
+
+
 _GDDR = "default: JEDEC GDDR5 (JESD212), 16 banks"
-_ROWS = "default: nothing, as dram.row"
 
 _MEMORY = (
     *_cache("l1", "per SM", "write-through", "false"),
@@ -155,7 +161,7 @@ _MEMORY = (
     _size("noc.flit", "noc.flit_bytes", "data that a port passes as one piece; a packet is at least one, in the referee",
           default="32 B", reason="default: one sector"),
     _count("noc.buffer", "noc.buffer", "packets that wait at each slice and each SM, in the referee",
-           default="16", reason="default: estimated", most=4096),
+           default="64", reason="default: estimated, as detailed simulators have it", most=4096),
     *_cache("l2", "all slices together", "write-back", "true"),
     _count("l2.slices", "l2.slices", "equal parts of the L2, each with its own port", most=4096),
     _size("l2.slice_interleave", "l2.slice_interleave_bytes", "consecutive bytes that one slice holds, a power of two",
@@ -167,10 +173,11 @@ _MEMORY = (
            default="64", reason="default: estimated, as detailed simulators have it", most=4096),
     _size("dram.row", "dram.row_bytes", "bytes of an open row of a bank, in the referee; 0 B: rows cost nothing",
           default="0 B", reason="default: the bandwidth is what streams reach", least=0),
-    _count("dram.banks", "dram.banks", "banks of a channel, each with an open row", default="16", reason=_GDDR, most=32),
-    _cycles("dram.activate", "dram.activate_cycles", "opening a row, a part of dram.latency", default="0 cycles", reason=_ROWS, least=0),
-    _cycles("dram.precharge", "dram.precharge_cycles", "closing a row before another opens", default="0 cycles", reason=_ROWS, least=0),
-    _cycles("dram.turnaround", "dram.turnaround_cycles", "the bus between reads and writes", default="0 cycles", reason=_ROWS, least=0),
+    _count("dram.banks", "dram.banks", "banks of a channel, each with an open row, in the referee",
+           default="16", reason=_GDDR, most=32),
+    _row_cycles("dram.activate", "opening a row, a part of dram.latency"),
+    _row_cycles("dram.precharge", "closing a row before another opens"),
+    _row_cycles("dram.turnaround", "the bus between reads and writes"),
 )
 
 _MWP_REASON = "default: derived from other keys, see docs/explanation/mwp-cwp.md"

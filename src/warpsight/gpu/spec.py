@@ -77,7 +77,7 @@ class NocSpec:
     bandwidth_bytes_per_s: float
     queue: int = 0
     flit_bytes: int = 32
-    buffer: int = 16
+    buffer: int = 64
 
 
 @dataclass(frozen=True)

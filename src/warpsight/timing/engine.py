@@ -19,6 +19,8 @@ from warpsight.timing.scheduler import act
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE, TOO_LONG, STUCK = range(6)
 
+_STRIDE = 7919
+
 Run = Callable[[Ints, Ints, Floats, Ints, Events, Sectors, int], int]
 
 
@@ -74,16 +76,16 @@ def _sm(p: Ints, s: Ints, f: Floats, events: Events, sectors: Sectors, sm: int, 
 
 @inlined
 def _all(p: Ints, s: Ints, f: Floats, events: Events, sectors: Sectors, now: int) -> None:
-    """One cycle of the GPU. Which SM goes first changes every cycle, so that none is favoured at a slice that is full."""
+    """One cycle of the GPU. Who comes first in it changes with a prime stride, so that no period of the machine favours anyone."""
     for channel in range(p[at.CHANNELS]):
         if s[p[at.NEXT_CHANNEL] + channel] <= now:
             _channel(p, s, channel, now)
-    turn = now % p[at.SLICES]
+    turn = now * _STRIDE % p[at.SLICES]
     for k in range(p[at.SLICES]):
         part = k + turn if k + turn < p[at.SLICES] else k + turn - p[at.SLICES]
         if s[p[at.NEXT_SLICE] + part] <= now:
             _slice(p, s, part, now)
-    turn = now % p[at.SM_COUNT]
+    turn = now * _STRIDE % p[at.SM_COUNT]
     for k in range(p[at.SM_COUNT]):
         sm = k + turn if k + turn < p[at.SM_COUNT] else k + turn - p[at.SM_COUNT]
         if s[p[at.NEXT_SM] + sm] <= now:

@@ -32,8 +32,11 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     packet = p[at.MISSES] + (sm * p[at.MISS_QUEUE] + s[memory + at.MISS_HEAD]) * at.MISS_WIDTH
     part = slice_of_line(s[packet + at.P_LINE], p[at.PER_PIECE], p[at.SLICES])
     row = p[at.SLICE] + part * at.SLICE_WIDTH
-    if s[row + at.IN_COUNT] >= p[at.IN_ROOM]:
-        s[memory + at.PORT_NEXT] = at.NEVER  # until the slice takes one out
+    if s[memory + at.PORT_GRANTED] != 0:
+        s[memory + at.PORT_GRANTED] = 0
+        s[row + at.PORTS_GRANTED] -= 1
+    elif s[row + at.IN_COUNT] + s[row + at.PORTS_GRANTED] >= p[at.IN_ROOM]:
+        s[memory + at.PORT_NEXT] = at.NEVER  # until it is this port's turn
         s[memory + at.PORT_WAITS] = part
         s[row + at.PORTS_WAITING] += 1
         return
@@ -63,32 +66,36 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
 
 @inlined
 def slice_has_room(p: Ints, s: Ints, part: int, now: int) -> None:
-    """The slice has taken a packet out of its queue: of the ports that wait for that, the next in turn tries again."""
+    """The slice has taken a packet out of its queue: the place is kept for the next in turn of the ports that wait for it."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
     if s[row + at.PORTS_WAITING] == 0:
         return
-    sm = now % p[at.SM_COUNT]
+    sm = s[row + at.PORT_TURN]
     while s[p[at.SM] + sm * at.SM_WIDTH + at.PORT_WAITS] != part:
         sm = sm + 1 if sm + 1 < p[at.SM_COUNT] else 0
+    s[row + at.PORT_TURN] = sm + 1 if sm + 1 < p[at.SM_COUNT] else 0
     memory = p[at.SM] + sm * at.SM_WIDTH
-    s[memory + at.PORT_WAITS] = -1
+    s[memory + at.PORT_WAITS], s[memory + at.PORT_GRANTED] = -1, 1
     s[row + at.PORTS_WAITING] -= 1
+    s[row + at.PORTS_GRANTED] += 1
     s[memory + at.PORT_NEXT] = now
     s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], now)
 
 
 @inlined
 def sm_has_room(p: Ints, s: Ints, sm: int, now: int) -> None:
-    """The SM has taken a packet out of its queue: of the slices that wait for that, the next in turn tries again."""
+    """The SM has taken a packet out of its queue: the place is kept for the next in turn of the slices that wait for it."""
     memory = p[at.SM] + sm * at.SM_WIDTH
     if s[memory + at.REPLIES_WAITING] == 0:
         return
-    part = (now + 1) % p[at.SLICES]
+    part = s[memory + at.REPLY_TURN]
     while s[p[at.SLICE] + part * at.SLICE_WIDTH + at.OUT_WAITS] != sm:
         part = part + 1 if part + 1 < p[at.SLICES] else 0
+    s[memory + at.REPLY_TURN] = part + 1 if part + 1 < p[at.SLICES] else 0
     row = p[at.SLICE] + part * at.SLICE_WIDTH
-    s[row + at.OUT_WAITS] = -1
+    s[row + at.OUT_WAITS], s[row + at.OUT_GRANTED] = -1, 1
     s[memory + at.REPLIES_WAITING] -= 1
+    s[memory + at.REPLIES_GRANTED] += 1
     s[row + at.OUT_NEXT] = now + 1
     s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now + 1)
 
@@ -117,8 +124,11 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
     entry = p[at.OUTBOX] + (part * p[at.OUT_ROOM] + s[row + at.OUT_HEAD]) * at.OUT_WIDTH
     sm = s[entry + at.O_SM]
     memory = p[at.SM] + sm * at.SM_WIDTH
-    if s[memory + at.ARRIVAL_COUNT] >= p[at.EJECT_ROOM]:
-        s[row + at.OUT_NEXT] = at.NEVER  # until the SM takes one out
+    if s[row + at.OUT_GRANTED] != 0:
+        s[row + at.OUT_GRANTED] = 0
+        s[memory + at.REPLIES_GRANTED] -= 1
+    elif s[memory + at.ARRIVAL_COUNT] + s[memory + at.REPLIES_GRANTED] >= p[at.EJECT_ROOM]:
+        s[row + at.OUT_NEXT] = at.NEVER  # until it is this slice's turn
         s[row + at.OUT_WAITS] = sm
         s[memory + at.REPLIES_WAITING] += 1
         return

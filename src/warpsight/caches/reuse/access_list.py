@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.compiled import compiled_and_kept
-from warpsight.base.errors import FormatError
+from warpsight.base.errors import FormatError, LimitError
 from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks
 from warpsight.caches.reuse.coalesce import coalesced
 from warpsight.trace.schema import WARP_SIZE
@@ -26,6 +26,8 @@ Longs = npt.NDArray[np.int64]
 SUFFIXES = (".trc", ".trc.gz")
 _SIZES = (1, 2, 4, 8, 16)
 _MOST_THREADS = 2**31
+# Every warp up to that of the highest thread is modelled, those without accesses too: so many take a quarter of a minute.
+_MOST_WARPS = 2**20
 
 
 @dataclass(frozen=True)
@@ -110,18 +112,24 @@ def _any_columns(body: bytes, path: str) -> list[Longs]:
     from pyarrow import csv
 
     names = ["thread", "store", "address", "size"]
-    if not body.strip():
+    body = body.rstrip()
+    if not body:
         return [np.zeros(0, np.int64) for _ in names]
     options = csv.ReadOptions(column_names=names, use_threads=False)
-    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.int64()))
+    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.int64()), null_values=[])
+    # empty lines are refused: the reader would leave them out, and the lines told of all faults after them would be wrong
+    form = csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False)
     try:
-        table = csv.read_csv(io.BytesIO(body), options, csv.ParseOptions(delimiter=" "), types)
+        table = csv.read_csv(io.BytesIO(body), options, form, types)
     except pyarrow.ArrowInvalid as error:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
-        place = f"{path}:{int(row[1]) + 1}" if row else path
-        what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four whole numbers and one space between"
-        raise FormatError(what, place=place, remedy="one access a line") from None
+        raise _malformed(path, int(row[1]) + 1 if row else 0) from None
     return [table[name].to_numpy().astype(np.int64) for name in names]
+
+
+def _malformed(path: str, line: int) -> FormatError:
+    what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four whole numbers below 2^63, one space between"
+    return FormatError(what, place=f"{path}:{line}" if line else path, remedy="one access a line")
 
 
 def _check(given: AccessList) -> None:
@@ -141,12 +149,17 @@ def _check(given: AccessList) -> None:
 def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The k-th accesses of the lanes of a warp, coalesced; loads alone (with `stores`, all accesses) are counted for k.
 
-    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B (CUDA C
-    Programming Guide 4.0, section F.4.2, compute capability 2.x). Raises UsageError for a bound below one block.
+    Those merge whose first byte lies in the same line, among 32 lanes, among 16 for accesses of 8 B, and among 8 for 16 B, each
+    such group a request of its own, one after the other (CUDA C Programming Guide 4.0, section F.4.2, compute capability 2.x, to
+    which HPCA 2014 refers in section 4.6). Raises UsageError for a bound below one block, LimitError for more than 2^20 warps.
     """
     per_block = given.threads_per_block
     blocks_there = int(given.thread.max(initial=-1)) // per_block + 1
     blocks = bounded_blocks(blocks_there, per_block, most_threads)
+    warps_per_block = -(-per_block // WARP_SIZE)
+    if blocks * warps_per_block > _MOST_WARPS:
+        what = f"thread {int(given.thread.max()):,} makes {blocks * warps_per_block:,} warps, more than {_MOST_WARPS:,}"
+        raise LimitError(what, place=given.origin, remedy="keep to the first with --max-threads, or number the threads from 0")
     found = coalesced((given.thread, given.store, given.address, given.size), line_bytes, per_block, blocks, stores)
     if isinstance(found, int):
         _check(given)
@@ -155,4 +168,4 @@ def of_list(given: AccessList, line_bytes: int, *, stores: bool = False, most_th
     notes = [f"the first {blocks:,} of {blocks_there:,} blocks"] if blocks < blocks_there else []
     if crossing:
         notes.append(f"{crossing:,} accesses cross the end of a line and count for the line of their first byte")
-    return AccessStream(stream, numbers, line_bytes, blocks, per_block, -(-per_block // WARP_SIZE), loads, 1, tuple(notes))
+    return AccessStream(stream, numbers, line_bytes, blocks, per_block, warps_per_block, loads, 1, tuple(notes))

@@ -11,7 +11,7 @@ from warpsight.addressing.compiled import compiled_and_kept
 from warpsight.base.errors import UsageError
 from warpsight.caches.reuse.coalesce import numbered
 from warpsight.caches.reuse.state import Stream
-from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE, KernelTrace
+from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE, KernelTrace
 
 Longs = npt.NDArray[np.int64]
 
@@ -41,36 +41,55 @@ class AccessStream:
 
 
 @compiled_and_kept
-def _first_of_its_line(access: Longs, group: Longs, line: Longs) -> npt.NDArray[np.bool_]:
-    """Which entries no earlier one of the same access and group has the line of; the entries of an access stand together."""
+def _first_of_its_line(access: Longs, lane: Longs, together: Longs, line: Longs) -> npt.NDArray[np.bool_]:
+    """Which entries no earlier one of the same access has the line of, among the `together` lanes that an entry is coalesced with.
+
+    The entries of an access stand together, in the order of lanes.
+    """
     first = np.ones(len(line), np.bool_)
     begin = 0
     for i in range(len(line)):
         if access[i] != access[begin]:
             begin = i
         for k in range(begin, i):
-            if line[k] == line[i] and group[k] == group[i]:
+            if line[k] == line[i] and lane[k] >= lane[i] - lane[i] % together[i]:
                 first[i] = False
                 break
     return first
 
 
+@compiled_and_kept
+def _first_of_its_group(access: Longs, lane: Longs, together: Longs) -> npt.NDArray[np.uint8]:
+    """1 where a group of lanes that look up at once begins; the first entry of an access says how many lanes a group has."""
+    first = np.ones(len(lane), np.uint8)
+    begin = 0
+    for i in range(1, len(lane)):
+        if access[i] != access[begin]:
+            begin = i
+        else:
+            first[i] = lane[i] // together[begin] != lane[i - 1] // together[begin]
+    return first
+
+
 def packed(
-    warps: int, warp: Longs, access: Longs, group: Longs, line: Longs, pc: Longs
+    warps: int, warp: Longs, access: Longs, lanes: tuple[Longs, Longs], line: Longs, pc: Longs
 ) -> tuple[Stream, Longs]:
     """The stream and its line numbers, from one entry per lane and access in the order (warp, access, lane).
 
-    `warp` of each entry; `access` a number that grows with each access; lines of an access merge within a `group` of lanes.
+    `warp` of each entry; `access` a number that grows with each access. `lanes`: the lane of each entry, and how many lanes (32, or
+    fewer for wide accesses) it is coalesced with; lines of an access merge among those.
     """
-    kept = np.flatnonzero(_first_of_its_line(access, group, line))
+    lane, together = lanes
+    kept = np.flatnonzero(_first_of_its_line(access, lane, together, line))
     access, line = access[kept], line[kept]
+    group = _first_of_its_group(access, lane[kept], together[kept])
     starts = np.ones(len(kept), np.bool_)
     starts[1:] = np.diff(access) != 0
     begin = np.flatnonzero(starts)
     offsets = np.append(begin, len(kept)).astype(np.int64)
     per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
     numbers, dense = numbered(line)
-    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense), numbers
+    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense, group), numbers
 
 
 def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:
@@ -116,7 +135,8 @@ def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_
     warp, access, line, pc = (
         np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4)
     )
-    stream, numbers = packed(warps, warp, access, np.zeros(len(line), np.int64), line, pc)
+    together = np.full(len(line), WARP_SIZE)
+    stream, numbers = packed(warps, warp, access, (np.zeros(len(line), np.int64), together), line, pc)
     notes = () if blocks == header.recorded_blocks else (f"the first {blocks:,} of {header.recorded_blocks:,} blocks",)
     return AccessStream(
         stream, numbers, line_bytes, blocks, header.threads_per_block, header.warps_per_block, loads, len(trace.instructions), notes

@@ -89,6 +89,6 @@ def next_level(settings: ReuseSettings, given: AccessStream, misses: Longs, *, k
     numbers, dense = np.unique(lines, return_inverse=True)
     count = len(lines)
     pcs = misses[at.KEPT_PC].astype(np.int32)
-    stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), pcs, dense.astype(np.int32))
+    stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), pcs, dense.astype(np.int32), np.ones(count, np.uint8))
     ordered = AccessStream(stream, numbers, settings.line_bytes, 1, 32, 1, count, given.pcs)
     return evaluate(settings.off("latency", "mshr", "divergence"), ordered, Placement(1, 1), keep_all=keep_all)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.compiled import compiled_and_kept
+from warpsight.addressing.compiled import compiled_and_kept, inlined
 from warpsight.caches.reuse.state import Stream
 from warpsight.trace.schema import WARP_SIZE
 
@@ -157,13 +157,22 @@ def _in_turn(key: Longs, line: Longs, begin: Longs) -> None:
             key[to], line[to] = k, own
 
 
+@inlined
+def _group_bits(key: int) -> int:
+    """The logarithm of how many lanes an entry is coalesced with: 32, 16 for 8 B, 8 for 16 B."""
+    return 5 if key & 7 < 3 else 7 - (key & 7)
+
+
 @compiled_and_kept
-def _merge(key: Longs, line: Longs, begin: Longs, per_warp: Longs, offsets: Longs, kept: Longs) -> tuple[int, int]:
+def _merge(
+    key: Longs, line: Longs, begin: Longs, per_warp: Longs, offsets: Longs, kept: Longs, group: npt.NDArray[np.uint8]
+) -> tuple[int, int]:
     """The lines of each access once for each group of lanes, into `kept`; gives how many accesses and transactions.
 
-    `per_warp` [warps + 1] and `offsets` [entries + 1] as in `state.Stream`.
+    `per_warp` [warps + 1], `offsets` [entries + 1] and `group` [entries] as in `state.Stream`. A lane merges with the lanes before
+    it in the group of its own size, whatever theirs; the size of the first lane says how many lanes look up at once.
     """
-    group_of = np.zeros(WARP_SIZE, np.int64)
+    last = np.zeros(WARP_SIZE, np.int64)
     accesses, n = 0, 0
     for warp in range(len(begin) - 1):
         per_warp[warp] = accesses
@@ -173,20 +182,24 @@ def _merge(key: Longs, line: Longs, begin: Longs, per_warp: Longs, offsets: Long
             offsets[accesses] = n
             start = n
             least, most = line[i], line[i]
+            together, before = _group_bits(key[i]), np.int64(-1)
             while i < end and key[i] >> (_SIZE_BITS + _LANE_BITS) == turn:
-                size, lane = key[i] & 7, key[i] >> _SIZE_BITS & (WARP_SIZE - 1)
-                # 32 lanes, 16 for 8 B, 8 for 16 B; accesses of another size never merge
-                group = size << 2 | lane >> (5 if size < 3 else 7 - size)
+                lane, bits = key[i] >> _SIZE_BITS & (WARP_SIZE - 1), _group_bits(key[i])
                 own = line[i]
                 known = False
                 if n > start and least <= own <= most:
                     for k in range(n - 1, start - 1, -1):
-                        if kept[k] == own and group_of[k - start] == group:
-                            known = True
+                        if kept[k] == own:
+                            # the lanes that the line was kept for before this are lower
+                            known = last[k - start] >> bits == lane >> bits
+                            if known:
+                                last[k - start] = lane
                             break
                 if not known:
                     kept[n] = own
-                    group_of[n - start] = group
+                    last[n - start] = lane
+                    group[n] = lane >> together != before
+                    before = lane >> together
                     n += 1
                     least, most = min(least, own), max(most, own)
                 i += 1
@@ -223,7 +236,8 @@ def coalesced(
     crossing = _deal(given, stores, line_bytes, place, begin[:-1].copy(), key, line)
     _in_turn(key, line, begin)
     per_warp, offsets = np.empty(warps + 1, np.int64), np.empty(entries + 1, np.int64)
-    accesses, transactions = _merge(key, line, begin, per_warp, offsets, line)
+    group = np.empty(entries, np.uint8)
+    accesses, transactions = _merge(key, line, begin, per_warp, offsets, line, group)
     found, dense = numbered(line[:transactions])
-    stream = Stream(per_warp, offsets[: accesses + 1].copy(), np.zeros(accesses, np.int32), dense)
+    stream = Stream(per_warp, offsets[: accesses + 1].copy(), np.zeros(accesses, np.int32), dense, group[:transactions].copy())
     return stream, found, entries, crossing

@@ -10,6 +10,7 @@ from warpsight.caches.compiled import pointer, source_fingerprint
 from warpsight.caches.reuse.calendar import NEVER, Calendar, pop, push, soonest
 from warpsight.caches.reuse.stacks import Stacks
 from warpsight.caches.reuse.state import (
+    AT_END,
     DIVERGENCE,
     ENDED,
     HEAD,
@@ -63,6 +64,8 @@ def _run(core: Any, s: Any, p: Longs, spread: Longs, t: Any) -> int:
             continue
         warp = _dequeue(core, p)
         if core.next[warp] == s.warp[warp + 1]:
+            # an ended warp is only noticed at its next turn
+            cell[TIME] += p[AT_END]
             block = warp // p[WARPS_PER_BLOCK]
             core.left[block] -= 1
             if core.left[block] == 0:
@@ -115,7 +118,9 @@ def _build(fingerprint: int) -> Run:
     @compiled_and_kept
     def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
         """Go on until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
-        s = Stream(pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line))
+        s = Stream(
+            pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line), pointer(stream.group)
+        )
         t = Tally(
             pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
             pointer(tally.used),

@@ -61,6 +61,7 @@ def rules_of(settings: ReuseSettings, given: AccessStream, placement: Placement,
     p[at.WARP_MSHRS] = UNLIMITED if "mshr" in off or settings.warp_mshrs == 0 else settings.warp_mshrs
     p[at.SPLIT] = settings.issue == "request"
     p[at.CLIP], p[at.DIVERGENCE] = settings.clip, "divergence" not in off
+    p[at.AT_END] = p[at.LATENCY] and p[at.DIVERGENCE] and not p[at.SPLIT]
     p[at.WHOLE] = whole and settings.sets > 1
     p[at.BLOCKS_PER_CORE], p[at.WARPS_PER_BLOCK] = placement.blocks_per_core, given.warps_per_block
     p[at.DRAWS], p[at.QUEUE] = len(spread_of(settings.sigma)), placement.blocks_per_core * given.warps_per_block + 1

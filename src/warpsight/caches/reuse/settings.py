@@ -18,6 +18,7 @@ ISSUES = ("access", "request")
 EXTENSIONS = ("latency", "associativity", "mshr", "divergence")
 UNLIMITED = 2**40
 MOST_LATENCY = 10**6
+MOST_SEED = 2**32 - 1
 _DRAWS = 4096
 
 
@@ -76,6 +77,8 @@ class ReuseSettings:
             if not least <= value <= most:
                 place = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{value} is not a latency", place=place, remedy=f"give {least} to {most:,} time stamps")
+        if not 0 <= self.seed <= MOST_SEED:
+            raise UsageError(f"{self.seed} is no seed", place="--seed", remedy=f"give a whole number of 0 to {MOST_SEED}")
         if self.issue not in ISSUES:
             raise UsageError(f'"{self.issue}" is no way to issue', place="--issue", remedy=f"use one of {', '.join(ISSUES)}")
         unknown = sorted(self.without - set(EXTENSIONS))

@@ -16,8 +16,8 @@ Ints = npt.NDArray[np.int32]
 # The rules, int64: entries of `Rules`.
 (
     HIT_LATENCY, MISS_LATENCY, SPREAD, DRAWS, WAYS, LINES, MSHRS, WARP_MSHRS, CLIP, DIVERGENCE, LATENCY, WHOLE, BLOCKS_PER_CORE,
-    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, SPLIT, RULES,
-) = range(21)
+    WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, SPLIT, AT_END, RULES,
+) = range(22)
 
 # What became of a transaction: columns of the counts.
 HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
@@ -41,13 +41,15 @@ class Stream(NamedTuple):
     """The accesses of a launch, int64 or int32, one cache line size.
 
     `warp` [warps + 1]: accesses of warp w are `warp[w]` to `warp[w + 1]`; `access` [accesses + 1]: transactions of access a are
-    `access[a]` to `access[a + 1]`; `pc` int32 [accesses]; `line` int32 [transactions], dense numbers from 0.
+    `access[a]` to `access[a + 1]`; `pc` int32 [accesses]; `line` int32 [transactions], dense numbers from 0; `group` uint8
+    [transactions], 1 for the first of a group of lanes that look up at once.
     """
 
     warp: Longs
     access: Longs
     pc: Ints
     line: Ints
+    group: npt.NDArray[np.uint8]
 
 
 class Core(NamedTuple):

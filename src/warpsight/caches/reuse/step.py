@@ -1,9 +1,12 @@
 """One core of the reuse-distance model, compiled: time stamps, the pool of warps, and what an access finds and does.
 
-In each time step one warp, the first of the queue, makes one access: all its transactions look up, then what arrives at this time
-takes effect in the order of issue, then the hits of the access (HPCA 2014, section 4.2: simultaneous effects in the order in which
-the accesses were issued). A line that arrives at the very time of a look-up is found, at the top of the stack (Tables 3 to 5 of
-the paper: nothing that arrives later than it stands above it then).
+In each time step one warp, the first of the queue, makes one access: all its transactions look up, and its hits take effect. A
+miss takes effect when it arrives, those of the same time in the order of issue (HPCA 2014, section 4.2).
+
+What arrives at the very time of a look-up: where warps wait for their data (`AT_END`) it takes effect, and frees its miss register,
+at the end of the step, for others as for the warp that asked, which goes on in the next step. The paper's Tables 3 to 5, where no
+warp waits, have it earlier: it is found, at the top of the stack (nothing that arrives later stands above it then), and takes
+effect before the hits of the access. Accesses issued one request at a time go by the tables too.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ from warpsight.caches.reuse.stacks import NEVER_USED, distance, enter, use
 from warpsight.caches.reuse.state import (
     ARRIVED,
     ASSOCIATIVITY,
+    AT_END,
     CANCEL,
     CANCELLED,
     CAPACITY,
@@ -124,12 +128,12 @@ def _land(core: Any, what: int) -> int:
 
 @inlined
 def _arrivals(core: Any, p: Longs, now: int) -> None:
-    """What arrived before `now` takes effect; what arrives at `now` frees its miss register and is kept in `now`."""
+    """What arrived before `now` takes effect; what arrives at `now` frees its miss register and is kept in `now`, or waits."""
     flying, cell = core.flying, core.cell
     while soonest(flying) < now:
         _take_effect(core, p, _land(core, pop(flying)))
     cell[ARRIVED] = 0
-    while soonest(flying) == now:
+    while p[AT_END] == 0 and soonest(flying) == now:
         line = _land(core, pop(flying))
         core.arrived[line] = now
         core.now[cell[ARRIVED]] = line
@@ -145,9 +149,8 @@ def _distance(core: Any, line: int, now: int) -> int:
 def _must_wait(core: Any, p: Longs, held: int, now: int, line: int) -> bool:
     """Whether `line` needs a miss register, and none is free, or none for its warp, which holds `held` from accesses before.
 
-    Where an access goes as a whole, its first lane decides (the paper's examples have one thread a warp): an access of more
-    lines than there are
-    there are registers could never go on if all its lines had to find one.
+    Where an access goes as a whole, its first lane decides (the paper's examples have one thread a warp): an access of more lines
+    than there are registers could never go on if all its lines had to find one.
     """
     if core.cell[OUTSTANDING] < p[MSHRS] and held < p[WARP_MSHRS]:
         return False
@@ -239,15 +242,15 @@ def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None
 
 
 @inlined
-def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int, used: int) -> int:
-    """What the access that `warp` has just looked up does; gives its latency.
+def _effects(
+    core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, first: int, end: int, now: int, used: int
+) -> int:
+    """What the transactions from `first` to `end` of an access, which have just been looked up, do; gives their latency.
 
-    What takes no time takes effect at once, hits and then misses, in the order of lanes. The others are sent, last lane first: of
-    lines that come back at the same time, the first lane's is then the last used, so that the lane that decides whether a warp may
-    go on does not lose its line to the others of its own access.
+    What takes no time takes effect at once, hits and then misses, in the order of lanes. The others are sent in that order too.
     """
     at = core.next[warp] - 1
-    first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
+    pc = s.pc[at]
     misses_fly = p[MISS_LATENCY] + p[SPREAD] > 0
     slowest = now
     for i in range(first, end):
@@ -264,7 +267,7 @@ def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
             _take_effect(core, p, line)
             if p[LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, i - first, used, now)
-    for j in range(end - first - 1, -1, -1):
+    for j in range(end - first):
         line, back = core.found[FOUND_WIDTH * j + FOUND_LINE], now
         if core.found[FOUND_WIDTH * j + FOUND_CLASS] == HIT:
             if p[HIT_LATENCY] > 0:
@@ -337,12 +340,25 @@ def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: i
     wait = _must_wait(core, p, core.held[warp], now, line)
     if wait and p[LOGGED] > 0:
         _log(core, t, warp, pc, line, now, -1, used, now)
-    for i in range(first, first if wait else end):
-        _classify(core, p, _number(core, p, s.line[i]), now, i - first)
-    for i in range(core.cell[ARRIVED]):
-        _take_effect(core, p, core.now[i])
     if wait:
         core.cell[CANCELLED] += 1
-        return CANCEL
-    core.next[warp] = at + 1
-    return _effects(core, s, p, spread, t, warp, now, used)
+        end = first
+    else:
+        core.next[warp] = at + 1
+    latency = CANCEL if wait else 0
+    arrived, at_top = core.cell[ARRIVED], now
+    while first < end:
+        # a group of lanes that is a request of its own finds what the one before it has brought
+        group = first + 1
+        while group < end and s.group[group] == 0:
+            group += 1
+        for i in range(first, group):
+            _classify(core, p, _number(core, p, s.line[i]), at_top, i - first)
+        for i in range(arrived):
+            _take_effect(core, p, core.now[i])
+        arrived, at_top = 0, -2
+        latency = max(latency, _effects(core, s, p, spread, t, warp, first, group, now, used))
+        first = group
+    for i in range(arrived):
+        _take_effect(core, p, core.now[i])
+    return latency
