@@ -64,7 +64,11 @@ class Results:
 
         if point not in self._profiles:
             document = self.found.get(point)
-            self._profiles[point] = profile_from_document(document["profile"], origin=point.kernel) if document else None
+            try:
+                made = profile_from_document(document["profile"], origin=point.kernel) if document else None
+            except WarpsightError as error:
+                made, self.reasons[point] = None, str(error)
+            self._profiles[point] = made
         return self._profiles[point]
 
     def failures(self, points: Sequence[Point]) -> list[dict[str, str]]:

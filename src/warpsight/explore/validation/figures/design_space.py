@@ -45,7 +45,7 @@ class DesignSpace:
         maps = _maps(cells)
         return Content(
             panels=[self._panel(name, member, each, _most(maps)) for name, each in maps.items()],
-            rows=[{"sms": cell[0], "dram_gb_per_s": cell[1], **row.to_json()} for cell, row in cells.items()],
+            rows=[{"sms": cell[0], "dram_gb_per_s": cell[1], **row.to_json(stacks=False)} for cell, row in cells.items()],
             tables=[_gains_table(maps), kernels_table([cells[BASE]] if BASE in cells else [], _MODELS)],
             numbers=_numbers(maps),
             claims=self._claims(maps),

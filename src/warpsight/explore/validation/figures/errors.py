@@ -47,20 +47,21 @@ class Judged:
         name = max(COMPONENTS, key=lambda component: abs(ours[component] - theirs[component]))
         return name, ours[name], theirs[name]
 
-    def to_json(self) -> dict[str, Any]:
-        """Its row of data."""
-        models = {model: self._answer(model) for model in self.answers}
+    def to_json(self, *, stacks: bool = True) -> dict[str, Any]:
+        """Its row of data, with the CPI `stacks` or with the component alone in which a model differs most."""
+        models = {model: self._answer(model, stacks) for model in self.answers}
         reference = {name: self.reference[name] for name in ("cycles", "ipc_gpu_warp", "cpi", "dpki", "warps_per_sm")}
-        reference["cpi_stack"] = _there(self.reference["cpi_stack"])
+        if stacks:
+            reference["cpi_stack"] = _there(self.reference["cpi_stack"])
         head = {"kernel": self.member.name, "class": self.member.memory_class, "holdout": self.member.holdout}
         return {**head, "design": self.variant.label, "measure": self.measure, "referee": reference, "models": models}
 
-    def _answer(self, model: str) -> dict[str, Any] | None:
-        answer = self.answers[model]
-        if answer is None:
+    def _answer(self, model: str, stacks: bool) -> dict[str, Any] | None:
+        answer, most_off = self.answers[model], self.most_off(model)
+        if answer is None or most_off is None:
             return None
-        stack = _there(answer.cpi_stack)
-        return {"error": self.error(model), "ipc_gpu_warp": answer.ipc_gpu_warp, "cpi": answer.cpi, "cpi_stack": stack}
+        more = {"cpi_stack": _there(answer.cpi_stack)} if stacks else {"most_off": most_off[0]}
+        return {"error": self.error(model), "ipc_gpu_warp": answer.ipc_gpu_warp, "cpi": answer.cpi, **more}
 
 
 def _there(stack: dict[str, float]) -> dict[str, float]:

@@ -70,7 +70,7 @@ class Sweep:
         differences += [worst(some, model) for model in self.judged for some in (by_step[0], by_step[-1])]
         return Content(
             panels=[self._panel(values, curves)],
-            rows=[row.to_json() for row in rows],
+            rows=[row.to_json(stacks=False) for row in rows],
             tables=[self._table(values, by_step, curves), halves_table(rows, self.models)],
             numbers=numbers,
             claims=self.claims(values, curves),

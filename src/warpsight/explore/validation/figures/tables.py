@@ -34,7 +34,7 @@ class Prevalence:
                 known.append((member, found["dpki"], found["class"] == DIVERGENT))
         domains = sorted({member.domain for member, _, _ in known})
         counts = {
-            domain: [sum(spread == want for member, _, spread in known if member.domain == domain) for want in (True, False)]
+            domain: [sum(spread == want for m, _, spread in known if m.domain == domain) for want in (True, False)]
             for domain in domains
         }
         many = sum(spread for _, _, spread in known)
@@ -53,7 +53,8 @@ class Prevalence:
                   for member, dpki, spread in known],
             tables=[
                 Table("Kernels by domain", ["domain", "divergent", "not divergent", "all"],
-                      [*([domain, a, b, a + b] for domain, (a, b) in counts.items()), ["all", many, len(known) - many, len(known)]]),
+                      [*([domain, a, b, a + b] for domain, (a, b) in counts.items()),
+                       ["all", many, len(known) - many, len(known)]]),
             ],
             numbers=numbers,
             claims=[Claim("Divergent kernels are common", "section I, Table I", 3 * many >= len(known), f"{many} of {len(known)}")]
