@@ -31,6 +31,7 @@ sys.path.insert(0, str(HERE))
 from marked_page import put  # noqa: E402
 
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
+import referee_figures as figures_of_referee  # noqa: E402
 import reuse_figures as figures_of_reuse  # noqa: E402
 
 COMMAND = "python benchmarks/measure.py --write"
@@ -170,6 +171,8 @@ INSIDE: dict[str, Callable[[], float]] = {
     "slowest": figures_of_reuse.slowest,
     "reading": figures_of_reuse.reading,
     "sweep": figures_of_reuse.sweep_ratio,
+    "referee": lambda: figures_of_referee.rate(slowest=False),
+    "referee-least": lambda: figures_of_referee.rate(slowest=True),
     "model": _model,
     "designs": _designs,
 }
@@ -244,6 +247,8 @@ def measure(only: str) -> list[Figure]:
     add("reuse-distance caches, slowest of 12 traces", 3, "M thread accesses/s", "more", lambda: _inside("slowest"))
     add("reuse-distance caches, reading a compressed list", 3, "M accesses/s", "more", lambda: _inside("reading"))
     add("reuse-distance caches, 64 sizes and ways, worst of 12 traces", 3, "times one point", "less", lambda: _inside("sweep"))
+    add("referee, all reference kernels", 1, "M warp instructions/s", "more", lambda: _inside("referee"))
+    add("referee, slowest reference kernel", 1, "M warp instructions/s", "more", lambda: _inside("referee-least"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
     add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
     with tempfile.TemporaryDirectory() as name:

@@ -62,9 +62,8 @@ def refereed() -> list[Refereed]:
     return found
 
 
-def tables() -> dict[str, str]:
+def tables(found: list[Refereed]) -> dict[str, str]:
     """The table by its name on the page."""
-    found = refereed()
     lines = [
         "| GPU | kernel | reference cycles | referee | error | " + " | ".join(title for *_, title in COUNTS) + " |",
         "|---|---|---:|---:|---:|" + "---:|" * len(COUNTS),
@@ -94,7 +93,7 @@ def main() -> None:
     """Print the table, or write it into the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help=f"rewrite the table in {PAGE.name}")
-    made = tables()
+    made = tables(refereed())
     if parser.parse_args().write:
         put(PAGE, COMMAND, made)
     for table in made.values():

@@ -10,6 +10,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+# columns of the window's table of warps, an array of its own
+from warpsight.trace.window import END as W_END
+from warpsight.trace.window import ENTRY as W_ENTRY
+from warpsight.trace.window import EVENT as W_EVENT
+from warpsight.trace.window import EVENT_END as W_EVENT_END
+from warpsight.trace.window import SECTOR as W_SECTOR
+from warpsight.trace.window import SECTOR_END as W_SECTOR_END
+from warpsight.trace.window import WIDTH as WINDOW_WIDTH
+
+__all__ = ["WINDOW_WIDTH", "W_END", "W_ENTRY", "W_EVENT", "W_EVENT_END", "W_SECTOR", "W_SECTOR_END"]
+
 Ints = npt.NDArray[np.int64]
 
 TICKS = 1024
@@ -109,9 +120,6 @@ SERVED, SERVED_PC, DONE_REQUESTS, REQUESTS, BACK, LEVEL, HEAD, LENGTH, ROOM_SINC
 LSU_WIDTH, ACCESS_WIDTH = 10, 5
 SPREAD_WIDTH = 16
 MOST_REQUESTS = 256  # an event counts sectors in one byte
-# Columns of the window's table of warps, which is an array of its own.
-W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
-WINDOW_WIDTH = 6
 
 # What a warp stands at. HELD: it needs data of a load that has not yet been through the load-store unit (the load is in `PC`).
 DO_MEMORY, DO_BARRIER, DO_EXIT, HELD = 0, 1, 2, 3

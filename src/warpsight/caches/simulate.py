@@ -23,17 +23,19 @@ from warpsight.caches import layout as at
 from warpsight.caches.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.geometry import parameters_of, sector_groups
 from warpsight.caches.layout import Ints
-from warpsight.caches.memory import counts, new_memory
+from warpsight.caches.memory import counts, new_memory, warp_rows
 from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.caches.program import program_of
 from warpsight.caches.spread import shares_in_use
-from warpsight.caches.stream import Stream
 from warpsight.gpu.spec import GpuSpec
 from warpsight.trace.schema import KernelTrace
+from warpsight.trace.window import Places, TraceWindow
 
 TURNS_PER_REPORT = 1_000_000
 
 Progress = Callable[[int, int], None]
+
+_PLACES = Places(at.ID, at.EVENT, at.EVENT_END, at.SECTOR, at.SECTOR_END, at.TAKEN)
 
 
 def simulate_caches(
@@ -49,14 +51,15 @@ def simulate_caches(
     header = trace.header
     p = parameters_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm, interleaving)
     s = new_memory(p, program_of(trace, gpu, interleaving == "clocked"), sector_groups(gpu.l1), sector_groups(gpu.l2))
-    stream = Stream(trace)
+    window = TraceWindow(trace, _PLACES)
     cell = s[p[at.CELL] :]
     outcome = NEED_BLOCK
     while outcome != DONE:
-        outcome = run(p, s, stream.warps, stream.events, stream.sectors, TURNS_PER_REPORT)
+        outcome = run(p, s, window.warps, window.events, window.sectors, TURNS_PER_REPORT)
         launched = int(cell[at.NEXT_BLOCK]) * header.warps_per_block
         if outcome == NEED_BLOCK:
-            stream.extend(p, s, launched)
+            window.extend(warp_rows(p, s), launched)
+            cell[at.FIRST_WARP], cell[at.LAST_WARP] = window.first, window.end
         elif outcome == BAD_TRACE:
             raise FormatError(
                 f"warp {int(cell[at.BAD_WARP])} has other events or sectors than its path asks for",

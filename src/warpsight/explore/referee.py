@@ -61,6 +61,7 @@ def _prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulation: 
     dpki = 1000.0 * totals["divergent"] / simulation.warp_instructions
     provenance = of_trace(trace, gpu, Method(), ())
     provenance["method"] = {"simulator": NAME}
+    provenance["notes"] += _notes(gpu)
     provenance["model"] = {**_details(simulation, totals, gpu), "simulation_seconds": seconds}
     return Prediction(
         kernel=header.kernel,
@@ -81,6 +82,17 @@ def _prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulation: 
         occupancy_limiter=found.limiter,
         provenance=provenance,
     )
+
+
+def _notes(gpu: GpuSpec) -> list[str]:
+    """What a reader must know of this machine: caches so small that they bound the misses in flight."""
+    found = []
+    for name, cache in (("L1", gpu.l1), ("L2 slice", gpu.l2)):
+        lines = cache.sets * cache.ways
+        if lines < cache.mshrs and cache.allocation == "on-miss":
+            what = f"{name} of {lines} line{'s' if lines > 1 else ''}"
+            found.append(f"an {what} lets so many misses be in flight, fewer than its {cache.mshrs} MSHRs (a miss takes a line)")
+    return found
 
 
 def _details(simulation: Simulation, totals: dict[str, int], gpu: GpuSpec) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from warpsight.base.errors import UsageError
 from warpsight.timing.result import Timeline
 from warpsight.trace.schema import KernelTrace
 
-_WAITS = ("start", "arithmetic", "memory", "barrier")
+_WAITS = ("start", "arithmetic", "memory", "barrier", "fetch")
 
 
 def timeline_events(trace: KernelTrace, timeline: Timeline) -> list[dict[str, Any]]:

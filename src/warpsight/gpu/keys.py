@@ -78,6 +78,8 @@ _SM = (
            default="32", reason="default: CUDA, 32 banks since compute capability 2.0", most=1024),
     _count("sm.access_queue", "sm.access_queue", "memory instructions that wait, issued and in order, for the load-store unit",
            default="20", reason="estimated: calibrated against the reference simulator, see docs/explanation/caches.md", most=1024),
+    Key("sm.fetch_width", "sm.fetch_width", COUNT, "instructions that a warp's buffer takes at a time, of one warp of the SM a "
+        "cycle, in the referee; 0: fetch is no limit", 0, 64, default="0", reason="default: no limit"),
     _size("sm.max_shared_memory_per_block", "sm.max_shared_memory_per_block_bytes", "most shared memory of one block; 0 B: all",
           default="0 B", reason="default: all of the SM's", least=0),
     _size("sm.shared_memory_reserved", "sm.shared_memory_reserved_bytes", "shared memory of each block that the system takes",

@@ -29,6 +29,7 @@ class SmSpec:
     shared_memory_unit_bytes: int = 256
     shared_memory_banks: int = 32
     access_queue: int = 20
+    fetch_width: int = 0
     max_shared_memory_per_block_bytes: int = 0
     shared_memory_reserved_bytes: int = 0
 

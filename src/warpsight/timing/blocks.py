@@ -7,7 +7,7 @@ from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
 from warpsight.timing.paths import enter
-from warpsight.timing.wakeups import schedule
+from warpsight.timing.wakeups import fetch, schedule
 
 
 @inlined
@@ -40,6 +40,9 @@ def start_block(p: Ints, s: Ints, warps: Ints, sm: int, place: int, now: int) ->
         values = p[at.READY] + (sm * p[at.SLOTS] + slot) * p[at.REGISTERS]
         for register in range(values, values + p[at.REGISTERS]):
             s[register] = 0
+        s[warp + at.FETCHED_AT] = 0
+        if p[at.FETCH_WIDTH] > 0:
+            fetch(p, s, sm, warp, now)
         if enter(p, s, warp):
             schedule(p, s, sm, slot, now + 1, now, at.CAUSE_START)
         else:

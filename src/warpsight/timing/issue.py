@@ -7,7 +7,7 @@ from warpsight.timing import layout as at
 from warpsight.timing.blocks import arrive_at_barrier, ended
 from warpsight.timing.layout import Floats, Ints
 from warpsight.timing.paths import Events, step, take_event
-from warpsight.timing.wakeups import schedule
+from warpsight.timing.wakeups import fetch, schedule
 
 
 @inlined
@@ -25,6 +25,8 @@ def _charge_data(s: Ints, f: Floats, stack: int, warp: int, cycles: int) -> None
         f[stack + at.F_COM_DATA] += cycles
     elif cause == at.CAUSE_BARRIER:
         f[stack + at.F_SYNC] += cycles
+    elif cause == at.CAUSE_FETCH:
+        f[stack + at.F_COM_STRUCT] += cycles
     elif cause == at.CAUSE_START:
         f[stack + at.F_IDLE] += cycles
     else:
@@ -116,6 +118,16 @@ def _watch(p: Ints, s: Ints, warp: int, slot: int, pc: int, now: int) -> None:
         s[p[at.CELL] + at.WATCHED] = count + 1
 
 
+@inlined
+def _next_in_buffer(p: Ints, s: Ints, sm: int, warp: int, in_order: bool, now: int) -> None:
+    """Take the issued instruction out of the warp's buffer; what is behind a branch that was taken goes with it, a cycle later."""
+    s[warp + at.BUFFERED] -= 1
+    if s[warp + at.BUFFERED] == 0:
+        fetch(p, s, sm, warp, now)
+    elif not in_order:
+        fetch(p, s, sm, warp, now + 1)
+
+
 @compiled
 def issue(p: Ints, s: Ints, f: Floats, events: Events, sm: int, scheduler: int, row: int, bit: int, now: int) -> None:
     """The warp of `scheduler` with this bit issues its next instruction and comes to the one after it."""
@@ -145,7 +157,10 @@ def issue(p: Ints, s: Ints, f: Floats, events: Events, sm: int, scheduler: int, 
             s[p[at.UNIT_FREE] + units] = now + s[p[at.INITIATION] + unit]
     if not step(p, s, warp):
         ended(p, s, sm, slot, warp, now)
-    elif kind == at.BARRIER:
+        return
+    if p[at.FETCH_WIDTH] > 0:
+        _next_in_buffer(p, s, sm, warp, s[warp + at.PC] == pc + 1, now)
+    if kind == at.BARRIER:
         arrive_at_barrier(p, s, sm, slot, warp, now)
     elif kind == at.FENCE and s[warp + at.OUTSTANDING] > 0:
         s[warp + at.STATE] = at.FENCED

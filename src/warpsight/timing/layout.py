@@ -10,6 +10,17 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+# columns of the window's table of warps, an array of its own
+from warpsight.trace.window import END as W_END
+from warpsight.trace.window import ENTRY as W_ENTRY
+from warpsight.trace.window import EVENT as W_EVENT
+from warpsight.trace.window import EVENT_END as W_EVENT_END
+from warpsight.trace.window import SECTOR as W_SECTOR
+from warpsight.trace.window import SECTOR_END as W_SECTOR_END
+from warpsight.trace.window import WIDTH as WINDOW_WIDTH
+
+__all__ = ["WINDOW_WIDTH", "W_END", "W_ENTRY", "W_EVENT", "W_EVENT_END", "W_SECTOR", "W_SECTOR_END"]
+
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
@@ -26,11 +37,11 @@ WHEEL = 64  # cycles that a scheduler's wheel of wake-ups spans, and warps that 
     SLICES, L2_SETS, L2_WAYS, L2_RULE, L2_LINE, L2_MASK, PER_PIECE, L2_PIPE, IN_ROOM, OUT_ROOM,
     CHANNELS, SLICES_PER_CHANNEL, DRAM_LATENCY, DRAM_TICKS, DRAM_QUEUE, BANKS, ROW_SECTORS, ROW_OPEN, ROW_CLOSE, TURNAROUND,
     L1_MSHRS, L1_TARGETS, L1_BUCKETS, L2_MSHRS, L2_TARGETS, L2_BUCKETS, UNITS, SHARED_LATENCY, MAX_CYCLES, WATCHED_SM, WATCH_ROOM,
-    L1_NODES, L2_NODES, RETURN_ROOM,
-) = range(58)  # fmt: skip
+    L1_NODES, L2_NODES, RETURN_ROOM, FETCH_WIDTH,
+) = range(59)  # fmt: skip
 
 # --- Parameters: where tables begin in the state.
-FIRST_TABLE = 58
+FIRST_TABLE = 59
 (
     CODE,  # per pc
     REGS,  # registers of the instructions, one list after the other
@@ -82,8 +93,8 @@ PATH_WIDTH = 3
 WARP_WIDTH = 24
 (
     ID, ENTRY, END, REPEAT, PC, BLOCK_END, EVENT, EVENT_END, SECTOR, SECTOR_END, TAKEN, STATE, READY_AT, CAUSE, OUTSTANDING,
-    LIVE_LANES, PART_DATA, PART_STRUCT, PART_MSHR, PART_NOC, PART_DRAM,
-) = range(21)  # fmt: skip
+    LIVE_LANES, PART_DATA, PART_STRUCT, PART_MSHR, PART_NOC, PART_DRAM, BUFFERED, FETCHED_AT,
+) = range(23)  # fmt: skip
 LOAD_WIDTH = 10
 (REMAINING, ISSUED, MSHR_BEFORE, NOC_BEFORE, LOAD_PC, WAIT_MSHR, WAIT_PORT, WAIT_UNIT, WAIT_NOC, WAIT_DRAM) = range(10)
 SCHED_WIDTH = 8
@@ -93,8 +104,8 @@ SM_WIDTH = 40
     QUEUE_HEAD, QUEUE_COUNT, LSU_NEXT, LSU_SLOT, LSU_PC, LSU_DONE, LSU_REQUESTS, LSU_WHOLE, LSU_UNTIL,
     PIPE_HEAD, PIPE_COUNT, PIPE_NEXT, BLOCKED, BLOCKED_SINCE, BLOCKED_MSHR, BLOCKED_NOC,
     MISS_HEAD, MISS_COUNT, PORT_NEXT, PORT_FREE, ARRIVAL_HEAD, ARRIVAL_COUNT, ARRIVAL_NEXT, EJECT_FREE,
-    FREE_MSHR, FREE_NODE, RESIDENT, FILL_FREE, PORT_WAITS, PORT_GRANTED, REPLIES_WAITING, REPLY_TURN, REPLIES_GRANTED,
-) = range(33)  # fmt: skip
+    FREE_MSHR, FREE_NODE, RESIDENT, FILL_FREE, PORT_WAITS, PORT_GRANTED, REPLIES_WAITING, REPLY_TURN, REPLIES_GRANTED, FETCH_NEXT,
+) = range(34)  # fmt: skip
 PLACE_WIDTH = 4
 LIVE, AT_BARRIER, PLACE_SINCE = range(3)
 QUEUE_WIDTH = 5
@@ -130,10 +141,6 @@ N_NEXT, N_HANDLE, N_SINCE, N_MASK = range(4)
     NEXT_BLOCK, LIVE_WARPS, BAD_WARP, FIRST_WARP, LAST_WARP, NOW, ISSUED_TOTAL, WANT_BLOCK, LAST_END, WATCHED, DISPATCH_SM,
 ) = range(11)  # fmt: skip
 
-# Columns of the window's table of warps, an array of its own.
-W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
-WINDOW_WIDTH = 6
-
 # --- Values.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
 IS_LOAD, IS_STORE, IS_ATOMIC = 0, 1, 2
@@ -141,7 +148,7 @@ GTO, LRR = 0, 1
 # What a warp does: runs (it is in the ready mask or in the wheel), waits for data without a known time, stands at a barrier, waits
 # for its stores at a fence, has no instructions left but accesses under way.
 RUNS, NEEDS_DATA, STANDS, FENCED, DRAINS = range(5)
-CAUSE_START, CAUSE_ALU, CAUSE_MEMORY, CAUSE_BARRIER = range(4)
+CAUSE_START, CAUSE_ALU, CAUSE_MEMORY, CAUSE_BARRIER, CAUSE_FETCH = range(5)
 NOT_BLOCKED, NO_MSHR, NO_ROOM = range(3)
 READ, WRITE, ATOMIC_PACKET, FILL_FOR_WRITE = range(4)
 LEVEL_L1, LEVEL_L2, LEVEL_DRAM = range(3)

@@ -15,8 +15,7 @@ from warpsight.timing.layout import TICKS, Ints
 from warpsight.trace.schema import SECTOR_BYTES
 
 POLICIES = {"gto": at.GTO, "lrr": at.LRR}
-# An access is one cycle in the address stage before the L1, and its data one cycle in the register file's port after it.
-ADDRESS_CYCLES, WRITE_BACK_CYCLES = 1, 1
+WRITE_BACK_CYCLES = 1  # of the data of an access into the registers
 _MOST_TARGETS = 1 << 22
 
 
@@ -40,6 +39,12 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
                 place=f"{gpu.name}: {name}.targets",
                 remedy=f"lower {name}.mshrs or {name}.targets",
             )
+    if gpu.dram.row_bytes % gpu.l2.line_bytes:
+        raise SpecError(
+            f"a row of {gpu.dram.row_bytes} B is not a whole number of L2 lines of {gpu.l2.line_bytes} B",
+            place=f"{gpu.name}: dram.row",
+            remedy="make it a multiple of l2.line, for example 2 KiB, or 0 B for memory without rows",
+        )
     if gpu.l2.slices % gpu.dram.channels:
         raise SpecError(
             f"{gpu.l2.slices} L2 slices do not divide evenly among {gpu.dram.channels} memory channels",
@@ -61,8 +66,7 @@ def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm
     p[at.SCHEDULERS], p[at.WIDTH], p[at.POLICY] = gpu.sm.schedulers, gpu.sm.issue_width, POLICIES[gpu.sm.policy]
     p[at.PLACES], p[at.WARPS_PER_BLOCK] = blocks_per_sm, warps_per_block
     p[at.SLOTS] = blocks_per_sm * warps_per_block
-    p[at.QUEUE_DEPTH] = gpu.sm.access_queue
-    p[at.SHARED_LATENCY] = gpu.latency_cycles["shared"]
+    p[at.QUEUE_DEPTH], p[at.FETCH_WIDTH] = gpu.sm.access_queue, gpu.sm.fetch_width
     _set_caches(p, gpu)
     _set_network(p, gpu)
     _set_memory(p, gpu)
@@ -113,9 +117,11 @@ def _set_memory(p: Ints, gpu: GpuSpec) -> None:
 def _set_latencies(p: Ints, gpu: GpuSpec) -> None:
     """Shares out the round trips of the description, so that an access alone takes exactly what they say."""
     l1, l2 = gpu.l1.latency_cycles, gpu.l2.latency_cycles
-    p[at.ADDRESS] = min(ADDRESS_CYCLES, l1 - 1)
+    # reading registers and adding an offset is what an integer operation does
+    p[at.ADDRESS] = min(gpu.latency_cycles["int"], l1 - 1)
     p[at.BACK] = min(WRITE_BACK_CYCLES, l1 - int(p[at.ADDRESS]))
     p[at.PIPE] = l1 - int(p[at.ADDRESS]) - int(p[at.BACK])
+    p[at.SHARED_LATENCY] = max(1, gpu.latency_cycles["shared"] - int(p[at.ADDRESS]))
     line = min(int(p[at.L1_LINE]), gpu.l1.sector_bytes // SECTOR_BYTES)
     flit = int(p[at.FLIT_TICKS])
     there, back = math.ceil(flit / TICKS), math.ceil(_flits(line, gpu.noc.flit_bytes) * flit / TICKS)

@@ -31,7 +31,7 @@ class Timeline:
     """What one SM issued, in order of time; int64 [records] each, `truncated` if there was more.
 
     `warp` of the launch, `slot` on the SM, `pc` at cycle `issued`; `ready` is when its operands were there, and `cause` what it
-    waited for until then: 0 its start, 1 arithmetic, 2 memory, 3 a barrier.
+    waited for until then: 0 its start, 1 arithmetic, 2 memory, 3 a barrier, 4 fetch.
     """
 
     sm: int

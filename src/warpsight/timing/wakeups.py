@@ -48,6 +48,16 @@ def put_in_wheel(p: Ints, s: Ints, sm: int, slot: int, when: int, now: int) -> N
     s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], place)
 
 
+@inlined
+def fetch(p: Ints, s: Ints, sm: int, row: int, from_cycle: int) -> None:
+    """Fill the warp's instruction buffer: one warp of the SM a cycle, decoded in the next, to be issued in the one after that."""
+    memory = p[at.SM] + sm * at.SM_WIDTH
+    when = max(from_cycle, s[memory + at.FETCH_NEXT])
+    s[memory + at.FETCH_NEXT] = when + 1
+    s[row + at.FETCHED_AT] = when + 2
+    s[row + at.BUFFERED] = p[at.FETCH_WIDTH]
+
+
 @compiled
 def schedule(p: Ints, s: Ints, sm: int, slot: int, earliest: int, now: int, cause: int) -> None:
     """The warp stands at its next instruction and can issue from `earliest` (> `now`) on, if its operands are there."""
@@ -62,8 +72,8 @@ def schedule(p: Ints, s: Ints, sm: int, slot: int, earliest: int, now: int, caus
         s[row + at.STATE] = at.NEEDS_DATA
         return
     s[row + at.STATE] = at.RUNS
-    s[row + at.CAUSE] = cause if ready <= earliest else at.CAUSE_ALU
-    when = max(ready, earliest)
+    when = max(ready, earliest, s[row + at.FETCHED_AT])
+    s[row + at.CAUSE] = cause if when == earliest else (at.CAUSE_ALU if when == ready else at.CAUSE_FETCH)
     s[row + at.READY_AT] = when
     put_in_wheel(p, s, sm, slot, when, now)
 
@@ -82,5 +92,5 @@ def data_came(p: Ints, s: Ints, sm: int, slot: int, pc: int, when: int, now: int
         if ready < at.NEVER:
             s[row + at.STATE] = at.RUNS
             s[row + at.CAUSE] = cause
-            s[row + at.READY_AT] = max(ready, now + 1)
+            s[row + at.READY_AT] = max(ready, now + 1, s[row + at.FETCHED_AT])
             put_in_wheel(p, s, sm, slot, s[row + at.READY_AT], now)
