@@ -110,6 +110,9 @@ def test_difference_names_kernel_and_component(documents: dict[str, Any]) -> Non
     component = max(parts, key=lambda part: abs(models["cpi_stack"].get(part, 0) - referee["cpi_stack"].get(part, 0)))
     assert f"`mdm` on the divergent kernels is farthest off on `scattered`: {100 * models['error']:+.0f} % in IPC." in text
     assert f"differ most in `{component}`" in text
+    start = "`mdm` on the divergent kernels by the component"
+    cause = next(line for line in documents["mdm-5"]["differences"] if line.startswith(start))
+    assert f"referee: `{component}` 1 (mean error" in cause
 
 
 def test_dvfs_ratio_of_a_kernel_bound_by_issue_is_the_clocks(documents: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from warpsight.explore.validation.figures.errors import (
     CPI,
     Judged,
     both,
+    causes,
     compared,
     divergent,
     halves_table,
@@ -56,8 +57,9 @@ class Accuracy:
         numbers = self.numbers(rows)
         differences = [compared(number) for number in numbers]
         for model in self.judged:
-            differences.append(worst([row for row in rows if divergent(row)], model, " on the divergent kernels"))
-            differences.append(worst([row for row in rows if not_divergent(row)], model, " on the others"))
+            for test, where in ((divergent, " on the divergent kernels"), (not_divergent, " on the others")):
+                some = [row for row in rows if test(row)]
+                differences += [worst(some, model, where), causes(some, model, where)]
         return Content(
             panels=self._panels(rows),
             rows=[row.to_json() for row in rows],

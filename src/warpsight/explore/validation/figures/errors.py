@@ -122,8 +122,8 @@ def largest(rows: Sequence[Judged], model: str, chosen: Chosen = everything) -> 
     return max((100 * abs(error) for error in errors_of(rows, model, chosen)), default=None)
 
 
-def halves_table(rows: Sequence[Judged], models: Sequence[str]) -> Table:
-    """Mean absolute errors on the kernels that may be looked at and on those set aside, side by side."""
+def halves_table(rows: Sequence[Judged], models: Sequence[str], of: str = "") -> Table:
+    """Mean absolute errors on the kernels that may be looked at and on those set aside, side by side; `of` ends the title."""
     def line(name: str, chosen: Chosen) -> list[Any]:
         kernels = len({row.member.name for row in rows if chosen(row)})
         return [name, kernels, *(mape(rows, model, chosen) for model in models)]
@@ -134,7 +134,7 @@ def halves_table(rows: Sequence[Judged], models: Sequence[str]) -> Table:
         line("all", everything),
     ]
     measure = rows[0].measure if rows else IPC
-    return Table(f"Mean absolute {measure} error by half of the suite, %", ["half", "kernels", *models], lines)
+    return Table(f"Mean absolute {measure} error by half of the suite{of}, %", ["half", "kernels", *models], lines)
 
 
 def kernels_table(rows: Sequence[Judged], models: Sequence[str]) -> Table:
@@ -189,6 +189,23 @@ def _without(rows: Sequence[Judged], row: Judged, model: str) -> str:
     rest = [each for each in rows if each is not row]
     mean, whole = mape(rest, model), mape(rows, model)
     return "" if mean is None or whole is None else f" Without it the mean is {_short(mean)} %, with it {_short(whole)} %."
+
+
+def causes(rows: Sequence[Judged], model: str, where: str = "") -> str:
+    """A sentence on the CPI components that are behind a model's errors: for how many rows each is the one that differs most."""
+    groups: dict[str, list[Judged]] = {}
+    for row in rows:
+        found = row.most_off(model)
+        if found is not None:
+            groups.setdefault(found[0], []).append(row)
+    parts = []
+    for name, some in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
+        has = any((answer := row.answers[model]) is not None and answer.cpi_stack[name] for row in rows)
+        none = "" if has else ", and the model gives none of it"
+        parts.append(f"`{name}` {len(some)} (mean error {_short(mape(some, model) or 0.0)} %{none})")
+    if not parts:
+        return ""
+    return f"`{model}`{where} by the component in which it differs most from the referee: {'; '.join(parts)}."
 
 
 def said(sentences: Sequence[str]) -> list[str]:

@@ -11,6 +11,7 @@ from warpsight.explore.validation.figures.base import About, Claim, Content, Num
 from warpsight.explore.validation.figures.errors import (
     Judged,
     both,
+    causes,
     compared,
     halves_table,
     judge,
@@ -68,10 +69,14 @@ class Sweep:
         numbers = self.numbers(values, curves)
         differences = [compared(number) for number in numbers]
         differences += [worst(some, model) for model in self.judged for some in (by_step[0], by_step[-1])]
+        ends = tuple(f" at {variant.label}" for variant in (variants[0], variants[-1]))
+        differences += [
+            causes(some, model, end) for model in self.judged for some, end in zip((by_step[0], by_step[-1]), ends, strict=True)
+        ]
         return Content(
             panels=[self._panel(values, curves)],
             rows=[row.to_json(stacks=False) for row in rows],
-            tables=[self._table(values, by_step, curves), halves_table(rows, self.models)],
+            tables=[self._table(values, by_step, curves), halves_table(rows, self.models, ", all values together")],
             numbers=numbers,
             claims=self.claims(values, curves),
             differences=said(differences),
