@@ -24,6 +24,7 @@ from warpsight.explore.validation.store import ResultStore
 from warpsight.explore.validation.study import run_study
 from warpsight.explore.validation.validate import validate
 from warpsight.report.validation_files import document_text
+from warpsight.report.validation_page import figure_page, figure_svg
 
 pytestmark = pytest.mark.unit
 
@@ -143,6 +144,20 @@ def test_kernel_that_cannot_be_compiled_fails_alone(tmp_path: Path) -> None:
     assert {row["kernel"] for row in document["failed"]} == {"streamed"}
     assert "expected" in document["failed"][0]["reason"]
     assert [row["kernel"] for row in document["rows"]] == ["scattered"]
+
+
+def test_figures_of_kernels_that_all_fail_say_so_and_nothing_else(tmp_path: Path) -> None:
+    suite = write_tiny_suite(tmp_path)
+    for name in ("streamed", "scattered"):
+        (suite / name / "kernel.cu").write_text("__global__ void broken( {")
+    documents = validate(cast_of(load_suite(suite)), chosen_figures(["all"]), results=tmp_path / "kept", jobs=1)
+    for document in documents:
+        assert document["rows"] == []
+        assert {row["kernel"] for row in document["failed"]} == set(document["kernels"])
+        assert all(claim["holds"] is None for claim in document["claims"]), document["figure"]
+        assert all(number["ours"] is None for number in document["numbers"])
+        assert "## Points that failed" in figure_page(document)
+        assert figure_svg(document).startswith("<svg ")
 
 
 def test_process_that_dies_takes_only_its_own_task(tmp_path: Path) -> None:
