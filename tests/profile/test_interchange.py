@@ -84,7 +84,7 @@ def _with(path: str, value: Any) -> dict[str, Any]:
         ("total_warp_instructions", 1.5, "p.json: total_warp_instructions: is a number, where a whole"),
         ("total_warp_instructions", 10**400, "p.json: total_warp_instructions: is beyond 64 bits, and the most"),
         ("total_warp_instructions", -(10**400), "p.json: total_warp_instructions: is beyond 64 bits, and the least"),
-        ("llc_miss_ratio", 1.5, "p.json: llc_miss_ratio: is 1.5, and the most"),
+        ("llc_miss_ratio", 2.5, "p.json: llc_miss_ratio: is 2.5, and the most"),
         ("kernel", 3, "p.json: kernel: is a number, where text is due"),
         ("intervals", [], "p.json: intervals: is empty"),
         ("intervals", {}, "p.json: intervals: is an object, where a list"),

@@ -27,6 +27,7 @@ COMMANDS = (
     Command("cache", "warpsight.cli.cache", "L1 misses by class from reuse distances, of a kernel, a trace or an access list"),
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
     Command("calibrate", "warpsight.cli.calibrate", "a GPU's memory parameters for MWP-CWP, from timings of micro-benchmarks"),
+    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the referee and the models on a suite"),
     Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
     Command("doctor", "warpsight.cli.doctor", "what this installation can do: tools, libraries, PTX instructions"),

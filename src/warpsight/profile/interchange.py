@@ -92,7 +92,8 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         kernel=top.text("kernel"),
         warps_per_sm=warps,
         total_warp_instructions=top.whole("total_warp_instructions", least=1),
-        llc_miss_ratio=top.number("llc_miss_ratio", most=1.0),
+        # a write that misses may fetch its line and evict another: two accesses to DRAM for one to the L2
+        llc_miss_ratio=top.number("llc_miss_ratio", most=2.0),
         instructions=np.array([row.whole("instructions", least=1) for row in rows], dtype=np.float64),
         stall_cycles=np.array([row.number("stall_cycles") for row in rows]),
         cause=np.array([CAUSES.index(row.choice("cause", CAUSES)) for row in rows], dtype=np.int8),

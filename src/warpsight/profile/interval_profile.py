@@ -87,7 +87,7 @@ class IntervalProfile:
     `memory_instructions` loads from device memory; `read_misses` and `write_misses` requests that leave the SM: read misses take an
     MSHR, write misses (stores and atomics) do not; `dram_reads`, `dram_writes` lines read and written at DRAM.
     `path` is the number of the representative warp's path in the trace; None for a profile that was read from a file.
-    `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` L2 misses over L2 accesses, 0 to 1.
+    `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` DRAM accesses over L2 accesses, 0 to 2.
     `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
     `demands` what the launch asks of each resource, for models that see them as queues; None when unknown.
     `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.

@@ -1,0 +1,76 @@
+"""`warpsight validate`: figures of the papers made again, from the referee and the models."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+examples:
+  warpsight validate --list
+  warpsight validate --suite warpsight --figure mdm-5
+  warpsight validate --suite mine --figure mdm-6,mdm-7 --kernels bfs,spmv --jobs 4 --out pictures
+  warpsight validate --suite warpsight --figure all --out docs/validation
+"""
+_OUT = "warpsight-figures"
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    parser.add_argument("--list", action="store_true", help="list the figures, and do nothing else")
+    parser.add_argument("--suite", metavar="NAME|DIR", default="warpsight", help="a suite that comes with Warpsight, or a "
+                        "folder of kernels (default warpsight)")
+    parser.add_argument("--figure", metavar="NAME[,NAME]", dest="figures", action="append", default=[],
+                        help="the figures to make; all makes every one")
+    parser.add_argument("--kernels", metavar="NAME[,NAME]", action="append", default=[], help="only these kernels of the suite")
+    parser.add_argument("--out", metavar="DIR", help=f"where NAME.json, NAME.svg and NAME.md go (default {_OUT}; none with --json)")
+    parser.add_argument("--results", metavar="DIR", help="where results are kept between runs (default in the user's cache folder)")
+    parser.add_argument("--jobs", metavar="N", type=options.whole, help="processes (default one for each core)")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List, or compute and write."""
+    from warpsight.explore.suites.suite import load_suite
+    from warpsight.explore.validation.figures.registry import chosen_figures
+    from warpsight.explore.validation.points import cast_of
+    from warpsight.explore.validation.validate import figure_list, validate
+    from warpsight.report.next_step import line
+    from warpsight.report.validation_files import ready_folder, write_figures
+    from warpsight.report.validation_text import figures_text, list_text
+
+    if arguments.list:
+        if arguments.json:
+            print_json([figure_list()])
+        else:
+            print_answer(list_text(figure_list()), line(["validate", "--figure", "mdm-5"], "the models' errors at the baseline"))
+        return 0
+    if arguments.jobs == 0:
+        raise UsageError("0 processes compute nothing", place="--jobs", remedy="give 1 or more")
+    figures = chosen_figures(_names(arguments.figures))
+    suite = load_suite(arguments.suite)
+    cast = cast_of(suite, _names(arguments.kernels))
+    out = arguments.out if arguments.out or arguments.json else _OUT
+    folder = ready_folder(out) if out else None
+    try:
+        with ProgressBar() as bar:
+            documents = validate(cast, figures, results=arguments.results, jobs=arguments.jobs, watch=bar.watch)
+    except KeyboardInterrupt:
+        print("what was computed is kept; the same command goes on from there", file=sys.stderr)
+        raise
+    written = write_figures(folder, documents) if folder else []
+    if arguments.json:
+        print_json(documents)
+    else:
+        print_answer(figures_text(documents, written), line(["validate", "--list"], "the other figures"))
+    return 0
+
+
+def _names(lists: list[str]) -> list[str]:
+    return [name.strip() for each in lists for name in each.split(",") if name.strip()]

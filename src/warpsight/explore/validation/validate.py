@@ -1,0 +1,41 @@
+"""Figures of the papers made again: from a suite and names of figures to result documents."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpsight.explore.validation.figures.base import figure_document
+from warpsight.explore.validation.figures.registry import FIGURES, figure_names
+from warpsight.explore.validation.points import Cast
+from warpsight.explore.validation.study import run_study
+from warpsight.explore.watch import Watch
+
+if TYPE_CHECKING:
+    from warpsight.explore.validation.figures.base import Figure
+
+
+def validate(
+    cast: Cast, figures: Sequence[Figure], *, results: str | Path | None = None, jobs: int | None = None, watch: Watch | None = None
+) -> list[dict[str, Any]]:
+    """The documents of `figures` on the kernels of `cast`, in order.
+
+    What is in the folder `results` (None: in the user's cache) already is not computed again. `jobs` processes, None: one for each
+    core that this process may use. Raises UsageError when the folder cannot be written or the kernels cannot show a figure.
+    """
+    points = [point for figure in figures for point in figure.points(cast)]
+    found = run_study(cast, points, results=results, jobs=jobs or default_jobs(), watch=watch)
+    return [figure_document(figure, cast, found) for figure in figures]
+
+
+def default_jobs() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def figure_list() -> list[dict[str, str]]:
+    """Name, paper, place there and title of every figure."""
+    abouts = [FIGURES[name].about for name in figure_names()]
+    return [{"figure": a.name, "paper": a.cite, "place": a.place, "title": a.title, "gpu": a.gpu} for a in abouts]

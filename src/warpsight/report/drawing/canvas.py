@@ -1,0 +1,107 @@
+"""SVG elements one by one, every text escaped and every identifier this picture's own."""
+
+from __future__ import annotations
+
+import re
+from math import cos, radians, sin
+from xml.sax.saxutils import escape, quoteattr
+
+from warpsight.report.drawing.palette import INK, PAPER, Style
+
+FONT = 11.0
+# The mean width of a letter of a sans-serif face, in its size: a little wide, so that nothing is promised less room than it takes.
+LETTER = 0.6
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """`text` as XML can hold it: its marks escaped, what XML 1.0 forbids replaced."""
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_NOT_XML.sub("\ufffd", text))
+
+
+def text_width(text: str, size: float = FONT) -> float:
+    """About how wide `text` is."""
+    return LETTER * size * len(text)
+
+
+def shortened(text: str, letters: int) -> str:
+    """`text` in at most so many letters."""
+    return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
+class Canvas:
+    """Collects elements. `name` goes before every identifier, since all pictures of an HTML page share one space of them."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._parts: list[str] = []
+        self._patterns: dict[Style, str] = {}
+
+    def text(
+        self, x: float, y: float, text: str, *, size: float = FONT, anchor: str = "start", turned: bool = False, bold: bool = False,
+        colour: str = INK,
+    ) -> None:
+        """`text` with its baseline at y. `turned` reads upwards, the baseline at x."""
+        more = f' text-anchor="{anchor}"' if anchor != "start" else ""
+        more += f' font-size="{size:g}"' if size != FONT else ""
+        more += ' font-weight="bold"' if bold else ""
+        more += f' fill="{colour}"' if colour != INK else ""
+        more += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{more}>{xml_text(text)}</text>')
+
+    def rect(self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "") -> None:
+        """A rectangle; `tip` shows when it is pointed at."""
+        more = f' stroke="{edge}" stroke-width="0.5"' if edge else ""
+        body = f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}" fill="{fill}"{more}'
+        self._parts.append(f"{body}><title>{xml_text(tip)}</title></rect>" if tip else f"{body}/>")
+
+    def path(self, data: str, colour: str, *, width: float = 1.0, dash: str = "", fill: str = "none", tip: str = "") -> None:
+        """A path with the SVG commands `data`."""
+        more = f' stroke-dasharray="{dash}"' if dash else ""
+        body = f'<path d="{data}" fill="{fill}" stroke="{colour}" stroke-width="{width:g}"{more}'
+        self._parts.append(f"{body}><title>{xml_text(tip)}</title></path>" if tip else f"{body}/>")
+
+    def fill(self, style: Style) -> str:
+        """The fill of an area in that style: its colour, or a pattern of colour and hatch that is made on first use."""
+        if not style.hatch:
+            return style.colour
+        if style not in self._patterns:
+            self._patterns[style] = f"{self.name}-h{len(self._patterns)}"
+        return f"url(#{self._patterns[style]})"
+
+    def marker(self, x: float, y: float, style: Style, *, size: float = 4.0, tip: str = "") -> None:
+        """The style's marker, with its middle at (x, y)."""
+        if style.marker in ("circle", "ring"):
+            data = f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0"
+        elif style.marker in ("cross", "plus", "bar"):
+            angles = {"cross": (45, 135), "plus": (0, 90), "bar": (0,)}[style.marker]
+            arms = [(1.3 * size * cos(radians(a)), 1.3 * size * sin(radians(a))) for a in angles]
+            data = "".join(f"M{x - dx:.1f} {y - dy:.1f}L{x + dx:.1f} {y + dy:.1f}" for dx, dy in arms)
+        else:
+            first, count = {"square": (45, 4), "diamond": (0, 4), "triangle": (-90, 3), "down": (90, 3)}[style.marker]
+            turns = [radians(first + 360 * k / count) for k in range(count)]
+            corners = [(x + 1.3 * size * cos(a), y + 1.3 * size * sin(a)) for a in turns]
+            data = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in corners) + "z"
+        open_shape = style.marker in ("ring", "cross", "plus", "bar")
+        self.path(data, style.colour, width=1.8 if open_shape else 1.0, fill=PAPER if open_shape else style.colour, tip=tip)
+
+    def document(self, width: float, height: float, title: str) -> str:
+        """The whole SVG. `title` is what a reader who does not see the picture is told."""
+        patterns = [
+            f'<pattern id="{ident}" width="8" height="8" patternUnits="userSpaceOnUse">'
+            f'<rect width="8" height="8" fill="{style.colour}"/>'
+            f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/></pattern>'
+            for style, ident in self._patterns.items()
+        ]
+        head = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+            f'height="{height:.0f}" role="img" aria-label={_attribute(title)} font-family="sans-serif" font-size="{FONT:g}" '
+            f'fill="{INK}">',
+            f'<rect width="{width:.0f}" height="{height:.0f}" fill="{PAPER}"/>',
+        ]
+        defined = ["<defs>", *patterns, "</defs>"] if patterns else []
+        return "\n".join([*head, *defined, *self._parts, "</svg>\n"])

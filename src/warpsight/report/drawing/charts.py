@@ -1,0 +1,112 @@
+"""What can be drawn, as plain data. A value of None is a gap: it is left out, and a bar says so.
+
+Every chart has its title, axes with units, and names for its series; nothing is drawn that a reader could not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+LINEAR, LOG, LOG_FROM_0 = "linear", "log", "log-from-0"
+SCALES = (LINEAR, LOG, LOG_FROM_0)
+
+Value = float | None
+
+
+@dataclass(frozen=True)
+class Axis:
+    """`label` with its `unit` ("" for none). `log-from-0` has a step for 0 before 1.
+
+    Values above `most` are cut, and say their number.
+    """
+
+    label: str
+    unit: str = ""
+    scale: str = LINEAR
+    most: float | None = None
+
+    @property
+    def heading(self) -> str:
+        """The label with its unit."""
+        return f"{self.label} ({self.unit})" if self.unit else self.label
+
+
+@dataclass(frozen=True)
+class Series:
+    """Values in the order of the chart's groups or x values. `style` is for `palette.style_of`; None: the series' place."""
+
+    name: str
+    values: Sequence[Value]
+    style: int | None = None
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars by group: side by side, or one on the other. `spans` are names of runs of groups, (name, groups in it), in order.
+
+    `line`, if any, is a mark across each group, as a reference beside a stack.
+    """
+
+    title: str
+    axis: Axis
+    groups: Sequence[str]
+    series: Sequence[Series]
+    stacked: bool = False
+    spans: Sequence[tuple[str, int]] = ()
+    line: Series | None = None
+
+
+@dataclass(frozen=True)
+class Lines:
+    """Values over `xs`, joined, as steps, or (`joined` False) as single points. `marks` are vertical lines (x, name).
+
+    `even` spaces the x values evenly, for a handful of design points that are far from even.
+    """
+
+    title: str
+    x: Axis
+    y: Axis
+    xs: Sequence[float]
+    series: Sequence[Series]
+    joined: bool = True
+    steps: bool = False
+    even: bool = False
+    marks: Sequence[tuple[float, str]] = ()
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One point of a scatter chart, with the name that it shows when pointed at."""
+
+    x: float
+    y: float
+    name: str
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """Points by series: (name, points). `diagonal` draws where x equals y."""
+
+    title: str
+    x: Axis
+    y: Axis
+    series: Sequence[tuple[str, Sequence[Dot]]]
+    diagonal: bool = False
+
+
+@dataclass(frozen=True)
+class HeatMap:
+    """A value for each row and column, written into its cell. `most` is the value of the darkest shade; None: the largest one."""
+
+    title: str
+    x: Axis
+    y: Axis
+    columns: Sequence[str]
+    rows: Sequence[str]
+    values: Sequence[Sequence[Value]]
+    unit: str = ""
+    most: float | None = None
+
+
+Chart = Bars | Lines | Scatter | HeatMap
