@@ -130,9 +130,13 @@ def _read(p: Ints, s: Ints, sm: int, entry: int, now: int) -> int:
         to_front(s, base, ways, way, line, (sectors if s[base + way] == line else 0) | pending)
     s[count + at.C_L1_READS] += 1
     s[count + (at.C_L1_MISSES if missing != 0 else at.C_L1_MERGES)] += 1
-    s[count + at.C_MISS_MSHR] += now - s[entry + at.R_TIME] if missing != 0 else 0
+    if missing != 0:
+        room = blocked_so_far(s, memory, at.NO_ROOM, now) - s[entry + at.R_ROOM]
+        held = now - s[entry + at.R_BORN]
+        s[count + at.C_MISS_NOC] += min(room, held)
+        s[count + at.C_MISS_MSHR] += held - min(room, held)
     _note_wait(p, s, sm, handle, entry, now)
-    add_target(s, nodes, free_node, row, handle, s[entry + at.R_TIME] if missing != 0 else -1 - now, pc << 16)
+    add_target(s, nodes, free_node, row, handle, s[entry + at.R_BORN] if missing != 0 else -1 - now, pc << 16)
     return at.NOT_BLOCKED
 
 

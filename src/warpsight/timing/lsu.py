@@ -7,6 +7,7 @@ from warpsight.addressing.integers import signed
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
 from warpsight.timing.completion import accesses_done
+from warpsight.timing.issue import blocked_so_far
 from warpsight.timing.layout import Ints
 from warpsight.timing.paths import Sectors
 from warpsight.timing.wakeups import data_came, warp_row
@@ -61,6 +62,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, memory: int, now: int) -
         s[p[at.LOAD] + load * at.LOAD_WIDTH + at.REMAINING] = requests
     s[memory + at.LSU_SLOT], s[memory + at.LSU_PC], s[memory + at.LSU_WHOLE] = slot, pc, s[entry + at.Q_WHOLE]
     s[memory + at.LSU_DONE], s[memory + at.LSU_REQUESTS] = 0, requests
+    s[memory + at.LSU_SINCE], s[memory + at.LSU_ROOM] = now, blocked_so_far(s, memory, at.NO_ROOM, now)
     if passes > 1:
         s[memory + at.LSU_UNTIL] = now + passes - 1
 
@@ -96,6 +98,8 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
         s[memory + at.LSU_SLOT], s[memory + at.LSU_PC], s[memory + at.LSU_WHOLE]
     )  # fmt: skip
     s[entry + at.R_TIME] = now + p[at.PIPE]
+    # when it would be at the tags if nothing had been in the way since its instruction was taken in hand
+    s[entry + at.R_BORN], s[entry + at.R_ROOM] = s[memory + at.LSU_SINCE] + done + p[at.PIPE], s[memory + at.LSU_ROOM]
     if s[memory + at.PIPE_COUNT] == 0:
         s[memory + at.PIPE_NEXT] = now + p[at.PIPE]
     s[memory + at.PIPE_COUNT] += 1
