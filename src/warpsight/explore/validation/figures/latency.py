@@ -22,8 +22,8 @@ PARTS = {
 _WAITS = ("mshr", "noc_queue", "dram_queue")
 _MODEL = "mdm"
 _MEANING = (
-    "The paper counts the delay for an MSHR from when a request is generated. The referee counts from when it comes to the L1's "
-    "tags: what waits behind it in the load-store unit is in none of these cycles, so the share of MSHRs is smaller here."
+    "The paper counts the delay for an MSHR from when a request is generated. So does the referee, for the instruction that the "
+    "load-store unit has in hand: what waits for the unit behind that instruction is in none of these cycles."
 )
 _CLASSES = ("not memory-divergent", "memory-divergent")
 
