@@ -34,9 +34,9 @@ def enter(walk: Walk, loop: Loop, mask: Mask) -> tuple[Mask, int]:
     """Walk a loop to its end for the threads of `mask`; gives who comes out of it, and where. The `enter` of a `Walk`."""
     before = walk.snapshot()
     meeting = _meeting(walk, loop)
-    changes, exits = _probe(walk, loop, mask, meeting)
+    changes, exits, stay = _probe(walk, loop, mask, meeting)
     walk.restore(before)
-    ends = _ends(walk, loop, mask, changes, exits)
+    ends = _ends(walk, loop, mask, changes, exits, mask & ~stay)
     frame = Frame(loop, meeting, np.zeros_like(mask))
     if ends is None:
         return _one_by_one(walk, frame, mask), meeting
@@ -69,10 +69,11 @@ def _changed(walk: Walk, loop: Loop) -> list[str]:
     return list(names)
 
 
-def _probe(walk: Walk, loop: Loop, mask: Mask, meeting: int) -> tuple[dict[str, Content], dict[int, Content]]:
+def _probe(walk: Walk, loop: Loop, mask: Mask, meeting: int) -> tuple[dict[str, Content], dict[int, Content], Mask]:
     """How much each changed register grows in an iteration (Unknown: not by a fixed number), and the predicates of the exits.
 
-    The predicates are in terms of the registers at the start of the iteration, `phi REGISTER`.
+    The predicates are in terms of the registers at the start of the iteration, `phi REGISTER`. Third, the threads that do not end
+    in every iteration, by a guarded `ret`.
     """
     names = _changed(walk, loop)
     registers = walk.registers
@@ -87,7 +88,7 @@ def _probe(walk: Walk, loop: Loop, mask: Mask, meeting: int) -> tuple[dict[str, 
     frame = Frame(loop, meeting, np.zeros_like(mask), predicates={})
     walk.counting = False
     walk.frames.append(frame)
-    walk.run(loop.header, mask, loop.header, entering=True)
+    stay = walk.run(loop.header, mask, loop.header, entering=True)
     changes: dict[str, Content] = {}
     for name in names:
         after, counter = registers.contents.get(name), f"phi {name}"
@@ -100,13 +101,16 @@ def _probe(walk: Walk, loop: Loop, mask: Mask, meeting: int) -> tuple[dict[str, 
             step = after
         changes[name] = step
     assert frame.predicates is not None
-    return changes, frame.predicates
+    return changes, frame.predicates, stay
 
 
 def _ends(
-    walk: Walk, loop: Loop, mask: Mask, changes: dict[str, Content], exits: dict[int, Content]
+    walk: Walk, loop: Loop, mask: Mask, changes: dict[str, Content], exits: dict[int, Content], ended: Mask
 ) -> dict[int, Longs] | None:
-    """For each exit block, the iteration in which every thread would leave there, int64 [threads]. None: not in closed form."""
+    """For each exit block, the iteration in which every thread would leave there, int64 [threads]. None: not in closed form.
+
+    Threads that have `ended` by a `ret` whose guard is the same in all iterations do so in the first: that is at `END`.
+    """
     told = walk.program.told.trips.get(loop.label)
     found: dict[int, Longs] = {}
     open_exits: list[int] = []
@@ -119,7 +123,9 @@ def _ends(
     if open_exits and told is None:
         return None
     if told is not None:
-        _tell(walk, loop, mask, found, open_exits, told)
+        _tell(walk, loop, mask & ~ended, found, open_exits, told)
+    if ended.any():
+        found[END] = np.where(ended, 0, NEVER)
     last = np.min(list(found.values()), axis=0) if found else np.full(len(mask), NEVER)
     if walk.counting and (last[mask] >= NEVER).any():
         raise walk.needs_trips(loop, None)
@@ -135,7 +141,7 @@ def _tell(walk: Walk, loop: Loop, mask: Mask, found: dict[int, Longs], open_exit
         return
     for block, at in found.items():
         known = np.unique(at[mask])
-        if len(found) == 1 and (len(known) != 1 or known[0] != by_block[block]):
+        if len(found) == 1 and known.tolist() not in ([], [by_block[block]]):
             shown = f"{known[0] + told - by_block[block]:,}" if len(known) == 1 else "not the same for all threads"
             what = f"the loop {loop.label} was told to run {told:,} times, and the program text says {shown}"
             raise UsageError(what, place="--trips", remedy="leave it out for this loop")
@@ -193,7 +199,10 @@ def _grouped(walk: Walk, frame: Frame, mask: Mask, changes: dict[str, Content], 
             walk.times, walk.ranges[loop.label] = times * (end - first), (first, end)
             frame.leaving = lambda block: nobody
             _start(walk, loop, mask, before, changes, Linear(0, {loop.label: 1}))
-            mask = walk.run(loop.header, mask, loop.header, entering=True)
+            stay = walk.run(loop.header, mask, loop.header, entering=True)
+            if (mask & ~stay).any():
+                # by a `ret` that `_probe` did not foresee: they end in one of these iterations, and were counted in all
+                raise NeedIterationError(loop.label)
             walk.times, walk.ranges = times, ranges
             _settle(walk, loop, end - 1)
         frame.leaving = lambda block, now=end: ends[block] == now
