@@ -32,6 +32,7 @@ WARPSIGHT_PARTS = {
     "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
+    "own-time": "what a warp alone keeps units and load-store unit busy passes within its stalls, and is not added to them",
     "overlap": "requests of an access pass the load-store unit and the memory system at the same time",
     "atomics": "lanes of a warp whose atomics share an address are served one after the other by its L2 slice",
     "spread": "traffic that meets in few slices or channels at a time has only their bandwidth",
@@ -146,7 +147,9 @@ class Warpsight:
         delay = stall + sync
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
         at_once = group * np.minimum(demands.l1_cycles, memory) if self._has("overlap") else 0.0
-        elsewhere = np.maximum(delay - at_once, 0.0)
+        # a warp alone takes its instructions and its stalls; what of its services lies within them is no further delay
+        own = servers[:, :3].sum(axis=1) - instructions if self._has("own-time") else 0.0
+        elsewhere = np.maximum(delay - at_once - own, slowest * group - servers.sum(axis=1) * group)
         throughput, residence = closed_network(servers * group[:, None], elsewhere, warps / group)
         alone_cycles = servers.sum(axis=1) * group + elsewhere
         last = _last_wave(alone_cycles, warps * slowest, delay if self._has("last-warp") else 0.0 * delay)
