@@ -96,12 +96,14 @@ class Warpsight:
         demands = self._demands(profile, profile.demands)
         found = residency(profile, design)
         instructions = resources.instructions_per_warp(profile)
-        busy, carried = self._stack(profile, demands, found, instructions)
+        busy, own, carried = self._stack(profile, demands, found, instructions)
         launch = np.bincount(found.point, found.times * sum(busy.values(), np.zeros(len(found.warps))), len(design))
         shared = np.bincount(found.point, found.times * carried, len(design))
-        # Unequal blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
+        # What an SM has for itself stands idle when its blocks are done, while what the SMs share goes on with others' work. Unequal
+        # blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
         # no number is the busiest SM below the mean, nor the launch shorter than what all SMs together need of what they share.
-        unequal = np.maximum(demands.work_imbalance, shared / launch)
+        private = np.bincount(found.point, found.times * own, len(design)) / launch
+        unequal = np.maximum(1.0 + (demands.work_imbalance - 1.0) * private, shared / launch)
         found = replace(found, imbalance=np.maximum(found.imbalance * unequal, 1.0))
         executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
         stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
@@ -130,8 +132,8 @@ class Warpsight:
 
     def _stack(
         self, profile: IntervalProfile, demands: ResourceDemands, found: Residency, instructions: float
-    ) -> tuple[dict[str, Floats], Floats]:
-        """Cycles of the busiest SM for each row, [R] by component of the stack; and what the shared resources need, [R]."""
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """Cycles of the busiest SM for each row, [R] by component of the stack; what its own and the shared resources need, [R]."""
         design, warps = found.design, found.warps
         per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
         apart = design.greedy if self._has("in-step") else np.ones(len(warps), dtype=np.bool_)
@@ -162,7 +164,7 @@ class Warpsight:
             "com_struct": residence[:, 1] + residence[:, 2],
             **{name: residence[:, 3] * share for name, share in shares.items()},
         }
-        return _shared_out(total, warps * issue, waits), warps * carried
+        return _shared_out(total, warps * issue, waits), warps * servers[:, :3].max(axis=1), warps * carried
 
     def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
         """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and how the first are shared out."""

@@ -71,7 +71,7 @@ def build_profile(
         ),
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
-        demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden),
+        demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm),
     )
 
