@@ -37,6 +37,7 @@ from warpsight.caches.layout import (
     SM_COUNT,
     TURNS,
     WARP,
+    WINDOW,
     WARP_WIDTH,
     Ints,
 )
@@ -106,7 +107,7 @@ def _round(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors) -> b
     cell = p[CELL]
     until = s[cell + ROUND] + p[LOOKAHEAD]
     while s[cell + NEXT_SM] < p[SM_COUNT]:
-        sm = s[cell + NEXT_SM]
+        sm = (s[cell + NEXT_SM] + s[cell + WINDOW]) % p[SM_COUNT]
         if s[p[FIRST] + sm] < until and not _go_on(p, s, warps, events, sectors, sm, until):
             return False
         s[cell + NEXT_SM] += 1
