@@ -90,12 +90,3 @@ def dram_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     return np.asarray(
         demands.dram_bytes / demands.channel_share * machine.core_clock_hz * machine.sm_count / machine.dram_bytes_per_s
     )
-
-
-def barrier_wait(barriers: float, warps_per_block: float, slowest: Floats) -> Floats:
-    """Cycles that a warp waits at its `barriers` for the rest of its block.
-
-    Between two barriers the warps of a block pass the busiest resource, `slowest` cycles a warp in all, one after the other; on
-    average a warp is in the middle.
-    """
-    return np.asarray(barriers / (barriers + 1.0) * (warps_per_block - 1.0) / 2.0 * slowest)
