@@ -79,6 +79,12 @@ def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     return np.asarray(busiest * machine.core_clock_hz * machine.l2_slices / machine.noc_bytes_per_s)
 
 
+def held_by_stores(demands: ResourceDemands, machine: Machine) -> Floats:
+    """What stores and atomics keep the load-store unit beyond their own requests, as long as the network has no room for them."""
+    sent = demands.sent_bytes / demands.request_share * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s
+    return np.asarray(np.maximum(sent - demands.sent_requests, 0.0))
+
+
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address."""
     accesses = demands.slice_accesses + demands.atomic_repeats / demands.repeat_share

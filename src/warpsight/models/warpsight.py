@@ -29,6 +29,7 @@ WARPSIGHT_PARTS = {
     "all-warps": "stalls are the mean over all warps; without: the representative's",
     "units": "functional units with an initiation interval above 1 are servers",
     "l1-port": "the load-store unit is a server: line requests, passes through the shared-memory banks, sectors of atomics",
+    "stores": "stores and atomics keep the load-store unit while the network has no room for them",
     "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
@@ -138,11 +139,10 @@ class Warpsight:
         per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
         issue = resources.issue_cycles(instructions, design, warps)
         memory, carried, shares = self._memory(demands, design)
-        servers = np.stack(
-            [issue, demands.unit_cycles / design.schedulers, np.full(len(warps), demands.l1_cycles), memory], axis=1
-        )
+        port = demands.l1_cycles + (resources.held_by_stores(demands, design) if self._has("stores") else 0.0 * memory)
+        servers = np.stack([issue, demands.unit_cycles / design.schedulers, port, memory], axis=1)
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
-        at_once = np.minimum(demands.l1_cycles, memory) if self._has("overlap") else 0.0 * memory
+        at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
         # a warp alone takes its instructions and its stalls; what of its services lies within them is no further delay
         own = servers[:, :3].sum(axis=1) - instructions if self._has("own-time") else 0.0 * memory
         # under lrr warps of a block come to each of their instructions together

@@ -54,6 +54,7 @@ def demands_of(
         read_misses=float(misses.l1_misses[~atomic].sum()) / count,
         fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
+        sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
         dram_bytes=float(misses.dram_reads.sum() + misses.dram_writes.sum()) * gpu.l2.sector_bytes / count,
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[~atomic].sum()) / count,
         atomic_repeats=float(misses.atomic_repeats.sum()) / count,
