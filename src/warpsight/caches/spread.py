@@ -41,16 +41,19 @@ def arrive(p: Ints, s: Ints, load: int, kind: int, weight: int) -> None:
 
 @inlined
 def _close(s: Ints, first: int, servers: int, row: int) -> None:
-    total, most = 0, 0
+    total, most, squares = 0, 0, 0
     for server in range(first, first + servers):
         total += s[server]
         most = max(most, s[server])
+        squares += s[server] * s[server]
         s[server] = 0
     # the variance of a server's load, for accesses that go to servers at random, is its share of the squared weights
-    by_chance = math.sqrt(2.0 * math.log(servers) * s[row + _SQUARES] / servers)
+    by_chance, found = s[row + _SQUARES] * servers, squares * servers - total * total
     s[row + _SQUARES] = 0
     s[row + _MEAN] += total
-    s[row + _BUSIEST] += max(total, servers * (most - int(by_chance)))
+    s[row + _BUSIEST] += total
+    if found > by_chance:
+        s[row + _BUSIEST] += int((servers * most - total) * (1.0 - by_chance / found))
 
 
 @inlined
