@@ -48,7 +48,9 @@ def _close(s: Ints, first: int, servers: int, row: int) -> None:
         squares += s[server] * s[server]
         s[server] = 0
     # the variance of a server's load, for accesses that go to servers at random, is its share of the squared weights
-    by_chance, found = s[row + _SQUARES] * servers, squares * servers - total * total
+    # (servers squared times the variances, with one standard deviation that the measured one has by chance)
+    by_chance = s[row + _SQUARES] * servers * (1.0 + math.sqrt(2.0 / max(1, servers - 1)))
+    found = squares * servers - total * total
     s[row + _SQUARES] = 0
     s[row + _MEAN] += total
     s[row + _BUSIEST] += total
