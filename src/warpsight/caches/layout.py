@@ -96,9 +96,10 @@ NEVER = 1 << 62
     CHANNEL_LOAD,
     REPEAT_LOAD,  # per slice: repeats of atomics
     SPREAD,  # see `spread`
-) = range(37, 37 + 38)
+    SM_PORT_FREE,  # per SM: when its port from the network can take the next line
+) = range(37, 37 + 39)
 
-PARAMETERS = 37 + 38
+PARAMETERS = 37 + 39
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 17
