@@ -5,7 +5,7 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.caches.compiled import compiled, inlined
-from warpsight.caches.l2 import l2_read, l2_write, queue_for
+from warpsight.caches.l2 import l2_read, l2_write
 from warpsight.caches.layout import (
     BACK,
     COUNT,
@@ -32,8 +32,6 @@ from warpsight.caches.layout import (
     LEVEL_SHIFT,
     LSU,
     LSU_WIDTH,
-    SLICE_SERVICE,
-    SM_PORT_FREE,
     VALID_MASK,
     WAITED,
     Ints,
@@ -109,7 +107,6 @@ def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: in
     s[count + L1_MISSES] += 1
     answer = _from_l2(p, s, line, needed & ~word, pc, now)
     back, level = answer >> 2, answer & 3
-    back += queue_for(p, s, p[SM_PORT_FREE] + sm, now, p[SLICE_SERVICE])
     hold_mshr(p, s, sm, now, back)
     valid = (word | needed) & VALID_MASK
     to_front(s, base, ways, way, new_word(line, level, 0, valid), max(ready, back))

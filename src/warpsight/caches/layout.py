@@ -96,10 +96,9 @@ NEVER = 1 << 62
     CHANNEL_LOAD,
     REPEAT_LOAD,  # per slice: repeats of atomics
     SPREAD,  # see `spread`
-    SM_PORT_FREE,  # per SM: when its port from the network can take the next line
-) = range(37, 37 + 39)
+) = range(37, 37 + 38)
 
-PARAMETERS = 37 + 39
+PARAMETERS = 37 + 38
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 17

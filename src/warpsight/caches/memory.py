@@ -41,7 +41,7 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
     sizes |= dict.fromkeys((at.SLICE_FREE, at.SLICE_IN_FREE, at.REPLY_LOAD, at.REQUEST_LOAD, at.REPEAT_LOAD), int(p[at.SLICES]))
     sizes |= dict.fromkeys((at.CHANNEL_FREE, at.CHANNEL_LOAD), int(p[at.CHANNELS]))
     sizes |= dict.fromkeys((at.ELIGIBLE,), slots)
-    sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT, at.FIRST, at.SM_PORT_FREE), sms)
+    sizes |= dict.fromkeys((at.LSU_FREE, at.RESIDENT, at.FIRST), sms)
     sizes |= dict.fromkeys((at.ORDER, at.LIVE, at.WAITING), places)
     sizes |= dict.fromkeys((at.CLOCK, at.PICKED, at.LAST), issuers)
     return sizes
