@@ -144,7 +144,7 @@ class Warpsight:
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
         # a warp alone takes its instructions and its stalls; what of its services lies within them is no further delay
-        own = servers[:, :3].sum(axis=1) - instructions if self._has("own-time") else 0.0 * memory
+        own = issue + servers[:, 1] + demands.l1_cycles - instructions if self._has("own-time") else 0.0 * memory
         # under lrr warps of a block come to each of their instructions together
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
         group = np.where(step, per_block, 1.0)
