@@ -123,7 +123,8 @@ def _large(found: list[Outcome]) -> str:
         for o in sorted(found, key=lambda o: -abs(o.error(model))):
             if abs(o.error(model)) > LARGE:
                 name, ours, theirs = o.widest(model)
-                lines.append(f"| `{model}` | {o.kernel.name} | {100 * o.error(model):+.0f} % | {name} | {ours:.2f} | {theirs:.2f} |")
+                error = f"{100 * o.error(model):+.0f} %"
+                lines.append(f"| `{model}` | {o.kernel.name} | {error} | {name} | {ours:.2f} | {theirs:.2f} |")
     return "\n".join(lines)
 
 

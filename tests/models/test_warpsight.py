@@ -117,7 +117,7 @@ def test_unequal_blocks_leave_sms_idle() -> None:
 
 
 def test_blocks_held_together_by_barriers_hide_their_stalls_behind_other_blocks_only() -> None:
-    """One block of eight warps, of whose stalls 430 cycles outlast the others: with many barriers all of them show, with one half."""
+    """One block of eight warps, whose stalls outlast the others by 430 cycles: with many barriers all show, with one half."""
     rows = [(100, 500, 1, 0, 0, 0, 0, 0)]
     apart = launched(rows, LaunchShape(28, 8, 1), stall_in_step=430.0)
     often = cycles(changed(apart, barriers=1e6))

@@ -19,7 +19,6 @@ def found() -> Sequence[Any]:
 
 def test_page_shows_the_tables_that_the_code_makes(found: list[Any]) -> None:
     import marked_page
-
     import suite_models
 
     for name, table in suite_models.tables(found).items():

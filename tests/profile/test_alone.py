@@ -19,8 +19,8 @@ def alone(code: tuple[StaticInstruction, ...], latency: list[float], port: list[
     """Cycles of a warp that goes through `code` once."""
     launched = trace(code, [0, len(code)], [[(0, 1)]], [0], warps_per_block=1)
     machine = replace(gpu(), initiation_cycles=initiation)
-    cycles = cycles_alone(launched, steps(code, launched.block_start), np.array(latency), np.array(port or [0.0] * len(code)), machine)
-    return float(cycles[0])
+    walked, requests = steps(code, launched.block_start), np.array(port or [0.0] * len(code))
+    return float(cycles_alone(launched, walked, np.array(latency), requests, machine)[0])
 
 
 def test_consumer_issues_a_latency_after_its_producer() -> None:

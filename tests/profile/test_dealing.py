@@ -46,7 +46,11 @@ def test_equal_warps_take_their_work_and_what_the_last_does_besides() -> None:
     assert makespan_of_equals(100, 10, 28 * 40, 1, 40, 28) == pytest.approx(400 + 400 * 90 / 490)
 
 
-@given(st.lists(st.tuples(st.floats(1, 100), st.floats(0, 1)), min_size=1, max_size=40), st.integers(1, 4), st.integers(1, 4), st.booleans())
+WARPS = st.lists(st.tuples(st.floats(1, 100), st.floats(0, 1)), min_size=1, max_size=40)
+
+
+@pytest.mark.property
+@given(WARPS, st.integers(1, 4), st.integers(1, 4), st.booleans())
 def test_no_launch_ends_before_its_longest_warp_or_its_work_is_done(
     warps: list[tuple[float, float]], places: int, sm_count: int, greedy: bool
 ) -> None:

@@ -38,8 +38,8 @@ from warpsight.caches.layout import (
     TURN,
     TURNS,
     WARP,
-    WINDOW,
     WARP_WIDTH,
+    WINDOW,
     Ints,
 )
 from warpsight.caches.lsu import Sectors, issue, work

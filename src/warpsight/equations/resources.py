@@ -88,7 +88,7 @@ def held_by_stores(demands: ResourceDemands, machine: Machine) -> Floats:
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address.
 
-    What is sent and what is fetched each meet in as few slices as their traffic does; the others of both are at least spread evenly.
+    What is sent and what is fetched each meet in as few slices as their traffic does, and both together are at best even.
     """
     fetches = demands.slice_accesses - demands.sent_requests
     busiest = max(demands.slice_accesses, fetches / demands.reply_share, demands.sent_requests / demands.request_share)

@@ -100,7 +100,7 @@ class Warpsight:
         busy, own, carried = self._stack(profile, demands, found, instructions)
         launch = np.bincount(found.point, found.times * sum(busy.values(), np.zeros(len(found.warps))), len(design))
         shared = np.bincount(found.point, found.times * carried, len(design))
-        # What an SM has for itself stands idle when its blocks are done, while what the SMs share goes on with others' work. Unequal
+        # What an SM has for itself is idle when its blocks are done, while what the SMs share goes on with others' work. Unequal
         # blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
         # no number is the busiest SM below the mean, nor the launch shorter than what all SMs together need of what they share.
         private = np.bincount(found.point, found.times * own, len(design)) / launch
@@ -167,7 +167,9 @@ class Warpsight:
         stack = _shared_out(total - sync, warps * issue, waits)
         return stack | {"sync": sync}, warps * servers[:, :3].max(axis=1), warps * carried
 
-    def _cycles(self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: Floats) -> tuple[Floats, Floats]:
+    def _cycles(
+        self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: npt.NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
         """Cycles of `warps` [R] that go round in groups of `group` [R], and the residence [R, 4] of one at each server.
 
         `servers` [R, 4] cycles of service of a warp, `delay` [R] what a group spends elsewhere, without what services hide of it.

@@ -26,8 +26,8 @@ LOAD_STORE = 0
 def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
     """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
 
-    `latency` and `port_cycles` float64 [instructions]: cycles to the result's consumer, and cycles of the load-store unit, both means
-    of one occurrence. An instruction waits for its unit. One of the load-store unit does not, but its access waits there for those
+    `latency` and `port_cycles` float64 [instructions]: cycles to the result's consumer, and cycles of the load-store unit; means of an
+    occurrence. An instruction waits for its unit. One of the load-store unit does not, but its access waits there for those
     before it, and its last request comes as many cycles after its first as there are others.
     """
     unit, busy = _units(trace, gpu, port_cycles)
@@ -70,7 +70,7 @@ def _walk(
     offset: Longs, block: npt.NDArray[np.int32], repeat: npt.NDArray[np.int32], start: Longs, sources: Indices,
     destination: Indices, advance: Longs, after: Longs, unit: Longs, busy: Longs, registers: int, units: int, ticks: Longs,
 ) -> None:
-    """As `measure_paths`, with `unit` int64 [steps] of each step and the ticks that it keeps it `busy`, at an instruction's last step."""
+    """As `measure_paths`, with the `unit` of each step, and the ticks that an instruction's last one keeps it `busy`."""
     ready = np.empty(registers + 2, dtype=np.int64)
     free = np.empty(units, dtype=np.int64)
     for path in range(len(offset) - 1):

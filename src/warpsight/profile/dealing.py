@@ -59,7 +59,7 @@ def _run(alone: Floats, pace: Floats, per_block: int, places: int, sm_count: int
     for sm in range(sm_count):
         following[sm] = _pace(pace, left, speed, first, order, held, sm, per_block, greedy)
     while True:
-        sm = np.argmin(following)
+        sm = int(np.argmin(following))
         now = following[sm]
         if now == np.inf:
             return end
@@ -67,7 +67,7 @@ def _run(alone: Floats, pace: Floats, per_block: int, places: int, sm_count: int
         passed = now - clock[sm]
         clock[sm] = now
         freed = _advance(left, speed, order, held, sm, per_block, passed)
-        for k in range(freed):
+        for _ in range(freed):
             if block < blocks:
                 # places that came free stand behind those that are held
                 _start(alone, left, first, order, held, sm, order[sm, held[sm]], block, per_block)

@@ -92,8 +92,8 @@ def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, places: int, gpu: GpuSpec) -> float:
     """How much longer the launch's blocks take for being unequal: cycles until all are done over those of as many mean blocks.
 
-    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource. An SM has `places` for blocks. In
-    a trace of some blocks each stands for its neighbours too.
+    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource. An SM has `places` for blocks.
+    In a trace of some blocks each stands for its neighbours too.
     """
     header, per_block = trace.header, trace.header.warps_per_block
     path = np.concatenate([chunk.path for chunk in trace.chunks]).reshape(-1, per_block)
@@ -114,7 +114,7 @@ def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, places
 def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times: Longs) -> Floats:
     """Cycles for which a warp on each path keeps the resource of its SM that the launch needs most, float64 [paths].
 
-    One of issue slots, load-store unit (`port_cycles` [instructions] of an occurrence) and functional units; `times` [instructions].
+    One of issue slots, load-store unit (`port_cycles` [instructions], an occurrence) and functional units; `times` [instructions].
     """
     issue = np.full(len(trace.instructions), 1.0 / (gpu.sm.schedulers * gpu.sm.issue_width))
     costs = [issue, port_cycles]

@@ -71,8 +71,8 @@ class ResourceDemands:
 
 
 # The demands that are amounts of a warp; the others are shares and ratios.
-AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes", "slice_accesses",
-           "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
+AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
+           "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

@@ -84,5 +84,6 @@ def _ticks(latency: Floats) -> Longs:
 
 
 def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    """`array` as compiled walks take it: contiguous, writable, of that type."""
     # Arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time.
     return np.require(array, dtype=dtype, requirements=["C", "W"])
