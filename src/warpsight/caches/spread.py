@@ -2,9 +2,9 @@
 
 A stride can send all that is in flight to a few slices, though over the whole launch each gets its share ("partition camping":
 Ruetsch and Micikevicius, Optimizing matrix transpose in CUDA, 2009). What is stuck at the busiest server keeps the SMs from giving
-the others work, so the measure is the busiest server's load, window by window, over the mean. The excess that chance alone gives
-the busiest of n servers, sqrt(2 ln n) standard deviations of what arrives at random, is taken off first, so that random traffic
-counts as even.
+the others work, so the measure is the busiest server's load, window by window, over the mean. Of what it has above the mean, the
+part that chance explains is taken off first: the variance of accesses that go to servers at random, over the variance that is found
+(the shrinkage of James and Stein, 1961), so that random traffic counts as even.
 """
 
 from __future__ import annotations

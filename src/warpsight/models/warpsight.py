@@ -59,6 +59,7 @@ class Warpsight:
             "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their latency alone (MDM eq. 4)",
             "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all warps",
+            "unequal blocks: a fluid on SMs, older warps first, a younger one's services on what they leave (profile/dealing.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
         ),
         assumptions=(

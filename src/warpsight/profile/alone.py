@@ -26,8 +26,8 @@ LOAD_STORE = 0
 def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
     """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
 
-    `latency` and `port_cycles` float64 [instructions]: cycles to the result's consumer, and cycles of the load-store unit; means of an
-    occurrence. An instruction waits for its unit. One of the load-store unit does not, but its access waits there for those
+    `latency` and `port_cycles` float64 [instructions]: cycles to the result's consumer, and cycles of the load-store unit; means
+    of an occurrence. An instruction waits for its unit. One of the load-store unit does not, but its access waits there for those
     before it, and its last request comes as many cycles after its first as there are others.
     """
     unit, busy = _units(trace, gpu, port_cycles)
