@@ -45,8 +45,8 @@ class ResourceDemands:
     from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `barriers` that a warp
     arrives at. `stall_cycles` of a warp alone, with its waits for units that it keeps busy itself; `stall_in_step` what is left of
     them when the warps of a block move in step, and each stall begins with the first warp while the others still issue.
-    `work_imbalance`: how much longer blocks take on SMs for being unequal; 1 for equal blocks. `longest_warp`: cycles of the slowest warp
-    alone over the mean warp's; 1 for equal warps.
+    `work_imbalance`: how much longer blocks take on SMs for being unequal; 1 for equal blocks. `longest_warp`: cycles of the
+    slowest warp alone over the mean warp's; 1 for equal warps.
     """
 
     unit_cycles: float
