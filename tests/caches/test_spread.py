@@ -34,7 +34,8 @@ def strided(stride: int, count: int = 400, lanes: int = 8) -> list[list[int]]:
 
 
 def test_loads_in_a_row_use_all_slices() -> None:
-    assert found(LOAD, strided(128)).reply_share > 0.9
+    # of one warp: in a cache of four lines several warps fetch the same few lines again and again, from the same few slices
+    assert found(LOAD, strided(128), warps=1).reply_share > 0.9
 
 
 def test_loads_a_multiple_of_all_slices_apart_use_one_of_eight() -> None:

@@ -10,9 +10,10 @@ from small_programs import gpu, load, misses, op, trace
 
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.profile.build import build_profile
-from warpsight.profile.demands import stall_in_step, work_imbalance
+from warpsight.profile.demands import busiest_on_path, stall_in_step, work_imbalance
 from warpsight.profile.interval_profile import ResourceDemands
 from warpsight.profile.intervals import PathStats
+from warpsight.trace.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 
@@ -40,6 +41,7 @@ def test_demands_are_the_launchs_counts_over_its_warps() -> None:
     assert found.read_misses == 12 / 4
     # a miss fetches its line, each sector of an atomic comes back as one
     assert found.fetched_bytes == (12 * 128 + 40 * 32) / 4
+    assert found.sent_requests == (10 + 40) / 4
     assert found.sent_bytes == (24 + 40) * 32 / 4
     assert found.dram_bytes == (9 + 4 + 3) * 128 / 4
     # the lines of loads and stores, the sectors of atomics
@@ -56,29 +58,41 @@ def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:
     assert stall_in_step(instructions, stalls, port, 4) == (100 - 30) + 0 + (500 - 48)
 
 
+def _imbalance(launched: KernelTrace, work: list[float], sm_count: int, places: int = 1) -> float:
+    """Of blocks of one warp that does nothing but work."""
+    stats = PathStats(np.array(work, dtype=np.int64), np.array(work))
+    return work_imbalance(launched, stats, np.array(work), places, gpu(sm_count=sm_count))
+
+
 def test_blocks_of_unequal_work_leave_the_busiest_sm_above_the_mean() -> None:
     launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1, 1, 1, 1], warps_per_block=1)
-    stats = PathStats(np.array([30, 10]), np.array([30.0, 10.0]))
     # dealt to two SMs: 30, then 10 10 10 on the other, then one each: 40 and 40, as equal blocks would be
-    assert work_imbalance(launched, stats, 2) == 1
+    assert _imbalance(launched, [30.0, 10.0], 2) == pytest.approx(1)
     # to three: 30, 10 10, 10 10 and one more on an SM with 20: 30 of a mean of 80 / 3, where 2 blocks each would be even
-    assert work_imbalance(launched, stats, 3) == pytest.approx(30 / (80 / 3))
+    assert _imbalance(launched, [30.0, 10.0], 3) == pytest.approx(30 / (80 / 3))
 
 
 def test_blocks_that_were_not_recorded_work_as_their_neighbours_did() -> None:
     launched = trace((op(0, (1,)),), [0, 1], [[(0, 30)], [(0, 10)]], [0, 1, 1], warps_per_block=1)
     header = replace(launched.header, grid=(6, 1, 1), sampled_blocks=3, sampled_instructions=50, warp_instructions=100)
-    stats = PathStats(np.array([30, 10]), np.array([30.0, 10.0]))
     # 30 30 10 10 10 10: on two SMs 30 10 10 on each, as equal blocks would be; on three 40, 30 and 30
-    assert work_imbalance(replace(launched, header=header), stats, 2) == 1
-    assert work_imbalance(replace(launched, header=header), stats, 3) == pytest.approx(40 / (100 / 3))
+    assert _imbalance(replace(launched, header=header), [30.0, 10.0], 2) == pytest.approx(1)
+    assert _imbalance(replace(launched, header=header), [30.0, 10.0], 3) == pytest.approx(40 / (100 / 3))
 
 
 def test_unequal_work_that_evens_out_is_less_than_the_number_of_blocks_says() -> None:
     launched = trace((op(0, (1,)),), [0, 1], [[(0, 20)], [(0, 10)]], [0, 1, 1], warps_per_block=1)
-    stats = PathStats(np.array([20, 10]), np.array([20.0, 10.0]))
     # 20 beside 10 and 10 on two SMs is even; two blocks against one would be 4 / 3
-    assert work_imbalance(launched, stats, 2) == pytest.approx(3 / 4)
+    assert _imbalance(launched, [20.0, 10.0], 2) == pytest.approx(3 / 4)
+
+
+def test_busiest_resource_is_the_one_that_all_warps_together_need_most() -> None:
+    launched = trace((op(0, (1,)), op(1, (2,), (), "sfu")), [0, 1, 2], [[(0, 30)], [(0, 10), (1, 10)]], [0, 1], warps_per_block=1)
+    machine = replace(gpu(), initiation_cycles={"sfu": 4})
+    none, times = np.zeros(2), np.array([40, 10])
+    # 50 instructions are more than 10 x 4 cycles of the special functions; with 8 cycles each they are less
+    assert busiest_on_path(launched, machine, none, times).tolist() == [30, 20]
+    assert busiest_on_path(launched, replace(machine, initiation_cycles={"sfu": 8}), none, times).tolist() == [0, 80]
 
 
 def test_slowest_warp_is_measured_against_the_mean_of_all() -> None:

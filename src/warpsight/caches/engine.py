@@ -35,9 +35,11 @@ from warpsight.caches.layout import (
     SCHEDULERS,
     SLOTS,
     SM_COUNT,
+    TURN,
     TURNS,
     WARP,
     WARP_WIDTH,
+    WINDOW,
     Ints,
 )
 from warpsight.caches.lsu import Sectors, issue, work
@@ -106,7 +108,8 @@ def _round(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors) -> b
     cell = p[CELL]
     until = s[cell + ROUND] + p[LOOKAHEAD]
     while s[cell + NEXT_SM] < p[SM_COUNT]:
-        sm = s[cell + NEXT_SM]
+        # ports serve SMs in turn: none is the first at every slice and channel all the time
+        sm = (s[cell + NEXT_SM] + s[cell + WINDOW] * p[TURN]) % p[SM_COUNT]
         if s[p[FIRST] + sm] < until and not _go_on(p, s, warps, events, sectors, sm, until):
             return False
         s[cell + NEXT_SM] += 1

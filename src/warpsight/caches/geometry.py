@@ -122,6 +122,7 @@ def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm
 
 
 def _set_times(p: Ints, gpu: GpuSpec) -> None:
+    p[at.TURN] = 1
     p[at.LSU_COST] = TICKS
     p[at.PATIENCE] = TICKS * PATIENCE_CYCLES
     p[at.L1_LATENCY] = TICKS * gpu.l1.latency_cycles

@@ -104,8 +104,9 @@ def l2_read(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> int
     part, base = _slice_and_set(p, line)
     needed = s[p[L2_UNIT] + sectors]
     s[count + L2_READS] += 1
-    arrive(p, s, p[REPLY_LOAD] + part, REPLIES, p[L2_LINE])
-    queued = queue_for(p, s, p[SLICE_FREE] + part, now, p[SLICE_SERVICE])
+    pieces = set_bits(sectors)
+    arrive(p, s, p[REPLY_LOAD] + part, REPLIES, pieces)
+    queued = queue_for(p, s, p[SLICE_FREE] + part, now, quotient(p[SLICE_SERVICE] * pieces, p[L2_LINE]))
     way = find(s, base, ways, line)
     word, ready = new_word(line, 0, 0, 0), 0
     if way >= 0:

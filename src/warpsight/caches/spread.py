@@ -2,9 +2,9 @@
 
 A stride can send all that is in flight to a few slices, though over the whole launch each gets its share ("partition camping":
 Ruetsch and Micikevicius, Optimizing matrix transpose in CUDA, 2009). What is stuck at the busiest server keeps the SMs from giving
-the others work, so the measure is the busiest server's load, window by window, over the mean. The excess that chance alone gives
-the busiest of n servers, sqrt(2 ln n) standard deviations of what arrives at random, is taken off first, so that random traffic
-counts as even.
+the others work, so the measure is the busiest server's load, window by window, over the mean. Of what it has above the mean, the
+part that chance explains is taken off first: the variance of accesses that go to servers at random, over the variance that is found
+(the shrinkage of James and Stein, 1961), so that random traffic counts as even.
 """
 
 from __future__ import annotations
@@ -41,16 +41,21 @@ def arrive(p: Ints, s: Ints, load: int, kind: int, weight: int) -> None:
 
 @inlined
 def _close(s: Ints, first: int, servers: int, row: int) -> None:
-    total, most = 0, 0
+    total, most, squares = 0, 0, 0
     for server in range(first, first + servers):
         total += s[server]
         most = max(most, s[server])
+        squares += s[server] * s[server]
         s[server] = 0
     # the variance of a server's load, for accesses that go to servers at random, is its share of the squared weights
-    by_chance = math.sqrt(2.0 * math.log(servers) * s[row + _SQUARES] / servers)
+    # (servers squared times the variances, with one standard deviation that the measured one has by chance)
+    by_chance = s[row + _SQUARES] * servers * (1.0 + math.sqrt(2.0 / max(1, servers - 1)))
+    found = squares * servers - total * total
     s[row + _SQUARES] = 0
     s[row + _MEAN] += total
-    s[row + _BUSIEST] += max(total, servers * (most - int(by_chance)))
+    s[row + _BUSIEST] += total
+    if found > by_chance:
+        s[row + _BUSIEST] += int((servers * most - total) * (1.0 - by_chance / found))
 
 
 @inlined

@@ -23,10 +23,11 @@ def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[F
     """Throughput [R] (rounds of one customer per cycle) and residence [R, K] (cycles a round at each server, queueing included).
 
     `demands` [R, K] cycles of service a round at each of K servers, `delay` [R] cycles a round spent elsewhere, `customers` [R] of
-    at least 1. The throughput never exceeds 1 / the largest demand (the bottleneck law). A row without any cycles is a ValueError.
+    at least 1. A delay is negative where a customer is at several servers at once: by what a round takes less. The
+    throughput never exceeds 1 / the largest demand (the bottleneck law). A row without any cycles is a ValueError.
     """
     largest = demands.max(axis=1)
-    if not (largest + delay > 0).all():
+    if not (demands.sum(axis=1) + delay > 0).all():
         raise ValueError("a round takes no time at all")
     others = (customers - 1) / customers
     # alone nobody waits, so no throughput is above this; and no server does more than one thing at a time

@@ -79,9 +79,20 @@ def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     return np.asarray(busiest * machine.core_clock_hz * machine.l2_slices / machine.noc_bytes_per_s)
 
 
+def held_by_stores(demands: ResourceDemands, machine: Machine) -> Floats:
+    """What stores and atomics keep the load-store unit beyond their own requests, as long as the network has no room for them."""
+    sent = demands.sent_bytes / demands.request_share * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s
+    return np.asarray(np.maximum(sent - demands.sent_requests, 0.0))
+
+
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
-    """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address."""
-    accesses = demands.slice_accesses + demands.atomic_repeats / demands.repeat_share
+    """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address.
+
+    What is sent and what is fetched each meet in as few slices as their traffic does, and both together are at best even.
+    """
+    fetches = demands.slice_accesses - demands.sent_requests
+    busiest = max(demands.slice_accesses, fetches / demands.reply_share, demands.sent_requests / demands.request_share)
+    accesses = busiest + demands.atomic_repeats / demands.repeat_share
     return np.asarray(accesses * machine.sm_count / machine.l2_slices)
 
 
@@ -90,12 +101,3 @@ def dram_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     return np.asarray(
         demands.dram_bytes / demands.channel_share * machine.core_clock_hz * machine.sm_count / machine.dram_bytes_per_s
     )
-
-
-def barrier_wait(barriers: float, warps_per_block: float, slowest: Floats) -> Floats:
-    """Cycles that a warp waits at its `barriers` for the rest of its block.
-
-    Between two barriers the warps of a block pass the busiest resource, `slowest` cycles a warp in all, one after the other; on
-    average a warp is in the middle.
-    """
-    return np.asarray(barriers / (barriers + 1.0) * (warps_per_block - 1.0) / 2.0 * slowest)

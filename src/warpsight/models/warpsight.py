@@ -29,14 +29,16 @@ WARPSIGHT_PARTS = {
     "all-warps": "stalls are the mean over all warps; without: the representative's",
     "units": "functional units with an initiation interval above 1 are servers",
     "l1-port": "the load-store unit is a server: line requests, passes through the shared-memory banks, sectors of atomics",
+    "stores": "stores and atomics keep the load-store unit while the network has no room for them",
     "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
+    "own-time": "what a warp alone keeps units and load-store unit busy passes within its stalls, and is not added to them",
     "overlap": "requests of an access pass the load-store unit and the memory system at the same time",
     "atomics": "lanes of a warp whose atomics share an address are served one after the other by its L2 slice",
     "spread": "traffic that meets in few slices or channels at a time has only their bandwidth",
     "in-step": "under lrr the warps of a block move together: the block is the customer",
-    "barriers": "under gto a warp waits at a barrier for the others of its block",
+    "barriers": "under gto barriers hold the warps of a block together: the block is the customer, the more so the more there are",
     "last-warp": "the launch ends when its last warp does, whose stalls nobody hides",
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch is over before its slowest warp",
 }
@@ -57,6 +59,7 @@ class Warpsight:
             "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their latency alone (MDM eq. 4)",
             "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all warps",
+            "unequal blocks: a fluid on SMs, older warps first, a younger one's services on what they leave (profile/dealing.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
         ),
         assumptions=(
@@ -95,12 +98,14 @@ class Warpsight:
         demands = self._demands(profile, profile.demands)
         found = residency(profile, design)
         instructions = resources.instructions_per_warp(profile)
-        busy, carried = self._stack(profile, demands, found, instructions)
+        busy, own, carried = self._stack(profile, demands, found, instructions)
         launch = np.bincount(found.point, found.times * sum(busy.values(), np.zeros(len(found.warps))), len(design))
         shared = np.bincount(found.point, found.times * carried, len(design))
-        # Unequal blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
+        # What an SM has for itself is idle when its blocks are done, while what the SMs share goes on with others' work. Unequal
+        # blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
         # no number is the busiest SM below the mean, nor the launch shorter than what all SMs together need of what they share.
-        unequal = np.maximum(demands.work_imbalance, shared / launch)
+        private = np.bincount(found.point, found.times * own, len(design)) / launch
+        unequal = np.maximum(1.0 + (demands.work_imbalance - 1.0) * private, shared / launch)
         found = replace(found, imbalance=np.maximum(found.imbalance * unequal, 1.0))
         executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
         stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
@@ -129,37 +134,54 @@ class Warpsight:
 
     def _stack(
         self, profile: IntervalProfile, demands: ResourceDemands, found: Residency, instructions: float
-    ) -> tuple[dict[str, Floats], Floats]:
-        """Cycles of the busiest SM for each row, [R] by component of the stack; and what the shared resources need, [R]."""
+    ) -> tuple[dict[str, Floats], Floats, Floats]:
+        """Cycles of the busiest SM for each row, [R] by component of the stack; what its own and the shared resources need, [R]."""
         design, warps = found.design, found.warps
         per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
-        apart = design.greedy if self._has("in-step") else np.ones(len(warps), dtype=np.bool_)
-        group = np.where(apart, 1.0, per_block)
-        stall = np.where(apart, demands.stall_cycles, demands.stall_in_step)
         issue = resources.issue_cycles(instructions, design, warps)
         memory, carried, shares = self._memory(demands, design)
-        servers = np.stack(
-            [issue, demands.unit_cycles / design.schedulers, np.full(len(warps), demands.l1_cycles), memory], axis=1
-        )
-        slowest = servers.max(axis=1)
-        sync = np.where(apart, resources.barrier_wait(demands.barriers, per_block, slowest), 0.0)
-        delay = stall + sync
+        port = demands.l1_cycles + (resources.held_by_stores(demands, design) if self._has("stores") else 0.0 * memory)
+        servers = np.stack([issue, demands.unit_cycles / design.schedulers, port, memory], axis=1)
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
-        at_once = group * np.minimum(demands.l1_cycles, memory) if self._has("overlap") else 0.0
-        elsewhere = np.maximum(delay - at_once, 0.0)
-        throughput, residence = closed_network(servers * group[:, None], elsewhere, warps / group)
-        alone_cycles = servers.sum(axis=1) * group + elsewhere
-        last = _last_wave(alone_cycles, warps * slowest, delay if self._has("last-warp") else 0.0 * delay)
-        total = np.where(found.last, last, warps / group / throughput)
+        at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
+        # a warp alone takes its instructions and its stalls; what of its services lies within them is no further delay
+        own = issue + servers[:, 1] + demands.l1_cycles - instructions if self._has("own-time") else 0.0 * memory
+        # under lrr warps of a block come to each of their instructions together
+        step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
+        group = np.where(step, per_block, 1.0)
+        stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
+        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once, found.last)
+        # under gto they come to a barrier one behind the other, the more often there is one the less apart, as through a pipeline
+        behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
+        blocks = np.full(len(warps), per_block)
+        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - own - behind, found.last)
+        mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
+        total = np.where(step, apart, mixed)
         _, from_memory = stall_shares(profile)
         waits = {
             "com_data": stall * max(1.0 - from_memory, 0.0),
             "mem_data": stall * from_memory,
-            "sync": sync,
             "com_struct": residence[:, 1] + residence[:, 2],
             **{name: residence[:, 3] * share for name, share in shares.items()},
         }
-        return _shared_out(total, warps * issue, waits), warps * carried
+        sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
+        stack = _shared_out(total - sync, warps * issue, waits)
+        return stack | {"sync": sync}, warps * servers[:, :3].max(axis=1), warps * carried
+
+    def _cycles(
+        self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: npt.NDArray[np.bool_]
+    ) -> tuple[Floats, Floats]:
+        """Cycles of `warps` [R] that go round in groups of `group` [R], and the residence [R, 4] of one at each server.
+
+        `servers` [R, 4] cycles of service of a warp, `delay` [R] what a group spends elsewhere, without what services hide of it.
+        `last` bool [R]: nobody follows.
+        """
+        demands, slowest = servers * group[:, None], servers.max(axis=1)
+        elsewhere = np.maximum(delay, slowest * group - demands.sum(axis=1))
+        throughput, residence = closed_network(demands, elsewhere, warps / group)
+        alone = demands.sum(axis=1) + elsewhere
+        rest = alone - slowest * group if self._has("last-warp") else 0.0 * delay
+        return np.where(last, _last_wave(alone, warps * slowest, rest), warps / group / throughput), residence
 
     def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
         """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and how the first are shared out."""

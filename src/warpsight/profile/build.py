@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
+from warpsight.profile.alone import cycles_alone
 from warpsight.profile.demands import demands_of, l1_cycles, stall_in_step
 from warpsight.profile.dependences import dependences, steps
 from warpsight.profile.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
@@ -33,7 +36,8 @@ def build_profile(
     warps, first_warp = path_use(trace)
     times = occurrences(trace, warps)
     latency = latency_table(trace.instructions, misses, gpu, times)
-    stats = path_stats(trace, steps(trace.instructions, trace.block_start), latency.cycles)
+    walked = steps(trace.instructions, trace.block_start)
+    stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
     found = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
     header = trace.header
@@ -45,6 +49,7 @@ def build_profile(
     alone = float(found.stall_cycles.sum())
     in_step = stall_in_step(found.instructions, found.stall_cycles, port_cycles, header.warps_per_block)
     hidden = 1.0 - in_step / alone if alone else 0.0
+    own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses) / np.maximum(times, 1), gpu)
     return IntervalProfile(
         kernel=header.kernel,
         warps_per_sm=resident * header.warps_per_block,
@@ -66,7 +71,7 @@ def build_profile(
         ),
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
-        demands=demands_of(trace, misses, gpu, stats, warps, times, hidden),
+        demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm),
     )
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.spec import GpuSpec
+from warpsight.profile.dealing import makespan, makespan_of_equals
 from warpsight.profile.interval_profile import ResourceDemands
 from warpsight.profile.intervals import PathStats
 from warpsight.profile.requests import atomics, requests
@@ -32,7 +32,8 @@ def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Float
 
 
 def demands_of(
-    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
+    places: int,
 ) -> ResourceDemands:
     """The demands of `trace` on `gpu`.
 
@@ -45,6 +46,7 @@ def demands_of(
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
+    port = l1_cycles(trace, misses) / np.maximum(times, 1)
     stall = float(((stats.cycles - stats.instructions) * warps).sum()) / count
     return ResourceDemands(
         unit_cycles=_unit_cycles(trace, gpu, times) / count,
@@ -52,6 +54,7 @@ def demands_of(
         read_misses=float(misses.l1_misses[~atomic].sum()) / count,
         fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
+        sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
         dram_bytes=float(misses.dram_reads.sum() + misses.dram_writes.sum()) * gpu.l2.sector_bytes / count,
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[~atomic].sum()) / count,
         atomic_repeats=float(misses.atomic_repeats.sum()) / count,
@@ -63,7 +66,7 @@ def demands_of(
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),
-        work_imbalance=work_imbalance(trace, stats, gpu.sm_count),
+        work_imbalance=work_imbalance(trace, stats, busiest_on_path(trace, gpu, port, times), places, gpu),
         longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
     )
 
@@ -86,27 +89,39 @@ def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool
     return float((misses.l1_misses[reads] * np.minimum(np.ceil(touched / sector) * sector, line)).sum())
 
 
-def work_imbalance(trace: KernelTrace, stats: PathStats, sm_count: int) -> float:
-    """Instructions of the busiest SM over the mean, divided by what equally large blocks would give.
+def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, places: int, gpu: GpuSpec) -> float:
+    """How much longer the launch's blocks take for being unequal: cycles until all are done over those of as many mean blocks.
 
-    Blocks are dealt as the hardware does: to each SM in turn, then each to the SM that is done first. In a trace of some
-    blocks each stands for its neighbours too.
+    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource. An SM has `places` for blocks.
+    In a trace of some blocks each stands for its neighbours too.
     """
-    per_block = trace.header.warps_per_block
-    work = np.concatenate([stats.instructions[chunk.path].reshape(-1, per_block).sum(axis=1) for chunk in trace.chunks])
-    if int(work.min()) == int(work.max()):
+    header, per_block = trace.header, trace.header.warps_per_block
+    path = np.concatenate([chunk.path for chunk in trace.chunks]).reshape(-1, per_block)
+    alone, demand = stats.cycles[path], np.minimum(busiest, stats.cycles)[path]
+    if np.ptp(demand.sum(axis=1)) == 0 and np.ptp(alone.max(axis=1)) == 0:
         return 1.0
-    work = work[np.arange(trace.header.blocks) * len(work) // trace.header.blocks]
-    total = int(work.sum())
-    busiest = _deal(work.astype(np.int64), sm_count)
-    even = -(-len(work) // sm_count) * sm_count / len(work)
-    return float(busiest) * sm_count / total / even
+    neighbour = np.arange(header.blocks) * len(path) // header.blocks
+    alone, demand = alone[neighbour].ravel(), demand[neighbour].ravel()
+    greedy = gpu.sm.policy == "gto"
+    unequal = makespan(np.maximum(alone, 1.0), demand, per_block, places, gpu.sm_count, greedy)
+    apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count)
+    mean = np.full((2, len(alone)), [[float(alone.mean())], [float(demand.mean())]])
+    in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy)
+    # equal warps can be anything between in step and apart; only what lies beyond both is because they are not equal
+    return unequal / min(max(unequal, min(apart, in_step)), max(apart, in_step))
 
 
-@numba.njit(cache=True, nogil=True)
-def _deal(work: Longs, sm_count: int) -> int:
-    """The largest sum of `work` on an SM when each block goes to the SM with the least so far, the lowest of equals."""
-    done = np.zeros(sm_count, dtype=np.int64)
-    for block in range(len(work)):
-        done[np.argmin(done)] += work[block]
-    return int(done.max())
+def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times: Longs) -> Floats:
+    """Cycles for which a warp on each path keeps the resource of its SM that the launch needs most, float64 [paths].
+
+    One of issue slots, load-store unit (`port_cycles` [instructions], an occurrence) and functional units; `times` [instructions].
+    """
+    issue = np.full(len(trace.instructions), 1.0 / (gpu.sm.schedulers * gpu.sm.issue_width))
+    costs = [issue, port_cycles]
+    for op_class, initiation in gpu.initiation_cycles.items():
+        uses = np.array([not i.access and i.op_class == op_class for i in trace.instructions], dtype=np.float64)
+        costs.append(uses * initiation / gpu.sm.schedulers)
+    cost = max(costs, key=lambda cost: float((cost * times).sum()))
+    of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)
+    running = np.concatenate([[0.0], np.cumsum(of_block[trace.paths.block] * trace.paths.repeat)])
+    return np.asarray(np.diff(running[trace.paths.offset]))

@@ -35,17 +35,18 @@ class ResourceDemands:
 
     `unit_cycles` of the busiest functional unit that is not fully pipelined (initiation interval above 1), of one scheduler;
     `l1_cycles` of the SM's load-store unit: one a line request, one a pass through the shared-memory banks, one a sector of an
-    atomic. `read_misses` lines that take an MSHR. `fetched_bytes` come over the NoC, `sent_bytes` go there (stores, atomics).
+    atomic. `read_misses` lines that take an MSHR. `fetched_bytes` come over the NoC, `sent_bytes` go there (stores, atomics),
+    in `sent_requests` of the load-store unit.
     `dram_bytes` cross the memory channels. `slice_accesses` of the L2: a line, as far as a request reads or writes it, or a sector
     of an atomic. `atomic_repeats` lanes of atomics that an L2 slice does after others of their warp, at the same address.
     `dram_share` (0 to 1) of the read misses goes on to DRAM.
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part of the L2 slices' ports, to and
     from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `barriers` that a warp
-    arrives at. `stall_cycles` of a warp alone; `stall_in_step` what is left of them when the warps of a block move in step, and
-    each stall begins with the first warp while the others still issue. `work_imbalance`: how much more work the busiest SM has for
-    blocks that are unequal, over what their number alone gives; 1 for equal blocks. `longest_warp`: cycles of the slowest warp
-    alone over the mean warp's; 1 for equal warps.
+    arrives at. `stall_cycles` of a warp alone, with its waits for units that it keeps busy itself; `stall_in_step` what is left of
+    them when the warps of a block move in step, and each stall begins with the first warp while the others still issue.
+    `work_imbalance`: how much longer blocks take on SMs for being unequal; 1 for equal blocks. `longest_warp`: cycles of the
+    slowest warp alone over the mean warp's; 1 for equal warps.
     """
 
     unit_cycles: float
@@ -53,6 +54,7 @@ class ResourceDemands:
     read_misses: float
     fetched_bytes: float
     sent_bytes: float
+    sent_requests: float
     dram_bytes: float
     slice_accesses: float
     atomic_repeats: float
@@ -69,8 +71,8 @@ class ResourceDemands:
 
 
 # The demands that are amounts of a warp; the others are shares and ratios.
-AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "dram_bytes", "slice_accesses",
-           "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
+AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
+           "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:

@@ -51,7 +51,7 @@ def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
     running = np.concatenate([[0], np.cumsum(lengths)])
     ticks = np.zeros(len(paths), dtype=np.int64)
     measure_paths(
-        _plain(paths.offset, np.int64), _plain(paths.block, np.int32), _plain(paths.repeat, np.int32), walked.start, walked.sources,
+        plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
         walked.destination, np.where(walked.ends, TICKS, 0), _ticks(latency)[walked.pc], walked.registers, ticks,
     )  # fmt: skip
     return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
@@ -64,9 +64,9 @@ def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency:
     """
     first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
     stream = (
-        _plain(trace.paths.block[first:last], np.int32), _plain(trace.paths.repeat[first:last], np.int32),
-        _plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
-        depends.destinations, depends.registers, TICKS, _ticks(latency), _plain(columns, np.float64),
+        plain(trace.paths.block[first:last], np.int32), plain(trace.paths.repeat[first:last], np.int32),
+        plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
+        depends.destinations, depends.registers, TICKS, _ticks(latency), plain(columns, np.float64),
     )  # fmt: skip
 
     def outputs(count: int) -> tuple[Longs, Longs, npt.NDArray[np.int32], Floats]:
@@ -83,6 +83,7 @@ def _ticks(latency: Floats) -> Longs:
     return np.round(latency * TICKS).astype(np.int64) + TICKS
 
 
-def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    """`array` as compiled walks take it: contiguous, writable, of that type."""
     # Arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time.
     return np.require(array, dtype=dtype, requirements=["C", "W"])
