@@ -59,18 +59,12 @@ class _Table:
         self.blocks.append((first, gap, cycles * TICKS))
 
 
-def is_block_barrier(instruction: StaticInstruction) -> bool:
-    """Whether the whole block waits here. Warp-wide and arrive-only barriers hold nobody up."""
-    words = instruction.opcode.lower().split(".")
-    return words[0] in ("bar", "barrier") and "warp" not in words and "arrive" not in words
-
-
 def _stop_kind(instruction: StaticInstruction) -> int | None:
     if instruction.has_sectors:
         return SECTORS
     if instruction.event_bytes:
         return SHARED
-    return BARRIER if is_block_barrier(instruction) else None
+    return BARRIER if instruction.is_block_barrier else None
 
 
 def _returns_later(instruction: StaticInstruction) -> bool:

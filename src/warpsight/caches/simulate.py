@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from warpsight.base.errors import FormatError
 from warpsight.caches import layout as at
 from warpsight.caches.engine import BAD_TRACE, DONE, NEED_BLOCK, run
 from warpsight.caches.geometry import parameters_of, sector_groups
@@ -29,7 +28,7 @@ from warpsight.caches.program import program_of
 from warpsight.caches.spread import shares_in_use
 from warpsight.gpu.spec import GpuSpec
 from warpsight.trace.schema import KernelTrace
-from warpsight.trace.window import Places, TraceWindow
+from warpsight.trace.window import Places, TraceWindow, contradiction
 
 TURNS_PER_REPORT = 1_000_000
 
@@ -61,11 +60,7 @@ def simulate_caches(
             window.extend(warp_rows(p, s), launched)
             cell[at.FIRST_WARP], cell[at.LAST_WARP] = window.first, window.end
         elif outcome == BAD_TRACE:
-            raise FormatError(
-                f"warp {int(cell[at.BAD_WARP])} has other events or sectors than its path asks for",
-                place=trace.origin or header.kernel,
-                remedy="make the trace again",
-            )
+            raise contradiction(trace, int(cell[at.BAD_WARP]))
         if progress is not None:
             progress(launched - int(cell[at.LIVE_WARPS]), header.warps)
     return _profile(counts(p, s), shares_in_use(p, s))

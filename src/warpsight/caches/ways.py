@@ -34,7 +34,7 @@ def victim(s: Ints, base: int, ways: int, now: int) -> int:
 
 @inlined
 def to_front(s: Ints, base: int, ways: int, way: int, word: int, ready: int) -> None:
-    """Make `way` the most recently used, with this content."""
+    """Make `way` the most recently used, with this content; `ready` is what the second half of the set keeps of a line."""
     for place in range(base + way, base, -1):
         s[place] = s[place - 1]
         s[place + ways] = s[place + ways - 1]

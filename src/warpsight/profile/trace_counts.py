@@ -29,8 +29,7 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     some off matters to compute capability 1.0 alone (see `addressing.transactions`).
     """
     times = occurrences(trace, warps)
-    # instructions that stand for a barrier of the thread block, as its opcode says; warp barriers are not among them
-    barriers = [_is_block_barrier(instruction.opcode) for instruction in trace.instructions]
+    barriers = [instruction.is_block_barrier for instruction in trace.instructions]
     starts, table = _memory_instructions(trace, gpu)
     found = np.zeros(4, dtype=np.int64)
     rule = rule_number(gpu.mwp.coalescing)
@@ -48,12 +47,6 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     return totals.per_warp(
         header.warps, header.blocks, header.warps_per_block, blocks_per_sm, coalescing=gpu.mwp.coalescing, origin="trace"
     )
-
-
-def _is_block_barrier(opcode: str) -> bool:
-    """`bar.sync`, `bar.red`, `barrier.sync`, ...; an arrival does not wait."""
-    first, *rest = opcode.split(".")
-    return first in ("bar", "barrier") and "warp" not in rest and "arrive" not in rest
 
 
 def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs]:

@@ -8,7 +8,6 @@ import numpy as np
 
 from warpsight.addressing.coalescing import packed_lines
 from warpsight.base.errors import SpecError, suggestion
-from warpsight.caches.program import is_block_barrier
 from warpsight.gpu.spec import GpuSpec
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
@@ -35,7 +34,7 @@ def _kind(instruction: StaticInstruction) -> int:
         return at.GLOBAL
     if instruction.event_bytes:
         return at.SHARED
-    if is_block_barrier(instruction):
+    if instruction.is_block_barrier:
         return at.BARRIER
     return at.FENCE if instruction.opcode.split(".")[0] in _FENCES else at.ALU
 

@@ -43,7 +43,7 @@ def ask(p: Ints, s: Ints, part: int, line: int, sectors: int, write: int, handle
     row = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
     entry = p[at.WAITING] + (channel * p[at.DRAM_QUEUE] + s[row + at.WAIT_COUNT]) * at.WAIT_WIDTH
     s[row + at.WAIT_COUNT] += 1
-    s[entry + at.D_LINE], s[entry + at.D_SECTORS], s[entry + at.D_WRITE] = line, set_bits(sectors), write
+    s[entry + at.D_SECTORS], s[entry + at.D_WRITE] = set_bits(sectors), write
     s[entry + at.D_SLICE], s[entry + at.D_HANDLE], s[entry + at.D_SINCE] = part, handle, now
     s[entry + at.D_ROW], s[entry + at.D_BANK] = _place_of(p, line, part)
     s[row + at.PICK_NEXT] = min(s[row + at.PICK_NEXT], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))

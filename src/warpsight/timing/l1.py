@@ -10,13 +10,14 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.caches.compiled import compiled, inlined
+from warpsight.caches.ways import to_front
 from warpsight.timing import layout as at
 from warpsight.timing.completion import accesses_done, handle_of, request_done
 from warpsight.timing.issue import blocked_so_far
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
 from warpsight.timing.noc import sm_has_room
-from warpsight.timing.ways import find_way, to_front, victim
+from warpsight.timing.ways import find_way, victim
 
 
 @inlined
@@ -136,7 +137,7 @@ def _read(p: Ints, s: Ints, sm: int, entry: int, now: int) -> int:
         s[count + at.C_MISS_NOC] += min(room, held)
         s[count + at.C_MISS_MSHR] += held - min(room, held)
     _note_wait(p, s, sm, handle, entry, now)
-    add_target(s, nodes, free_node, row, handle, s[entry + at.R_BORN] if missing != 0 else -1 - now, pc << 16)
+    add_target(s, nodes, free_node, row, handle, s[entry + at.R_BORN] if missing != 0 else -1 - now, pc)
     return at.NOT_BLOCKED
 
 
@@ -251,7 +252,7 @@ def _answer(p: Ints, s: Ints, sm: int, row: int, noc: int, dram: int, level: int
         when += 1
         since = s[node + at.N_SINCE]
         if since >= 0:
-            _count_miss(p, s, s[node + at.N_MASK] >> 16, now - since, noc, dram, level)
+            _count_miss(p, s, s[node + at.N_DATA], now - since, noc, dram, level)
             request_done(p, s, sm, s[node + at.N_HANDLE], when, noc, dram, now)
         else:
             # It came when the line was on its way: of the queues it has seen at most as much as it waited.

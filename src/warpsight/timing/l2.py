@@ -11,12 +11,13 @@ from warpsight.addressing.integers import set_bits
 from warpsight.addressing.setindex import set_index
 from warpsight.addressing.slices import line_in_slice
 from warpsight.caches.compiled import compiled, inlined
+from warpsight.caches.ways import to_front
 from warpsight.timing import layout as at
 from warpsight.timing.dram import ask, has_room, unblock
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
 from warpsight.timing.noc import push_reply, slice_has_room
-from warpsight.timing.ways import find_way, is_dirty, to_front, victim
+from warpsight.timing.ways import find_way, is_dirty, victim
 
 
 @inlined
@@ -166,7 +167,7 @@ def from_memory(p: Ints, s: Ints, part: int, register: int, queued: int, now: in
     nodes = p[at.L2_NODE] + part * p[at.L2_NODES] * at.NODE_WIDTH
     while s[register + at.M_FIRST] >= 0:
         node = take_target(s, nodes, row + at.L2_FREE_NODE, register)
-        sm, data = s[node + at.N_SINCE], s[node + at.N_MASK]
+        sm, data = s[node + at.N_SINCE], s[node + at.N_DATA]
         if sm >= 0:
             kind, sectors = data >> 16 & 15, set_bits(data & at.VALID_BITS)
             waited = s[register + at.M_DRAM]

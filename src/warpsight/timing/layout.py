@@ -10,6 +10,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.caches.layout import GTO
+
 # columns of the window's table of warps, an array of its own
 from warpsight.trace.window import END as W_END
 from warpsight.trace.window import ENTRY as W_ENTRY
@@ -19,7 +21,7 @@ from warpsight.trace.window import SECTOR as W_SECTOR
 from warpsight.trace.window import SECTOR_END as W_SECTOR_END
 from warpsight.trace.window import WIDTH as WINDOW_WIDTH
 
-__all__ = ["WINDOW_WIDTH", "W_END", "W_ENTRY", "W_EVENT", "W_EVENT_END", "W_SECTOR", "W_SECTOR_END"]
+__all__ = ["GTO", "WINDOW_WIDTH", "W_END", "W_ENTRY", "W_EVENT", "W_EVENT_END", "W_SECTOR", "W_SECTOR_END"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -128,16 +130,16 @@ OUT_WIDTH = 8
 O_SM, O_KIND, O_HANDLE, O_FLITS, O_SINCE, O_NOC, O_DRAM, O_LEVEL = range(8)
 CHANNEL_WIDTH = 8
 WAIT_COUNT, BUS_FREE, PICK_NEXT, RETURN_HEAD, RETURN_COUNT, RETURN_NEXT, LAST_WAS_WRITE = range(7)
-WAIT_WIDTH = 8
-D_LINE, D_SECTORS, D_WRITE, D_SLICE, D_HANDLE, D_SINCE, D_ROW, D_BANK = range(8)
+WAIT_WIDTH = 7
+D_SECTORS, D_WRITE, D_SLICE, D_HANDLE, D_SINCE, D_ROW, D_BANK = range(7)
 RETURN_WIDTH = 4
 BANK_WIDTH = 2
 B_ROW, B_READY = range(2)
 WATCH_WIDTH = 6
-MSHR_WIDTH = 9
-M_LINE, M_CHAIN, M_PENDING, M_EXPECTED, M_TARGETS, M_FIRST, M_LAST, M_NOC, M_DRAM = range(9)
+MSHR_WIDTH = 8
+M_LINE, M_CHAIN, M_PENDING, M_EXPECTED, M_TARGETS, M_FIRST, M_LAST, M_DRAM = range(8)
 NODE_WIDTH = 4
-N_NEXT, N_HANDLE, N_SINCE, N_MASK = range(4)
+N_NEXT, N_HANDLE, N_SINCE, N_DATA = range(4)
 (
     NEXT_BLOCK, LIVE_WARPS, BAD_WARP, FIRST_WARP, LAST_WARP, NOW, ISSUED_TOTAL, WANT_BLOCK, LAST_END, WATCHED, DISPATCH_SM,
 ) = range(11)  # fmt: skip
@@ -145,7 +147,6 @@ N_NEXT, N_HANDLE, N_SINCE, N_MASK = range(4)
 # --- Values.
 ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
 IS_LOAD, IS_STORE, IS_ATOMIC = 0, 1, 2
-GTO, LRR = 0, 1
 # What a warp does: runs (it is in the ready mask or in the wheel), waits for data without a known time, stands at a barrier, waits
 # for its stores at a fence, has no instructions left but accesses under way.
 RUNS, NEEDS_DATA, STANDS, FENCED, DRAINS = range(5)

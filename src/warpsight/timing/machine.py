@@ -8,13 +8,12 @@ import numpy as np
 
 from warpsight.addressing.setindex import RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
-from warpsight.caches.geometry import check_hierarchy
+from warpsight.caches.geometry import POLICIES, check_hierarchy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.timing import layout as at
 from warpsight.timing.layout import TICKS, Ints
 from warpsight.trace.schema import SECTOR_BYTES
 
-POLICIES = {"gto": at.GTO, "lrr": at.LRR}
 WRITE_BACK_CYCLES = 1  # of the data of an access into the registers
 _MOST_TARGETS = 1 << 22
 

@@ -31,7 +31,7 @@ def take(s: Ints, buckets: int, count: int, registers: int, free: int, line: int
     s[bucket] = place
     s[row + at.M_PENDING] = s[row + at.M_EXPECTED] = s[row + at.M_TARGETS] = 0
     s[row + at.M_FIRST] = s[row + at.M_LAST] = -1
-    s[row + at.M_NOC] = s[row + at.M_DRAM] = 0
+    s[row + at.M_DRAM] = 0
     return int(row)
 
 
@@ -48,12 +48,12 @@ def drop(s: Ints, buckets: int, count: int, registers: int, free: int, row: int)
 
 
 @inlined
-def add_target(s: Ints, nodes: int, free: int, row: int, handle: int, since: int, mask: int) -> None:
-    """Let the request `handle` wait for the register's line (a node is free)."""
+def add_target(s: Ints, nodes: int, free: int, row: int, handle: int, since: int, data: int) -> None:
+    """Let the request `handle` wait for the register's line (a node is free); `since` and `data` are the cache's own."""
     place = s[free]
     node = nodes + place * at.NODE_WIDTH
     s[free] = s[node + at.N_NEXT]
-    s[node + at.N_NEXT], s[node + at.N_HANDLE], s[node + at.N_SINCE], s[node + at.N_MASK] = -1, handle, since, mask
+    s[node + at.N_NEXT], s[node + at.N_HANDLE], s[node + at.N_SINCE], s[node + at.N_DATA] = -1, handle, since, data
     if s[row + at.M_LAST] >= 0:
         s[nodes + s[row + at.M_LAST] * at.NODE_WIDTH + at.N_NEXT] = place
     else:

@@ -65,15 +65,25 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
 
 
 @inlined
+def _next_in_turn(s: Ints, turn: int, entries: int, width: int, count: int, wanted: int) -> int:
+    """Of `count` rows, the first from `s[turn]` on whose entry (`entries` in row 0) is `wanted`; the turn goes on after it.
+
+    One of them is.
+    """
+    row = s[turn]
+    while s[entries + row * width] != wanted:
+        row = row + 1 if row + 1 < count else 0
+    s[turn] = row + 1 if row + 1 < count else 0
+    return int(row)
+
+
+@inlined
 def slice_has_room(p: Ints, s: Ints, part: int, now: int) -> None:
     """The slice has taken a packet out of its queue: the place is kept for the next in turn of the ports that wait for it."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
     if s[row + at.PORTS_WAITING] == 0:
         return
-    sm = s[row + at.PORT_TURN]
-    while s[p[at.SM] + sm * at.SM_WIDTH + at.PORT_WAITS] != part:
-        sm = sm + 1 if sm + 1 < p[at.SM_COUNT] else 0
-    s[row + at.PORT_TURN] = sm + 1 if sm + 1 < p[at.SM_COUNT] else 0
+    sm = _next_in_turn(s, row + at.PORT_TURN, p[at.SM] + at.PORT_WAITS, at.SM_WIDTH, p[at.SM_COUNT], part)
     memory = p[at.SM] + sm * at.SM_WIDTH
     s[memory + at.PORT_WAITS], s[memory + at.PORT_GRANTED] = -1, 1
     s[row + at.PORTS_WAITING] -= 1
@@ -88,10 +98,7 @@ def sm_has_room(p: Ints, s: Ints, sm: int, now: int) -> None:
     memory = p[at.SM] + sm * at.SM_WIDTH
     if s[memory + at.REPLIES_WAITING] == 0:
         return
-    part = s[memory + at.REPLY_TURN]
-    while s[p[at.SLICE] + part * at.SLICE_WIDTH + at.OUT_WAITS] != sm:
-        part = part + 1 if part + 1 < p[at.SLICES] else 0
-    s[memory + at.REPLY_TURN] = part + 1 if part + 1 < p[at.SLICES] else 0
+    part = _next_in_turn(s, memory + at.REPLY_TURN, p[at.SLICE] + at.OUT_WAITS, at.SLICE_WIDTH, p[at.SLICES], sm)
     row = p[at.SLICE] + part * at.SLICE_WIDTH
     s[row + at.OUT_WAITS], s[row + at.OUT_GRANTED] = -1, 1
     s[memory + at.REPLIES_WAITING] -= 1

@@ -22,7 +22,7 @@ from warpsight.timing.machine import parameters_of
 from warpsight.timing.memory import new_memory
 from warpsight.timing.result import Sample, Simulation, simulation_of
 from warpsight.trace.schema import KernelTrace
-from warpsight.trace.window import Places, TraceWindow
+from warpsight.trace.window import Places, TraceWindow, contradiction
 
 DEFAULT_MAX_CYCLES = 10**10
 WATCHED_INSTRUCTIONS = 200_000
@@ -106,13 +106,11 @@ def _warp_rows(p: Ints, s: Ints) -> Ints:
 
 def _refuse(outcome: int, trace: KernelTrace, warp: int, max_cycles: int, ended: int) -> None:
     """Raise what a run that cannot go on has to say."""
-    place = trace.origin or trace.header.kernel
     if outcome == BAD_TRACE:
-        what = f"warp {warp} has other events or sectors than its path asks for"
-        raise FormatError(what, place=place, remedy="make the trace again")
+        raise contradiction(trace, warp)
     if outcome == TOO_LONG:
         what = f"{max_cycles:,} cycles are over and {ended:,} of {trace.header.warps:,} warps have ended"
         raise LimitError(what, place="--max-cycles", remedy="raise --max-cycles, or record fewer blocks with --sample")
     if outcome == STUCK:
         what = "the simulation stands still: no warp can go on"
-        raise FormatError(what, place=place, remedy="please report this, with the trace")
+        raise FormatError(what, place=trace.origin or trace.header.kernel, remedy="please report this, with the trace")

@@ -30,16 +30,6 @@ def victim(s: Ints, base: int, ways: int) -> int:
 
 
 @inlined
-def to_front(s: Ints, base: int, ways: int, way: int, line: int, sectors: int) -> None:
-    """Make `way` the most recently used, with this content."""
-    for place in range(base + way, base, -1):
-        s[place] = s[place - 1]
-        s[place + ways] = s[place + ways - 1]
-    s[base] = line
-    s[base + ways] = sectors
-
-
-@inlined
 def is_dirty(s: Ints, base: int, ways: int, way: int) -> bool:
     """Whether the way holds a line that memory does not know yet."""
     return bool(s[base + way] >= 0 and s[base + ways + way] & at.DIRTY != 0)

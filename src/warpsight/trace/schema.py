@@ -74,6 +74,12 @@ class StaticInstruction:
         """Its event holds the number of lanes that share an address."""
         return self.access == ATOMIC and self.space in SECTOR_SPACES + BANK_SPACES
 
+    @property
+    def is_block_barrier(self) -> bool:
+        """The whole block waits here. Warp-wide and arrive-only barriers hold nobody up."""
+        words = self.opcode.lower().split(".")
+        return words[0] in ("bar", "barrier") and "warp" not in words and "arrive" not in words
+
 
 @dataclass(frozen=True)
 class PathTable:

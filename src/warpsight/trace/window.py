@@ -94,6 +94,12 @@ class TraceWindow:
         self.first, self.end = next_warp, self.end + len(added)
 
 
+def contradiction(trace: KernelTrace, warp: int) -> FormatError:
+    """What a simulation says of a warp whose streams do not fit its path."""
+    what = f"warp {warp} has other events or sectors than its path asks for"
+    return FormatError(what, place=trace.origin or trace.header.kernel, remedy="make the trace again")
+
+
 def _starts(first: Ints, end: Ints) -> Ints:
     """Where each of the pieces `first:end` begins when they lie one after the other."""
     lengths = end - first
