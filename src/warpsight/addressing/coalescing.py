@@ -65,6 +65,17 @@ def merge_lines(
 
 
 @inlined
+def part_of_line(line: int, sectors: int, per_line: int, other: int, per_other: int) -> int:
+    """Which of `sectors` (mask) of line number `line` lie in line `other` of another cache, as a mask of that line.
+
+    `per_line` and `per_other`: sectors in a line of each.
+    """
+    shift = line * per_line - other * per_other
+    moved = sectors << shift if shift >= 0 else sectors >> -shift
+    return int(moved & ((1 << per_other) - 1))
+
+
+@inlined
 def is_divergent(touched: int, packed: int) -> bool:
     """Whether a load that touches so many 128 B lines is memory-divergent; `packed` from `packed_lines`.
 

@@ -112,7 +112,6 @@ def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm
     l1, l2 = gpu.l1, gpu.l2
     p[at.L1_SETS], p[at.L1_WAYS], p[at.L1_RULE], p[at.L1_LINE] = l1.sets, l1.ways, RULES[l1.index], l1.line_bytes // SECTOR_BYTES
     p[at.L2_SETS], p[at.L2_WAYS], p[at.L2_RULE], p[at.L2_LINE] = l2.sets, l2.ways, RULES[l2.index], l2.line_bytes // SECTOR_BYTES
-    p[at.L2_MASK] = (1 << int(p[at.L2_LINE])) - 1
     p[at.SLICES], p[at.CHANNELS] = l2.slices, gpu.dram.channels
     p[at.PER_PIECE] = l2.slice_interleave_bytes // l2.line_bytes
     p[at.MSHRS] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.caches.compiled import compiled, inlined
@@ -25,7 +26,6 @@ from warpsight.caches.layout import (
     L1_WRITES,
     L2_LATENCY,
     L2_LINE,
-    L2_MASK,
     LEVEL,
     LEVEL_DRAM,
     LEVEL_L1,
@@ -38,14 +38,6 @@ from warpsight.caches.layout import (
 )
 from warpsight.caches.mshr import hold_mshr, mshr_free_at
 from warpsight.caches.ways import find, holds, new_word, to_front, victim
-
-
-@inlined
-def _part_of(p: Ints, line: int, sectors: int, l2_line: int) -> int:
-    """Which of `sectors` of L1 line `line` lie in `l2_line`, as a mask of that line."""
-    shift = line * p[L1_LINE] - l2_line * p[L2_LINE]
-    moved = sectors << shift if shift >= 0 else sectors >> -shift
-    return int(moved & p[L2_MASK])
 
 
 @inlined
@@ -64,7 +56,7 @@ def _from_l2(p: Ints, s: Ints, line: int, sectors: int, pc: int, now: int) -> in
     last = quotient(line * p[L1_LINE] + p[L1_LINE] - 1, p[L2_LINE])
     back, level = now, LEVEL_L1
     for l2_line in range(first, last + 1):
-        part = _part_of(p, line, sectors, l2_line)
+        part = part_of_line(line, sectors, p[L1_LINE], l2_line, p[L2_LINE])
         if part != 0:
             answer = l2_read(p, s, l2_line, part, pc, now)
             back, level = max(back, answer >> 2), max(level, answer & 3)
@@ -130,7 +122,7 @@ def l1_write(p: Ints, s: Ints, sm: int, line: int, sectors: int, whole: bool, pc
     first = quotient(line * p[L1_LINE], p[L2_LINE])
     last = quotient(line * p[L1_LINE] + p[L1_LINE] - 1, p[L2_LINE])
     for l2_line in range(first, last + 1):
-        part = _part_of(p, line, sectors, l2_line)
+        part = part_of_line(line, sectors, p[L1_LINE], l2_line, p[L2_LINE])
         if part != 0:
             now = l2_write(p, s, l2_line, part, whole, pc, now)
     return now

@@ -57,7 +57,6 @@ NEVER = 1 << 62
     ISSUERS,
     LOADS,
     INSTRUCTIONS,
-    L2_MASK,
     PATIENCE,
     DEPTH,
     LOOKAHEAD,  # how far one SM may be ahead of another
@@ -65,7 +64,7 @@ NEVER = 1 << 62
     PORT_ROOM,  # how long stores can wait at that port before those behind them wait in the SM
     FETCH_ROOM,  # the same for lines that stores fetch from memory
     TURN,  # SMs by which the one that goes first in a round moves on from round to round
-) = range(37)
+) = range(36)
 
 # Parameters: where tables begin in the state.
 (
@@ -107,9 +106,9 @@ NEVER = 1 << 62
     CHANNEL_LOAD,
     REPEAT_LOAD,  # per slice: repeats of atomics
     SPREAD,  # see `spread`
-) = range(37, 37 + 38)
+) = range(36, 36 + 38)
 
-PARAMETERS = 37 + 38
+PARAMETERS = 36 + 38
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 17

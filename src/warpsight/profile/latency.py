@@ -7,15 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.errors import SpecError, suggestion
 from warpsight.caches.miss_profile import MissProfile
+from warpsight.gpu.latencies import ISSUE_ONLY, op_latency
 from warpsight.gpu.spec import GpuSpec
 from warpsight.trace.schema import ATOMIC, LOAD, STORE, StaticInstruction
 
 Floats = npt.NDArray[np.float64]
 
-# What issues and is done: nothing waits on its result longer than on its issue, so it never stalls a consumer (latency 0 in eq. 4).
-ISSUE_ONLY = ("branch", "barrier", "control")
 LEVELS = ("l1", "l2", "dram")
 
 
@@ -54,19 +52,10 @@ def latency_table(
 
 
 def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
-    """The latency of the op class: the GPU's own, or 0 for what only issues."""
-    op_class = instruction.op_class
-    if op_class in gpu.latency_cycles:
-        return float(gpu.latency_cycles[op_class])
-    if op_class in ISSUE_ONLY:
+    """The latency of the op class: the GPU's own, or 0 for what only issues (it never stalls a consumer, eq. 4)."""
+    if instruction.op_class in ISSUE_ONLY and instruction.op_class not in gpu.latency_cycles:
         return 0.0
-    hint = suggestion(op_class, gpu.latency_cycles)
-    raise SpecError(
-        f'"{instruction.opcode}" ({instruction.file}:{instruction.line}) is of op class "{op_class}", for which '
-        f"{gpu.name} gives no latency{hint}",
-        place=f"latency.{op_class}",
-        remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
-    )
+    return float(op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'))
 
 
 def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -> Floats:

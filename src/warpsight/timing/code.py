@@ -7,15 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from warpsight.addressing.coalescing import packed_lines
-from warpsight.base.errors import SpecError, suggestion
+from warpsight.gpu.latencies import ISSUE_ONLY, op_latency
 from warpsight.gpu.spec import GpuSpec
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
 from warpsight.trace.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 _ACCESS = {LOAD: at.IS_LOAD, STORE: at.IS_STORE, ATOMIC: at.IS_ATOMIC}
-# What issues and is done: a consumer never waits for it.
-_ISSUE_ONLY = ("branch", "barrier", "control", "memory")
 _FENCES = ("membar", "fence")
 
 
@@ -41,18 +39,11 @@ def _kind(instruction: StaticInstruction) -> int:
 
 def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:
     """Issue to dependent issue. Raises SpecError for an op class that the GPU has no latency for."""
-    op_class = instruction.op_class
-    if instruction.access or op_class in _ISSUE_ONLY:
-        # constants and parameters lie next to the register file and cost what a move costs
-        return gpu.latency_cycles["int"] if instruction.access else 1
-    if op_class in gpu.latency_cycles:
-        return gpu.latency_cycles[op_class]
-    raise SpecError(
-        f'"{instruction.opcode}" ({instruction.file}:{instruction.line}) is of op class "{op_class}", for which '
-        f"{gpu.name} gives no latency{suggestion(op_class, gpu.latency_cycles)}",
-        place=f"latency.{op_class}",
-        remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
-    )
+    if instruction.access:
+        return gpu.latency_cycles["int"]  # constants and parameters lie next to the register file and cost what a move costs
+    if instruction.op_class in ISSUE_ONLY or instruction.op_class == "memory":
+        return 1
+    return op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})')
 
 
 def _renumber(code: tuple[StaticInstruction, ...]) -> dict[int, int]:

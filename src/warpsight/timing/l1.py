@@ -7,6 +7,7 @@ its way takes up to `targets` requests.
 
 from __future__ import annotations
 
+from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.setindex import set_index
 from warpsight.caches.compiled import compiled, inlined
@@ -27,14 +28,6 @@ def _set_of(p: Ints, sm: int, line: int) -> int:
 
 
 @inlined
-def _part_of(p: Ints, line: int, sectors: int, l2_line: int) -> int:
-    """Which of `sectors` of L1 line `line` lie in `l2_line`, as a mask of that line."""
-    shift = line * p[at.L1_LINE] - l2_line * p[at.L2_LINE]
-    moved = sectors << shift if shift >= 0 else sectors >> -shift
-    return int(moved & p[at.L2_MASK])
-
-
-@inlined
 def _parts(p: Ints, line: int, sectors: int) -> int:
     """How many L2 lines `sectors` of L1 line `line` lie in."""
     if p[at.L1_LINE] == p[at.L2_LINE]:
@@ -42,7 +35,7 @@ def _parts(p: Ints, line: int, sectors: int) -> int:
     first, last = quotient(line * p[at.L1_LINE], p[at.L2_LINE]), quotient((line + 1) * p[at.L1_LINE] - 1, p[at.L2_LINE])
     count = 0
     for l2_line in range(first, last + 1):
-        count += 1 if _part_of(p, line, sectors, l2_line) != 0 else 0
+        count += 1 if part_of_line(line, sectors, p[at.L1_LINE], l2_line, p[at.L2_LINE]) != 0 else 0
     return count
 
 
@@ -66,7 +59,7 @@ def _send(p: Ints, s: Ints, sm: int, line: int, sectors: int, kind: int, handle:
         return
     first, last = quotient(line * p[at.L1_LINE], p[at.L2_LINE]), quotient((line + 1) * p[at.L1_LINE] - 1, p[at.L2_LINE])
     for l2_line in range(first, last + 1):
-        part = _part_of(p, line, sectors, l2_line)
+        part = part_of_line(line, sectors, p[at.L1_LINE], l2_line, p[at.L2_LINE])
         if part != 0:
             _send_one(p, s, sm, l2_line, part, kind, handle, whole, pc, now)
 

@@ -14,9 +14,9 @@ import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
 from warpsight.caches.miss_profile import MissProfile
+from warpsight.gpu.latencies import ISSUE_ONLY
 from warpsight.gpu.spec import GpuSpec
 from warpsight.profile.interval_profile import CAUSES, IntervalProfile
-from warpsight.profile.latency import ISSUE_ONLY
 from warpsight.profile.requests import leaving, requests
 from warpsight.trace.schema import KernelTrace
 
