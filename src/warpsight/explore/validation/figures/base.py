@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from warpsight.explore.provenance import TOOL
-from warpsight.explore.validation.points import Cast, Point
+from warpsight.explore.validation.points import Cast, Member, Point
 from warpsight.explore.validation.results import Results
 
 SCHEMA = 1
@@ -49,6 +49,26 @@ class Figure(Protocol):
 
     def content(self, cast: Cast, results: Results) -> Content:
         """What it shows, from the results for its points; of those that failed nothing."""
+
+
+class OfMember(Protocol):
+    """A row about one kernel of the suite."""
+
+    @property
+    def member(self) -> Member:
+        """The kernel."""
+
+
+Row = TypeVar("Row", bound=OfMember)
+
+
+def halves(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """The rows of the kernels that may be looked at, of those set aside, and all, each with its title."""
+    return [
+        ("development", [row for row in rows if not row.member.holdout]),
+        ("set aside (holdout)", [row for row in rows if row.member.holdout]),
+        ("all", list(rows)),
+    ]
 
 
 @dataclass(frozen=True)

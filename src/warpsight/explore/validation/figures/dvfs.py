@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.explore.validation.figures.base import MDM, About, Claim, Content, Figure, Number, Table
+from warpsight.explore.validation.figures.base import MDM, About, Claim, Content, Figure, Number, Table, halves
 from warpsight.explore.validation.figures.errors import both, compared, said
 from warpsight.explore.validation.points import Cast, Member, Point, Variant
 from warpsight.explore.validation.results import Results
@@ -142,12 +142,7 @@ def _worst(rows: Sequence[Slowed], model: str) -> str:
 
 
 def _halves(rows: Sequence[Slowed]) -> Table:
-    parts = (
-        ("development", [row for row in rows if not row.member.holdout]),
-        ("set aside (holdout)", [row for row in rows if row.member.holdout]),
-        ("all", list(rows)),
-    )
-    lines = [[name, len(some), *(_mean(some, model) for model in _MODELS)] for name, some in parts]
+    lines = [[name, len(some), *(_mean(some, model) for model in _MODELS)] for name, some in halves(rows)]
     return Table("Mean absolute error of the ratio by half of the suite, %", ["half", "kernels", *_MODELS], lines)
 
 

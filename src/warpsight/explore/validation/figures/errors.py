@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.explore.validation.figures.base import Number, Table
+from warpsight.explore.validation.figures.base import Number, Table, halves
 from warpsight.explore.validation.points import PROFILE, REFEREE, Member, Point, Variant
 from warpsight.explore.validation.results import Results
 from warpsight.result.prediction import COMPONENTS, Prediction, mean_absolute_percentage_error, relative_error
@@ -124,14 +124,8 @@ def largest(rows: Sequence[Judged], model: str, chosen: Chosen = everything) -> 
 
 def halves_table(rows: Sequence[Judged], models: Sequence[str], of: str = "") -> Table:
     """Mean absolute errors on the kernels that may be looked at and on those set aside, side by side; `of` ends the title."""
-    def line(name: str, chosen: Chosen) -> list[Any]:
-        kernels = len({row.member.name for row in rows if chosen(row)})
-        return [name, kernels, *(mape(rows, model, chosen) for model in models)]
-
     lines = [
-        line("development", lambda row: not row.member.holdout),
-        line("set aside (holdout)", lambda row: row.member.holdout),
-        line("all", everything),
+        [name, len({row.member.name for row in some}), *(mape(some, model) for model in models)] for name, some in halves(rows)
     ]
     measure = rows[0].measure if rows else IPC
     return Table(f"Mean absolute {measure} error by half of the suite{of}, %", ["half", "kernels", *models], lines)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from warpsight.explore.validation.figures.accuracy import Accuracy
@@ -67,20 +67,17 @@ def _claims_15(rows: Sequence[Judged]) -> list[Claim]:
     return [Claim(says, "section VII", mdm < gpumech, f"{mdm:.1f} % against {gpumech:.1f} %")]
 
 
-def _claims_6(values: Sequence[float], curves: Curves) -> list[Claim]:
-    where = "section V-B, Fig. 6"
-    return [
-        trend("GPUMech's error falls as the NoC's bandwidth grows", where, values, curves["gpumech"], rises=False),
-        lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
-    ]
+def _claims_over(number: int, says: str, *, rises: bool) -> Callable[[Sequence[float], Curves], list[Claim]]:
+    """What section V-B observes over an axis: where GPUMech's error goes, and that MDM's is the least."""
 
+    def claims(values: Sequence[float], curves: Curves) -> list[Claim]:
+        where = f"section V-B, Fig. {number}"
+        return [
+            trend(says, where, values, curves["gpumech"], rises=rises),
+            lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
+        ]
 
-def _claims_7(values: Sequence[float], curves: Curves) -> list[Claim]:
-    where = "section V-B, Fig. 7"
-    return [
-        trend("GPUMech's error grows with DRAM bandwidth", where, values, curves["gpumech"], rises=True),
-        lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
-    ]
+    return claims
 
 
 def _numbers_8(values: Sequence[float], curves: Curves) -> list[Number]:
@@ -94,14 +91,6 @@ def _numbers_8(values: Sequence[float], curves: Curves) -> list[Number]:
     ]
 
 
-def _claims_8(values: Sequence[float], curves: Curves) -> list[Claim]:
-    where = "section V-B, Fig. 8"
-    return [
-        trend("GPUMech's error grows with the number of MSHRs", where, values, curves["gpumech"], rises=True),
-        lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
-    ]
-
-
 def _numbers_9(values: Sequence[float], curves: Curves) -> list[Number]:
     where = "section V-B, Fig. 9"
     known = [error for error in curves["mdm"] if error is not None]
@@ -109,14 +98,6 @@ def _numbers_9(values: Sequence[float], curves: Curves) -> list[Number]:
         Number("gpumech, 15 SMs", "%", 124.0, at(values, curves["gpumech"], 15), where),
         Number("gpumech, 80 SMs", "%", 450.0, at(values, curves["gpumech"], 80), where),
         Number("mdm, largest mean over SM counts", "%", 26.0, max(known, default=None), f"{where}: less than 26 %"),
-    ]
-
-
-def _claims_9(values: Sequence[float], curves: Curves) -> list[Claim]:
-    where = "section V-B, Fig. 9"
-    return [
-        trend("GPUMech's error grows with the SM count", where, values, curves["gpumech"], rises=True),
-        lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
     ]
 
 
@@ -141,23 +122,25 @@ FIGURES: tuple[Figure, ...] = (
     Sweep(
         _about(6, "Error over NoC bandwidth", "Mean error of the divergent applications by model, over NoC bandwidth"),
         "NoC bandwidth", "GB/s", _steps("noc.bandwidth", (525, 700, 1050, 1400, 2100), "GB/s", 1050), MODELS,
-        ("gpumech", "mdm"), IPC, True, _none, _claims_6, (OWN, CHOSEN),
+        ("gpumech", "mdm"), IPC, True, _none, _claims_over(6, "GPUMech's error falls as the NoC's bandwidth grows", rises=False),
+        (OWN, CHOSEN),
     ),
     Sweep(
         _about(7, "Error over DRAM bandwidth", "Mean error of the divergent applications by model, over DRAM bandwidth"),
         "DRAM bandwidth", "GB/s", _steps("dram.bandwidth", (240, 320, 480, 640, 960), "GB/s", 480), MODELS,
-        ("gpumech", "mdm"), IPC, True, _none, _claims_7, (OWN, CHOSEN),
+        ("gpumech", "mdm"), IPC, True, _none, _claims_over(7, "GPUMech's error grows with DRAM bandwidth", rises=True),
+        (OWN, CHOSEN),
     ),
     Sweep(
         _about(8, "Error over the number of MSHRs", "Mean error of the divergent applications by model, over MSHRs of an L1"),
         "MSHRs", "", _steps("l1.mshrs", (32, 64, 128, 256), "", 128), MODELS,
-        ("gpumech", "mdm"), IPC, True, _numbers_8, _claims_8,
+        ("gpumech", "mdm"), IPC, True, _numbers_8, _claims_over(8, "GPUMech's error grows with the number of MSHRs", rises=True),
         (OWN, "For GPUMech+ at 128 MSHRs, which is the baseline, the paper has 124 % here and 131 % with Fig. 5."),
     ),
     Sweep(
         _about(9, "Error over the SM count", "Mean error of the divergent applications by model, over the number of SMs"),
         "SMs", "", _steps("sm_count", (15, 28, 40, 60, 80), "", 28), MODELS,
-        ("gpumech", "mdm"), IPC, True, _numbers_9, _claims_9,
+        ("gpumech", "mdm"), IPC, True, _numbers_9, _claims_over(9, "GPUMech's error grows with the SM count", rises=True),
         (OWN, "The paper's text names 15 and 80 SMs. Grids are made for 28 SMs: at 80 some kernels leave SMs partly empty."),
     ),
     Accuracy(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.explore.validation.figures.base import GPUMECH, About, Claim, Content, Figure, Number, Table
+from warpsight.explore.validation.figures.base import GPUMECH, About, Claim, Content, Figure, Number, Table, halves
 from warpsight.explore.validation.figures.errors import said
 from warpsight.explore.validation.points import PROFILE, REFEREE, Cast, Member, Point, Variant
 from warpsight.explore.validation.results import Results
@@ -111,12 +111,7 @@ def _farthest(rows: Sequence[Chosen]) -> str:
 
 
 def _halves(rows: Sequence[Chosen]) -> Table:
-    parts = (
-        ("development", [row for row in rows if not row.member.holdout]),
-        ("set aside (holdout)", [row for row in rows if row.member.holdout]),
-        ("all", list(rows)),
-    )
-    lines = [[name, len(some), *(_mean(some, way) for way in WAYS)] for name, some in parts]
+    lines = [[name, len(some), *(_mean(some, way) for way in WAYS)] for name, some in halves(rows)]
     return Table("Mean absolute CPI error by half of the suite, %", ["half", "kernels", *WAYS.values()], lines)
 
 
