@@ -186,6 +186,15 @@ def test_part_left_out_is_felt_where_it_binds(part: str) -> None:
     assert without > whole * 1.001 if part in ("overlap", "own-time") else without < whole * 0.99
 
 
+def test_blocks_that_fill_the_sms_better_than_their_number_take_less_whatever_binds() -> None:
+    """Were only the time shortened that the SM's own units take, a second scheduler would lengthen what the DRAM bounds."""
+    equal = launched([(1, 0, 2, 1, 0, 1, 0, 1)], LaunchShape(1, 8, 1), unit_cycles=7.0, sent_bytes=128.0, channel_share=1.0)
+    better = changed(equal, work_imbalance=0.875)
+    for schedulers in (1, 2):
+        machine = gpu(sm_count=2, noc=1e10, dram=1e10, schedulers=schedulers)
+        assert cycles(better, machine) == pytest.approx(0.875 * cycles(equal, machine))
+
+
 @pytest.mark.property
 @settings(deadline=None, max_examples=150)
 @given(profiles(), gpus, st.sampled_from(RESOURCES))

@@ -102,10 +102,12 @@ class Warpsight:
         launch = np.bincount(found.point, found.times * sum(busy.values(), np.zeros(len(found.warps))), len(design))
         shared = np.bincount(found.point, found.times * carried, len(design))
         # What an SM has for itself is idle when its blocks are done, while what the SMs share goes on with others' work. Unequal
-        # blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs); but on
-        # no number is the busiest SM below the mean, nor the launch shorter than what all SMs together need of what they share.
+        # blocks can also fill the SMs better than their number says (measured on the profile's own number of SMs), which then
+        # is wrong for all that an SM does; but on no number is the busiest SM below the mean, nor the launch shorter than what
+        # all SMs together need of what they share.
         private = np.bincount(found.point, found.times * own, len(design)) / launch
-        unequal = np.maximum(1.0 + (demands.work_imbalance - 1.0) * private, shared / launch)
+        surplus = demands.work_imbalance - 1.0
+        unequal = np.maximum(1.0 + surplus * (private if surplus > 0 else 1.0), shared / launch)
         found = replace(found, imbalance=np.maximum(found.imbalance * unequal, 1.0))
         executed = np.bincount(found.point, found.times * found.warps, len(design)) * instructions
         stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
