@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from warpsight.gpu.describe import describe, dump_yaml, resolved, spec_hash
 from warpsight.gpu.keys import FLAG, KEYS, WORD
 from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.order import ordered
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "gpu-description.md"
@@ -60,7 +61,8 @@ def test_any_gpu_written_and_loaded_is_equal(tmp_path: Path, spec: GpuSpec) -> N
     loaded = load_gpu(spec)
     path.write_text(dump_yaml(loaded), encoding="utf-8")
     assert load_gpu(path) == loaded
-    assert replace(loaded, sources=spec.sources) == spec
+    assert replace(loaded, sources=spec.sources, order=spec.order) == spec
+    assert ordered(loaded) == loaded
     assert json.loads(json.dumps(resolved(loaded))) == resolved(loaded)
 
 

@@ -115,7 +115,9 @@ def miss_profile(
 ) -> MissProfile:
     """What the caches of `gpu` make of `trace`, as `method` says. Raises UsageError for a way that is not known."""
     from warpsight.caches.simulate import simulate_caches
+    from warpsight.gpu.order import ordered
 
+    gpu = ordered(gpu)
     if method.caches == "reuse-distance":
         from warpsight.caches.reuse.miss_source import reuse_miss_profile
 

@@ -204,5 +204,30 @@ _DVFS = (
         0, 1e11, "0 Hz", "default: the core clock"),
 )
 
-KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY, *_MWP, *_DVFS)}
+# what the order of accesses follows: key of the order, attribute, key of the GPU
+_FOLLOWED = (
+    ("core_clock", "core_clock_hz", "core_clock"),
+    ("l1_mshrs", "l1_mshrs", "l1.mshrs"),
+    ("l1_latency", "l1_latency_cycles", "l1.latency"),
+    ("noc_bandwidth", "noc_bandwidth_bytes_per_s", "noc.bandwidth"),
+    ("l2_mshrs", "l2_mshrs", "l2.mshrs"),
+    ("l2_latency", "l2_latency_cycles", "l2.latency"),
+    ("dram_bandwidth", "dram_bandwidth_bytes_per_s", "dram.bandwidth"),
+    ("dram_latency", "dram_latency_cycles", "dram.latency"),
+)
+
+
+def _order_key(name: str, attribute: str, followed: str) -> Key:
+    """A key of the timing by which the cache simulation orders accesses."""
+    kind = next(key.kind for key in (*_WHOLE_GPU, *_MEMORY) if key.name == followed)
+    most = next(key.most for key in (*_WHOLE_GPU, *_MEMORY) if key.name == followed)
+    meaning = f"{followed} by which the cache simulation orders accesses; 0: the GPU's own"
+    return Key(f"order.{name}", f"order.{attribute}", kind, meaning, 0, most, f"={followed}", f"default: {followed} as described")
+
+
+_ORDER = tuple(_order_key(*row) for row in _FOLLOWED)
+
+KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_MEMORY, *_MWP, *_DVFS, *_ORDER)}
+ORDER: dict[str, str] = {f"order.{name}": followed for name, _, followed in _FOLLOWED}
+"""The keys of the order of accesses, and the key that each of them follows in a description."""
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))

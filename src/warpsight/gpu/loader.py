@@ -12,9 +12,9 @@ from warpsight.base.errors import SpecError, UsageError, suggestion
 from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.document import Document, Text, read_document
 from warpsight.gpu.geometry import check_geometry
-from warpsight.gpu.keys import KEYS, WORD, Key
+from warpsight.gpu.keys import KEYS, ORDER, WORD, Key
 from warpsight.gpu.problems import Problems
-from warpsight.gpu.spec import CacheSpec, DramSpec, DvfsSpec, GpuSpec, MwpSpec, NocSpec, SmSpec
+from warpsight.gpu.spec import CacheSpec, DramSpec, DvfsSpec, GpuSpec, MwpSpec, NocSpec, OrderSpec, SmSpec
 from warpsight.gpu.values import Value, parse_value, read_spec, read_values
 
 OVERRIDE_SOURCE = "set by the user (--set)"
@@ -62,6 +62,7 @@ def _load(gpu: Gpu, overrides: Sequence[str], problems: Problems) -> GpuSpec | N
     else:
         path, shown = _locate(os.fspath(gpu), Path())
         draft = _read(path, shown, (), problems)
+    _hold_order(draft)
     _override(draft, overrides, problems)
     values = _complete(draft, problems)
     if not problems:
@@ -109,6 +110,14 @@ def _name(document: Document, path: Path, problems: Problems) -> str:
     if not name.isprintable():
         problems.add("name has characters that cannot be printed", place=document.texts["name"].place, remedy="write a plain name")
     return name
+
+
+def _hold_order(draft: _Draft) -> None:
+    """The order of accesses stays as the description says, whatever is changed on top of it (docs/adr/0015-order-of-accesses.md)."""
+    for name, followed in ORDER.items():
+        given = draft.values.get(followed)
+        if name not in draft.values and given is not None:
+            draft.values[name] = Value(given.content, given.place, KEYS[name].reason)
 
 
 def _override(draft: _Draft, overrides: Sequence[str], problems: Problems) -> None:
@@ -172,6 +181,7 @@ def _build(draft: _Draft, values: dict[str, Value]) -> GpuSpec:
         else:
             parts[owner] = value.content
     sources = {name: value.source for name, value in values.items() if value.source}
-    kinds = {"sm": SmSpec, "l1": CacheSpec, "noc": NocSpec, "l2": CacheSpec, "dram": DramSpec, "mwp": MwpSpec, "dvfs": DvfsSpec}
+    kinds = {"sm": SmSpec, "l1": CacheSpec, "noc": NocSpec, "l2": CacheSpec, "dram": DramSpec,
+             "mwp": MwpSpec, "dvfs": DvfsSpec, "order": OrderSpec}  # fmt: skip
     built = {owner: kinds[owner](**part) if owner in kinds else part for owner, part in parts.items()}
     return GpuSpec(name=draft.name, description=draft.description, sources=sources, **built)

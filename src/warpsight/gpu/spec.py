@@ -124,6 +124,24 @@ class DvfsSpec:
 
 
 @dataclass(frozen=True)
+class OrderSpec:
+    """The timing by which the cache simulation orders the accesses of warps and SMs. 0: the GPU's own.
+
+    A description fixes it, and changes on top of the description leave it: a design differs from its neighbour by what was changed,
+    not by a thrashing that another order happened to cause (docs/adr/0015-order-of-accesses.md).
+    """
+
+    core_clock_hz: float = 0.0
+    l1_mshrs: int = 0
+    l1_latency_cycles: int = 0
+    noc_bandwidth_bytes_per_s: float = 0.0
+    l2_mshrs: int = 0
+    l2_latency_cycles: int = 0
+    dram_bandwidth_bytes_per_s: float = 0.0
+    dram_latency_cycles: int = 0
+
+
+@dataclass(frozen=True)
 class GpuSpec:
     """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps keys to where numbers come from."""
 
@@ -141,3 +159,4 @@ class GpuSpec:
     description: str = ""
     mwp: MwpSpec = field(default_factory=MwpSpec)
     dvfs: DvfsSpec = field(default_factory=DvfsSpec)
+    order: OrderSpec = field(default_factory=OrderSpec)

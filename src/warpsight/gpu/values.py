@@ -10,7 +10,7 @@ from typing import Any
 from warpsight.base.errors import SpecError, suggestion
 from warpsight.base.units import format_quantity, parse_quantity
 from warpsight.gpu.document import Document, Text
-from warpsight.gpu.keys import FLAG, KEYS, SECTIONS, WORD, Key
+from warpsight.gpu.keys import FLAG, KEYS, ORDER, SECTIONS, WORD, Key
 from warpsight.gpu.problems import Problems
 from warpsight.gpu.spec import GpuSpec
 
@@ -89,9 +89,14 @@ def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
     """The values of a spec. What was a default is left out, so that it follows again what it follows."""
     place = f"GpuSpec {spec.name}"
     values: dict[str, Value | None] = {}
-    for name, content in flatten(spec).items():
+    flat = flatten(spec)
+    for name, content in flat.items():
         key, source = KEYS[name], spec.sources.get(name, "")
-        if source and source == key.reason:
+        if name in ORDER:
+            # it was held before something else changed, unless it is still what it follows, or was never said
+            if not source or (source == key.reason and content == flat[ORDER[name]]):
+                continue
+        elif source and source == key.reason:
             continue
         if key.kind == WORD:
             parse_value(key, Text(str(content), place))
