@@ -49,7 +49,8 @@ def errors() -> dict[str, dict[tuple[str, str], list[float]]]:
 def table(found: dict[str, dict[tuple[str, str], list[float]]]) -> str:
     """Means, and the largest of Warpsight's own model, as Markdown."""
     columns = [(model, order) for model in MODELS for order in ("own", "described")]
-    head = [f"`{model}`, {order}" for model, order in columns] + [f"largest of `{MODELS[0]}`, {order}" for order in ("own", "described")]
+    head = [f"`{model}`, {order}" for model, order in columns]
+    head += [f"largest of `{MODELS[0]}`, {order}" for order in ("own", "described")]
     lines = [f"| design | {' | '.join(head)} |", f"|---|{'---:|' * len(head)}"]
     for design, by in found.items():
         means = [f"{mean_absolute_percentage_error(by[order, model]):.1f} %" for model, order in columns]

@@ -13,7 +13,9 @@ from warpsight.gpu.order import ordered
 
 pytestmark = pytest.mark.unit
 
-CHANGES = ("noc.bandwidth=525GB/s", "dram.bandwidth=960GB/s", "l1.mshrs=32", "core_clock=2GHz", "l2.latency=300cycles", "l2.mshrs=16")
+CHANGES = (
+    "noc.bandwidth=525GB/s", "dram.bandwidth=960GB/s", "l1.mshrs=32", "core_clock=2GHz", "l2.latency=300cycles", "l2.mshrs=16",
+)  # fmt: skip
 
 
 def test_changed_design_is_ordered_by_the_timing_of_the_described_gpu() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -34,8 +33,8 @@ from warpsight.isa.program import Function
 from warpsight.trace.schema import KernelTrace, PathTable, TraceChunk, TraceHeader
 from warpsight.trace.sink import TraceSink
 from warpsight.trace.spill import SpillingSink
-from warpsight.workload.images import Image
-from warpsight.workload.launch import DEFAULT_OPTIONS, ArrayArgument, KernelSource, Launch, RunOptions
+from warpsight.workload.identity import input_hash, kernel_hash
+from warpsight.workload.launch import DEFAULT_OPTIONS, KernelSource, Launch, RunOptions
 from warpsight.workload.mangling import display_name
 from warpsight.workload.registers import RegisterUse
 
@@ -270,14 +269,14 @@ def emulate(
     if sample:
         run.chosen = choose_blocks(launch.blocks, sample, seed)
     sink = sink if sink is not None else SpillingSink()
-    input_hash = _hash_inputs(launch)
+    inputs = input_hash(launch)
     started = time.perf_counter()
     try:
         with run.interruption:
             paths, warps_of_path = run.execute(sink, threads)
         seconds = time.perf_counter() - started
         run.memory.write_back()
-        header = _header(run, registers, paths, warps_of_path, input_hash, seconds)
+        header = _header(run, registers, paths, warps_of_path, inputs, seconds)
     finally:
         show_printed(options.output)
         run.memory.close()
@@ -290,7 +289,7 @@ def _header(
     registers: RegisterUse,
     paths: PathTable,
     warps_of_path: npt.NDArray[np.int64],
-    input_hash: str,
+    inputs: str,
     seconds: float,
 ) -> TraceHeader:
     source, launch, native = run.source, run.launch, run.native
@@ -307,8 +306,8 @@ def _header(
         registers_per_thread=registers.registers,
         registers_from=registers.origin,
         target=source.target,
-        kernel_hash=hashlib.sha256(f"{launch.kernel}\n{source.ptx}".encode()).hexdigest(),
-        input_hash=input_hash,
+        kernel_hash=kernel_hash(launch.kernel, source.ptx),
+        input_hash=inputs,
         warp_instructions=run.instructions,
         thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
         emulation_seconds=seconds,
@@ -326,19 +325,3 @@ def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int6
         per_path = np.add.reduceat(each, paths.offset[:-1]) if len(each) else np.zeros(len(paths), dtype=np.int64)
         totals.append(int((per_path * warps).sum()))
     return totals[0], totals[1]
-
-
-def _hash_inputs(launch: Launch) -> str:
-    digest = hashlib.blake2b(repr((launch.grid, launch.block, launch.shared_bytes)).encode(), digest_size=32)
-    for argument in launch.arguments:
-        if isinstance(argument, Image):
-            settings = [(name, value) for name, value in vars(argument).items() if name != "array"]
-            shape = (type(argument).__name__, argument.array.shape, argument.array.dtype.str, settings)
-            digest.update(repr(shape).encode())
-            digest.update(argument.array.reshape(-1).view(np.uint8).data)
-        elif isinstance(argument, ArrayArgument):
-            digest.update(f"array {argument.array.nbytes}".encode())
-            digest.update(argument.array.reshape(-1).view(np.uint8).data)
-        else:
-            digest.update(b"scalar " + argument.data)
-    return digest.hexdigest()

@@ -113,7 +113,7 @@ def _name(document: Document, path: Path, problems: Problems) -> str:
 
 
 def _hold_order(draft: _Draft) -> None:
-    """The order of accesses stays as the description says, whatever is changed on top of it (docs/adr/0015-order-of-accesses.md)."""
+    """The order of accesses stays as the description says, whatever is changed on top (docs/adr/0015-order-of-accesses.md)."""
     for name, followed in ORDER.items():
         given = draft.values.get(followed)
         if name not in draft.values and given is not None:

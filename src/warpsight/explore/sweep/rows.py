@@ -11,5 +11,5 @@ STACK = tuple(f"cpi_stack.{name}" for name in COMPONENTS)
 NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *STACK)
 WORDS = ("bound_by", "class", "occupancy_limiter")
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
-and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why a
-row has no numbers, empty in others."""
+and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why
+a row has no numbers, empty in others."""
