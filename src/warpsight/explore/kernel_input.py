@@ -63,7 +63,7 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     if not 0 < threads <= MAX_THREADS:
         what = f"blocks cannot run on {threads} threads"
         raise UsageError(what, place="--threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
-    spec = _spec(request)
+    spec = launch_spec_of(request)
     source, launch = launch_spec.prepare(spec)
     with lines_of(source.path):
         registers = register_use(source, launch.kernel, spec.registers)
@@ -108,7 +108,7 @@ def _run_options(request: KernelRequest) -> RunOptions:
     return RunOptions(size, request.output, bool(request.check), stack)
 
 
-def _spec(request: KernelRequest) -> LaunchSpec:
+def launch_spec_of(request: KernelRequest) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone."""
     from warpsight.workload.launch_spec import LaunchSpec
     from warpsight.workload.sources import load_source

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+
 from warpsight.result.prediction import COMPONENTS
 
 
@@ -47,6 +50,26 @@ def bound_by(stack: Mapping[str, float]) -> str:
     if stack[second] >= max(_SECOND_OF_FIRST * stack[first], _SECOND_OF_ALL * sum(stack.values())):
         words.append(STACK[second].bound)
     return " and ".join(words)
+
+
+def bound_by_rows(stacks: npt.NDArray[np.float64]) -> list[str]:
+    """`bound_by` of many stacks at once: `stacks` float64 [components, D] in the order of `COMPONENTS`."""
+    order = np.argsort(-stacks, axis=0, kind="stable")[:2]
+    first, second = np.take_along_axis(stacks, order, axis=0)
+    # Python's sum and ours add in the same order, so that a tie at the threshold falls the same way
+    whole = np.zeros(stacks.shape[1])
+    for component in stacks:
+        whole = whole + component
+    both = second >= np.maximum(_SECOND_OF_FIRST * first, _SECOND_OF_ALL * whole)
+    code = (order[0] * len(_ALL) + order[1]) * 2 + both
+    words = {int(each): _words(int(each)) for each in np.unique(code)}
+    return [words[each] for each in code.tolist()]
+
+
+def _words(code: int) -> str:
+    pair, both = divmod(code, 2)
+    first, second = divmod(pair, len(_ALL))
+    return " and ".join([_ALL[first].bound, _ALL[second].bound][: 1 + both])
 
 
 MEMORY_CLASSES = ("memory-divergent", "not memory-divergent")

@@ -1,0 +1,100 @@
+"""The launches of a study: every kernel under every choice of its launch axes, each with the key of its trace."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.diskcache import content_key
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.explore.request import KernelRequest
+from warpsight.explore.runs.fingerprint import TRACE, fingerprint
+from warpsight.explore.runs.store import ResultStore
+from warpsight.explore.sweep.study import StudyKernel
+from warpsight.trace.store_schema import HEADER
+
+Choice = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class StudyLaunch:
+    """A kernel of the study under one choice of the launch axes.
+
+    `key` names its trace among kept ones, `folder` is where that is or will be; both empty when `refused` says why there is none.
+    """
+
+    kernel: str
+    choice: Choice
+    request: KernelRequest
+    key: str = ""
+    folder: str = ""
+    refused: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether the trace is there."""
+        return bool(self.folder) and Path(self.folder).is_dir()
+
+
+def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> StudyLaunch:
+    """The launch with its trace's key. A kernel or a choice that cannot be launched is told in `refused`."""
+    try:
+        request = launched(kernel.request, choice)
+        if request.is_trace:
+            folder = Path(request.path)
+            key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
+            return StudyLaunch(kernel.name, choice, request, key, str(folder.absolute()))
+        key = trace_key(request)
+    except WarpsightError as error:
+        return StudyLaunch(kernel.name, choice, kernel.request, refused=str(error))
+    except OSError as error:
+        return StudyLaunch(kernel.name, choice, kernel.request, refused=f"{kernel.request.path}: {error.strerror}")
+    return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
+
+
+def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:
+    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, the N-th argument.
+
+    Raises UsageError for a trace, whose launch is over, and for an argument that the launch does not have.
+    """
+    if not choice:
+        return request
+    if request.is_trace:
+        what = f"a trace cannot be launched again with another {choice[0][0]}"
+        raise UsageError(what, place=str(request.path), remedy="give the kernel instead of its trace")
+    changes: dict[str, Any] = {}
+    for name, text in choice:
+        if name.startswith("arg."):
+            changes["args"] = _with_argument(request, changes.get("args"), name.removeprefix("arg."), text)
+        else:
+            changes[name] = int(float(text)) if name in ("registers", "shared") else text.replace("x", ",")
+    return replace(request, **changes)
+
+
+def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, number: str, text: str) -> tuple[Any, ...]:
+    from warpsight.explore.kernel_input import launch_spec_of
+
+    found = list(args if args is not None else launch_spec_of(request).args)
+    if not number.isdecimal() or not 1 <= int(number) <= len(found):
+        what = f"launch.arg.{number}: the launch has {len(found)} arguments, which are called by their number"
+        raise UsageError(what, place=str(request.path), remedy="write launch.arg.1 for the first")
+    found[int(number) - 1] = text
+    return tuple(found)
+
+
+def trace_key(request: KernelRequest) -> str:
+    """The key of the trace that `request` would make: kernel, inputs, what is recorded of it, and the recording code.
+
+    The kernel is compiled, and its inputs are made, but it does not run. Raises what `prepare` raises.
+    """
+    from warpsight.explore.kernel_input import prepare
+    from warpsight.workload.identity import input_hash, kernel_hash
+
+    ready = prepare(request)
+    options = (ready.options.heap_bytes, ready.options.stack_bytes, ready.options.check, ready.max_instructions)
+    recorded = (ready.registers.registers, ready.registers.static_shared_bytes, ready.sample, ready.seed, *options)
+    hashes = (kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch))
+    return content_key(TRACE, *hashes, ready.source.target, *map(str, recorded), fingerprint(TRACE))

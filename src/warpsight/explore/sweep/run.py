@@ -1,0 +1,84 @@
+"""A sweep from its study to its table: planned, computed by an executor, collected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from warpsight.explore.runs.executors import Executor
+from warpsight.explore.runs.store import ResultStore, default_folder
+from warpsight.explore.sweep.collect import empty_table, result_tables
+from warpsight.explore.sweep.launches import StudyLaunch
+from warpsight.explore.sweep.part_files import write_rows
+from warpsight.explore.sweep.plan import Plan, plan_sweep
+from warpsight.explore.sweep.study import Study
+from warpsight.explore.sweep.tasks import run_referee, run_rows, run_trace
+from warpsight.explore.watch import Watch, stage
+
+RESULTS = "results.parquet"
+NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
+
+
+@dataclass
+class Outcome:
+    """What a run did. `reasons` by what failed as a whole (a trace, a task); rows that were refused say so themselves."""
+
+    plan: Plan
+    computed: dict[str, int] = field(default_factory=dict)
+    known: dict[str, int] = field(default_factory=dict)
+    reasons: dict[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+
+
+def open_store(results: str | Path | None) -> ResultStore:
+    """The folder in which intermediate and final results are kept between runs; None: in the user's cache."""
+    return ResultStore(results if results is not None else default_folder("sweeps"), option="--results")
+
+
+def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = None, watch: Watch | None = None) -> Outcome:
+    """Everything of `study` that is not kept yet. A design or kernel that fails takes no other with it.
+
+    Raises what `plan_sweep` raises, and NotKept when results cannot be kept.
+    """
+    started = perf_counter()
+    store = open_store(results)
+    outcome = Outcome(plan_sweep(study, store))
+    plan = outcome.plan
+    wanted = {"traces": len({each.key for each in plan.launches if each.key}), "tasks": len(plan.batches)}
+    wanted["referee runs"] = len(plan.simulations)
+    steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]]], ...] = (
+        ("traces", "running the kernels", run_trace, plan.trace_tasks),
+        ("tasks", "caches, profiles and models", run_rows, plan.row_tasks),
+        ("referee runs", "simulating", run_referee, plan.referee_tasks),
+    )
+    for name, said, work, tasks_of in steps:
+        tasks = tasks_of()
+        outcome.known[name], outcome.computed[name] = wanted[name] - len(tasks), len(tasks)
+        if tasks:
+            failed = executor.run(work, tasks, stage(watch, said))
+            outcome.reasons |= {task.key: reason for task, reason in failed.items()}
+    _note_failures(outcome)
+    outcome.seconds = perf_counter() - started
+    return outcome
+
+
+def _note_failures(outcome: Outcome) -> None:
+    """A trace or a task that failed gives its reason to the rows that it would have made."""
+    plan, reasons = outcome.plan, outcome.reasons
+
+    def refused(launch: StudyLaunch, *keys: str) -> StudyLaunch:
+        reason = next((reasons[key] for key in (launch.key, *keys) if key in reasons), "")
+        return replace(launch, refused=reason) if reason else launch
+
+    plan.launches = tuple(refused(each) for each in plan.launches)
+    plan.batches = tuple(replace(each, launch=refused(each.launch, each.key)) for each in plan.batches)
+    plan.simulations = tuple(replace(each, launch=refused(each.launch, each.key)) for each in plan.simulations)
+
+
+def write_results(plan: Plan, folder: Path, *, missing: str = NOT_YET) -> int:
+    """`results.parquet` in `folder`, whole or not at all. The number of rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_rows(result_tables(plan, missing=missing), empty_table(plan).schema, folder / RESULTS)

@@ -1,0 +1,194 @@
+"""One piece of a study's work, in whichever process: a trace, rows of some designs, a run of the referee. Results go to the store."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.diskcache import content_key
+from warpsight.base.errors import WarpsightError
+from warpsight.explore.request import KernelRequest, Method
+from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
+from warpsight.explore.runs.store import NotKept, ResultStore, StoreAddress
+from warpsight.explore.sweep.stages import cache_view, profile_view, view_hash
+
+if TYPE_CHECKING:
+    from warpsight.caches.miss_profile import MissProfile
+    from warpsight.gpu.occupancy import Occupancy
+    from warpsight.gpu.spec import GpuSpec
+    from warpsight.profile.interval_profile import IntervalProfile
+    from warpsight.trace.schema import KernelTrace
+
+MISSES, ROWS = "misses", "rows"
+PARQUET = ".parquet"
+
+
+@dataclass(frozen=True)
+class TraceTask:
+    """Record `request`; the trace is kept under `key`."""
+
+    store: StoreAddress
+    key: str
+    request: KernelRequest = field(compare=False)
+
+
+@dataclass(frozen=True)
+class SharedWork:
+    """Designs with one profile: the base GPU's `overrides`, the `method`, and the models' own numbers, float64 [count] by key."""
+
+    overrides: tuple[str, ...]
+    method: Method
+    columns: dict[str, npt.NDArray[np.float64]]
+    count: int
+
+
+@dataclass(frozen=True)
+class RowsTask:
+    """Rows of `parts`, one kernel and all `models`, kept under `key`. `trace` is the key of the kernel's trace, in `folder`.
+
+    `profile_print` is the fingerprint of the code that makes profiles, so that no two versions mix.
+    """
+
+    store: StoreAddress
+    key: str
+    trace: str
+    folder: str
+    gpu: GpuSpec = field(compare=False)
+    parts: tuple[SharedWork, ...] = field(compare=False)
+    models: tuple[str, ...] = field(compare=False)
+    profile_print: str = field(compare=False)
+
+
+@dataclass(frozen=True)
+class RefereeTask:
+    """Simulate one design, `gpu` with `overrides`; the answer is kept under `key`."""
+
+    store: StoreAddress
+    key: str
+    folder: str
+    gpu: GpuSpec = field(compare=False)
+    overrides: tuple[str, ...] = field(compare=False)
+    max_cycles: int | None = field(compare=False)
+
+
+def run_trace(task: TraceTask) -> str:
+    """Record a kernel. The reason when that fails, else nothing."""
+    from warpsight.explore.store import trace_into
+
+    try:
+        store = ResultStore.reopen(task.store)
+        # what the kernel prints must not stand among anybody's answer
+        request = replace(task.request, output=sys.stderr)
+        store.make_folder(task.key, lambda place: trace_into(request, place))
+    except NotKept:
+        raise
+    except WarpsightError as error:
+        return str(error)
+    except Exception as error:  # a study of many kernels outlives one that shows a defect
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def run_rows(task: RowsTask) -> str:
+    """Profile and evaluate. What is refused is a row with its reason; the reason of any other failure is returned."""
+    from warpsight.explore.sweep.evaluate import failed_rows, joined, model_rows
+    from warpsight.explore.sweep.part_files import part_bytes
+
+    try:
+        store = ResultStore.reopen(task.store)
+        trace = opened(task.folder)
+        found = []
+        for work in task.parts:
+            try:
+                gpu = design_gpu(task.gpu, work.overrides)
+                profile = shared_profile(store, task, trace, gpu, work.method)
+            except NotKept:
+                raise
+            except WarpsightError as error:
+                found += [failed_rows(str(error), work.count, model) for model in task.models]
+                continue
+            found += [model_rows(profile, gpu, work.columns, work.count, model) for model in task.models]
+        store.put_bytes(ROWS, task.key, part_bytes(joined(found)), PARQUET)
+    except NotKept:
+        raise
+    except Exception as error:  # a study of many designs outlives one that shows a defect
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def run_referee(task: RefereeTask) -> str:
+    """Simulate. A refusal is kept as a result too; the reason of any other failure is returned."""
+    from warpsight.explore.referee import simulate_trace
+
+    try:
+        store = ResultStore.reopen(task.store)
+        started = perf_counter()
+        try:
+            gpu = design_gpu(task.gpu, task.overrides)
+            answer = simulate_trace(opened(task.folder), gpu, max_cycles=task.max_cycles)
+            found = {**answer.prediction.to_json(), "provenance": None, "simulation_seconds": perf_counter() - started}
+        except WarpsightError as error:
+            found = {"failed": str(error)}
+        store.put(REFEREE, task.key, found)
+    except NotKept:
+        raise
+    except Exception as error:  # as above
+        return f"{type(error).__name__}: {error}"
+    return ""
+
+
+def design_gpu(base: GpuSpec, overrides: tuple[str, ...]) -> GpuSpec:
+    """`base` with `overrides`. Raises SpecError for a design that does not fit together."""
+    from warpsight.gpu.loader import load_gpu
+
+    return load_gpu(base, overrides)
+
+
+@lru_cache(maxsize=4)
+def opened(folder: str) -> KernelTrace:
+    """The trace in `folder`."""
+    from warpsight.trace.store import open_trace
+
+    return open_trace(folder)
+
+
+def shared_profile(store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: GpuSpec, method: Method) -> IntervalProfile:
+    """The interval profile of the trace on `gpu`, from the store or made and kept. Raises as `profile_trace`."""
+    from warpsight.explore.pipeline import trace_occupancy
+    from warpsight.profile.build import build_profile
+    from warpsight.profile.interchange import profile_document, profile_from_document
+
+    key = content_key(PROFILE, task.trace, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), task.profile_print)
+    kept = store.get(PROFILE, key)
+    if kept is not None:
+        return profile_from_document(kept, origin=key)
+    resident = trace_occupancy(trace, gpu)
+    misses = _shared_misses(store, task, trace, gpu, resident, method)
+    profile = build_profile(trace, misses, gpu, resident, representative=method.representative)
+    store.put(PROFILE, key, profile_document(profile))
+    return profile
+
+
+def _shared_misses(
+    store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, method: Method
+) -> MissProfile:
+    from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
+    from warpsight.explore.pipeline import miss_profile
+
+    how = asdict(replace(method, representative=""))
+    key = content_key(
+        MISSES, task.trace, view_hash(cache_view(gpu)), str(resident.blocks_per_sm), *map(str, how.values()), task.profile_print
+    )
+    kept = store.get(MISSES, key)
+    if kept is not None:
+        counts: dict[str, Any] = {name: np.array(kept[name], dtype=np.int64) for name in COUNTS}
+        return MissProfile(**counts, **{name: kept[name] for name in SHARES})
+    found = miss_profile(trace, gpu, resident.blocks_per_sm, method, None)
+    store.put(MISSES, key, {name: getattr(found, name).tolist() for name in COUNTS} | {name: getattr(found, name) for name in SHARES})
+    return found
