@@ -48,7 +48,16 @@ def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> i
     """The number that `text` (`1.4 GHz`, `96KiB`, `25 cycles`, `28`) stands for, in the base unit of `dimension`.
 
     Sizes, cycles and counts give int, frequencies (Hz) and bandwidths (B/s) the nearest float. The value is exact before that last
-    rounding. `key` names the quantity in messages. Raises SpecError: unit missing, unknown or of another dimension, ambiguous `KB`,
+    rounding. Raises what `exact_quantity` raises.
+    """
+    value = exact_quantity(text, dimension, key=key, place=place)
+    return float(value) if dimension in (FREQUENCY, BANDWIDTH) else int(value)
+
+
+def exact_quantity(text: str, dimension: str, *, key: str, place: str = "") -> Fraction:
+    """As `parse_quantity`, before any rounding: whole for sizes, cycles and counts.
+
+    `key` names the quantity in messages. Raises SpecError: unit missing, unknown or of another dimension, ambiguous `KB`,
     negative, NaN or infinite, not whole where only whole numbers make sense, or no number at all.
     """
     number, unit = _split(text.strip(), dimension, key, place)
@@ -56,12 +65,10 @@ def parse_quantity(text: str, dimension: str, *, key: str, place: str = "") -> i
     value = Fraction(Decimal(number.replace("_", ""))) * factor
     if value < 0:
         raise SpecError(f'{key} is negative: "{text}"', place=place, remedy=_write(dimension))
-    if dimension in (FREQUENCY, BANDWIDTH):
-        return float(value)
-    if value.denominator != 1:
+    if dimension not in (FREQUENCY, BANDWIDTH) and value.denominator != 1:
         whole = {SIZE: "bytes", CYCLES: "cycles"}.get(dimension, "things")
         raise SpecError(f'{key} is not a whole number of {whole}: "{text}"', place=place, remedy=_write(dimension))
-    return int(value)
+    return value
 
 
 def _split(text: str, dimension: str, key: str, place: str) -> tuple[str, str]:

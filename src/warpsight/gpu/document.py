@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import SpecError
+from warpsight.base.yaml_nodes import AS_LINES, Composed, compose
 from warpsight.gpu.keys import KEYS, SECTIONS, TEXT_KEYS
 from warpsight.gpu.problems import Problems
 
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
 
 SCHEMA = "1"
-_LARGEST = 1 << 18
-_AS_LINES = "write `key: value` lines"
+_FILE = Composed("GPU description", "the YAML file of a GPU", 'start with "like: mdm-pascal", "name: ..." and the keys that differ', SpecError)
 
 
 @dataclass(frozen=True)
@@ -43,39 +43,12 @@ def read_document(path: Path, shown: str, problems: Problems) -> Document:
     Raises SpecError when it cannot be read as a mapping at all: missing, not text, not YAML, empty.
     """
     reader = _Reader(Document(shown), problems)
-    reader.read(_compose(path, shown))
+    reader.read(compose(path, shown, _FILE))
     document = reader.document
     schema = document.texts.get("schema", Text(SCHEMA, shown))
     if schema.text != SCHEMA:
         problems.add(f'schema "{schema.text}" is not known', place=schema.place, remedy=f"this version reads schema {SCHEMA}")
     return document
-
-
-def _compose(path: Path, shown: str) -> Any:
-    """The root mapping, with the line of every node."""
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-
-    try:
-        data = path.read_bytes()
-        if len(data) > _LARGEST:
-            raise SpecError("is larger than any GPU description", place=shown, remedy="give the YAML file of a GPU")
-        root: Any = YAML(typ="safe", pure=True).compose(data.decode("utf-8-sig"))
-    except OSError as error:
-        raise SpecError(f"cannot be read: {error.strerror}", place=shown, remedy="check the path") from None
-    except UnicodeDecodeError:
-        raise SpecError("is not UTF-8 text", place=shown, remedy="give a YAML file") from None
-    except MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = f"{shown}:{mark.line + 1}" if mark else shown
-        raise SpecError(f"is not YAML: {error.problem or error.context}", place=place, remedy="correct the syntax") from None
-    except (YAMLError, RecursionError) as error:
-        raise SpecError(f"is not YAML: {str(error).splitlines()[0]}", place=shown, remedy="correct the syntax") from None
-    if root is None:
-        raise SpecError("is empty", place=shown, remedy='start with "like: mdm-pascal", "name: ..." and the keys that differ')
-    if root.id != "mapping":
-        raise SpecError("is not a mapping of keys to values", place=f"{shown}:{root.start_mark.line + 1}", remedy=_AS_LINES)
-    return root
 
 
 class _Reader:
@@ -104,7 +77,7 @@ class _Reader:
         for key, value in node.value:
             place = f"{self.document.place}:{key.start_mark.line + 1}"
             if key.id != "scalar":
-                self.problems.add("a key is not a word", place=place, remedy=_AS_LINES)
+                self.problems.add("a key is not a word", place=place, remedy=AS_LINES)
                 continue
             name = f"{prefix}{key.value}"
             if name in self.seen:
