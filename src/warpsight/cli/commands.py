@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command. Its module has `configure(parser)` and `run(arguments) -> exit code`."""
+    """A command. Its module has `configure(parser)` and `run(arguments) -> exit code`.
+
+    `parts` are commands of two words, by the second one, where the first word alone is a command too.
+    """
 
     name: str
     module: str
     summary: str
+    parts: Mapping[str, Command] = field(default_factory=dict)
 
+
+_STUDY = "warpsight.cli.sweep_study"
+_ANSWERS = "warpsight.cli.sweep_answers"
+_SWEEP_PARTS = (
+    Command("status", _STUDY, "how far a study is"),
+    Command("resume", _STUDY, "go on with a study that was interrupted, or whose code or kernels have changed"),
+    Command("collect", _STUDY, "write the table of what is computed so far"),
+    Command("best", _ANSWERS, "the best designs of a study under conditions"),
+    Command("pareto", _ANSWERS, "the designs that no other beats in performance and cost"),
+    Command("sensitivity", _ANSWERS, "which axis of a study matters, for each kernel"),
+    Command("map", _ANSWERS, "performance, or a part of the CPI stack, over two axes"),
+    Command("speedups", _ANSWERS, "speed-up of each kernel over a baseline design"),
+)
 
 COMMANDS = (
     Command("demo", "warpsight.cli.demo", "one loop at stride 1 and 32: the same work, far apart in time, and why"),
@@ -27,6 +45,8 @@ COMMANDS = (
     Command("cache", "warpsight.cli.cache", "L1 misses by class from reuse distances, of a kernel, a trace or an access list"),
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
     Command("calibrate", "warpsight.cli.calibrate", "a GPU's memory parameters for MWP-CWP, from timings of micro-benchmarks"),
+    Command("sweep", "warpsight.cli.sweep", "thousands of designs: kernels over axes of a GPU, and the answers they give",
+            {part.name: part for part in _SWEEP_PARTS}),
     Command("validate", "warpsight.cli.validate", "figures of the papers again, from the referee and the models on a suite"),
     Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),

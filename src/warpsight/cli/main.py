@@ -74,10 +74,14 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
         kind = "an option of warpsight" if name.startswith("-") else "a command"
         known = ["--help", "--version"] if name.startswith("-") else list(BY_NAME)
         raise UsageError(f'"{name}" is not {kind}{suggestion(name, known)}', remedy="`warpsight --help` lists the commands")
+    rest = words[1:]
+    if rest and rest[0] in command.parts:
+        name, command, rest = f"{name} {rest[0]}", command.parts[rest[0]], rest[1:]
     module = importlib.import_module(command.module)
     parser = Parser(prog=f"warpsight {name}", description=f"{command.summary[0].upper()}{command.summary[1:]}.")
     module.configure(parser)
-    arguments = parser.parse_strictly(words[1:])
+    arguments = parser.parse_strictly(rest)
+    arguments.part_of_command = command.name
     arguments.command_line = words  # for `next:` lines
     return module, arguments
 

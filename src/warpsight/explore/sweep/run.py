@@ -8,17 +8,19 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from warpsight.explore.runs.executors import Executor
+from warpsight.base.errors import UsageError
+from warpsight.explore.runs.executor import Executor
 from warpsight.explore.runs.store import ResultStore, default_folder
 from warpsight.explore.sweep.collect import empty_table, result_tables
+from warpsight.explore.sweep.folder import StudyFolder
 from warpsight.explore.sweep.launches import StudyLaunch
 from warpsight.explore.sweep.part_files import write_rows
 from warpsight.explore.sweep.plan import Plan, plan_sweep
+from warpsight.explore.sweep.rows import DESIGN, FAILED, KERNEL, MODEL
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.tasks import run_referee, run_rows, run_trace
 from warpsight.explore.watch import Watch, stage
 
-RESULTS = "results.parquet"
 NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
 
 
@@ -78,7 +80,45 @@ def _note_failures(outcome: Outcome) -> None:
     plan.simulations = tuple(replace(each, launch=refused(each.launch, each.key)) for each in plan.simulations)
 
 
-def write_results(plan: Plan, folder: Path, *, missing: str = NOT_YET) -> int:
-    """`results.parquet` in `folder`, whole or not at all. The number of rows."""
-    folder.mkdir(parents=True, exist_ok=True)
-    return write_rows(result_tables(plan, missing=missing), empty_table(plan).schema, folder / RESULTS)
+def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) -> int:
+    """The folder's table, whole or not at all. The number of rows. Raises UsageError when it cannot be written."""
+    try:
+        return write_rows(result_tables(plan, missing=missing), empty_table(plan).schema, folder.table)
+    except OSError as error:
+        remedy = "make room, then `warpsight sweep collect`: what was computed is kept"
+        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(folder.table), remedy=remedy) from None
+
+
+def outcome_document(outcome: Outcome, folder: StudyFolder) -> dict[str, Any]:
+    """What a run did and where its table is, as JSON."""
+    plan = outcome.plan
+    return {
+        **collected_document(folder),
+        "gpu": plan.around.name,
+        "excluded_designs": plan.table.excluded,
+        "computed": outcome.computed,
+        "known": outcome.known,
+        "seconds": outcome.seconds,
+        "kept_in": str(plan.store.folder),
+    }
+
+
+def collected_document(folder: StudyFolder) -> dict[str, Any]:
+    """What is in a study's table: numbers of rows, and the reasons of those that failed, the most frequent first."""
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(folder.table, columns=[DESIGN, KERNEL, MODEL, FAILED])
+    reasons = pc.value_counts(table[FAILED].cast("string")).to_pylist()
+    failed = {row["values"]: row["counts"] for row in reasons if row["values"]}
+    return {
+        "study": folder.study.name,
+        "folder": str(folder.path),
+        "table": str(folder.table),
+        "rows": table.num_rows,
+        "designs": len(pc.unique(table[DESIGN])),
+        "kernels": sorted(pc.unique(table[KERNEL].cast("string")).to_pylist()),
+        "models": sorted(pc.unique(table[MODEL].cast("string")).to_pylist()),
+        "failed_rows": sum(failed.values()),
+        "reasons": dict(sorted(failed.items(), key=lambda item: (-item[1], item[0]))),
+    }

@@ -164,7 +164,7 @@ def shared_profile(store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: 
     from warpsight.profile.build import build_profile
     from warpsight.profile.interchange import profile_document, profile_from_document
 
-    key = content_key(PROFILE, task.trace, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), task.profile_print)
+    key = profile_key(task.trace, gpu, method, task.profile_print)
     kept = store.get(PROFILE, key)
     if kept is not None:
         return profile_from_document(kept, origin=key)
@@ -175,16 +175,24 @@ def shared_profile(store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: 
     return profile
 
 
+def profile_key(trace: str, gpu: GpuSpec, method: Method, code: str) -> str:
+    """The key of the interval profile of the trace called `trace`; `code` is the fingerprint of what makes it."""
+    return content_key(PROFILE, trace, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), code)
+
+
+def misses_key(trace: str, gpu: GpuSpec, blocks_per_sm: int, method: Method, code: str) -> str:
+    """The key of the trace's cache misses with so many resident blocks."""
+    how = asdict(replace(method, representative=""))
+    return content_key(MISSES, trace, view_hash(cache_view(gpu)), str(blocks_per_sm), *map(str, how.values()), code)
+
+
 def _shared_misses(
     store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, method: Method
 ) -> MissProfile:
     from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
     from warpsight.explore.pipeline import miss_profile
 
-    how = asdict(replace(method, representative=""))
-    key = content_key(
-        MISSES, task.trace, view_hash(cache_view(gpu)), str(resident.blocks_per_sm), *map(str, how.values()), task.profile_print
-    )
+    key = misses_key(task.trace, gpu, resident.blocks_per_sm, method, task.profile_print)
     kept = store.get(MISSES, key)
     if kept is not None:
         counts: dict[str, Any] = {name: np.array(kept[name], dtype=np.int64) for name in COUNTS}

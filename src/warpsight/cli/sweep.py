@@ -1,0 +1,194 @@
+"""`warpsight sweep`: kernels on many designs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.parser import Parser
+from warpsight.cli.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from warpsight.explore.request import KernelRequest
+    from warpsight.explore.sweep.folder import StudyFolder
+    from warpsight.explore.sweep.study import Referee, Sampling, Study, StudyKernel
+
+_EXAMPLES = """\
+examples:
+  warpsight sweep study.yaml --plan
+  warpsight sweep study.yaml --out study.sweep
+  warpsight sweep --suite warpsight --set sm_count=14:56:14 --set noc.bandwidth=525GB/s,1050GB/s,2100GB/s --model mdm,warpsight
+  warpsight sweep launch.yaml --set core_clock=1GHz..2GHz --set l1.mshrs=32..256 --sampling latin-hypercube:500
+  warpsight sweep best study.sweep --where 'sm_count <= 42'
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES + "\nof a study's folder: status, resume, collect, best, pareto, sensitivity, map, speedups\n" \
+                                "(`warpsight sweep best --help`)"
+    options.add_kernel(parser, studies=True)
+    parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite, as warpsight")
+    options.add_gpu(parser)
+    _several_values(parser)
+    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="keep only designs where this holds, as "
+                        "'sm_count * l1.size <= 4 MiB' (repeatable)")
+    parser.add_argument("--sampling", metavar="KIND[:N[:SEED]]", default="grid", help="grid (every combination, default), or "
+                        "random:N or latin-hypercube:N designs, by a seed")
+    options.add_models(parser)
+    options.add_method(parser)
+    parser.add_argument("--referee", metavar="N[:SEED]", help="run the referee too, on so many designs (0: on all)")
+    parser.add_argument("--out", "-o", metavar="DIR", help="the study's folder: its description and results.parquet "
+                        "(default NAME.sweep)")
+    parser.add_argument("--plan", action="store_true", help="print what would be computed and what is known, and compute nothing")
+    add_running(parser)
+
+
+def _several_values(parser: argparse.ArgumentParser) -> None:
+    for action in parser._actions:
+        if "--set" in action.option_strings:
+            action.help = ("one value: a key that holds on every design; several: an axis, as sm_count=15:80:5, "
+                           "noc.bandwidth=525GB/s,1050GB/s, l1.size=16KiB:64KiB:*2, core_clock=1GHz..2GHz (samples only), "
+                           "launch.block=128,256 (repeatable)")  # fmt: skip
+
+
+def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> None:
+    """Where results are kept (with `results`), and who computes."""
+    group = parser.add_argument_group("running")
+    if results:
+        group.add_argument("--results", metavar="DIR", help="where traces, profiles and rows are kept between runs "
+                           "(default in the user's cache folder)")
+    group.add_argument("--jobs", metavar="N", type=options.whole, help="processes (default one for each core)")
+    group.add_argument("--executor", metavar="NAME", help="inline, processes (default), dask or slurm; see docs/reference/executors.md")
+    group.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that runs already, as tcp://host:8786")
+    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[], help="of Slurm jobs, as workers=8, queue=short, "
+                       "walltime=01:00:00 (repeatable)")
+    group.add_argument("--worker-timeout", metavar="SECONDS", type=float, help="how long to wait when no worker is there")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Plan, or compute and write."""
+    from warpsight.explore.sweep.folder import make_folder
+    from warpsight.explore.sweep.plan import plan_sweep
+    from warpsight.explore.sweep.progress_of import plan_document
+    from warpsight.explore.sweep.run import open_store
+    from warpsight.report.next_step import line
+    from warpsight.report.sweep_text import plan_text
+
+    study = study_asked_for(arguments)
+    store = open_store(arguments.results)
+    if arguments.plan:
+        document = plan_document(plan_sweep(study, store))
+        if arguments.json:
+            print_json([document])
+        else:
+            words = [word for word in arguments.command_line if word != "--plan"]
+            print_answer(plan_text(document, terminal_style()), line(words, "compute what is not known"))
+        return 0
+    folder = make_folder(arguments.out or f"{study.name}.sweep", study, str(store.folder))
+    return compute(folder, arguments)
+
+
+def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
+    """Compute what is missing of a study, write its table and say what happened. 1 when nothing at all could be computed."""
+    from warpsight.explore.runs.executor import make_executor
+    from warpsight.explore.sweep.run import outcome_document, run_sweep, write_results
+    from warpsight.report.next_step import line
+    from warpsight.report.sweep_text import outcome_text
+
+    executor = make_executor(
+        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
+        worker_timeout=arguments.worker_timeout,
+    )  # fmt: skip
+    try:
+        with executor, ProgressBar() as bar:
+            outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
+            write_results(outcome.plan, folder)
+    except KeyboardInterrupt:
+        print(f"what was computed is kept; `warpsight sweep resume {folder.path}` goes on", file=sys.stderr)
+        raise
+    document = outcome_document(outcome, folder)
+    if arguments.json:
+        print_json([document])
+    else:
+        print_answer(outcome_text(document, terminal_style()), line(["sweep", "best", str(folder.path)], "the best designs"))
+    return 0 if document["rows"] > document["failed_rows"] else 1
+
+
+def study_asked_for(arguments: argparse.Namespace) -> Study:
+    """From a study file, or from kernels and options. Raises UsageError when both are given, or neither."""
+    from warpsight.explore.sweep.study_file import is_study_file, read_study
+    from warpsight.explore.sweep.study_options import study_of_options
+
+    studies = [path for path in arguments.paths if is_study_file(path)]
+    if studies:
+        _refuse_what_the_file_says(arguments, studies[0])
+        return read_study(studies[0])
+    if not arguments.paths and arguments.suite is None:
+        raise UsageError("there are no kernels", place="KERNEL", remedy="give a study file, kernels, or --suite warpsight")
+    return study_of_options(
+        _named_kernels(arguments), suite=arguments.suite, gpu=arguments.gpu, settings=arguments.overrides,
+        constraints=arguments.where, models=options.model_names(arguments), sampling=_sampling(arguments.sampling),
+        method=options.method(arguments), referee=_referee(arguments.referee),
+    )  # fmt: skip
+
+
+def _refuse_what_the_file_says(arguments: argparse.Namespace, path: str) -> None:
+    """With a study file no option may say anything of the study: nobody would know which of the two holds."""
+    blank = Parser(prog="warpsight sweep")
+    configure(blank)
+    kept = ("paths", "out", "plan", "results", "jobs", "executor", "scheduler", "slurm", "worker_timeout", "json")
+    for action in blank._actions:
+        if action.dest not in (*kept, "help") and getattr(arguments, action.dest) != action.default:
+            what = f"is given, and {path} is a study file, which says it itself"
+            raise UsageError(what, place=action.option_strings[-1], remedy="write it in the file, or give kernels instead of the file")
+    if len(arguments.paths) > 1:
+        raise UsageError("one study at a time", place=path, remedy="name the kernels in the study file")
+
+
+def _named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelRequest]:
+    """The kernels, with the names that stand before them."""
+    from warpsight.explore.sweep.study import StudyKernel
+
+    found: list[StudyKernel | KernelRequest] = []
+    for word in arguments.paths:
+        name, equals, path = word.partition("=")
+        named = bool(equals) and "/" not in name
+        request = options.kernel_request(argparse.Namespace(**vars(arguments) | {"path": path if named else word}))
+        found.append(StudyKernel(name, request) if named else request)
+    return found
+
+
+def _sampling(text: str) -> Sampling:
+    """`grid`, or `random:N[:SEED]` and the like."""
+    from warpsight.explore.sweep.study import GRID, LATIN_HYPERCUBE, RANDOM, Sampling
+
+    kind, *numbers = text.split(":")
+    if kind not in (GRID, RANDOM, LATIN_HYPERCUBE) or len(numbers) > 2 or (kind == GRID and numbers):
+        what = f'"{text}" is no way to draw designs'
+        raise UsageError(what, place="--sampling", remedy=f"give {GRID}, {RANDOM}:N or {LATIN_HYPERCUBE}:N, with a seed as {RANDOM}:N:1")
+    return Sampling(kind, *_wholes(numbers, "--sampling"))
+
+
+def _referee(text: str | None) -> Referee | None:
+    """`N[:SEED]`."""
+    from warpsight.explore.sweep.study import Referee
+
+    if text is None:
+        return None
+    numbers = text.split(":")
+    if len(numbers) > 2:
+        raise UsageError(f'"{text}" is no number of designs', place="--referee", remedy="give N, or N:SEED")
+    return Referee(*_wholes(numbers, "--referee"))
+
+
+def _wholes(texts: list[str], place: str) -> list[int]:
+    try:
+        return [options.whole(text) for text in texts]
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(str(error), place=place, remedy="give whole numbers") from None

@@ -1,0 +1,42 @@
+"""`warpsight sweep status`, `resume` and `collect`: the folder of a study that was begun."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.cli import options, sweep
+from warpsight.cli.output import print_answer, print_json, terminal_style
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("folder", metavar="DIR", help="what `warpsight sweep` wrote (its --out)")
+    if parser.prog.endswith(" resume"):
+        sweep.add_running(parser, results=False)
+    else:
+        options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do the part that was asked for."""
+    from warpsight.explore.sweep.folder import open_folder
+    from warpsight.explore.sweep.plan import plan_sweep
+    from warpsight.explore.sweep.progress_of import plan_document
+    from warpsight.explore.sweep.run import collected_document, open_store, write_results
+    from warpsight.report.next_step import line
+    from warpsight.report.sweep_text import collected_text, plan_text
+
+    folder = open_folder(arguments.folder)
+    if arguments.part_of_command == "resume":
+        return sweep.compute(folder, arguments)
+    plan = plan_sweep(folder.study, open_store(folder.results))
+    if arguments.part_of_command == "status":
+        document, text = plan_document(plan), plan_text
+    else:
+        write_results(plan, folder)
+        document, text = collected_document(folder), collected_text
+    if arguments.json:
+        print_json([document])
+    else:
+        print_answer(text(document, terminal_style()), line(["sweep", "resume", str(folder.path)], "compute what is missing"))
+    return 0

@@ -1,0 +1,67 @@
+"""The folder of a study: what it is of, so that it can be gone on with and asked, and the table of its results."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.explore.provenance import TOOL
+from warpsight.explore.sweep.study import Study
+from warpsight.explore.sweep.study_document import study_document, study_from_document
+
+STUDY, RESULTS = "study.json", "results.parquet"
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class StudyFolder:
+    """`study` as it was run, and `results`, the folder with what is kept of it."""
+
+    path: Path
+    study: Study
+    results: str
+
+    @property
+    def table(self) -> Path:
+        """The file with the rows."""
+        return self.path / RESULTS
+
+
+def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:
+    """The folder with the study's description in it; one that is there already is taken when it is a study's or empty.
+
+    Raises UsageError for a folder with something else in it, or that cannot be written.
+    """
+    folder = Path(path)
+    try:
+        if folder.exists() and not (folder / STUDY).exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise UsageError("is there already, and is no study's folder", place=str(folder), remedy="give another one with --out")
+        folder.mkdir(parents=True, exist_ok=True)
+        document = {"schema": SCHEMA, "tool": TOOL, "results": results, "study": study_document(study)}
+        temporary = folder / f".{STUDY}.new"
+        temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
+        temporary.replace(folder / STUDY)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UsageError(f"cannot be written: {reason}", place=str(folder), remedy="give a folder of yours with --out") from None
+    return StudyFolder(folder, study, results)
+
+
+def open_folder(path: str | Path) -> StudyFolder:
+    """A study's folder. Raises UsageError when there is none, FormatError when its description is damaged."""
+    folder = Path(path)
+    place = folder / STUDY
+    try:
+        document: Any = json.loads(place.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        if isinstance(error, json.JSONDecodeError):
+            raise FormatError(f"is damaged: {error.msg}", place=str(place), remedy="run the study again") from None
+        remedy = "give the folder that `warpsight sweep` wrote (its --out)"
+        raise UsageError("is no study's folder", place=str(folder), remedy=remedy) from None
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA or not isinstance(document.get("results"), str):
+        what = f"is not a study's description of schema {SCHEMA}"
+        raise FormatError(what, place=str(place), remedy="run the study again with this version")
+    return StudyFolder(folder, study_from_document(document.get("study"), str(place)), document["results"])
