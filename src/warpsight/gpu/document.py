@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
 
 SCHEMA = "1"
-_FILE = Composed("GPU description", "the YAML file of a GPU", 'start with "like: mdm-pascal", "name: ..." and the keys that differ', SpecError)
+_START = 'start with "like: mdm-pascal", "name: ..." and the keys that differ'
+_FILE = Composed("GPU description", "the YAML file of a GPU", _START, SpecError)
 
 
 @dataclass(frozen=True)

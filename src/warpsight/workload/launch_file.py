@@ -73,12 +73,12 @@ def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: st
         else:
             checked[key] = value
     checked["include_dirs"] = tuple(_relative(str(each), folder) for each in checked.get("include_dirs", ()))
-    checked["args"] = tuple(_argument(value, folder) for value in checked.get("args", ()))
+    checked["args"] = tuple(relative_argument(value, folder) for value in checked.get("args", ()))
     return LaunchSpec(**{**checked, "source": _relative(checked["source"], folder), "path": path})
 
 
-def _argument(value: Any, folder: Path) -> Any:
-    """An argument that names a file, `@a.npy` or `a.npy`, relative to the launch file as `source` is."""
+def relative_argument(value: Any, folder: Path) -> Any:
+    """An argument that names a file, `@a.npy` or `a.npy`, relative to the folder of the file that says so; any other as it is."""
     if isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
         return f"@{folder / value.removeprefix('@')}"
     return value

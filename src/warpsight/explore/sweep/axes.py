@@ -63,7 +63,7 @@ def axis_of_list(name: str, texts: Sequence[tuple[str, str]], place: str) -> Axi
 
 
 def check_value(name: str, value: Content, place: str) -> None:
-    """Refuses a value, in base units, that the key cannot have: of the wrong kind, out of its bounds. Raises UsageError, SpecError."""
+    """Refuses a value, in base units, that the key cannot have: wrong kind, out of bounds. Raises UsageError or SpecError."""
     key = study_key(name, place)
     if key.kind in (WORD, FLAG, *TEXTS):
         text = ("true" if value else "false") if isinstance(value, bool) else value

@@ -18,9 +18,9 @@ NOWHERE: Mapping[str, str] = MappingProxyType({})
 def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
     """Refuses a study whose parts contradict each other. `places` says where keys were given, as `axes.sm_count` or `kernels.2`.
 
-    Raises UsageError: no kernels or two of one name, no models, a key that is twice an axis, overridden or derived, a continuous axis
-    in a grid, no number of designs for a sample or too many, an expression of the wrong kind, one that reads what is derived later
-    or what only launches have, launch axes for a trace.
+    Raises UsageError: no kernels or two of one name, no models, a key that is twice an axis, overridden or derived, a continuous
+    axis in a grid, no number of designs for a sample or too many, an expression of the wrong kind, one that reads what is derived
+    later or what only launches have, launch axes for a trace.
     """
     _check_kernels(study.kernels, places)
     _once(study.models, "models", "model", places)
@@ -40,7 +40,8 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
 
 def _check_kernels(kernels: tuple[StudyKernel, ...], places: Mapping[str, str]) -> None:
     if not kernels:
-        raise UsageError("there are no kernels", place=places.get("kernels", "kernels"), remedy="write kernels: [saxpy.yaml], or suite: warpsight")
+        remedy = "write kernels: [saxpy.yaml], or suite: warpsight"
+        raise UsageError("there are no kernels", place=places.get("kernels", "kernels"), remedy=remedy)
     first: dict[str, int] = {}
     for index, kernel in enumerate(kernels):
         if kernel.name in first:
@@ -73,11 +74,13 @@ def _check_keys(study: Study, places: Mapping[str, str]) -> None:
     for key, where in given:
         place = places.get(f"{where}.{key}", f"{where}: {key}")
         if where == "set" and key.startswith(("launch.", "method.")):
-            raise UsageError(f"{key} is no key of the GPU", place=place, remedy=f"make it an axis of one value: axes: {{{key}: ...}}")
+            remedy = f"make it an axis of one value: axes: {{{key}: ...}}"
+            raise UsageError(f"{key} is no key of the GPU", place=place, remedy=remedy)
         study_key(key, place)
         if key in origin:
-            twice = f"{key} is {words[where]} twice" if origin[key] == where else f"{key} is {words[origin[key]]} and also {words[where]}"
-            raise UsageError(f"{twice}; which one is meant?", place=place, remedy="remove one of the two")
+            again = "twice" if origin[key] == where else f"and also {words[where]}"
+            what = f"{key} is {words[origin[key]]} {again}; which one is meant?"
+            raise UsageError(what, place=place, remedy="remove one of the two")
         origin[key] = where
 
 
@@ -94,13 +97,17 @@ def _check_sampling(study: Study, places: Mapping[str, str]) -> None:
                 raise UsageError(what, place=places.get(f"axes.{axis.key}", axis.key), remedy=remedy)
         if sampling.designs:
             raise UsageError("a grid has every combination, not a number of designs", place=place, remedy=remedy)
-        designs = combinations(study.axes)
+        designs = combinations(study.axes) or 0
     else:
         designs = sampling.designs
         if designs < 1:
             raise UsageError(f"{sampling.kind} needs a number of designs", place=place, remedy="write designs: 1000")
         if not study.axes:
             raise UsageError(f"{sampling.kind} has no axes to draw from", place=place, remedy="write axes: {sm_count: 15:80:5}")
+        most = combinations(study.axes)
+        if most is not None and most < designs:
+            what = f"{designs:,} designs are asked for, and the axes have {most:,} combinations"
+            raise UsageError(what, place=place, remedy="ask for a grid, which has them all, or for fewer designs")
     if designs > MOST_DESIGNS:
         what = f"these are {designs:,} designs"
         raise UsageError(what, place=place, remedy=f"keep to {MOST_DESIGNS:,}: fewer values on an axis, or a sample")

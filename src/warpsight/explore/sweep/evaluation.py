@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NoReturn
 
 import numpy as np
@@ -131,7 +132,7 @@ def _value(node: Node, designs: _Designs) -> Array:
         case Comparison():
             return _comparison(node, designs)
         case Logic(operator, parts):
-            return _logic(operator == "and", [lambda at, each=each: _value(each, at) for each in parts], designs)
+            return _logic(operator == "and", [partial(_value, each) for each in parts], designs)
         case Choice():
             return _choice(node, designs)
 
@@ -168,12 +169,13 @@ def _call(function: str, arguments: list[Array], designs: _Designs) -> Array:
 
 def _comparison(node: Comparison, designs: _Designs) -> Array:
     """Links from the left; as in Python, a later side is looked at only where the links before it hold."""
-    def link(index: int, at: _Designs) -> Array:
-        operator, right = node.rest[index]
-        left = node.first if index == 0 else node.rest[index - 1][1]
-        return np.asarray(_COMPARE[operator](_value(left, at), _value(right, at)), dtype=np.bool_)
+    sides = (node.first, *(each for _, each in node.rest))
+    links = zip(sides, node.rest, strict=False)
+    return _logic(True, [partial(_link, left, operator, right) for left, (operator, right) in links], designs)
 
-    return _logic(True, [lambda at, index=index: link(index, at) for index in range(len(node.rest))], designs)
+
+def _link(left: Node, operator: str, right: Node, designs: _Designs) -> Array:
+    return np.asarray(_COMPARE[operator](_value(left, designs), _value(right, designs)), dtype=np.bool_)
 
 
 def _logic(every: bool, parts: list[Callable[[_Designs], Array]], designs: _Designs) -> Array:

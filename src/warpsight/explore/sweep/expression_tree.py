@@ -1,11 +1,12 @@
-"""The parts of an expression: plain frozen values, compared and hashed by what they say. What they are is checked when they are made."""
+"""The parts of an expression: plain frozen values, compared and hashed by what they say. The parser checks that they fit."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from warpsight.explore.sweep.names import NUMBER, TRUTH, WORD
+from warpsight.explore.sweep.names import NUMBER, TRUTH
+from warpsight.gpu.keys import WORD
 
 
 @dataclass(frozen=True)

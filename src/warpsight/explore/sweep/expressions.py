@@ -12,7 +12,7 @@ import re
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, UNITS
@@ -31,7 +31,8 @@ from warpsight.explore.sweep.expression_tree import (
     names_in,
     sort_of,
 )
-from warpsight.explore.sweep.names import NUMBER, TRUTH, WORD
+from warpsight.explore.sweep.names import NUMBER, TRUTH
+from warpsight.gpu.keys import WORD
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -79,7 +80,7 @@ class Expression:
         return frozenset(names_in(self.root))
 
     def evaluate(self, columns: Mapping[str, Any]) -> NDArray[Any]:
-        """Its value on every design. `columns` maps keys to arrays [D] or to one value for all, in base units, as `DesignTable` has.
+        """Its value on every design. `columns` maps keys to arrays [D] as `DesignTable` has, or to one value for all; base units.
 
         Gives [D] float64 (numbers), bool (conditions) or object (words), also where all that it reads is one value; a scalar array
         where no column is an array. Raises UsageError with the first design on which a division by zero, a value that is no number
@@ -108,17 +109,18 @@ class _Reader:
         self.text, self.place, self.also = text, place, also
         self.source = _NUMBERED.sub(_STAND_IN, " ".join(text.splitlines()))
 
-    def refuse(self, what: str, remedy: str = _REMEDY) -> NoReturn:
-        raise UsageError(what, place=self.place, remedy=remedy)
+    def refused(self, what: str, remedy: str = _REMEDY) -> UsageError:
+        return UsageError(what, place=self.place, remedy=remedy)
 
     def tree(self) -> ast.expr:
         """The syntax tree of the text."""
         if not self.text:
-            self.refuse("the expression is empty")
+            raise self.refused("the expression is empty")
         if len(self.text) > _LONGEST:
-            self.refuse(f"the expression has {len(self.text):,} characters", f"use at most {_LONGEST:,}, and derived keys for its parts")
+            what = f"the expression has {len(self.text):,} characters"
+            raise self.refused(what, f"use at most {_LONGEST:,}, and derived keys for its parts")
         if "#" in self.text:
-            self.refuse(f'"{self._cut()}" has a #', "put comments on lines of their own")
+            raise self.refused(f'"{self._cut()}" has a #', "put comments on lines of their own")
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -126,9 +128,10 @@ class _Reader:
         except SyntaxError as error:
             unit = _UNIT_AFTER_NUMBER.search(self.text)
             remedy = f"write a product: {unit[1]}*{unit[2]}" if unit else _REMEDY
-            self.refuse(f'"{self._cut()}" is no expression: {error.msg}', remedy)
+            raise self.refused(f'"{self._cut()}" is no expression: {error.msg}', remedy) from None
         except (ValueError, RecursionError, MemoryError) as error:
-            self.refuse(f'"{self._cut()}" is no expression: {str(error).splitlines()[0] if str(error) else "it nests too deep"}')
+            reason = str(error).splitlines()[0] if str(error) else "it nests too deep"
+            raise self.refused(f'"{self._cut()}" is no expression: {reason}') from None
 
     def _cut(self) -> str:
         return self.text if len(self.text) <= 80 else self.text[:77] + "..."
@@ -141,7 +144,7 @@ class _Reader:
     def read(self, node: ast.expr, depth: int) -> Node:
         """The checked part."""
         if depth > _DEEPEST:
-            self.refuse(f"the expression is more than {_DEEPEST} deep", "split it into derived keys")
+            raise self.refused(f"the expression is more than {_DEEPEST} deep", "split it into derived keys")
         under = depth + 1
         match node:
             case ast.Constant(value=value):
@@ -164,24 +167,24 @@ class _Reader:
             case ast.Call():
                 return self.call(node, under)
             case _:
-                self.refuse(f'"{self.part(node)}" is not allowed in an expression')
+                raise self.refused(f'"{self.part(node)}" is not allowed in an expression')
 
     def of(self, sort: str, node: ast.expr, depth: int) -> Node:
         """A part that must be of `sort`."""
         found = self.read(node, depth)
         if sort_of(found) != sort:
             remedy = 'compare it: noc.bandwidth > 525*GB/s, sm.policy == "gto"' if sort == TRUTH else "write A if CONDITION else B"
-            self.refuse(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, where {_SHOWN[sort]} is due', remedy)
+            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, where {_SHOWN[sort]} is due', remedy)
         return found
 
     def constant(self, node: ast.expr, value: object) -> Node:
         if isinstance(value, (bool, str)):
             return Constant(value.replace(_STAND_IN, known.ARGUMENT_PREFIX) if isinstance(value, str) else value)
         if isinstance(value, (int, float)):
-            if isinstance(value, int) and value.bit_length() > 1023 or not math.isfinite(value):
-                self.refuse(f'"{self.part(node)}" is too large a number', "use numbers below 1e308")
+            if (isinstance(value, int) and value.bit_length() > 1023) or not math.isfinite(value):
+                raise self.refused(f'"{self.part(node)}" is too large a number', "use numbers below 1e308")
             return Constant(float(value))
-        self.refuse(f'"{self.part(node)}" is not allowed in an expression')
+        raise self.refused(f'"{self.part(node)}" is not allowed in an expression')
 
     def name(self, node: ast.expr) -> Node:
         """A key, a unit, or true or false."""
@@ -191,7 +194,7 @@ class _Reader:
             parts.append(at.attr)
             at = at.value
         if not isinstance(at, ast.Name):
-            self.refuse(f'"{self.part(node)}" is not allowed in an expression')
+            raise self.refused(f'"{self.part(node)}" is not allowed in an expression')
         name = ".".join([at.id, *reversed(parts)]).replace(_STAND_IN, known.ARGUMENT_PREFIX)
         if name in self.also:
             return Name(name, self.also[name])
@@ -204,21 +207,21 @@ class _Reader:
         near = suggestion(name, [*self.also, *known.known_names(), *CONSTANTS])
         quoted = any(name in known.study_key(key, "").choices for key in known.known_names())
         remedy = f'write "{name}" in quotes' if quoted else "use a key of the GPU description, of the launch or method, or a unit"
-        self.refuse(f"{name[:80]} is not a known key{near}", remedy)
+        raise self.refused(f"{name[:80]} is not a known key{near}", remedy)
 
     def comparison(self, node: ast.Compare, depth: int) -> Node:
         """A chain; both sides of each link are of one sort, and words are only equal or not."""
         sides = [self.read(each, depth) for each in (node.left, *node.comparators)]
         operators = [_OPERATORS.get(type(each), "") for each in node.ops]
         if not all(operators):
-            self.refuse(f'"{self.part(node)}" is not allowed in an expression', "compare with < <= > >= == !=")
+            raise self.refused(f'"{self.part(node)}" is not allowed in an expression', "compare with < <= > >= == !=")
         for left, operator, right in zip(sides, operators, sides[1:], strict=False):
             sorts = sort_of(left), sort_of(right)
             if sorts[0] != sorts[1]:
                 what = f'"{self.part(node)}" compares {_SHOWN[sorts[0]]} with {_SHOWN[sorts[1]]}'
-                self.refuse(what, 'compare numbers with numbers, and words with words in quotes: sm.policy == "gto"')
+                raise self.refused(what, 'compare numbers with numbers, and words with words in quotes: sm.policy == "gto"')
             if sorts[0] != NUMBER and operator not in ("==", "!="):
-                self.refuse(f'"{self.part(node)}" asks which of two words is larger', "compare words with == or !=")
+                raise self.refused(f'"{self.part(node)}" asks which of two words is larger', "compare words with == or !=")
             self.check_word(left, right)
             self.check_word(right, left)
         return Comparison(sides[0], tuple(zip(operators, sides[1:], strict=True)))
@@ -230,20 +233,22 @@ class _Reader:
         choices = known.study_key(key.key, self.place).choices
         if choices and word.value not in choices:
             near = suggestion(word.value, choices)
-            self.refuse(f'{key.key} is never "{word.value[:80]}"{near}', f"known: {', '.join(choices)}")
+            raise self.refused(f'{key.key} is never "{word.value[:80]}"{near}', f"known: {', '.join(choices)}")
 
     def choice(self, node: ast.expr, condition: Node, yes: Node, no: Node) -> Node:
         if sort_of(yes) != sort_of(no):
             what = f'"{self.part(node)}" is {_SHOWN[sort_of(yes)]} or {_SHOWN[sort_of(no)]}'
-            self.refuse(what, "let both sides be of one kind")
+            raise self.refused(what, "let both sides be of one kind")
         return Choice(condition, yes, no)
 
     def call(self, node: ast.Call, depth: int) -> Node:
         function = node.func.id if isinstance(node.func, ast.Name) else self.part(node.func)
         if function not in FUNCTIONS:
-            self.refuse(f"{function} is not a known function{suggestion(function, FUNCTIONS)}", f"known: {', '.join(FUNCTIONS)}")
+            what = f"{function} is not a known function{suggestion(function, FUNCTIONS)}"
+            raise self.refused(what, f"known: {', '.join(FUNCTIONS)}")
         takes, given = FUNCTIONS[function], len(node.args)
         if node.keywords or (given != takes if takes else given < 2):
             wanted = "one number" if takes else "two numbers or more"
-            self.refuse(f'"{self.part(node)}": {function} takes {wanted}', f"write {function}(a)" if takes else f"write {function}(a, b)")
+            remedy = f"write {function}(a)" if takes else f"write {function}(a, b)"
+            raise self.refused(f'"{self.part(node)}": {function} takes {wanted}', remedy)
         return Call(function, tuple(self.of(NUMBER, each, depth) for each in node.args))

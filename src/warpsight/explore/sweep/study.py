@@ -18,8 +18,9 @@ class Axis:
     """Values of one key, in the order given, in base units (a word's or flag's as themselves).
 
     `key` is one of the GPU description's (`noc.bandwidth`), of the launch (`launch.block`, `launch.grid`, `launch.shared`,
-    `launch.registers`, `launch.arg.NAME_OR_NUMBER`) or of the method (`method.caches`, `method.interleaving`,
-    `method.representative`). `continuous`: the first and last of `values` bound a range that random and Latin hypercube samples
+    `launch.registers`, `launch.arg.NAME_OR_NUMBER`, the first argument being 1) or of the method (`method.caches`,
+    `method.interleaving`, `method.representative`). Grid, block and arguments are texts as the command line has them, grid and
+    block always written `32x8`. `continuous`: the first and last of `values` bound a range that random and Latin hypercube samples
     fill; a grid has no such axes.
     """
 
