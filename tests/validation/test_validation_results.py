@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from dying_work import write_or_die
 from tiny_kernels import write_tiny_suite
 
-from warpsight.base.errors import UsageError
+from warpsight.explore.runs import fingerprint
+from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
 from warpsight.explore.suites.suite import load_suite
-from warpsight.explore.validation import compute, fingerprint, study
+from warpsight.explore.validation import compute, study
 from warpsight.explore.validation.figures.registry import chosen_figures
-from warpsight.explore.validation.points import PROFILE, REFEREE, Cast, Point, Variant, cast_of
-from warpsight.explore.validation.runner import run_all
-from warpsight.explore.validation.store import ResultStore
+from warpsight.explore.validation.points import Cast, Point, Variant, cast_of
 from warpsight.explore.validation.study import run_study
 from warpsight.explore.validation.validate import validate
 from warpsight.report.validation_files import document_text
@@ -29,40 +27,6 @@ from warpsight.report.validation_page import figure_page, figure_svg
 pytestmark = pytest.mark.unit
 
 BASE = Variant("mdm-pascal")
-
-
-def test_document_put_is_got_and_a_damaged_one_is_none(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-    store.put("referee", "abcd", {"cycles": 1.5, "stack": {"base": 0.1}})
-    assert store.get("referee", "abcd") == {"cycles": 1.5, "stack": {"base": 0.1}}
-    assert store.get("profile", "abcd") is None
-    place = next(tmp_path.glob("referee/*/*.json"))
-    whole = place.read_bytes()
-    for damaged in (whole[:-3], b"", whole.replace(b"1.5", b"2.5"), b"\xff\xfe"):
-        place.write_bytes(damaged)
-        assert store.get("referee", "abcd") is None
-
-
-def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
-    store = ResultStore(tmp_path)
-
-    def half(place: Path) -> None:
-        place.mkdir()
-        (place / "a").write_text("half")
-        raise UsageError("stopped")
-
-    with pytest.raises(UsageError, match="stopped"):
-        store.make_folder("feed", half)
-    assert not store.folder_of("feed").exists()
-    assert list((tmp_path / ".new").iterdir()) == []
-    made = store.make_folder("feed", lambda place: place.mkdir())
-    assert store.make_folder("feed", half) == made
-
-
-def test_folder_that_cannot_be_written_is_refused_with_a_remedy(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="--results"):
-        ResultStore(tmp_path / "file")
 
 
 def _count(monkeypatch: pytest.MonkeyPatch) -> list[Point]:
@@ -158,17 +122,6 @@ def test_figures_of_kernels_that_all_fail_say_so_and_nothing_else(tmp_path: Path
         assert all(number["ours"] is None for number in document["numbers"])
         assert "## Points that failed" in figure_page(document)
         assert figure_svg(document).startswith("<svg ")
-
-
-def test_process_that_dies_takes_only_its_own_task(tmp_path: Path) -> None:
-    tasks = [(str(tmp_path), name) for name in ("a", "die", "fail", "b", "c")]
-    told: list[tuple[int, int]] = []
-    reasons = run_all(write_or_die, tasks, 2, lambda done, total: told.append((done, total)))
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "b", "c"]
-    assert reasons[tasks[2]] == "it failed"
-    assert "ended without a word" in reasons[tasks[1]]
-    assert len(reasons) == 2
-    assert told[-1][1] == 5
 
 
 def _command(tiny: Path, folder: Path, out: Path, *more: str) -> list[str]:

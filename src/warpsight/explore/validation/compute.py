@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import LimitError, WarpsightError
-from warpsight.explore.validation.fingerprint import TRACE, files_hash, fingerprint
-from warpsight.explore.validation.points import REFEREE, Point
-from warpsight.explore.validation.store import SCHEMA, ResultStore
+from warpsight.explore.runs.fingerprint import REFEREE, TRACE, files_hash, fingerprint
+from warpsight.explore.runs.store import NotKept, ResultStore, StoreAddress
+from warpsight.explore.validation.points import Point
 
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
     from warpsight.trace.schema import KernelTrace
 
+SCHEMA = 1  # of what is kept; part of every key
 _WARM: set[str] = set()
 
 
@@ -25,7 +26,7 @@ _WARM: set[str] = set()
 class TraceTask:
     """Record the kernel of the manifest `path`; the trace is kept under `key` in the results folder `store`."""
 
-    store: str
+    store: StoreAddress
     key: str
     path: str
 
@@ -34,7 +35,7 @@ class TraceTask:
 class PointTask:
     """Compute `point` from the trace in `folder`; the result is kept under `key` in the results folder `store`."""
 
-    store: str
+    store: StoreAddress
     key: str
     folder: str
     point: Point
@@ -55,9 +56,11 @@ def point_key(point: Point, trace: dict[str, Any]) -> str:
 
 
 def run_trace(task: TraceTask) -> str:
-    """Record a kernel and keep what a study needs to know of the trace. The reason when that fails, else nothing."""
+    """Record a kernel and keep what a study needs to know of the trace. The reason when that fails. Raises NotKept."""
     try:
         _record(task)
+    except NotKept:
+        raise
     except WarpsightError as error:
         return str(error)
     except Exception as error:  # a study of many kernels outlives one that shows a defect
@@ -70,7 +73,7 @@ def _record(task: TraceTask) -> None:
     from warpsight.explore.store import trace_into
     from warpsight.trace.store import open_trace
 
-    store, started = ResultStore(task.store), perf_counter()
+    store, started = ResultStore.reopen(task.store), perf_counter()
     folder = store.make_folder(task.key, lambda place: trace_into(KernelRequest(path=task.path), place))
     seconds = perf_counter() - started
     trace = open_trace(folder)
@@ -93,8 +96,11 @@ def _record(task: TraceTask) -> None:
 
 
 def run_point(task: PointTask) -> str:
-    """Compute a point and keep it. A refusal (`WarpsightError`) is a result too; the reason of any other failure is returned."""
-    store = ResultStore(task.store)
+    """Compute a point and keep it. A refusal (`WarpsightError`) is a result too; the reason of any other failure is returned.
+
+    Raises NotKept when the results folder takes no more.
+    """
+    store = ResultStore.reopen(task.store)
     try:
         try:
             trace = _opened(task.folder)
@@ -104,6 +110,8 @@ def run_point(task: PointTask) -> str:
         except WarpsightError as error:
             found = {"failed": str(error)}
         store.put(task.point.what, task.key, found)
+    except NotKept:
+        raise
     except Exception as error:  # a study of many points outlives one that shows a defect
         return f"{type(error).__name__}: {error}"
     return ""

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from warpsight.explore.suites.suite import Suite
     from warpsight.gpu.spec import GpuSpec
 
-REFEREE, PROFILE = "referee", "profile"
 DIVERGENT = "memory-divergent"
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.validation.points import PROFILE, REFEREE, Point, Variant
+from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
+from warpsight.explore.validation.points import Point, Variant
 
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpsight.base.errors import UsageError
+from warpsight.explore.runs.executor import Executor, make_executor
 from warpsight.explore.validation.figures.base import figure_document
 from warpsight.explore.validation.figures.registry import FIGURES, figure_names
 from warpsight.explore.validation.points import Cast
@@ -18,21 +20,26 @@ if TYPE_CHECKING:
 
 
 def validate(
-    cast: Cast, figures: Sequence[Figure], *, results: str | Path | None = None, jobs: int | None = None, watch: Watch | None = None
+    cast: Cast,
+    figures: Sequence[Figure],
+    *,
+    results: str | Path | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    watch: Watch | None = None,
 ) -> list[dict[str, Any]]:
     """The documents of `figures` on the kernels of `cast`, in order.
 
-    What is in the folder `results` (None: in the user's cache) already is not computed again. `jobs` processes, None: one for each
-    core that this process may use. Raises UsageError when the folder cannot be written or the kernels cannot show a figure.
+    What is in the folder `results` (None: in the user's cache) already is not computed again. The rest is computed by `executor`,
+    which stays open, or else by `jobs` processes, None: one for each core that this process may use. Raises UsageError when the
+    folder cannot be written, the kernels cannot show a figure, or both `jobs` and `executor` are given.
     """
     points = [point for figure in figures for point in figure.points(cast)]
-    found = run_study(cast, points, results=results, jobs=jobs or default_jobs(), watch=watch)
+    if executor is not None and jobs is not None:
+        raise UsageError("an executor has its own number of processes", place="jobs", remedy="leave out jobs or executor")
+    with nullcontext(executor) if executor is not None else make_executor(None, jobs=jobs) as runner:
+        found = run_study(cast, points, results=results, executor=runner, watch=watch)
     return [figure_document(figure, cast, found) for figure in figures]
-
-
-def default_jobs() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def figure_list() -> list[dict[str, str]]:

@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
 from warpsight.explore.validation.figures.base import Number, Table, halves
-from warpsight.explore.validation.points import PROFILE, REFEREE, Member, Point, Variant
+from warpsight.explore.validation.points import Member, Point, Variant
 from warpsight.explore.validation.results import Results
 from warpsight.result.prediction import COMPONENTS, Prediction, mean_absolute_percentage_error, relative_error
 

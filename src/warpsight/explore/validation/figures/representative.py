@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
 from warpsight.explore.validation.figures.base import GPUMECH, About, Claim, Content, Figure, Number, Table, halves
 from warpsight.explore.validation.figures.errors import said
-from warpsight.explore.validation.points import PROFILE, REFEREE, Cast, Member, Point, Variant
+from warpsight.explore.validation.points import Cast, Member, Point, Variant
 from warpsight.explore.validation.results import Results
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
 

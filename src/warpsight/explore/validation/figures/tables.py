@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.explore.runs.fingerprint import REFEREE
 from warpsight.explore.validation.figures.base import MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.explore.validation.figures.errors import both, compared, said
-from warpsight.explore.validation.points import DIVERGENT, REFEREE, Cast, Member, Point, Variant
+from warpsight.explore.validation.points import DIVERGENT, Cast, Member, Point, Variant
 from warpsight.explore.validation.results import Results
 
 _LIMIT_DPKI = 10

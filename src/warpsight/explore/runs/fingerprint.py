@@ -3,37 +3,53 @@
 from __future__ import annotations
 
 import hashlib
+import platform
 from collections.abc import Iterable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from warpsight._version import __version__
-from warpsight.explore.validation.points import PROFILE, REFEREE
 
-TRACE = "trace"
+TRACE, REFEREE, PROFILE = "trace", "referee", "profile"
+ALL = "all"
 # Packages (and files of this floor) whose code decides a result.
 _SOURCES: dict[str, tuple[str, ...]] = {
     TRACE: ("base", "isa", "trace", "workload", "emulator", "addressing", "explore/kernel_input.py", "explore/store.py"),
     REFEREE: ("base", "isa", "gpu", "addressing", "trace", "result", "timing", "explore/referee.py"),
     PROFILE: ("base", "isa", "gpu", "addressing", "trace", "caches", "profile", "explore/pipeline.py"),
+    ALL: (".",),
 }
 # Compilers whose version changes what is recorded.
 _COMPILERS: dict[str, tuple[str, ...]] = {TRACE: ("nvidia-cuda-nvrtc", "nvidia-cuda-runtime")}
+_DATA = (".c", ".cu", ".h", ".yaml")  # of the whole package, besides modules: the GPU catalogue, the runtime library
+_SHIPPED = "explore/suites/shipped/"  # only in a wheel: tasks name the files of a suite, they are not taken from here
+_PACKAGES = ("llvmlite", "numba", "numpy", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-nvjitlink", "pyarrow")
 
 
 @cache
 def fingerprint(kind: str) -> str:
-    """A hash of the version and of the sources that results of that kind depend on."""
+    """A hash of the version and of the sources that results of that kind depend on; of `ALL`: of everything that is installed."""
     root = Path(__file__).resolve().parents[2]
+    suffixes = (".py", *_DATA) if kind == ALL else (".py",)
     digest = hashlib.sha256(__version__.encode())
     for name in _SOURCES[kind]:
         place = root / name
-        for path in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
-            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes())
+        for path in sorted(place.rglob("*")) if place.is_dir() else [place]:
+            relative = path.relative_to(root).as_posix()
+            if path.suffix in suffixes and not relative.startswith(_SHIPPED):
+                digest.update(relative.encode() + b"\0" + path.read_bytes())
     for package in _COMPILERS.get(kind, ()):
         digest.update(f"{package}={_version(package)}".encode())
     return digest.hexdigest()
+
+
+@cache
+def identity() -> tuple[tuple[str, str], ...]:
+    """What two processes must agree on for their results to be the same: names with versions, and the hash of all sources."""
+    words = {"warpsight": __version__, "sources": fingerprint(ALL)[:16], "Python": ".".join(platform.python_version_tuple()[:2])}
+    words["machine"] = platform.machine()
+    return tuple({**words, **{package: _version(package) or "none" for package in _PACKAGES}}.items())
 
 
 def files_hash(folder: Path, *, without: Iterable[str] = ()) -> str:

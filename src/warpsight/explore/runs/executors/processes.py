@@ -1,4 +1,4 @@
-"""Many tasks on several processes: each result is kept as it comes, and an end in the middle loses only what runs just then."""
+"""Many tasks on several processes of this machine: an end in the middle loses only what runs just then."""
 
 from __future__ import annotations
 
@@ -9,44 +9,40 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
 
+from warpsight.explore.runs.attempt import Outcome, attempt, note
+from warpsight.explore.runs.executor import EXECUTORS, Executor, ExecutorKind, Task, default_jobs
 from warpsight.explore.watch import Progress
-
-Task = TypeVar("Task")
 
 _DIED = "the process that computed it ended without a word, as when memory runs out"
 
 
-def run_all(
-    work: Callable[[Task], str], tasks: Sequence[Task], jobs: int, progress: Progress | None = None
-) -> dict[Task, str]:
-    """`work` on every task, by `jobs` processes (1: in this one); the reasons of those that failed.
+class ProcessesExecutor(Executor):
+    """`jobs` processes, new ones for each run. One that dies takes only its own task with it. On KeyboardInterrupt all end.
 
-    `work` is a function of a module, its tasks are plain data, and it keeps its result itself. A process that dies takes only its
-    own task with it. On KeyboardInterrupt all processes end.
+    They begin anew: a script that uses it needs `if __name__ == "__main__":`.
     """
-    reasons: dict[Task, str] = {}
-    if progress is not None:
-        progress(0, len(tasks))
-    if jobs <= 1 or len(tasks) <= 1:
-        for done, task in enumerate(tasks, 1):
-            _note(reasons, task, work(task))
-            if progress is not None:
-                progress(done, len(tasks))
-        return reasons
-    left = _in_parallel(work, tasks, min(jobs, len(tasks)), reasons, progress)
-    for task in left:  # a process died: one by one, to know which task it was
-        if _in_parallel(work, [task], 1, reasons, None):
-            reasons[task] = _DIED
+
+    name = "processes"
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
+        """As `Executor.run`."""
+        reasons: dict[Task, str] = {}
+        wanted = list(dict.fromkeys(tasks))
         if progress is not None:
-            progress(len(tasks) - len(left) + left.index(task) + 1, len(tasks))
-    return reasons
-
-
-def _note(reasons: dict[Task, str], task: Task, reason: str) -> None:
-    if reason:
-        reasons[task] = reason
+            progress(0, len(wanted))
+        if not wanted:
+            return reasons
+        left = _in_parallel(work, wanted, min(self.jobs, len(wanted)), reasons, progress)
+        for at, task in enumerate(left, 1):  # a process died: one by one, to know which task it was
+            if _in_parallel(work, [task], 1, reasons, None):
+                reasons[task] = _DIED
+            if progress is not None:
+                progress(len(wanted) - len(left) + at, len(wanted))
+        return reasons
 
 
 def _in_parallel(
@@ -59,9 +55,9 @@ def _in_parallel(
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
     done: set[Task] = set()
     try:
-        futures: dict[Future[str], Task] = {pool.submit(work, task): task for task in tasks}
+        futures: dict[Future[Outcome], Task] = {pool.submit(attempt, work, task): task for task in tasks}
         for future in as_completed(futures):
-            _note(reasons, futures[future], future.result())
+            note(reasons, futures[future], future.result())
             done.add(futures[future])
             if progress is not None:
                 progress(len(done), len(tasks))
@@ -87,3 +83,13 @@ def _begin() -> None:
 def _leave_with(parent: multiprocessing.process.BaseProcess) -> None:
     parent.join()
     os._exit(1)
+
+
+EXECUTORS.add(
+    "processes",
+    ExecutorKind(
+        "several processes of this machine",
+        frozenset({"jobs"}),
+        lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs()),
+    ),
+)

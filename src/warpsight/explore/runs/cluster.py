@@ -1,0 +1,205 @@
+"""Tasks on workers that come and go, through a scheduler of `dask.distributed`: lost ones run again, elsewhere."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Generic
+from uuid import uuid4
+
+from warpsight.base.errors import UsageError
+from warpsight.explore.runs.attempt import Outcome, note
+from warpsight.explore.runs.executor import Executor, Task, Tell
+from warpsight.explore.runs.fingerprint import identity
+from warpsight.explore.runs.remote import run_here
+from warpsight.explore.watch import Progress
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+DEATHS = 3
+"""After how many deaths of its workers a task is suspected; suspects then run alone, and after as many are refused."""
+_LOOK_SECONDS = 1.0
+_PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
+_ANSWER_SECONDS = 30.0
+_GO_ON = "what is finished is kept; the same command goes on from there"
+_KILLER = "the workers that ran it ended without a word, also when it ran alone, as when memory runs out"
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A client of a scheduler, how to end it, and what is known to keep workers from coming (nothing: an empty text)."""
+
+    client: Client
+    close: Callable[[], None]
+    trouble: Callable[[], str] = lambda: ""
+
+
+class ClusterExecutor(Executor):
+    """Runs tasks on the workers of the scheduler that `connect` connects to, on the first run; the connection is kept.
+
+    Where no worker is there, it says so by `tell` and waits `worker_timeout` seconds for one. Raises UsageError when none comes,
+    when the scheduler is lost, and when a worker is not of the installation of this process.
+    """
+
+    def __init__(self, name: str, connect: Callable[[], Connection], worker_timeout: float, tell: Tell) -> None:
+        self.name = name
+        self._connect, self._worker_timeout, self._tell = connect, worker_timeout, tell
+        self._connection: Connection | None = None
+
+    def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
+        """As `Executor.run`. A task whose workers died, `DEATHS` of them also when it ran alone, has that as its reason."""
+        wanted = list(dict.fromkeys(tasks))
+        if progress is not None:
+            progress(0, len(wanted))
+        if not wanted:
+            return {}
+        try:
+            self._connection = self._connection or self._connect()
+            run = _Run(self._connection, work, _Presence(self._connection, self._worker_timeout, self._tell), progress, len(wanted))
+            # a worker's death is blamed on all that it held: alone, a task shows whether it was to blame
+            for suspect in run.go(wanted):
+                if run.go([suspect]):
+                    run.refuse(suspect, _KILLER)
+        except BaseException:
+            self.close()
+            raise
+        return run.reasons
+
+    def close(self) -> None:
+        """Leave the scheduler; workers that were started for it end."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+
+class _Presence:
+    """Looks from time to time whether somebody is there to work."""
+
+    def __init__(self, connection: Connection, timeout: float, tell: Tell) -> None:
+        self._connection, self._timeout, self._tell = connection, timeout, tell
+        self._alone_since: float | None = None
+        self._told = self._told_of_threads = False
+
+    def look(self) -> None:
+        """Raises UsageError when the scheduler does not answer, or when no worker has been there for the time limit."""
+        client = self._connection.client
+        try:
+            if client.status != "running":
+                raise OSError(client.status)
+            threads: dict[str, int] = client.sync(client.scheduler.ncores, callback_timeout=_ANSWER_SECONDS)
+        except (OSError, RuntimeError, AttributeError, TimeoutError):
+            raise lost() from None
+        if threads:
+            if self._told:
+                self._tell("a worker is there")
+            self._alone_since, self._told = None, False
+            self._speak_of_threads(max(threads.values()))
+            return
+        if trouble := self._connection.trouble():
+            raise UsageError(f"no worker comes: {trouble}", place="--executor", remedy=_GO_ON)
+        now = monotonic()
+        self._alone_since = self._alone_since or now
+        if now - self._alone_since > _PATIENCE_SECONDS and not self._told:
+            self._told = True
+            self._tell(f"no worker is there; waiting for one, at most {self._timeout:g} s (--worker-timeout)")
+        if now - self._alone_since > self._timeout:
+            what = f"no worker was there for {self._timeout:g} s"
+            raise UsageError(what, place="--worker-timeout", remedy=f"start workers; {_GO_ON}")
+
+    def _speak_of_threads(self, most: int) -> None:
+        if most > 1 and not self._told_of_threads:
+            self._told_of_threads = True
+            self._tell(f"a worker has {most} threads, of which one is used: start workers with --nworkers {most} --nthreads 1")
+
+
+def lost() -> UsageError:
+    """The error of a scheduler that was there and is no more."""
+    return UsageError("the scheduler was lost", place="--scheduler", remedy=f"start it again; {_GO_ON}")
+
+
+class _Run(Generic[Task]):
+    """One run: which tasks are out, what came of the others."""
+
+    def __init__(
+        self, connection: Connection, work: Callable[[Task], str], presence: _Presence, progress: Progress | None, total: int
+    ) -> None:
+        self.reasons: dict[Task, str] = {}
+        self._client, self._work, self._presence = connection.client, work, presence
+        self._progress, self._done, self._total = progress, 0, total
+
+    def go(self, tasks: Sequence[Task]) -> list[Task]:
+        """Run the tasks; those whose workers died too often, in order."""
+        payloads = [pickle.dumps((self._work, task)) for task in tasks]
+        name = f"warpsight-{uuid4().hex}"
+        keys = [(name, at) for at in range(len(tasks))]
+        out: dict[int, Future] = dict(enumerate(self._client.map(run_here, payloads, key=keys, pure=False, expected=identity())))
+        try:
+            return [tasks[at] for at in sorted(self._collect(tasks, out))]
+        except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
+            with suppress(Exception):
+                self._client.cancel(list(out.values()), force=True)
+            raise
+
+    def _collect(self, tasks: Sequence[Task], out: dict[int, Future]) -> list[int]:
+        """Take the tasks of `out` out of it as they end; the numbers of those whose workers died too often."""
+        from distributed import KilledWorker
+
+        arrived: SimpleQueue[tuple[int, Any]] = SimpleQueue()
+        for at, future in out.items():
+            self._client.loop.add_callback(_follow, at, future, arrived)
+        suspects: list[int] = []
+        next_look = monotonic()
+        while out:
+            if monotonic() >= next_look:
+                self._presence.look()
+                next_look = monotonic() + _LOOK_SECONDS
+            try:
+                at, answer = arrived.get(timeout=_LOOK_SECONDS)
+            except Empty:
+                continue
+            if isinstance(answer, KilledWorker):
+                suspects.append(at)
+            else:
+                self._take(tasks[at], answer)
+            del out[at]  # the scheduler forgets a task that nobody holds
+        return suspects
+
+    def _take(self, task: Task, answer: Any) -> None:
+        """Enter what a worker says of a task. Raises UsageError when it was not run."""
+        from distributed import CancelledError
+
+        if isinstance(answer, CancelledError):
+            raise lost()
+        if isinstance(answer, BaseException):
+            what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"
+            raise UsageError(what, place="--executor", remedy=f"install the same Warpsight on scheduler and workers; {_GO_ON}")
+        kind, text, end = answer
+        if kind == "refused":
+            what = f"a worker would not compute the same: {text}"
+            raise UsageError(what, place="--executor", remedy=f"install the same everywhere, or end that worker; {_GO_ON}")
+        note(self.reasons, task, Outcome(text, end))
+        self._count()
+
+    def refuse(self, task: Task, reason: str) -> None:
+        """Enter that `task` failed."""
+        self.reasons[task] = reason
+        self._count()
+
+    def _count(self) -> None:
+        self._done += 1
+        if self._progress is not None:
+            self._progress(self._done, self._total)
+
+
+async def _follow(at: int, future: Future, arrived: SimpleQueue[tuple[int, Any]]) -> None:
+    """Runs beside the others in the client's loop, so that a result that must be computed again holds up nobody."""
+    try:
+        answer: Any = await future
+    except BaseException as error:
+        answer = error
+    arrived.put((at, answer))
