@@ -14,7 +14,7 @@ from warpsight.explore.sweep.answers.selection import PERFORMANCE, Selection
 from warpsight.explore.sweep.rows import WORDS
 
 MEAN, BEST = "mean", "best"
-_MOST_VALUES = 500
+_MOST_VALUES = 100
 _SAME = 1e-12
 
 
@@ -31,7 +31,7 @@ def design_map(
     value and a column per x value; a cell without a design holds None. Numbers ascend, words come in the order of their first
     design.
 
-    Raises UsageError for what is not there, more than 500 values on an axis, and cells of several designs without `others`.
+    Raises UsageError for what is not there, more than 100 values on an axis, and cells of several designs without `others`.
     """
     results, held = selection.results, dict(fixed or {})
     for key in (x, y, *held):

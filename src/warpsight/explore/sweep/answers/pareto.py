@@ -12,7 +12,7 @@ from warpsight.base.errors import UsageError
 from warpsight.explore.sweep.answers.formulas import Term, check_names, figures
 from warpsight.explore.sweep.answers.selection import PERFORMANCE, Selection
 
-_MOST_EQUAL, _MOST_OTHERS = 20, 2000
+_MOST_EQUAL, _MOST_OTHERS = 20, 1000
 _BLOCK, _FRONT_BLOCK = 2048, 128
 
 
@@ -21,7 +21,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
 
     A design betters another if it is at least as good in every objective and better in one; the front holds those that none
     betters. Designs equal in every objective are one point: the lowest number stands for them, `equal` counts the others. Costs may
-    name what `Selection.columns` has. `others` are points off the front, for a picture: at most 2,000, evenly taken along the first
+    name what `Selection.columns` has. `others` are points off the front, for a picture: at most 1,000, evenly taken along the first
     cost. Raises UsageError without a cost, for unknown names, and for a cost that is not finite on a chosen design.
     """
     if not costs:
