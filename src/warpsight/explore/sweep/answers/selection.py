@@ -1,0 +1,102 @@
+"""The designs that an answer is about: those with a performance on which every constraint holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpsight.base.errors import UsageError
+from warpsight.explore.provenance import TOOL
+from warpsight.explore.sweep.answers.formulas import Term, check_names, truth
+from warpsight.explore.sweep.answers.performance import GEOMEAN, Performance, performance
+from warpsight.explore.sweep.answers.results import FIGURES, Results
+from warpsight.explore.sweep.rows import DESIGN, WORDS
+
+PERFORMANCE, TOTAL_SECONDS = "performance", "total_seconds"
+
+
+@dataclass(frozen=True)
+class Selection:
+    """`positions` are the places of the chosen designs in `results`, (n,), ascending, at least one; `where` are the constraints."""
+
+    results: Results
+    performance: Performance
+    where: tuple[str, ...]
+    positions: NDArray[np.int64]
+
+    @property
+    def designs(self) -> NDArray[np.int64]:
+        """The chosen designs' numbers, (n,)."""
+        return self.results.designs[self.positions]
+
+    @property
+    def values(self) -> NDArray[np.float64]:
+        """Their performance, (n,)."""
+        return self.performance.values[self.positions]
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """What a cost may name, of the chosen designs: every key, `design`, `performance` and `total_seconds` (of all kernels)."""
+        shared = _shared(self.results, self.performance)
+        return {name: each[self.positions] for name, each in shared.items()}
+
+    def head(self, answer: str) -> dict[str, Any]:
+        """What every document begins with: what was asked, of which designs, and how many were left out."""
+        results, chosen = self.results, self.performance
+        left = chosen.left_out
+        return {
+            "tool": TOOL,
+            "answer": answer,
+            "model": results.model,
+            "metric": chosen.metric,
+            "kernels": [results.kernels[k] for k in chosen.kernels],
+            "baseline": results.described(results.position(chosen.baseline)),
+            "designs": len(results.designs),
+            "left_out": left,
+            "where": list(self.where),
+            "excluded": len(results.designs) - left["designs"] - len(self.positions),
+            "chosen": len(self.positions),
+        }
+
+
+def select(results: Results, *, metric: str = GEOMEAN, baseline: int | None = None, where: Sequence[Term] = ()) -> Selection:
+    """The designs with a performance by that metric (see `performance`) on which every term of `where` holds.
+
+    A term may name what `Selection.columns` has, and columns of results (`seconds`, `cpi_stack.dram`, `bound_by`); one with columns
+    of results must hold for every kernel that counts. The baseline need not be among the chosen. Raises UsageError as `performance`
+    does, for a term that names something else or is no condition, and where no design is left.
+    """
+    found = performance(results, metric, baseline)
+    chosen = np.isfinite(found.values)
+    shared = _shared(results, found)
+    for term in where:
+        check_names(term, {*shared, *FIGURES, *WORDS}, "constraint")
+        chosen &= _holds(term, results, found, shared)
+    positions = np.flatnonzero(chosen)
+    if not positions.size:
+        left = found.left_out["designs"]
+        what = f"of {len(results.designs)} designs none is left: {left} without a result, {len(results.designs) - left} excluded"
+        raise UsageError(what, place="results", remedy="loosen a constraint, or look at why designs failed")
+    return Selection(results, found, tuple(term.text for term in where), positions)
+
+
+def _shared(results: Results, found: Performance) -> dict[str, NDArray[Any]]:
+    """Columns that all kernels of a design have in common. A key goes before a column of ours that is called the same."""
+    ours = {DESIGN: results.designs.astype(np.float64), PERFORMANCE: found.values, TOTAL_SECONDS: found.seconds}
+    return {**ours, **results.keys}
+
+
+def _holds(term: Term, results: Results, found: Performance, shared: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
+    names, size = term.formula.names, len(results.designs)
+    own = [name for name in names if name not in shared]
+    common = {name: shared[name] for name in names if name in shared}
+    if not own:
+        return truth(term, common, size)
+    matrices = {name: results.words(name) if name in WORDS else results.figures(name) for name in own}
+    holds = np.ones(size, np.bool_)
+    for kernel in found.kernels:
+        holds &= truth(term, {**common, **{name: each[kernel] for name, each in matrices.items()}}, size)
+    return holds
