@@ -184,7 +184,8 @@ def _referee(text: str | None) -> Referee | None:
     numbers = text.split(":")
     if len(numbers) > 2:
         raise UsageError(f'"{text}" is no number of designs', place="--referee", remedy="give N, or N:SEED")
-    return Referee(*_wholes(numbers, "--referee"))
+    designs, seed = [*_wholes(numbers, "--referee"), 0][:2]
+    return Referee(designs, seed)
 
 
 def _wholes(texts: list[str], place: str) -> list[int]:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 from warpsight._version import __version__
 
-TRACE, REFEREE, PROFILE = "trace", "referee", "profile"
+TRACE, REFEREE, PROFILE, MODELS = "trace", "referee", "profile", "models"
 ALL = "all"
 # Packages (and files of this floor) whose code decides a result.
 _SOURCES: dict[str, tuple[str, ...]] = {
     TRACE: ("base", "isa", "trace", "workload", "emulator", "addressing", "explore/kernel_input.py", "explore/store.py"),
     REFEREE: ("base", "isa", "gpu", "addressing", "trace", "result", "timing", "explore/referee.py"),
     PROFILE: ("base", "isa", "gpu", "addressing", "trace", "caches", "profile", "explore/pipeline.py"),
+    MODELS: ("base", "gpu", "result", "equations", "models", "explore/sweep"),
     ALL: (".",),
 }
 # Compilers whose version changes what is recorded.

@@ -206,3 +206,14 @@ class _Reader:
             where=parse_expression(where.text(), where.place) if where is not None else None,
             max_cycles=entries["max_cycles"].whole(1) if "max_cycles" in entries else None,
         )
+
+
+def is_study_file(path: str) -> bool:
+    """Whether `path` is a study and no launch file: YAML with kernels, a suite or axes at its top. What cannot be read is none."""
+    if not path.endswith((".yaml", ".yml")) or not os.path.isfile(path):
+        return False
+    try:
+        found = YamlNode(compose(Path(path), path, _FILE), "the study", path).entries()
+    except UsageError:
+        return False
+    return any(name in found for name in ("kernels", "suite", "axes", "sampling"))

@@ -1,0 +1,93 @@
+"""Do the keys that are said to enter a step later, or never, really leave the step before as it is?"""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+import numpy as np
+import pytest
+from sweep_cases import KERNELS
+
+from warpsight.explore.pipeline import ProfiledTrace, profile_trace, trace_kernel
+from warpsight.explore.request import KernelRequest
+from warpsight.explore.sweep import stages
+from warpsight.explore.sweep.evaluate import designs_of
+from warpsight.gpu.keys import KEYS
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.order import ordered
+from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.values import flatten, value_text
+from warpsight.models.base import Design
+from warpsight.trace.schema import KernelTrace
+
+pytestmark = pytest.mark.unit
+BASE = load_gpu("mdm-pascal")
+
+
+@pytest.fixture(scope="module")
+def trace() -> KernelTrace:
+    return trace_kernel(KernelRequest(path=str(KERNELS / "gather.yaml")))
+
+
+def changed(key: str) -> GpuSpec:
+    """The base with another value of the key."""
+    if key == "l1.allocation":
+        return load_gpu(BASE, ["l1.allocation=on-fill"])
+    if key == "mwp.coalescing":
+        return load_gpu(BASE, ["mwp.coalescing=cc1.3"])
+    now = flatten(BASE)[key]
+    assert isinstance(now, (int, float))
+    value = {"sm.max_threads_per_block": 512, "sm.max_shared_memory_per_block": 4096, "sm.fetch_width": 1, "dram.banks": 8}
+    return load_gpu(BASE, [f"{key}={value_text(key, value.get(key, now * 2 or 300))}"])
+
+
+def same(one: Any, other: Any) -> bool:
+    return all(np.array_equal(getattr(one, each.name), getattr(other, each.name)) for each in fields(one))
+
+
+@pytest.fixture(scope="module")
+def base(trace: KernelTrace) -> ProfiledTrace:
+    return profile_trace(trace, BASE)
+
+
+@pytest.mark.parametrize("key", sorted({*stages.MODEL_ONLY, *stages.REFEREE_ONLY}))
+def test_key_of_the_models_or_the_referee_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
+    gpu = changed(key)
+    found = profile_trace(trace, gpu)
+    assert same(found.misses, base.misses)
+    assert same(replace(found.profile, demands=None), replace(base.profile, demands=None))
+    assert found.profile.demands == base.profile.demands
+    assert stages.profile_view(gpu) == stages.profile_view(BASE)
+
+
+@pytest.mark.parametrize("key", sorted({*stages._AFTER_CACHES, *stages._LATENCIES} & set(flatten(BASE))))
+def test_key_that_comes_after_the_caches_leaves_the_misses_at_equal_residency(
+    key: str, trace: KernelTrace, base: ProfiledTrace
+) -> None:
+    gpu = changed(key)
+    assert same(profile_trace(trace, gpu, resident=base.occupancy).misses, base.misses)
+    assert stages.cache_view(gpu) == stages.cache_view(BASE)
+    assert stages.profile_view(gpu) != stages.profile_view(BASE)
+
+
+@pytest.mark.parametrize("key", ["l1.size", "l2.size", "sm_count", "dram.channels", "l1.targets", "latency.int"])
+def test_key_of_which_nothing_is_said_is_another_cache_simulation(key: str) -> None:
+    assert stages.cache_view(changed(key)) != stages.cache_view(BASE)
+
+
+def test_order_of_accesses_is_seen_in_place_of_the_designs_own_timing() -> None:
+    own = load_gpu(BASE, ["noc.bandwidth=525GB/s", "order.noc_bandwidth=0B/s"])
+    assert stages.cache_view(own) == stages.cache_view(ordered(own)) != stages.cache_view(BASE)
+
+
+@pytest.mark.parametrize("key", sorted(stages.MODEL_ONLY))
+def test_models_number_as_a_column_is_the_number_of_the_described_gpu(key: str) -> None:
+    gpu = changed(key)
+    column = np.array([float(flatten(BASE)[key]), float(flatten(gpu)[key])])
+    found, expected = designs_of(BASE, {key: column}, 2), Design.of([BASE, gpu])
+    assert all(np.array_equal(getattr(found, each.name), getattr(expected, each.name)) for each in fields(Design))
+
+
+def test_every_key_named_is_a_key() -> None:
+    assert {*stages.MODEL_ONLY, *stages.REFEREE_ONLY, *stages._AFTER_CACHES, *stages._LATENCIES} <= KEYS.keys()
