@@ -31,7 +31,8 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
     With `studies` a study file may stand in their place, or nothing.
     """
     if studies:
-        parser.add_argument("paths", metavar="STUDY|[NAME=]KERNEL", nargs="*", help=f"a study file, or kernels: each {_KERNEL_HELP}")
+        parser.add_argument("paths", metavar="STUDY|[NAME=]KERNEL", nargs="*",
+                            help=f"a study file, or kernels: each {_KERNEL_HELP}")
     elif several:
         parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="+", help=f"{_KERNEL_HELP}; NAME as in --against, where needed")
     else:

@@ -63,10 +63,11 @@ def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> Non
         group.add_argument("--results", metavar="DIR", help="where traces, profiles and rows are kept between runs "
                            "(default in the user's cache folder)")
     group.add_argument("--jobs", metavar="N", type=options.whole, help="processes (default one for each core)")
-    group.add_argument("--executor", metavar="NAME", help="inline, processes (default), dask or slurm; see docs/reference/executors.md")
+    group.add_argument("--executor", metavar="NAME", help="inline, processes (default), dask or slurm "
+                       "(docs/reference/executors.md)")
     group.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that runs already, as tcp://host:8786")
-    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[], help="of Slurm jobs, as workers=8, queue=short, "
-                       "walltime=01:00:00 (repeatable)")
+    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[],
+                       help="of Slurm jobs, as workers=8, queue=short, walltime=01:00:00 (repeatable)")
     group.add_argument("--worker-timeout", metavar="SECONDS", type=float, help="how long to wait when no worker is there")
     options.add_json(parser)
 
@@ -146,7 +147,8 @@ def _refuse_what_the_file_says(arguments: argparse.Namespace, path: str) -> None
     for action in blank._actions:
         if action.dest not in (*kept, "help") and getattr(arguments, action.dest) != action.default:
             what = f"is given, and {path} is a study file, which says it itself"
-            raise UsageError(what, place=action.option_strings[-1], remedy="write it in the file, or give kernels instead of the file")
+            remedy = "write it in the file, or give kernels instead of the file"
+            raise UsageError(what, place=action.option_strings[-1], remedy=remedy)
     if len(arguments.paths) > 1:
         raise UsageError("one study at a time", place=path, remedy="name the kernels in the study file")
 
@@ -171,7 +173,8 @@ def _sampling(text: str) -> Sampling:
     kind, *numbers = text.split(":")
     if kind not in (GRID, RANDOM, LATIN_HYPERCUBE) or len(numbers) > 2 or (kind == GRID and numbers):
         what = f'"{text}" is no way to draw designs'
-        raise UsageError(what, place="--sampling", remedy=f"give {GRID}, {RANDOM}:N or {LATIN_HYPERCUBE}:N, with a seed as {RANDOM}:N:1")
+        remedy = f"give {GRID}, {RANDOM}:N or {LATIN_HYPERCUBE}:N, with a seed as {RANDOM}:N:1"
+        raise UsageError(what, place="--sampling", remedy=remedy)
     return Sampling(kind, *_wholes(numbers, "--sampling"))
 
 

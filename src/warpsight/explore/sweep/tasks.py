@@ -1,4 +1,4 @@
-"""One piece of a study's work, in whichever process: a trace, rows of some designs, a run of the referee. Results go to the store."""
+"""One piece of a study's work, in whichever process: a trace, rows of designs, a run of the referee. Results go to the store."""
 
 from __future__ import annotations
 
@@ -198,5 +198,6 @@ def _shared_misses(
         counts: dict[str, Any] = {name: np.array(kept[name], dtype=np.int64) for name in COUNTS}
         return MissProfile(**counts, **{name: kept[name] for name in SHARES})
     found = miss_profile(trace, gpu, resident.blocks_per_sm, method, None)
-    store.put(MISSES, key, {name: getattr(found, name).tolist() for name in COUNTS} | {name: getattr(found, name) for name in SHARES})
+    columns = {name: getattr(found, name).tolist() for name in COUNTS}
+    store.put(MISSES, key, columns | {name: getattr(found, name) for name in SHARES})
     return found
