@@ -35,13 +35,13 @@ def test_cells_of_any_designs_equal_a_look_up_by_their_values(designs: list, oth
             there = cells.get((x, y), [])
             assert count == len(there)
             if not there:
-                assert (found, document["designs"][row][column]) == (None, None)
+                assert (found, document["shown"][row][column]) == (None, None)
             elif others == "mean":
                 assert found == pytest.approx(-np.mean([speed for speed, _ in there]))
             else:
                 assert found == pytest.approx(-min(there)[0])
                 # of equally good designs the lowest number; times of 1/3 and the like are equal to the last digit
-                assert document["designs"][row][column] == min(there)[1]
+                assert document["shown"][row][column] == min(there)[1]
 
 
 @pytest.mark.unit
@@ -50,7 +50,7 @@ def test_fixed_axis_leaves_one_design_in_each_cell() -> None:
     document = design_map(chosen(KEYS, seconds), "sm_count", "dram.bandwidth", fixed={"sm.policy": "gto"})
     assert document["x"] == {"key": "sm_count", "values": [15.0, 28.0, 80.0]}
     assert document["y"] == {"key": "dram.bandwidth", "values": [240e9, 480e9]}
-    assert document["designs"] == [[1, 5, 9], [3, 7, 11]]
+    assert document["shown"] == [[1, 5, 9], [3, 7, 11]]
     assert document["values"] == [pytest.approx([1 / 2, 1 / 6, 1 / 10]), pytest.approx([1 / 4, 1 / 8, 1 / 12])]
 
 

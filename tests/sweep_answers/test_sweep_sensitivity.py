@@ -152,7 +152,7 @@ def test_grid_with_a_design_left_out_is_taken_as_a_sample_and_says_so_with_elast
     each = results(keys, {"k": [1 / a for a in keys["a"]]}, failed={(7, "k"): "no"})
     document = sensitivity(select(each))
     assert (document["estimator"], document["chosen"], document["left_out"]["failed"]) == ("sample", 19, 1)
-    assert document["why"] == "1 combinations of the 20 of these values have no design here"
+    assert document["why"].startswith("1 combinations of the 20 have no design here; ")
     rows = document["of"][0]["keys"]
     assert (rows[0]["elasticity"]["median"], rows[0]["elasticity"]["pairs"]) == (pytest.approx(1.0), 13)
     assert rows[0]["first"] == pytest.approx(1.0)

@@ -111,8 +111,11 @@ def _one_axis(size: int, designs: int, latin: bool, generator: np.random.Generat
     if not latin:
         return generator.integers(size, size=designs, dtype=np.int64)
     if designs < size:
-        strata = (np.arange(designs) + generator.random(designs)) * (size / designs)
-        codes = np.minimum(strata.astype(np.int64), size - 1)
+        # one value of each of as many strata of whole values
+        at = np.arange(designs + 1)
+        edges = at * size // designs if designs * size < _LARGEST_CODE else np.floor(at * (size / designs)).astype(np.int64)
+        edges[-1] = size
+        codes = generator.integers(edges[:-1], edges[1:], dtype=np.int64)
     else:
         extra = generator.choice(size, designs % size, replace=False)
         codes = np.concatenate([np.tile(np.arange(size, dtype=np.int64), designs // size), extra.astype(np.int64)])

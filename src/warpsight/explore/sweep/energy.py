@@ -66,8 +66,8 @@ def energy(
     `core` is the key of the core clock, `memory` that of the memory's speed (`dram.bandwidth`), if it is swept. `power` is a curve,
     or an expression in watts over the designs' keys and `utilisation`, the share of SM cycles in which instructions issue
     (`cpi_stack.base` over `cpi`), 0 to 1. All kernels run one after the other: seconds and joules are sums, the products are of
-    these sums. In the document `of` has an entry for each, `clocks` ascending, and `best`, the design of least seconds, joules, edp and
-    ed2p; of equal ones the lowest number.
+    these sums. In the document `of` has an entry for each, `clocks` ascending, and `best`, the design of least seconds, joules, edp
+    and ed2p; of equal ones the lowest number.
 
     Raises UsageError for keys that are not there or no numbers, two designs of the same clocks, a clock outside the curve, and an
     expression that is not finite and above 0 everywhere.

@@ -86,25 +86,33 @@ class Dot:
 
 @dataclass(frozen=True)
 class Scatter:
-    """Points by series: (name, points). `diagonal` draws where x equals y."""
+    """Points by series: (name, points). `diagonal` draws where x equals y.
+
+    `front` is the number of a series whose points, x ascending, are joined by steps that go on to the right edge: at an x the best
+    of those up to it.
+    """
 
     title: str
     x: Axis
     y: Axis
     series: Sequence[tuple[str, Sequence[Dot]]]
     diagonal: bool = False
+    front: int | None = None
 
 
 @dataclass(frozen=True)
 class HeatMap:
-    """A value for each row and column, written into its cell. `most` is the value of the darkest shade; None: the largest one."""
+    """A value for each row and column, written into its cell. `most` is the value of the darkest shade; None: the largest one.
+
+    Words have a colour each, in alphabetical order.
+    """
 
     title: str
     x: Axis
     y: Axis
     columns: Sequence[str]
     rows: Sequence[str]
-    values: Sequence[Sequence[Value]]
+    values: Sequence[Sequence[Value | str]]
     unit: str = ""
     most: float | None = None
 

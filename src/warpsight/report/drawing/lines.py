@@ -70,6 +70,10 @@ def draw_scatter(canvas: Canvas, top: float, chart: Scatter) -> tuple[float, flo
         way = "L".join(f"{plot.x(across.at(end)):.1f} {plot.y(vertical.at(end)):.1f}" for end in ends)
         canvas.path(f"M{way}", INK, dash="4 3")
     for number, (name, each) in enumerate(chart.series):
+        if number == chart.front and each:
+            spots = [(plot.x(across.at(dot.x)), plot.y(vertical.at(dot.y))) for dot in each]
+            way = f"M{spots[0][0]:.1f} {spots[0][1]:.1f}" + "".join(f"H{x:.1f}V{y:.1f}" for x, y in spots[1:])
+            canvas.path(f"{way}H{plot.left + plot.width:.1f}", style_of(number).colour, width=1.5)
         for dot in each:
             tip = f"{dot.name}, {name}: {number_text(dot.x)} {chart.x.unit}, {number_text(dot.y)} {chart.y.unit}"
             canvas.marker(plot.x(across.at(dot.x)), plot.y(vertical.at(dot.y)), style_of(number), tip=tip)

@@ -27,7 +27,7 @@ def design_map(
     `fixed` holds other keys at a value, in base units. Where designs still differ in other keys, `others` says what a cell shows:
     the arithmetic "mean" of its designs, or the value of its "best" design, the one of most performance (of equal ones the lowest
     number). `kernel` is needed for a column of results where several count; with a kernel, `performance` is that kernel's speed.
-    In the document `values`, `designs` (the number of the design shown, None for a mean) and `counts` are lists of a row per y
+    In the document `values`, `shown` (the number of the design shown, None for a mean) and `counts` are lists of a row per y
     value and a column per x value; a cell without a design holds None. Numbers ascend, words come in the order of their first
     design.
 
@@ -67,7 +67,7 @@ def design_map(
         "fixed": held,
         "others": others,
         "values": _matrix(laid, counts, shape),
-        "designs": _matrix(numbers, (counts > 0) & (numbers >= 0), shape),
+        "shown": _matrix(numbers, (counts > 0) & (numbers >= 0), shape),
         "counts": counts.reshape(shape).tolist(),
     }
 

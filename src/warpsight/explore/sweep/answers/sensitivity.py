@@ -77,7 +77,8 @@ def sensitivity(selection: Selection, scale: str = LOG) -> dict[str, Any]:
 def _why(varied: list[Factor], spots: NDArray[np.int64] | None, count: int) -> str:
     """Why the designs are no full grid."""
     if spots is not None:
-        return f"{np.count_nonzero(spots < 0)} combinations of the {spots.size} of these values have no design here"
+        empty = np.count_nonzero(spots < 0)
+        return f"{empty} combinations of the {spots.size} have no design here; constraints that keep whole values leave a grid"
     levels = " x ".join(str(len(each.values)) for each in varied)
     return f"{count} designs are not the {levels} combinations of their values"
 

@@ -1,0 +1,56 @@
+"""What the texts of a sweep's answers share: what was asked of which designs, and tables that keep within the width."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from warpsight.base.format import thousands
+from warpsight.report.columns import Column, aligned, fits
+from warpsight.report.style import WIDTH, Style
+from warpsight.report.sweep_units import key_text, keys_text, metric_text
+
+
+def head(document: dict[str, Any], title: str, style: Style) -> list[str]:
+    """Tool, model, metric and baseline; how many designs there are, are left out and why, and are considered."""
+    kernels = document["kernels"]
+    many = f"{len(kernels)} kernels" if len(kernels) > 1 else f"kernel {kernels[0]}"
+    lines = _wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
+    base = document["baseline"]
+    lines += _wrapped(f" performance: {metric_text(document['metric'])}, design {base['design']} is 1: {keys_text(base['keys'])}")
+    left = document["left_out"]
+    parts = [f"{thousands(document['designs'])} designs"]
+    if left["designs"]:
+        parts.append(f"{thousands(left['designs'])} left out ({left['failed']} failed, {left['missing']} without a row)")
+    if document["where"]:
+        parts.append(f"{thousands(document['excluded'])} excluded (kept: {' and '.join(document['where'])})")
+    lines += _wrapped(f" {', '.join(parts)}; {thousands(document['chosen'])} considered")
+    for row in left["reasons"]:
+        told = _wrapped(f"   failed on design {row['first']}: {row['reason']} (rows: {row['rows']})")
+        lines += [style.faint(each) for each in told]
+    return lines
+
+
+def key_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
+    """A column for each key of the designs."""
+    keys = rows[0]["keys"] if rows else ()
+    return [Column(key, [key_text(key, row["keys"][key]) for row in rows]) for key in keys]
+
+
+def table(columns: Sequence[Column], style: Style) -> list[str]:
+    """The columns as lines, the heading strong; those that do not fit are left out from the end, and a line says which."""
+    shown = list(columns)
+    while len(shown) > 1 and not fits(shown, cut=False):
+        shown.pop()
+    lines = aligned(shown)
+    lines = [style.strong(lines[0]), *lines[1:]]
+    left = [column.heading for column in columns[len(shown) :]]
+    if left:
+        named = ", ".join(left) if len(left) <= 8 else f"{', '.join(left[:8])} and {len(left) - 8} more"
+        lines += [style.faint(each) for each in _wrapped(f" too wide for: {named}; --json has all")]
+    return lines
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
