@@ -43,6 +43,12 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
                 yield _with_design(plan, kernel.name, refused, rows_table(rows))
 
 
+def designs_table(plan: Plan) -> pa.Table:
+    """The number, axes and derived keys of every design."""
+    numbers = np.arange(len(plan.table), dtype=np.int64)
+    return rows_table({DESIGN: numbers, **plan.table.columns})
+
+
 def empty_table(plan: Plan) -> pa.Table:
     """No rows, with the columns and types of all of them."""
     none = np.zeros(0, dtype=np.int64)

@@ -12,7 +12,7 @@ from warpsight.explore.provenance import TOOL
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.study_document import study_document, study_from_document
 
-STUDY, RESULTS = "study.json", "results.parquet"
+STUDY, RESULTS, DESIGNS = "study.json", "results.parquet", "designs.parquet"
 SCHEMA = 1
 
 
@@ -28,6 +28,11 @@ class StudyFolder:
     def table(self) -> Path:
         """The file with the rows."""
         return self.path / RESULTS
+
+    @property
+    def designs(self) -> Path:
+        """The file with the designs: their numbers, axes and derived keys."""
+        return self.path / DESIGNS
 
 
 def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:

@@ -109,7 +109,7 @@ class Plan:
 
 
 def plan_sweep(study: Study, store: ResultStore) -> Plan:
-    """What `study` takes. Raises what the base GPU, the axes or an unknown model raise; a kernel that fails says so in its launch."""
+    """What `study` takes. Raises what the base GPU, the axes and an unknown model raise; a kernel that fails says so itself."""
     from warpsight.explore.pipeline import known_models
     from warpsight.gpu.loader import load_gpu
 

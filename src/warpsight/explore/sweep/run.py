@@ -11,7 +11,7 @@ from typing import Any
 from warpsight.base.errors import UsageError
 from warpsight.explore.runs.executor import Executor
 from warpsight.explore.runs.store import ResultStore, default_folder
-from warpsight.explore.sweep.collect import empty_table, result_tables
+from warpsight.explore.sweep.collect import designs_table, empty_table, result_tables
 from warpsight.explore.sweep.folder import StudyFolder
 from warpsight.explore.sweep.launches import StudyLaunch
 from warpsight.explore.sweep.part_files import write_rows
@@ -81,8 +81,10 @@ def _note_failures(outcome: Outcome) -> None:
 
 
 def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) -> int:
-    """The folder's table, whole or not at all. The number of rows. Raises UsageError when it cannot be written."""
+    """The folder's tables, each whole or not at all. The number of rows. Raises UsageError when they cannot be written."""
     try:
+        designs = designs_table(plan)
+        write_rows([designs], designs.schema, folder.designs)
         return write_rows(result_tables(plan, missing=missing), empty_table(plan).schema, folder.table)
     except OSError as error:
         remedy = "make room, then `warpsight sweep collect`: what was computed is kept"

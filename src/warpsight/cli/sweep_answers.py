@@ -1,0 +1,126 @@
+"""`warpsight sweep best`, `pareto`, `sensitivity`, `map` and `speedups`: what the results of a study answer."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json, terminal_style
+
+if TYPE_CHECKING:
+    from warpsight.explore.sweep.result import Question, Sweep
+
+_EXAMPLES = {
+    "best": "  warpsight sweep best study.sweep --where 'sm_count <= 42' --count 5",
+    "pareto": "  warpsight sweep pareto study.sweep --cost 'sm_count * (1 + l1.size / (48 KiB))' --svg front.svg",
+    "sensitivity": "  warpsight sweep sensitivity study.sweep --model warpsight",
+    "map": "  warpsight sweep map study.sweep sm_count noc.bandwidth --others best",
+    "speedups": "  warpsight sweep speedups study.sweep --axis noc.bandwidth --baseline 3",
+}
+_NEXT = {"best": "sensitivity", "pareto": "best", "sensitivity": "best", "map": "best", "speedups": "sensitivity"}
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of the part that `parser` is for."""
+    part = parser.prog.rpartition(" ")[2]
+    parser.epilog = f"example:\n{_EXAMPLES[part]}\n"
+    parser.add_argument("folder", metavar="DIR", help="what `warpsight sweep` wrote (its --out)")
+    if part == "best":
+        parser.add_argument("--count", metavar="N", type=options.whole, default=10, help="how many (default 10)")
+    elif part == "pareto":
+        parser.add_argument("--cost", metavar="EXPR", action="append", required=True, help="what is to be small, over the designs' "
+                            "keys, as 'sm_count * l1.size' (repeatable: more objectives)")
+    elif part == "map":
+        parser.add_argument("x", metavar="KEY", help="from left to right")
+        parser.add_argument("y", metavar="KEY", help="from bottom to top")
+        parser.add_argument("--value", metavar="COLUMN", default="performance", help="performance (default), a column of the results as "
+                            "cpi_stack.dram, or bound_by or class")
+        parser.add_argument("--kernel", metavar="NAME", help="of one kernel")
+        parser.add_argument("--fix", metavar="KEY=VALUE", action="append", default=[], help="hold another axis at a value (repeatable)")
+        parser.add_argument("--others", choices=("mean", "best"), help="where designs differ in other keys too: their mean, or the best")
+    elif part == "speedups":
+        parser.add_argument("--axis", metavar="KEY", help="only designs that differ from the baseline in this key")
+        parser.add_argument("--designs", metavar="N,N", help="only these designs")
+    _add_question(parser)
+
+
+def _add_question(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--model", metavar="NAME", help="whose results (default the study's first model; or referee)")
+    parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance over several kernels: geomean (default) of "
+                        "their speed-ups, total time, worst, or one kernel's")
+    parser.add_argument("--baseline", metavar="N", type=options.whole, help="the design that speed-ups are over (default the first)")
+    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs on which this holds, over keys and "
+                        "columns of the results (repeatable)")
+    parser.add_argument("--kernels", metavar="NAME[,NAME]", help="only these kernels")
+    parser.add_argument("--svg", metavar="FILE", help="write the picture too")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Answer and print."""
+    from warpsight.explore.sweep.result import Sweep
+    from warpsight.report.next_step import line
+    from warpsight.report.sweep_answers_text import answer_text
+    from warpsight.report.sweep_pictures import answer_picture
+    from warpsight.report.table_files import write_text
+
+    document = _answer(Sweep.open(arguments.folder), arguments)
+    if arguments.svg:
+        picture = answer_picture(document)
+        if picture is None:
+            what = "this answer has no picture"
+            raise UsageError(what, place="--svg", remedy="`warpsight sweep pareto`, `map`, `sensitivity` and `speedups` have one")
+        write_text(arguments.svg, picture)
+    if arguments.json:
+        print_json([document])
+    else:
+        following = _NEXT[arguments.part_of_command]
+        print_answer(answer_text(document, terminal_style()), line(["sweep", following, arguments.folder]))
+    return 0
+
+
+def _answer(sweep: Sweep, arguments: argparse.Namespace) -> dict[str, Any]:
+    about, part = _question(arguments), arguments.part_of_command
+    if part == "best":
+        return sweep.best(arguments.count, about)
+    if part == "pareto":
+        return sweep.pareto(arguments.cost, about)
+    if part == "sensitivity":
+        return sweep.sensitivity(about)
+    if part == "map":
+        return sweep.map(
+            arguments.x, arguments.y, value=arguments.value, kernel=arguments.kernel, fixed=_fixed(arguments.fix),
+            others=arguments.others, about=about,
+        )  # fmt: skip
+    designs = None if arguments.designs is None else [_whole(text) for text in arguments.designs.split(",")]
+    return sweep.speedups(designs=designs, axis=arguments.axis, about=about)
+
+
+def _question(arguments: argparse.Namespace) -> Question:
+    from warpsight.explore.sweep.result import Question
+
+    kernels = None if arguments.kernels is None else tuple(name.strip() for name in arguments.kernels.split(","))
+    return Question(arguments.model, arguments.metric, arguments.baseline, tuple(arguments.where), kernels)
+
+
+def _fixed(texts: list[str]) -> dict[str, float | str]:
+    """`KEY=VALUE` with a value as `--set` has it."""
+    from warpsight.explore.sweep.axes import parse_axis
+
+    found: dict[str, float | str] = {}
+    for text in texts:
+        axis = parse_axis(text, f"--fix {text}")
+        if len(axis.values) != 1:
+            raise UsageError("holds a key at several values", place=f"--fix {text}", remedy="give one value")
+        value = axis.values[0]
+        found[axis.key] = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else float(value)
+    return found
+
+
+def _whole(text: str) -> int:
+    try:
+        return options.whole(text.strip())
+    except argparse.ArgumentTypeError as error:
+        raise UsageError(str(error), place="--designs", remedy="give numbers of designs") from None

@@ -1,0 +1,154 @@
+"""The result of a sweep, to be asked: its rows, its designs, and what they answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.explore.sweep.answers.formulas import Term
+from warpsight.explore.sweep.answers.performance import GEOMEAN
+from warpsight.explore.sweep.answers.results import FIGURES, Results, results_of
+from warpsight.explore.sweep.answers.selection import PERFORMANCE, TOTAL_SECONDS, Selection, select
+from warpsight.explore.sweep.expressions import parse_expression
+from warpsight.explore.sweep.folder import StudyFolder, open_folder
+from warpsight.explore.sweep.names import NUMBER
+from warpsight.explore.sweep.rows import DESIGN, WORDS
+from warpsight.explore.sweep.study import Study
+from warpsight.gpu.keys import WORD
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from warpsight.explore.sweep.energy import PowerCurve
+
+# What an expression over results may read besides the keys of a study.
+_COLUMNS = {**dict.fromkeys((*FIGURES, DESIGN, PERFORMANCE, TOTAL_SECONDS), NUMBER), **dict.fromkeys(WORDS, WORD)}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Of which designs is asked, and what counts as performance.
+
+    `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`); `baseline`
+    the design that speed-ups are over, None: the one of the lowest number. `where`: conditions on keys and columns of results, all of
+    which must hold. `kernels` None: all.
+    """
+
+    model: str | None = None
+    metric: str = GEOMEAN
+    baseline: int | None = None
+    where: tuple[str, ...] = ()
+    kernels: tuple[str, ...] | None = None
+
+
+EVERYTHING = Question()
+
+
+class Sweep:
+    """Rows and designs of a study. Answers are JSON documents; `report.sweep_answers_text` and `sweep_pictures` show them."""
+
+    def __init__(self, study: Study, table: pa.Table, designs: pa.Table) -> None:
+        self.study = study
+        self.table = table
+        self.designs = designs
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Sweep:
+        """From the folder that a sweep wrote. Raises UsageError when there are no results in it, FormatError when they are damaged."""
+        found: StudyFolder = open_folder(folder)
+        return cls(found.study, _read(found.table, found), _read(found.designs, found))
+
+    def best(self, count: int = 10, about: Question = EVERYTHING) -> dict[str, Any]:
+        """The `count` designs of most performance, see `answers.best`."""
+        from warpsight.explore.sweep.answers.best import best
+
+        return best(self._select(about), count)
+
+    def pareto(self, costs: Sequence[str], about: Question = EVERYTHING) -> dict[str, Any]:
+        """The front of performance and the `costs`, expressions over keys, see `answers.pareto`."""
+        from warpsight.explore.sweep.answers.pareto import pareto
+
+        terms = [self._term(text, "cost") for text in costs]
+        return pareto(self._select(about, terms), terms)
+
+    def sensitivity(self, about: Question = EVERYTHING) -> dict[str, Any]:
+        """Which axis matters, see `answers.sensitivity`."""
+        from warpsight.explore.sweep.answers.sensitivity import sensitivity
+
+        return sensitivity(self._select(about))
+
+    def map(
+        self, x: str, y: str, *, value: str = PERFORMANCE, kernel: str | None = None,
+        fixed: Mapping[str, float | str] | None = None, others: str | None = None, about: Question = EVERYTHING,
+    ) -> dict[str, Any]:
+        """`value` over two keys, as MDM Figs. 11 and 12, see `answers.maps`."""
+        from warpsight.explore.sweep.answers.maps import design_map
+
+        return design_map(self._select(about), x, y, value=value, kernel=kernel, fixed=fixed, others=others)
+
+    def speedups(
+        self, *, designs: Sequence[int] | None = None, axis: str | None = None, about: Question = EVERYTHING
+    ) -> dict[str, Any]:
+        """Kernels by designs over the baseline, see `answers.speedups`."""
+        from warpsight.explore.sweep.answers.speedups import speedups
+
+        return speedups(self._select(about), designs=designs, axis=axis)
+
+    def energy(
+        self, *, memory: str | None = None, power: PowerCurve | str | None = None, about: Question = EVERYTHING
+    ) -> dict[str, Any]:
+        """Time, and with a power energy and its products, over clocks, see `energy`."""
+        from warpsight.explore.sweep.energy import UTILISATION, energy
+
+        if isinstance(power, str):
+            formula = parse_expression(power, "--power", {UTILISATION: NUMBER})
+            return energy(self._select(about), memory=memory, power=Term(power, formula))
+        return energy(self._select(about), memory=memory, power=power)
+
+    def _term(self, text: str, place: str) -> Term:
+        return Term(text, parse_expression(text, place, _COLUMNS))
+
+    def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
+        where = [self._term(text, "where") for text in about.where]
+        names = {name for term in (*where, *costs) for name in term.formula.names}
+        return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
+
+    def _results(self, about: Question, names: set[str]) -> Results:
+        """One model's rows; keys that are the same on every design are there if an expression reads them."""
+        import pyarrow as pa
+
+        designs = self.designs
+        for name in sorted(names & self._constants.keys() - set(designs.column_names)):
+            designs = designs.append_column(name, pa.array([self._constants[name]] * designs.num_rows))
+        axes = [axis.key for axis in self.study.axes]
+        model = about.model or (self.study.models[0] if self.study.models else "referee")
+        return results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
+
+    @cached_property
+    def _constants(self) -> dict[str, float | str]:
+        """The values of the keys that the study does not vary."""
+        from warpsight.gpu.keys import FLAG, KEYS
+        from warpsight.gpu.loader import load_gpu
+        from warpsight.gpu.values import flatten
+
+        values = flatten(load_gpu(self.study.gpu, self.study.overrides))
+        texts = {name: str(value).lower() if KEYS[name].kind == FLAG else value for name, value in values.items()}
+        return {name: value if isinstance(value, str) else float(value) for name, value in texts.items()}
+
+
+def _read(path: Path, folder: StudyFolder) -> pa.Table:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        return pq.read_table(path)
+    except FileNotFoundError:
+        remedy = f"`warpsight sweep resume {folder.path}` computes them"
+        raise UsageError("has no results yet", place=str(folder.path), remedy=remedy) from None
+    except (OSError, pa.ArrowException) as error:
+        remedy = f"`warpsight sweep collect {folder.path}` writes it again"
+        raise FormatError(f"cannot be read: {error}", place=str(path), remedy=remedy) from None
