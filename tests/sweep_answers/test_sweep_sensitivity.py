@@ -182,3 +182,10 @@ def test_nothing_that_varies_and_too_few_designs_are_refused() -> None:
         sensitivity(chosen({"a": [1.0, 1.0, 2.0], "b": [1.0, 2.0, 2.0]}, [1.0, 2.0, 3.0]))
     with pytest.raises(UsageError, match='no scale "cubic"'):
         sensitivity(chosen({"a": [1.0, 2.0]}, [1.0, 2.0]), "cubic")
+
+
+def test_example_of_the_documentation_has_the_indices_by_hand() -> None:
+    keys = grid_of(sm_count=[1.0, 4.0], dram__bandwidth=[1.0, 4.0])
+    entry = sensitivity(chosen(keys, [1.0, 1.0, 1.0, 0.25]))["of"][0]
+    assert [(row["first"], row["total"]) for row in entry["keys"]] == [(pytest.approx(1 / 3), pytest.approx(2 / 3))] * 2
+    assert entry["interactions"]["pairs"][0]["share"] == pytest.approx(1 / 3)

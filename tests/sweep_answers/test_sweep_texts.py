@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from study_tables import chosen, grid_of, results
+from study_tables import chosen, grid_of, results, term
 from sweep_documents import clocks, documents
 
 from warpsight.explore.sweep.answers.best import best
 from warpsight.explore.sweep.answers.maps import design_map
+from warpsight.explore.sweep.answers.pareto import pareto
 from warpsight.explore.sweep.answers.selection import select
 from warpsight.explore.sweep.answers.sensitivity import sensitivity
 from warpsight.report.energy_text import energy_text
@@ -125,6 +126,18 @@ def test_names_of_any_length_keep_within_the_width() -> None:
     for name, document in documents(long).items():
         text = answer_text(document)
         assert max(map(len, text.splitlines())) <= 120, name
+    rows = _rows(answer_text(documents(long)["speedups"]), "kernel")
+    assert rows[1] == [f"{long[:38]}..", "0.536", "-", "2.86"]
+
+
+def test_long_front_is_shown_evenly_from_end_to_end_and_its_length_told() -> None:
+    count = 500
+    front = pareto(chosen({"sm_count": list(range(1, count + 1))}, [1 / k for k in range(1, count + 1)]),
+                   [term("sm_count", lambda a: a, "sm_count")])  # fmt: skip
+    text = answer_text(front)
+    rows = _rows(text, "design")
+    assert (rows[1][0], rows[40][0]) == ("0", "499")
+    assert "40 of 500 points of the front" in text
 
 
 def test_designs_of_one_kernel_have_what_binds_them_beside_them() -> None:

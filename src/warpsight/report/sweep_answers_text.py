@@ -8,7 +8,7 @@ from typing import Any
 from warpsight.base.format import duration, percent, thousands, three_digits
 from warpsight.report.columns import Column
 from warpsight.report.style import PLAIN, WIDTH, Style
-from warpsight.report.sweep_head import head, key_columns, table
+from warpsight.report.sweep_head import head, key_columns, spread, table
 from warpsight.report.sweep_units import key_text
 
 
@@ -44,13 +44,16 @@ def best_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 def pareto_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """The front, by ascending cost."""
-    rows = document["front"]
+    rows = spread(document["front"])
     columns = [Column("design", [str(row["design"]) for row in rows])]
     for place, objective in enumerate(document["objectives"]):
         columns.append(Column(objective["name"], [three_digits(row["values"][place]) for row in rows]))
     if any(row["equal"] for row in rows):
         columns.append(Column("equal", [f"+{row['equal']}" if row["equal"] else "" for row in rows]))
     lines = [*head(document, "Pareto front", style), "", *table([*columns, *key_columns(rows)], style)]
+    if len(rows) < len(document["front"]):
+        told = f" {len(rows)} of {thousands(len(document['front']))} points of the front, evenly along it; --json has all"
+        lines.append(style.faint(told))
     lines.append(style.faint(f" {thousands(document['bettered'])} designs are bettered by one of these: no worse in anything, "
                              "better in something"))  # fmt: skip
     return "\n".join(lines)
@@ -127,8 +130,10 @@ def speedups_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         columns.append(Column(title, [_cell(cell) for cell in cells]))
     lines = [*head(document, "speed-ups", style), "", f" times the baseline's speed, by {axis or 'design'}", *table(columns, style)]
     if axis is None:
-        rows = document["columns"]
+        rows = spread(document["columns"])
         lines += ["", *table([Column("design", [str(row["design"]) for row in rows]), *key_columns(rows)], style)]
+        if len(rows) < len(document["columns"]):
+            lines.append(style.faint(f" {len(rows)} of {len(document['columns'])} designs; --json has all"))
     return "\n".join(lines)
 
 

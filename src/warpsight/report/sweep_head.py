@@ -7,9 +7,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpsight.base.format import thousands
-from warpsight.report.columns import Column, aligned, fits
+from warpsight.report.columns import Column, aligned, fits, shortened
 from warpsight.report.style import WIDTH, Style
 from warpsight.report.sweep_units import key_text, keys_text, metric_text
+
+_LONGEST = 40
+_MOST_ROWS = 40
+
+
+def spread(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """All rows if they are at most 40, else 40 evenly over them, the first and the last among them."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    return [rows[round(n * (len(rows) - 1) / (_MOST_ROWS - 1))] for n in range(_MOST_ROWS)]
 
 
 def head(document: dict[str, Any], title: str, style: Style) -> list[str]:
@@ -39,17 +49,26 @@ def key_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
 
 
 def table(columns: Sequence[Column], style: Style) -> list[str]:
-    """The columns as lines, the heading strong; those that do not fit are left out from the end, and a line says which."""
-    shown = list(columns)
+    """The columns as lines, the heading strong; those that do not fit are left out from the end, and a line says which.
+
+    Headings and words longer than 40 letters are shortened, so that one name cannot take the room of all numbers.
+    """
+    shown = [_short(each) for each in columns]
+    headings = [column.heading for column in shown]
     while len(shown) > 1 and not fits(shown, cut=False):
         shown.pop()
     lines = aligned(shown)
     lines = [style.strong(lines[0]), *lines[1:]]
-    left = [column.heading for column in columns[len(shown) :]]
+    left = headings[len(shown) :]
     if left:
         named = ", ".join(left) if len(left) <= 8 else f"{', '.join(left[:8])} and {len(left) - 8} more"
         lines += [style.faint(each) for each in _wrapped(f" too wide for: {named}; --json has all")]
     return lines
+
+
+def _short(column: Column) -> Column:
+    cells = [shortened(cell, _LONGEST) for cell in column.cells] if column.left else column.cells
+    return Column(shortened(column.heading, _LONGEST), cells, column.left)
 
 
 def _wrapped(text: str) -> list[str]:
