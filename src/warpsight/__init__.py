@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight._version import __version__
 
 if TYPE_CHECKING:
-    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, simulate, trace
+    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, simulate, sweep, trace
     from warpsight.base.errors import WarpsightError
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
@@ -38,6 +38,7 @@ __all__ = [
     "predict",
     "profile",
     "simulate",
+    "sweep",
     "trace",
 ]
 
@@ -56,6 +57,7 @@ _HOMES = {
     "load_trace": "warpsight.api",
     "predict": "warpsight.api",
     "simulate": "warpsight.api",
+    "sweep": "warpsight.api",
 }
 _CALLABLE_PACKAGES = ("profile", "trace")
 

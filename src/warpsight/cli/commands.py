@@ -47,6 +47,7 @@ COMMANDS = (
     Command("calibrate", "warpsight.cli.calibrate", "a GPU's memory parameters for MWP-CWP, from timings of micro-benchmarks"),
     Command("sweep", "warpsight.cli.sweep", "thousands of designs: kernels over axes of a GPU, and the answers they give",
             {part.name: part for part in _SWEEP_PARTS}),
+    Command("dvfs", "warpsight.cli.dvfs", "time, and energy by a power curve, over core clocks and memory speeds"),
     Command("validate", "warpsight.cli.validate", "figures of the papers again, from the referee and the models on a suite"),
     Command("gpus", "warpsight.cli.gpus", "list, show and check GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),

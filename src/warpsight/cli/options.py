@@ -25,14 +25,17 @@ if TYPE_CHECKING:
 _KERNEL_HELP = "a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, or - for source on stdin"
 
 
-def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False) -> None:
+def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,
+               any_number: bool = False) -> None:
     """KERNEL, or with `several` one or more, and everything that says how it is compiled and launched.
 
-    With `studies` a study file may stand in their place, or nothing.
+    With `any_number` there may be none, and with `studies` a study file may stand in their place, or nothing.
     """
     if studies:
         parser.add_argument("paths", metavar="STUDY|[NAME=]KERNEL", nargs="*",
                             help=f"a study file, or kernels: each {_KERNEL_HELP}")
+    elif any_number:
+        parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="*", help=f"kernels: each {_KERNEL_HELP}")
     elif several:
         parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="+", help=f"{_KERNEL_HELP}; NAME as in --against, where needed")
     else:

@@ -133,7 +133,7 @@ def study_asked_for(arguments: argparse.Namespace) -> Study:
     if not arguments.paths and arguments.suite is None:
         raise UsageError("there are no kernels", place="KERNEL", remedy="give a study file, kernels, or --suite warpsight")
     return study_of_options(
-        _named_kernels(arguments), suite=arguments.suite, gpu=arguments.gpu, settings=arguments.overrides,
+        named_kernels(arguments), suite=arguments.suite, gpu=arguments.gpu, settings=arguments.overrides,
         constraints=arguments.where, models=options.model_names(arguments), sampling=_sampling(arguments.sampling),
         method=options.method(arguments), referee=_referee(arguments.referee),
     )  # fmt: skip
@@ -153,8 +153,8 @@ def _refuse_what_the_file_says(arguments: argparse.Namespace, path: str) -> None
         raise UsageError("one study at a time", place=path, remedy="name the kernels in the study file")
 
 
-def _named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelRequest]:
-    """The kernels, with the names that stand before them."""
+def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelRequest]:
+    """The kernels that `options.add_kernel` collected, with the names that stand before them."""
     from warpsight.explore.sweep.study import StudyKernel
 
     found: list[StudyKernel | KernelRequest] = []

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
     from warpsight.explore.sweep.groups import Longs
 
+NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
+
 
 def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
     """Rows in the order of launches, groups and models; then the referee's; then, for each kernel, designs that were refused.

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from warpsight.explore.sweep.energy import PowerCurve
+    from warpsight.explore.sweep.plan import Plan
 
 # What an expression over results may read besides the keys of a study.
 _COLUMNS = {**dict.fromkeys((*FIGURES, DESIGN, PERFORMANCE, TOTAL_SECONDS), NUMBER), **dict.fromkeys(WORDS, WORD)}
@@ -61,6 +62,17 @@ class Sweep:
         """From the folder that a sweep wrote. Raises UsageError when there are no results in it, FormatError when they are damaged."""
         found: StudyFolder = open_folder(folder)
         return cls(found.study, _read(found.table, found), _read(found.designs, found))
+
+    @classmethod
+    def of(cls, plan: Plan) -> Sweep:
+        """From what is kept of a plan; rows that are not there yet say so."""
+        import pyarrow as pa
+
+        from warpsight.explore.sweep.collect import NOT_YET, designs_table, empty_table, result_tables
+
+        schema = empty_table(plan).schema
+        rows = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in result_tables(plan, missing=NOT_YET))])
+        return cls(plan.study, rows.unify_dictionaries(), designs_table(plan))
 
     def best(self, count: int = 10, about: Question = EVERYTHING) -> dict[str, Any]:
         """The `count` designs of most performance, see `answers.best`."""

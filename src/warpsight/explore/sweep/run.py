@@ -11,7 +11,7 @@ from typing import Any
 from warpsight.base.errors import UsageError
 from warpsight.explore.runs.executor import Executor
 from warpsight.explore.runs.store import ResultStore, default_folder
-from warpsight.explore.sweep.collect import designs_table, empty_table, result_tables
+from warpsight.explore.sweep.collect import NOT_YET, designs_table, empty_table, result_tables
 from warpsight.explore.sweep.folder import StudyFolder
 from warpsight.explore.sweep.launches import StudyLaunch
 from warpsight.explore.sweep.part_files import write_rows
@@ -21,7 +21,6 @@ from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.tasks import run_referee, run_rows, run_trace
 from warpsight.explore.watch import Watch, stage
 
-NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
 
 
 @dataclass

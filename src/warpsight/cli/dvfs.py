@@ -1,0 +1,89 @@
+"""`warpsight dvfs`: kernels over core clock and memory speed."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options, sweep
+from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+examples:
+  warpsight dvfs launch.yaml --core-clock 0.8GHz:2GHz:200MHz
+  warpsight dvfs launch.yaml --memory 0.5,0.75,1 --power-curve 0.8GHz=70W,1.4GHz=120W,2GHz=230W --svg dvfs.svg
+  warpsight dvfs --suite warpsight --model warpsight --power '40 + 90 * (0.3 + utilisation) * (core_clock / GHz) ** 3'
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser, any_number=True)
+    parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite, as warpsight")
+    options.add_gpu(parser)
+    parser.add_argument("--core-clock", metavar="VALUES", help="clocks of the SMs, as 1GHz:2GHz:100MHz or 1GHz,1.4GHz (default half to "
+                        "one and a half times the GPU's, in steps of a tenth)")
+    parser.add_argument("--memory", metavar="F[,F]", help="DRAM bandwidth, in parts of the GPU's, as 0.5,0.75,1 (default 1)")
+    parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="whether the L2 and the network have a clock of their "
+                        "own, so that they take the same seconds (default), or the core's")
+    parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at clocks, straight lines between")
+    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, dram.bandwidth and utilisation (0 to 1, the "
+                        "share of cycles in which instructions issue)")
+    options.add_models(parser)
+    options.add_method(parser)
+    parser.add_argument("--svg", metavar="FILE", help="write the picture too")
+    sweep.add_running(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Sweep the clocks and print."""
+    from warpsight.explore.dvfs import MEMORY, dvfs_study, power_points
+    from warpsight.explore.runs.executor import make_executor
+    from warpsight.explore.sweep.result import Question, Sweep
+    from warpsight.explore.sweep.run import run_sweep
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.energy_text import energy_text
+    from warpsight.report.next_step import line
+    from warpsight.report.sweep_pictures import energy_picture
+    from warpsight.report.table_files import write_text
+
+    if arguments.power and arguments.power_curve:
+        raise UsageError("two powers are given", place="--power", remedy="give --power or --power-curve")
+    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    factors = [] if arguments.memory is None else [_factor(text) for text in arguments.memory.split(",")]
+    study = dvfs_study(
+        sweep.named_kernels(arguments), gpu, arguments.gpu, clocks=arguments.core_clock or _around(gpu.core_clock_hz),
+        memory=factors, l2_clock=arguments.l2_clock, models=options.model_names(arguments), method=options.method(arguments),
+        suite=arguments.suite, settings=arguments.overrides,
+    )  # fmt: skip
+    power = power_points(arguments.power_curve) if arguments.power_curve else arguments.power
+    executor = make_executor(
+        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
+        worker_timeout=arguments.worker_timeout,
+    )  # fmt: skip
+    with executor, ProgressBar() as bar:
+        found = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
+    memory = MEMORY if factors else None
+    documents = [found.energy(memory=memory, power=power, about=Question(model)) for model in study.models]
+    if arguments.svg:
+        write_text(arguments.svg, energy_picture(documents[0]))
+    if arguments.json:
+        print_json(documents)
+    else:
+        text = "\n\n".join(energy_text(document, terminal_style()) for document in documents)
+        print_answer(text, line(["models", "show", study.models[0]], "what the model assumes"))
+    return 0
+
+
+def _around(clock: float) -> str:
+    """Half to one and a half times a clock, in tenths."""
+    return ",".join(f"{round(clock * tenths / 10)} Hz" for tenths in range(5, 16))
+
+
+def _factor(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise UsageError(f'"{text}" is no number', place="--memory", remedy="give factors, as 0.5,0.75,1") from None
