@@ -45,6 +45,15 @@ def test_json_of_a_figure_is_the_document_and_writes_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_figure_by_a_cluster_is_the_same(
+    tiny: Path, tmp_path: Path, documents: dict[str, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ("--figure", "mdm-3", "--results", tmp_path / "results", "--executor", "dask", "--jobs", "2", "--json")
+    done = run(capsys, "validate", "--suite", tiny, *words)
+    assert done.err == ""
+    assert json.loads(done.out) == documents["mdm-3"]
+
+
 def test_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     done = run(capsys, "validate", "--list")
     assert done.code == 0
@@ -62,6 +71,9 @@ def test_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
         ([], ["--figure: names no figure", "--list"]),
         (["--figure", "mdm-5", "--kernels", "scatered"], ['"scatered" is not a kernel', 'did you mean "scattered"']),
         (["--figure", "mdm-5", "--jobs", "0"], ["--jobs: 0 processes"]),
+        (["--figure", "mdm-5", "--executor", "dusk"], ['--executor: "dusk" is not a known executor', 'did you mean "dask"']),
+        (["--figure", "mdm-5", "--scheduler", "tcp://host:8786"], ["--scheduler: ", "--executor dask"]),
+        (["--figure", "mdm-5", "--executor", "slurm", "--slurm", "cors=2"], ["--slurm: ", 'did you mean "cores"']),
         (["--figure", "mdm-5", "--jobs", "x"], ['--jobs: "x" is not a whole number']),
         (["--figure", "mdm-5", "--suite", "warpsite"], ['--suite: "warpsite" is neither', 'did you mean "warpsight"']),
         (["--figure", "mdm-12", "--kernels", "streamed"], ["--kernels: no kernel is memory-divergent"]),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
-from warpsight.base.errors import UsageError
 from warpsight.cli import options
+from warpsight.cli.executors import add_executor, chosen_executor
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.progress import ProgressBar
 
@@ -31,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--kernels", metavar="NAME[,NAME]", action="append", default=[], help="only these kernels of the suite")
     parser.add_argument("--out", metavar="DIR", help=f"where NAME.json, NAME.svg and NAME.md go (default {_OUT}; none with --json)")
     parser.add_argument("--results", metavar="DIR", help="where results are kept between runs (default in the user's cache folder)")
-    parser.add_argument("--jobs", metavar="N", type=options.whole, help="processes (default one for each core)")
     options.add_json(parser)
+    add_executor(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -51,16 +51,15 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             print_answer(list_text(figure_list()), line(["validate", "--figure", "mdm-5"], "the models' errors at the baseline"))
         return 0
-    if arguments.jobs == 0:
-        raise UsageError("0 processes compute nothing", place="--jobs", remedy="give 1 or more")
+    executor = chosen_executor(arguments)
     figures = chosen_figures(_names(arguments.figures))
     suite = load_suite(arguments.suite)
     cast = cast_of(suite, _names(arguments.kernels))
     out = arguments.out if arguments.out or arguments.json else _OUT
     folder = ready_folder(out) if out else None
     try:
-        with ProgressBar() as bar:
-            documents = validate(cast, figures, results=arguments.results, jobs=arguments.jobs, watch=bar.watch)
+        with ProgressBar() as bar, executor:
+            documents = validate(cast, figures, results=arguments.results, executor=executor, watch=bar.watch)
     except KeyboardInterrupt:
         print("what was computed is kept; the same command goes on from there", file=sys.stderr)
         raise

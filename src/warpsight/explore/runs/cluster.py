@@ -15,7 +15,7 @@ from warpsight.base.errors import UsageError
 from warpsight.explore.runs.attempt import Outcome, note
 from warpsight.explore.runs.executor import Executor, Task, Tell
 from warpsight.explore.runs.fingerprint import identity
-from warpsight.explore.runs.remote import run_here
+from warpsight.explore.runs.remote import entry
 from warpsight.explore.watch import Progress
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class _Presence:
             self._tell(f"no worker is there; waiting for one, at most {self._timeout:g} s (--worker-timeout)")
         if now - self._alone_since > self._timeout:
             what = f"no worker was there for {self._timeout:g} s"
-            raise UsageError(what, place="--worker-timeout", remedy=f"start workers; {_GO_ON}")
+            raise UsageError(what, place="--worker-timeout", remedy=f"start workers, or look at what they print; {_GO_ON}")
 
     def _speak_of_threads(self, most: int) -> None:
         if most > 1 and not self._told_of_threads:
@@ -137,7 +137,7 @@ class _Run(Generic[Task]):
         payloads = [pickle.dumps((self._work, task)) for task in tasks]
         name = f"warpsight-{uuid4().hex}"
         keys = [(name, at) for at in range(len(tasks))]
-        out: dict[int, Future] = dict(enumerate(self._client.map(run_here, payloads, key=keys, pure=False, expected=identity())))
+        out: dict[int, Future] = dict(enumerate(self._client.map(entry(), payloads, key=keys, pure=False, expected=identity())))
         try:
             return [tasks[at] for at in sorted(self._collect(tasks, out))]
         except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
@@ -177,7 +177,7 @@ class _Run(Generic[Task]):
             raise lost()
         if isinstance(answer, BaseException):
             what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"
-            raise UsageError(what, place="--executor", remedy=f"install the same Warpsight on scheduler and workers; {_GO_ON}")
+            raise UsageError(what, place="--executor", remedy=f"install the same packages everywhere; {_GO_ON}")
         kind, text, end = answer
         if kind == "refused":
             what = f"a worker would not compute the same: {text}"

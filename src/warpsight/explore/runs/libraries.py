@@ -9,7 +9,8 @@ from types import ModuleType
 
 from warpsight.base.errors import UsageError
 
-_NOISY = ("distributed", "tornado", "asyncio")
+_NOISY = ("distributed", "tornado", "asyncio", "dask_jobqueue")
+_QUIET: list[dict[str, int]] = []  # the levels from before, then an entry for each that wants quiet
 
 
 def distributed_library() -> ModuleType:
@@ -31,22 +32,20 @@ def _library(name: str) -> ModuleType:
 
 
 def quiet() -> Callable[[], None]:
-    """Keeps the libraries from logging to the terminal: what matters is said by Warpsight. Returns what undoes it."""
-    changed: list[logging.Logger] = []
-
-    def hide(record: logging.LogRecord) -> bool:
-        return False
-
-    for name, logger in list(logging.root.manager.loggerDict.items()):
-        # loggers that pass their records on are silenced where they pass them to
-        if name.split(".")[0] in _NOISY and isinstance(logger, logging.Logger) and logger.handlers:
-            for handler in logger.handlers:
-                handler.addFilter(hide)
-            changed.append(logger)
+    """Keeps the libraries from logging to the terminal: what matters is said by Warpsight. Returns what undoes it, once."""
+    if not _QUIET:
+        _QUIET.append({})
+        for name in {*_NOISY, *(name for name in logging.root.manager.loggerDict if name.split(".")[0] in _NOISY)}:
+            logger = logging.getLogger(name)
+            if logger.level or name in _NOISY:  # others do as the one above them
+                _QUIET[0][name] = logger.level
+                logger.setLevel(logging.CRITICAL + 1)
+    _QUIET.append({})
 
     def undo() -> None:
-        for logger in changed:
-            for handler in logger.handlers:
-                handler.removeFilter(hide)
+        _QUIET.pop()
+        if len(_QUIET) == 1:
+            for name, level in _QUIET.pop().items():
+                logging.getLogger(name).setLevel(level)
 
     return undo

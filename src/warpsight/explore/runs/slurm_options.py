@@ -10,7 +10,7 @@ from warpsight.base.errors import UsageError, suggestion
 
 PLACE = "--slurm"
 _WALLTIME = re.compile(r"\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2}")
-_MEMORY = re.compile(r"(?P<number>\d+(\.\d+)?) ?(?P<unit>[KMGT]i?B)")
+_MEMORY = re.compile(r"0*[1-9]\d*[KMGT]i?B")
 _WORKERS = re.compile(r"(?:(?P<least>\d+):)?(?P<most>\d+)")
 _MANY = ("directive", "prologue")
 

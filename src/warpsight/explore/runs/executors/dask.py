@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from types import ModuleType
 
 from warpsight.base.errors import UsageError
@@ -40,7 +41,8 @@ def _to(distributed: ModuleType, address: str) -> Connection:
         raise UsageError(what, place="--scheduler", remedy=remedy) from None
 
     def close() -> None:
-        client.close(timeout=_CONNECT_SECONDS)
+        with suppress(Exception):  # of a scheduler that was lost there is nothing to take leave from
+            client.close(timeout=_CONNECT_SECONDS)
         loud()
 
     return Connection(client, close)
@@ -70,8 +72,10 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
             raise UsageError(f"the local cluster does not start: {error}", place="--executor", remedy=remedy) from None
 
     def close() -> None:
-        client.close(timeout=_CONNECT_SECONDS)
-        cluster.close(timeout=_CONNECT_SECONDS)
+        with suppress(Exception):  # whatever is wrong with them, they end with this process
+            client.close(timeout=_CONNECT_SECONDS)
+        with suppress(Exception):
+            cluster.close(timeout=_CONNECT_SECONDS)
         loud()
 
     return Connection(client, close)

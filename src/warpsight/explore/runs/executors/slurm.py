@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
@@ -44,15 +45,17 @@ def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOption
             cluster.adapt(minimum_jobs=options.least, maximum_jobs=options.most)
             client = distributed.Client(cluster, set_as_default=False)
         except (OSError, ValueError, RuntimeError) as error:
-            if cluster is not None:
+            with suppress(Exception):
                 cluster.close(timeout=_CLOSE_SECONDS)
             loud()
             remedy = "correct --slurm; interface= names the network"
             raise UsageError(f"the cluster does not start: {error}", place="--executor slurm", remedy=remedy) from None
 
     def close() -> None:
-        client.close(timeout=_CLOSE_SECONDS)
-        cluster.close(timeout=_CLOSE_SECONDS)
+        with suppress(Exception):  # a job that was never submitted cannot be ended, the others are
+            client.close(timeout=_CLOSE_SECONDS)
+        with suppress(Exception):
+            cluster.close(timeout=_CLOSE_SECONDS)
         loud()
 
     return Connection(client, close, lambda: refused[-1] if refused else "")
@@ -74,7 +77,7 @@ def slurm_cluster(jobqueue: ModuleType, options: SlurmOptions, refused: list[str
         job_name="warpsight",
         job_extra_directives=list(options.directives) or None,
         job_script_prologue=list(options.prologue) or None,
-        scheduler_options={"dashboard_address": None, "allowed_failures": DEATHS - 1},
+        scheduler_options={"dashboard": False, "dashboard_address": ":0", "allowed_failures": DEATHS - 1},
         silence_logs=logging.CRITICAL,
     )
 

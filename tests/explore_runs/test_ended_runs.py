@@ -1,0 +1,94 @@
+"""Does nothing go on behind the user's back, however a run on processes ends?"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from runs_cluster import HERE, environment
+from runs_work import Chore, keep, kept, pids
+
+from warpsight.explore.runs.executor import make_executor
+from warpsight.explore.runs.store import ResultStore
+
+pytestmark = pytest.mark.unit
+
+_SCRIPT = """\
+import sys
+from pathlib import Path
+from runs_work import Chore, keep
+from warpsight.explore.runs.executor import make_executor
+from warpsight.explore.runs.store import ResultStore
+
+if __name__ == "__main__":
+    name, folder, traces = sys.argv[1:]
+    address = ResultStore(folder, option="--results").address
+    chores = [Chore(address, f"chore {number}", seconds=0.2, traces=traces) for number in range(200)]
+    try:
+        with make_executor(name, jobs=2) as executor:
+            executor.run(keep, chores)
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+def test_process_that_dies_takes_only_its_own_task_and_names_it(store: ResultStore) -> None:
+    fates = {"a": "", "b": "die", "c": "fail", "d": "", "e": ""}
+    chores = {name: Chore(store.address, name, fate) for name, fate in fates.items()}
+    told: list[tuple[int, int]] = []
+    reasons = make_executor("processes", jobs=2).run(keep, list(chores.values()), lambda done, total: told.append((done, total)))
+    assert set(reasons) == {chores["b"], chores["c"]}
+    assert reasons[chores["c"]] == "it failed"
+    assert "ended without a word" in reasons[chores["b"]]
+    assert len(kept(store.folder)) == 6
+    assert told[0] == (0, 5)
+    assert told[-1] == (5, 5)
+
+
+def _begun(name: str, store: ResultStore, traces: Path, folder: Path) -> subprocess.Popen[str]:
+    """A script that runs chores by the executor `name`, when it has finished some."""
+    script = folder / "script.py"
+    script.write_text(_SCRIPT)
+    command = [sys.executable, str(script), name, str(store.folder), str(traces)]
+    process = subprocess.Popen(command, env=environment(), stderr=subprocess.PIPE, text=True, cwd=HERE, start_new_session=True)
+    until = time.monotonic() + 60
+    while len(kept(store.folder)) < 4 and process.poll() is None and time.monotonic() < until:
+        time.sleep(0.02)
+    return process
+
+
+def _all_gone(traces: Path) -> bool:
+    """Whether every process that worked has ended, or ends soon."""
+    left = {pid for each in pids(traces).values() for pid in each}
+    until = time.monotonic() + 20
+    while left and time.monotonic() < until:
+        left = {pid for pid in left if os.path.exists(f"/proc/{pid}")}
+        time.sleep(0.05)
+    return not left
+
+
+@pytest.mark.parametrize("name", ["processes", "dask"])
+def test_interrupted_run_ends_at_once_with_all_its_processes_and_no_noise(
+    name: str, store: ResultStore, traces: Path, tmp_path: Path
+) -> None:
+    process = _begun(name, store, traces, tmp_path)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does it: to everyone
+    _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert errors == ""
+    assert _all_gone(traces)
+    assert 4 <= len(kept(store.folder)) < 400
+
+
+@pytest.mark.parametrize("name", ["processes", "dask"])
+def test_processes_leave_with_a_parent_that_is_killed(name: str, store: ResultStore, traces: Path, tmp_path: Path) -> None:
+    process = _begun(name, store, traces, tmp_path)
+    process.send_signal(signal.SIGKILL)
+    process.communicate(timeout=30)
+    assert _all_gone(traces)
+    assert 4 <= len(kept(store.folder)) < 400
