@@ -12,7 +12,7 @@ from warpsight.base.errors import UsageError, WarpsightError, suggestion
 
 AS_LINES = "write `key: value` lines"
 _LARGEST = 1 << 18
-_MOST_NODES = 1 << 20
+_MOST_NODES = _LARGEST  # which no file without aliases has
 
 
 @dataclass(frozen=True)

@@ -164,6 +164,8 @@ def _plain(value: Any, name: str, kernel: str) -> Any:
 def _kernel(read: _Reader) -> StudyKernel:
     request = read.part("request")
     given: dict[str, Any] = {"path": request.field("path", str)}
+    if not given["path"].strip() or "\0" in given["path"]:
+        request.refuse("path is none")
     for name in request.values:
         if name == "path":
             continue
