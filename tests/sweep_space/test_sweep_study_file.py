@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explore.request import KernelRequest, Method
@@ -49,6 +51,7 @@ models: [mdm, "warpsight~spread"]
 method: {caches: reuse-distance, representative: max}
 referee: {designs: 4, seed: 2, where: sm_count > 15, max_cycles: 10_000}
 """
+DAMAGE = ["", "~", "[", "]", "{", "}", ": ", "- ", "1", "'", "&a ", "*a", "\0", "a" * 300, "/", "..", "x", "\n"]
 SMALL = "kernels: [saxpy.cu]\n"
 
 
@@ -205,10 +208,28 @@ def test_what_is_wrong_is_told_with_its_line(write: Write, text: str, line: int,
     assert error.remedy
 
 
+@pytest.mark.property
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_damaged_file_gives_a_study_or_a_refusal_with_its_place(write: Write, data: st.DataObject) -> None:
+    lines = FULL.replace(", only: [haar_rows, kmeans_aos]", "").splitlines()
+    for _ in range(data.draw(st.integers(1, 3))):
+        at = data.draw(st.integers(0, len(lines) - 1))
+        start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(lines[at]))] * 2)))
+        put = data.draw(st.sampled_from(DAMAGE))
+        lines[at] = lines[at][:start] + put + lines[at][end:]
+    path = write("\n".join(lines))
+    try:
+        read_study(path)
+    except WarpsightError as error:
+        assert error.place
+
+
 def test_file_that_says_nothing_is_refused(write: Write) -> None:
     assert refusal(write("")).what == "is empty"
     assert refusal(write("name: x\n")).what == "there are no kernels"
     assert "cannot be read" in refusal(write("").parent / "other.yaml").what
+    assert "cannot be read" in refusal(write("").parent / "other\0.yaml").what
 
 
 def test_aliases_that_repeat_each_other_are_refused_and_not_followed(write: Write) -> None:
