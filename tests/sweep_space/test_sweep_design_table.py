@@ -6,7 +6,9 @@ import itertools
 import math
 import tracemalloc
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.base.errors import WarpsightError
 from warpsight.explore.request import KernelRequest, Method
 from warpsight.explore.sweep.axes import parse_axis
 from warpsight.explore.sweep.expressions import parse_expression
@@ -28,7 +30,12 @@ BASE = load_gpu("mdm-pascal")
 KERNELS = (StudyKernel("saxpy", KernelRequest("saxpy.yaml")),)
 
 
-def study(*axes: str, sampling: Sampling = Sampling(), derived: dict[str, str] = {}, constraints: tuple[str, ...] = ()) -> Study:  # noqa: B006, B008
+GRID = Sampling()
+
+
+def study(
+    *axes: str, sampling: Sampling = GRID, derived: Mapping[str, str] = MappingProxyType({}), constraints: tuple[str, ...] = ()
+) -> Study:
     return Study(
         "trial",
         KERNELS,
@@ -175,8 +182,8 @@ def test_derived_keys_are_computed_in_order_from_axes_each_other_and_the_base() 
 
 def test_settings_of_a_design_load_as_the_design() -> None:
     sampling = Sampling("random", 30, 9)
-    asked = study("core_clock=1..2GHz", "dram.bandwidth=100..900 GB/s", "sm_count=10..80", "l1.write_allocate=true,false", sampling=sampling,
-                  derived={"noc.bandwidth": "dram.bandwidth / 0.7"})
+    axes = ("core_clock=1..2GHz", "dram.bandwidth=100..900 GB/s", "sm_count=10..80", "l1.write_allocate=true,false")
+    asked = study(*axes, sampling=sampling, derived={"noc.bandwidth": "dram.bandwidth / 0.7"})
     table = design_table(asked, BASE)
     for design in range(30):
         gpu, values = load_gpu(BASE, table.settings(design)), table.values(design)
@@ -196,7 +203,8 @@ def test_base_value_that_follows_another_key_follows_it_in_expressions_too() -> 
 
 def test_launch_of_a_design_is_text_and_reads_as_a_number() -> None:
     asked = study("launch.block=128,32x8,96", "launch.arg.3=49152,i32:98304",
-                  derived={"launch.grid": "launch.arg.3 / launch.block", "launch.shared": "4 * launch.block", "launch.arg.4": "0.5 * launch.block"})
+                  derived={"launch.grid": "launch.arg.3 / launch.block", "launch.shared": "4 * launch.block",
+                           "launch.arg.4": "0.5 * launch.block"})
     assert rows(design_table(asked, BASE)) == [
         ("128", "49152", "384", 512, "64"), ("128", "i32:98304", "768", 512, "64"),
         ("32x8", "49152", "192", 1024, "128"), ("32x8", "i32:98304", "384", 1024, "128"),
@@ -209,7 +217,8 @@ def test_launch_of_a_design_is_text_and_reads_as_a_number() -> None:
 @settings(max_examples=40)
 @given(st.integers(1, 80), st.integers(1, 30), st.integers(1, 30))
 def test_constraints_keep_exactly_the_designs_where_all_hold(bound: int, ways: int, factor: int) -> None:
-    asked = study("sm_count=1:80:1", "l1.ways=1:30:1", constraints=(f"sm_count <= {bound}", f"l1.ways != {ways} or sm_count % {factor} == 0"))
+    conditions = (f"sm_count <= {bound}", f"l1.ways != {ways} or sm_count % {factor} == 0")
+    asked = study("sm_count=1:80:1", "l1.ways=1:30:1", constraints=conditions)
     kept = [(sms, w) for sms in range(1, 81) for w in range(1, 31) if sms <= bound and (w != ways or sms % factor == 0)]
     table = design_table(asked, BASE)
     assert rows(table) == kept
@@ -217,9 +226,11 @@ def test_constraints_keep_exactly_the_designs_where_all_hold(bound: int, ways: i
 
 
 def test_method_can_be_an_axis_and_be_read() -> None:
-    asked = study("method.caches=exact,reuse-distance", constraints=("method.caches == 'exact' and method.representative == 'kmeans'",))
+    condition = "method.caches == 'exact' and method.representative == 'kmeans'"
+    asked = study("method.caches=exact,reuse-distance", constraints=(condition,))
     assert rows(design_table(asked, BASE)) == [("exact",)]
-    assert evaluate_on(parse_expression("method.interleaving == 'clocked'", ""), design_table(asked, BASE), BASE, Method()).tolist() == [True]
+    clocked = parse_expression("method.interleaving == 'clocked'", "")
+    assert evaluate_on(clocked, design_table(asked, BASE), BASE, Method()).tolist() == [True]
 
 
 def test_derived_value_out_of_bounds_refuses_that_design_alone_and_says_why() -> None:
@@ -242,7 +253,7 @@ def test_refused_designs_stay_beside_their_own_reasons_where_constraints_remove_
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (study("sm_count=15,28", derived={"l1.mshrs": "sm_count / 2"}), "l1.mshrs comes out as 7.5 on design 0, and takes whole numbers"),
+        (study("sm_count=15,28", derived={"l1.mshrs": "sm_count / 2"}), "comes out as 7.5 on design 0, and takes whole numbers"),
         (study("launch.block=128,96", derived={"launch.grid": "1024 / launch.block"}), "launch.grid comes out as 10.6"),
         (study("sm_count=15,28", derived={"l1.mshrs": "8 / (sm_count - 28)"}), "division by zero on design 1 (sm_count = 28)"),
         (study("sm_count=15,28", constraints=("1 / (sm_count - 15) > 0",)), "division by zero on design 0"),
@@ -297,9 +308,11 @@ def test_referee_takes_its_designs_among_those_that_are_possible_and_where_its_c
 
 def test_a_million_designs_of_eight_axes_take_less_than_400_megabytes() -> None:
     asked = study(
-        "sm_count=10..55", "noc.bandwidth=500:950:50 GB/s", "dram.bandwidth=100:1000:100 GB/s", "l1.mshrs=32:320:32", "core_clock=1:1.9:0.1 GHz",
-        "l2.ways=4:16:4", "sm.policy=lrr,gto", "l1.ways=6,8", sampling=Sampling("latin-hypercube", 10**6, 1),
-        derived={"l2.mshrs": "l1.mshrs * 2 if sm.policy == 'gto' else l1.mshrs"}, constraints=("noc.bandwidth > dram.bandwidth / 2",),
+        "sm_count=10..55", "noc.bandwidth=500:950:50 GB/s", "dram.bandwidth=100:1000:100 GB/s", "l1.mshrs=32:320:32",
+        "core_clock=1:1.9:0.1 GHz", "l2.ways=4:16:4", "sm.policy=lrr,gto", "l1.ways=6,8",
+        sampling=Sampling("latin-hypercube", 10**6, 1),
+        derived={"l2.mshrs": "l1.mshrs * 2 if sm.policy == 'gto' else l1.mshrs"},
+        constraints=("noc.bandwidth > dram.bandwidth / 2",),
     )
     tracemalloc.start()
     table = design_table(asked, BASE)

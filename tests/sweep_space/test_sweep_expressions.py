@@ -77,9 +77,10 @@ def test_expression_has_the_value_that_a_hand_calculation_gives(text: str, expec
 
 
 def test_names_are_the_keys_that_it_reads_and_no_units() -> None:
-    expression = parse_expression("noc.bandwidth / (GB/s) if latency.int > 4 else launch.arg.2 * min(sm_count, launch.arg.n)", PLACE)
+    text = "noc.bandwidth / (GB/s) if latency.int > 4 else launch.arg.2 * min(sm_count, launch.arg.n)"
+    expression = parse_expression(text, PLACE)
     assert expression.names == {"noc.bandwidth", "latency.int", "launch.arg.2", "sm_count", "launch.arg.n"}
-    assert expression.text == "noc.bandwidth / (GB/s) if latency.int > 4 else launch.arg.2 * min(sm_count, launch.arg.n)"
+    assert expression.text == text
 
 
 def test_expression_is_hashable_and_picklable_and_its_place_takes_no_part_in_comparing() -> None:
@@ -167,9 +168,12 @@ def test_slip_is_refused_with_what_was_meant(text: str, words: str) -> None:
     "text",
     [
         "__import__('os').system('true')", "().__class__.__bases__", "sm_count.__class__", "l1.ways.real", "(1).real", "'a'.join",
-        "[1, 2]", "{1: 2}", "(1, 2)", "lambda: 1", "[x for x in 'ab']", "x := 3", "f'{sm_count}'", "sm_count[0]", "open('a')", "1; 2",
-        "import os", "1j", "None", "...", "b'a'", "sm_count is 3", "sm_count in l1.ways", "1 @ 2", "~1", "1 << 2", "1 & 2", "await 1",
-        "eval('1')", "(" * 1900, "-" * 1990 + "1", "not " * 400 + "true", "sm_count" + ".a" * 900, "\0", "sm_count \x00 1", "'", "1 if",
+        "[1, 2]", "{1: 2}", "(1, 2)", "lambda: 1", "[x for x in 'ab']", "x := 3", "f'{sm_count}'", "sm_count[0]", "open('a')",
+        "1; 2",
+        "import os", "1j", "None", "...", "b'a'", "sm_count is 3", "sm_count in l1.ways", "1 @ 2", "~1", "1 << 2", "1 & 2",
+        "await 1",
+        "eval('1')", "(" * 1900, "-" * 1990 + "1", "not " * 400 + "true", "sm_count" + ".a" * 900, "\0", "sm_count \x00 1", "'",
+        "1 if",
         "*sm_count", "max(*sm_count)", "sqrt(**1)", "min(sm_count, l1.ways)()", "9" * 1999,
     ],
 )
@@ -219,7 +223,8 @@ def _by_python(text: str, design: int) -> float:
         return float(np.broadcast_to(COLUMNS[key], (4,))[design])
 
     names = {
-        "sm_count": at("sm_count"), "l1": SimpleNamespace(ways=at("l1.ways")), "noc": SimpleNamespace(bandwidth=at("noc.bandwidth")),
+        "sm_count": at("sm_count"), "l1": SimpleNamespace(ways=at("l1.ways")),
+        "noc": SimpleNamespace(bandwidth=at("noc.bandwidth")),
         "sqrt": math.sqrt, "ceil": lambda x: float(math.ceil(x)), "floor": lambda x: float(math.floor(x)),
         "round": lambda x: float(round(x)), "min": min, "max": max, "abs": abs,
     }
@@ -257,8 +262,9 @@ def test_powers_and_logarithms_equal_pythons(base: float, exponent: float) -> No
         assert parse_expression(text, PLACE).evaluate(columns).tolist() == pytest.approx([expected] * 2, rel=1e-13, abs=1e-15)
 
 
-_TOKENS = ["sm_count", "l1.ways", "sm.policy", "'gto'", "(", ")", "+", "-", "**", "9", "1e99", ".", ",", "and", "not", "if", "else", "==",
-           "<", "min", "sqrt", "[", "]", "lambda", ":", "__class__", "=", "\n", "\\", '"', "{", "}", "é", "0x1", "GB/s", "true", "in"]
+_TOKENS = ["sm_count", "l1.ways", "sm.policy", "'gto'", "(", ")", "+", "-", "**", "9", "1e99", ".", ",", "and", "not", "if", "else",
+           "==", "<", "min", "sqrt", "[", "]", "lambda", ":", "__class__", "=", "\n", "\\", '"', "{", "}", "é", "0x1", "GB/s",
+           "true", "in"]
 
 
 @pytest.mark.property

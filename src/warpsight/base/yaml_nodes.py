@@ -12,7 +12,7 @@ from warpsight.base.errors import UsageError, WarpsightError, suggestion
 
 AS_LINES = "write `key: value` lines"
 _LARGEST = 1 << 18
-_MOST_NODES = 1 << 20
+_MOST_NODES = _LARGEST  # which no file without aliases has
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,8 @@ def compose(path: Path, shown: str, kind: Composed) -> Any:
         raise kind.error(f"cannot be read: {error.strerror}", place=shown, remedy="check the path") from None
     except UnicodeDecodeError:
         raise kind.error("is not UTF-8 text", place=shown, remedy="give a YAML file") from None
+    except ValueError as error:
+        raise kind.error(f"cannot be read: {error}", place=shown, remedy="check the path") from None
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{shown}:{mark.line + 1}" if mark else shown

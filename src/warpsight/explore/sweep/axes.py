@@ -6,6 +6,7 @@ Numbers are the same as `--set` makes of them: exact up to one last rounding of 
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from fractions import Fraction
@@ -71,7 +72,7 @@ def check_value(name: str, value: Content, place: str) -> None:
             raise UsageError(f"{name} cannot be {value!r}", place=place, remedy=f"{key.meaning}")
         return
     right = isinstance(value, int) if key.kind in WHOLE else isinstance(value, (int, float))
-    if not right or isinstance(value, bool):
+    if not right or isinstance(value, (bool, str)) or not math.isfinite(value):
         raise UsageError(f"{name} cannot be {value!r}", place=place, remedy=f"{key.meaning}")
     check_bounds(key, float(value), place)
 
@@ -167,13 +168,10 @@ def _range(key: Key, text: str, place: str) -> list[Content]:
         raise UsageError(f'{key.name}: "{text}" begins above its end', place=place, remedy="write the smaller value first")
     if step_text.startswith("*"):
         values = _factors(key, first, last, parts, place)
-    elif plain:
-        values = _steps(key, first, last, _exact_step(step_text, place), text, place)
     else:
-        values = _steps(key, first, last, exact_quantity(step_text, key.kind, key=f"{key.name}, step", place=place), text, place)
-    if key.kind in TEXTS:
-        return [_single(key, str(int(value)), place) for value in values]
-    return [int(value) if key.kind in WHOLE else float(value) for value in values]
+        step = _exact_step(step_text, place) if plain else exact_quantity(step_text, key.kind, key=f"{key.name}, step", place=place)
+        values = _steps(key, first, last, step, text, place)
+    return [str(value) for value in values] if key.kind in TEXTS else list(values)
 
 
 def _exact_step(text: str, place: str) -> Fraction:
@@ -182,7 +180,7 @@ def _exact_step(text: str, place: str) -> Fraction:
     return Fraction(parse_size(text, place))
 
 
-def _steps(key: Key, first: Fraction, last: Fraction, step: Fraction, text: str, place: str) -> list[Fraction]:
+def _steps(key: Key, first: Fraction, last: Fraction, step: Fraction, text: str, place: str) -> Sequence[int | float]:
     if step <= 0:
         raise UsageError(f'{key.name}: "{text}" has a step of 0', place=place, remedy="give a step above 0")
     count, rest = divmod(last - first, step)
@@ -192,10 +190,13 @@ def _steps(key: Key, first: Fraction, last: Fraction, step: Fraction, text: str,
         below, above = (_shown(key, first + (count + more) * step) for more in (0, 1))
         what = f'{key.name}: "{text}" does not come to its last value, but to {below} and then {above}'
         raise UsageError(what, place=place, remedy=f"write {below} or {above} as the last value, or another step")
-    return [first + index * step for index in range(int(count) + 1)]
+    # in whole parts of a unit, whose quotient Python rounds once
+    parts = math.lcm(first.denominator, step.denominator)
+    whole = range(int(first * parts), int(last * parts) + 1, int(step * parts))
+    return whole if key.kind in (*WHOLE, *TEXTS) else [value / parts for value in whole]
 
 
-def _factors(key: Key, first: Fraction, last: Fraction, parts: list[str], place: str) -> list[Fraction]:
+def _factors(key: Key, first: Fraction, last: Fraction, parts: list[str], place: str) -> Sequence[int | float]:
     written = parts[2].removeprefix("*").strip()
     own_unit = _WITH_UNIT.fullmatch(parts[2])
     if own_unit and not _BARE.fullmatch(parts[1]):
@@ -214,12 +215,12 @@ def _factors(key: Key, first: Fraction, last: Fraction, parts: list[str], place:
         what = f'{key.name}: "{":".join(parts)}" does not come to its last value, but to {shown}'
         raise UsageError(what, place=place, remedy="write one of these as the last value, or another factor")
     if key.kind not in WHOLE and key.kind not in TEXTS:
-        return values
+        return [float(value) for value in values]
     broken = next((value for value in values if value.denominator != 1), None)
     if broken is not None:
         what = f'{key.name}: "{":".join(parts)}" comes to {float(broken):g}, and the key takes whole numbers'
         raise UsageError(what, place=place, remedy="use a whole factor, or list the values")
-    return values
+    return [int(value) for value in values]
 
 
 def _shown(key: Key, value: Fraction) -> str:

@@ -24,8 +24,8 @@ def draw(axes: Sequence[Axis], sampling: Sampling) -> tuple[int, dict[str, NDArr
 
     A grid has every combination, the last axis varies fastest. A random sample takes each value of an axis with the same
     probability, and any number of a continuous range. A Latin hypercube cuts each continuous range into as many strata as there are
-    designs and takes one number of each; the values of a discrete axis come equally often, but for one. Whole-numbered keys have
-    whole numbers, also in continuous ranges.
+    designs and takes one number of each; the values of a discrete axis come equally often, give or take one. Whole-numbered keys
+    have whole numbers, also in continuous ranges.
 
     No two designs are the same. In a Latin hypercube of discrete axes alone, designs that came twice trade values with others,
     which keeps every axis's count; what is left after that is drawn anew from the combinations not yet taken, and counts may then

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, fields
@@ -148,11 +149,16 @@ def _absolute(value: Any, name: str) -> Any:
     return value
 
 
+def _is_plain(value: Any) -> bool:
+    """JSON has it as it is: no NumPy scalar, whose type would be lost, and no NaN or infinity."""
+    return type(value) in (str, int, bool) or (type(value) is float and math.isfinite(value))
+
+
 def _plain(value: Any, name: str, kernel: str) -> Any:
     """A value that JSON has, unchanged; a list for a tuple."""
     if name in _REQUEST_KINDS:
         if isinstance(value, (list, tuple)):
-            if all(type(each) in (str, int, float, bool) for each in value):
+            if all(_is_plain(each) for each in value):
                 return list(value)
         elif type(value) in (str, int, bool):
             return value
@@ -164,6 +170,8 @@ def _plain(value: Any, name: str, kernel: str) -> Any:
 def _kernel(read: _Reader) -> StudyKernel:
     request = read.part("request")
     given: dict[str, Any] = {"path": request.field("path", str)}
+    if not given["path"].strip() or "\0" in given["path"]:
+        request.refuse("path is none")
     for name in request.values:
         if name == "path":
             continue
@@ -172,7 +180,7 @@ def _kernel(read: _Reader) -> StudyKernel:
         value = request.field(name, *_REQUEST_KINDS[name])
         if name in ("defines", "include_dirs"):
             value = request.texts(name)
-        if isinstance(value, list) and not all(type(each) in (str, int, float, bool) for each in value):
+        if isinstance(value, list) and not all(_is_plain(each) for each in value):
             request.refuse(f"{name} has something other than texts and numbers")
         given[name] = tuple(value) if isinstance(value, list) else value
     return StudyKernel(read.field("name", str), KernelRequest(**given))
@@ -180,7 +188,7 @@ def _kernel(read: _Reader) -> StudyKernel:
 
 def _axis(read: _Reader) -> Axis:
     key, values = read.field("key", str), read.field("values", list)
-    if not values or not all(type(value) in (str, int, float, bool) for value in values):
+    if not values or not all(_is_plain(value) for value in values):
         read.refuse("values are missing, or are no texts and numbers")
     for value in values:
         check_value(key, value, read.place)

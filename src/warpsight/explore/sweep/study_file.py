@@ -94,7 +94,7 @@ class _Reader:
         name = self.entries["gpu"].text()
         if catalog_path(name) is not None:
             return name
-        if "\0" in name or not (self.folder / name).is_file():
+        if not os.path.isfile(self.folder / name):
             what = f'"{name}" is neither a GPU of the catalogue nor a file{suggestion(name, catalog_names())}'
             self.entries["gpu"].refuse(what, f"the catalogue has: {', '.join(catalog_names())}")
         return str(self.folder / name)

@@ -84,7 +84,7 @@ def _suite(node: YamlNode, folder: Path) -> Suite:
     if name in known:
         return load_suite(name)
     path = folder / name
-    if "\0" in name or not path.is_dir():
+    if not os.path.isdir(path):
         what = f'"{name}" is neither a folder nor a suite that comes with Warpsight{suggestion(name, known)}'
         node.refuse(what, f"known: {', '.join(known) or 'none'}; or give a folder of kernels")
     return load_suite(path)
@@ -93,10 +93,10 @@ def _suite(node: YamlNode, folder: Path) -> Suite:
 def _path(node: YamlNode, folder: Path) -> str:
     text = node.text()
     path = folder / text
-    if text == "-" or "\0" in text or not path.exists():
-        near = suggestion(path.name, os.listdir(path.parent)) if "\0" not in text and path.parent.is_dir() else ""
+    if text == "-" or not os.path.exists(path):  # which, unlike a Path's own method, answers for names that no file can have, too
+        near = suggestion(path.name, [each.name for each in path.parent.glob("*")] if os.path.isdir(path.parent) else [])
         node.refuse(f'there is no kernel "{text}"{near}', "give a .cu, .ptx or launch file, a manifest, or a trace folder")
-    if (path / MANIFEST).is_file():
+    if os.path.isfile(path / MANIFEST):
         node.refuse(f"{text} is the folder of a kernel in a suite", f"write {text.rstrip('/')}/{MANIFEST}")
     return str(path)
 
