@@ -48,9 +48,9 @@ def test_front_of_more_points_than_a_block_is_those_that_none_betters(objectives
 @pytest.mark.unit
 def test_front_of_a_million_designs_takes_less_than_two_seconds() -> None:
     points = np.random.default_rng(1).random((10**6, 2))
-    started = time.perf_counter()
+    started = time.process_time()
     on = pareto_front(points)
-    assert time.perf_counter() - started < 2.0
+    assert time.process_time() - started < 2.0
     left = points[on][np.argsort(points[on, 0])]
     assert np.all(np.diff(left[:, 1]) < 0)
     assert np.all(np.diff(left[:, 0]) > 0)
