@@ -38,7 +38,7 @@ def test_front_of_any_points_is_those_that_none_betters(points: np.ndarray) -> N
 @pytest.mark.parametrize("objectives", [2, 3, 4])
 def test_front_of_more_points_than_a_block_is_those_that_none_betters(objectives: int) -> None:
     generator = np.random.default_rng(objectives)
-    points = generator.integers(0, 60, (5000, objectives)).astype(float)
+    points = generator.integers(0, 60, (3000, objectives)).astype(float)
     bettered = np.zeros(len(points), bool)
     for each in points:
         bettered |= np.all(each <= points, axis=1) & np.any(each < points, axis=1)
