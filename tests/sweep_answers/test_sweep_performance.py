@@ -132,6 +132,19 @@ def test_constraint_over_a_column_of_results_must_hold_on_every_kernel() -> None
     assert [each["design"] for each in one["best"]] == [0, 2, 3]
 
 
+def test_constraint_sees_only_designs_that_have_numbers_and_the_class_under_a_name_of_its_own() -> None:
+    seen = []
+
+    def looks(design: np.ndarray, kind: np.ndarray) -> np.ndarray:
+        seen.append(design.tolist())
+        return kind == "dram"
+
+    each = results(KEYS, SECONDS, failed=FAILED, columns={"class": {"a": ["dram"] * 4, "b": ["no"] + ["dram"] * 3}})
+    document = best(select(each, where=[term("memory_class == dram", looks, "design", "memory_class")]))
+    assert seen == [[0, 1, 3]] * 2
+    assert [row["design"] for row in document["best"]] == [3, 1]
+
+
 def test_constraint_that_names_nothing_known_is_no_condition_or_leaves_nothing_is_refused() -> None:
     each = results(KEYS, SECONDS)
     with pytest.raises(UsageError, match='"sm_cuont" is no column of the results; did you mean "sm_count"'):

@@ -169,5 +169,7 @@ def test_energy_is_shown_by_clock_with_the_least_marked() -> None:
     assert _rows(text, "kernel")[1] == ["all kernels", "1.4 GHz, 480 GB/s", *["1 GHz, 480 GB/s"] * 3]
     assert "the power curve is of the core clock alone" in text
     assert max(map(len, text.splitlines())) <= 120
+    assert "power: straight lines through 2 points, 1 GHz to 1.4 GHz" in text
     without = energy_text(clocks(power=False))
+    assert "no power curve was given" in without
     assert _rows(without, "core_clock")[0] == ["core_clock", "dram.bandwidth", "issuing", "time"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import Any
 
 from warpsight.base.format import duration, percent, three_digits
+from warpsight.base.units import FREQUENCY, format_quantity
 from warpsight.report.columns import Column
-from warpsight.report.style import PLAIN, Style
+from warpsight.report.style import PLAIN, WIDTH, Style
 from warpsight.report.sweep_head import head, table
 from warpsight.report.sweep_units import key_text, si_prefix
 
@@ -27,10 +29,21 @@ def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         marks = ["*" if row["design"] == whole["best"][name] else " " for row in whole["clocks"]]
         cells = [measure_text(name, row[name]) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
         columns.append(Column(f"{MEASURES[name]} ", cells))
-    lines = [*head(document, "clocks", style), "", *table(columns, style), style.faint(" *: the least"), ""]
+    lines = [*head(document, "clocks", style), *_power(document["power"]), "", *table(columns, style)]
+    lines += [style.faint(" *: the least"), ""]
     lines += [" clocks of the least of each, by kernel", *_best(document, names, style)]
     lines += [style.faint(f" {note}") for note in document["notes"]]
     return "\n".join(lines)
+
+
+def _power(power: dict[str, Any] | None) -> list[str]:
+    """Where the watts come from."""
+    if power is None:
+        return [" no power curve was given: times alone"]
+    if power["kind"] == "expression":
+        return textwrap.wrap(f" power in W: {power['text']}", WIDTH, subsequent_indent="   ")
+    ends = " to ".join(format_quantity(power["points"][place][0], FREQUENCY) for place in (0, -1))
+    return [f" power: straight lines through {len(power['points'])} points, {ends}"]
 
 
 def measure_text(name: str, value: float) -> str:

@@ -16,6 +16,7 @@ from warpsight.base.units import FREQUENCY, format_quantity
 from warpsight.explore.sweep.answers.formulas import Term, check_names, figures
 from warpsight.explore.sweep.answers.results import check_one_of, plain
 from warpsight.explore.sweep.answers.selection import Selection
+from warpsight.explore.sweep.rows import DESIGN
 
 CORE_CLOCK, UTILISATION = "core_clock", "utilisation"
 ALL = "all kernels"
@@ -122,6 +123,7 @@ def _watts(
     results = selection.results
     check_names(power, {*results.keys, UTILISATION}, "power")
     keys = {name: results.keys[name][places] for name in power.formula.names if name != UTILISATION}
+    keys[DESIGN] = results.designs[places].astype(np.float64)
     out = np.full(used.shape, np.nan)
     for k in selection.performance.kernels:
         columns = keys if UTILISATION not in power.formula.names else {**keys, UTILISATION: used[k]}

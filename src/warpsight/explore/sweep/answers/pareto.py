@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from warpsight.base.errors import UsageError
 from warpsight.explore.sweep.answers.formulas import Term, check_names, figures
 from warpsight.explore.sweep.answers.selection import PERFORMANCE, Selection
+from warpsight.explore.sweep.rows import DESIGN
 
 _MOST_EQUAL, _MOST_OTHERS = 20, 1000
 _BLOCK, _FRONT_BLOCK = 2048, 128
@@ -30,7 +31,8 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     columns = selection.columns()
     for term in costs:
         check_names(term, columns, "cost")
-    small = [figures(term, {name: columns[name] for name in term.formula.names}, selection.designs, "cost") for term in costs]
+    read = [{name: columns[name] for name in {DESIGN, *term.formula.names}} for term in costs]
+    small = [figures(term, own, selection.designs, "cost") for term, own in zip(costs, read, strict=True)]
     points = np.column_stack([*small, -selection.values])
     group, firsts, sizes = _distinct(points)
     on = pareto_front(points[firsts])

@@ -17,6 +17,11 @@ from warpsight.explore.sweep.answers.results import FIGURES, Results
 from warpsight.explore.sweep.rows import DESIGN, WORDS
 
 PERFORMANCE, TOTAL_SECONDS = "performance", "total_seconds"
+# what an expression may name besides keys: a cost the first, a constraint all; `class` is no name in an expression
+COST_NUMBERS = (DESIGN, PERFORMANCE, TOTAL_SECONDS)
+CONDITION_NUMBERS = (*COST_NUMBERS, *FIGURES)
+_COLUMNS = {"memory_class": "class"}
+CONDITION_WORDS = tuple({"class": "memory_class"}.get(name, name) for name in WORDS)
 
 
 @dataclass(frozen=True)
@@ -65,16 +70,17 @@ class Selection:
 def select(results: Results, *, metric: str = GEOMEAN, baseline: int | None = None, where: Sequence[Term] = ()) -> Selection:
     """The designs with a performance by that metric (see `performance`) on which every term of `where` holds.
 
-    A term may name what `Selection.columns` has, and columns of results (`seconds`, `cpi_stack.dram`, `bound_by`); one with columns
-    of results must hold for every kernel that counts. The baseline need not be among the chosen. Raises UsageError as `performance`
-    does, for a term that names something else or is no condition, and where no design is left.
+    A term may name what `Selection.columns` has, and columns of results (`seconds`, `cpi_stack.dram`, `bound_by`; the class is
+    `memory_class`); one with columns of results must hold for every kernel that counts. Each term sees the designs on which those
+    before it hold. The baseline need not be among the chosen. Raises UsageError as `performance` does, for a term that names
+    something else or is no condition, and where no design is left.
     """
     found = performance(results, metric, baseline)
     chosen = np.isfinite(found.values)
     shared = _shared(results, found)
     for term in where:
-        check_names(term, {*shared, *FIGURES, *WORDS}, "constraint")
-        chosen &= _holds(term, results, found, shared)
+        check_names(term, {*shared, *CONDITION_NUMBERS, *CONDITION_WORDS}, "constraint")
+        chosen[chosen] = _holds(term, results, found, shared, chosen)
     positions = np.flatnonzero(chosen)
     if not positions.size:
         left = found.left_out["designs"]
@@ -89,14 +95,18 @@ def _shared(results: Results, found: Performance) -> dict[str, NDArray[Any]]:
     return {**ours, **results.keys}
 
 
-def _holds(term: Term, results: Results, found: Performance, shared: Mapping[str, NDArray[Any]]) -> NDArray[np.bool_]:
-    names, size = term.formula.names, len(results.designs)
-    own = [name for name in names if name not in shared]
-    common = {name: shared[name] for name in names if name in shared}
+def _holds(
+    term: Term, results: Results, found: Performance, shared: Mapping[str, NDArray[Any]], among: NDArray[np.bool_]
+) -> NDArray[np.bool_]:
+    """Whether the term holds on each design of `among`: those left out have no numbers to be judged by."""
+    size = int(among.sum())
+    # with the numbers of the designs, so that an expression can say where it fails
+    common = {name: shared[name][among] for name in {DESIGN, *term.formula.names} if name in shared}
+    own = sorted(name for name in term.formula.names if name not in shared)
     if not own:
         return truth(term, common, size)
-    matrices = {name: results.words(name) if name in WORDS else results.figures(name) for name in own}
+    matrices = {name: results.words(_COLUMNS.get(name, name)) if name in CONDITION_WORDS else results.figures(name) for name in own}
     holds = np.ones(size, np.bool_)
     for kernel in found.kernels:
-        holds &= truth(term, {**common, **{name: each[kernel] for name, each in matrices.items()}}, size)
+        holds &= truth(term, {**common, **{name: each[kernel][among] for name, each in matrices.items()}}, size)
     return holds
