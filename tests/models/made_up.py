@@ -48,7 +48,7 @@ def demands(columns: Any, **changes: float) -> ResourceDemands:
         "sent_bytes": 128.0 * writes, "sent_requests": writes, "dram_bytes": 128.0 * dram, "slice_accesses": reads + writes,
         "atomic_repeats": 0.0, "dram_share": 0.5,
         **dict.fromkeys(SHARES, 1.0), "barriers": 0.0, "stall_cycles": columns[1].sum(), "stall_in_step": 0.5 * columns[1].sum(),
-        "work_imbalance": 1.0, "longest_warp": 1.0,
+        "work_imbalance": 1.0, "longest_warp": 1.0, "way_wait": 0.0,
     }  # fmt: skip
     return ResourceDemands(**{name: float(value) for name, value in {**found, **changes}.items()})
 
@@ -99,6 +99,7 @@ def profiles(draw: st.DrawFn) -> IntervalProfile:
     changes["atomic_repeats"] = draw(st.floats(0, 200))
     changes |= {"unit_cycles": draw(st.floats(0, 500)), "work_imbalance": draw(st.floats(0.8, 3))}
     changes["longest_warp"] = draw(st.floats(1, 50))
+    changes["way_wait"] = draw(st.just(0.0) | share)
     changes["barriers"] = draw(st.integers(0, 9))
     return replace(found, demands=replace(found.demands, **changes), counts=counts_like(found))
 

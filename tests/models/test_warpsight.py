@@ -79,10 +79,21 @@ def test_bank_conflicts_and_requests_bound_the_load_store_unit() -> None:
 
 
 def test_misses_take_the_mshrs_for_their_latency() -> None:
-    """64 warps of 40 misses that all hit the L2, 8 MSHRs: 2,560 misses, eight in every 120 cycles."""
+    """64 warps of 40 misses that all hit the L2, 8 MSHRs: 2,560 misses, eight in every 120 cycles but the L1's own 25."""
     rows = [(10, 120, 2, 1, 40, 0, 0, 0)]
     found = launched(rows, LaunchShape(28 * 8, 8, 8), dram_share=0.0, l1_cycles=0.0)
-    assert cycles(found, gpu(mshrs=8), "warpsight~last-warp") == pytest.approx(64 * 40 * 120 / 8, rel=0.03)
+    assert cycles(found, gpu(mshrs=8), "warpsight~last-warp") == pytest.approx(64 * 40 * 95 / 8, rel=0.03)
+    assert cycles(found, gpu(mshrs=8), "warpsight~last-warp~l1-pipeline") == pytest.approx(64 * 40 * 120 / 8, rel=0.03)
+
+
+def test_misses_keep_the_load_store_unit_while_the_ways_of_their_set_are_on_their_way() -> None:
+    """64 warps of 40 misses in one set of 6 ways: six in every 95 cycles, though there are 128 MSHRs; the stack says so."""
+    rows = [(10, 120, 2, 1, 40, 0, 0, 0)]
+    crowded = launched(rows, LaunchShape(28 * 8, 8, 8), dram_share=0.0, l1_cycles=0.0, way_wait=1 / 6)
+    assert cycles(crowded, model="warpsight~last-warp") == pytest.approx(64 * 40 * 95 / 6, rel=0.03)
+    assert get_model("warpsight").predict(crowded, gpu()).bound_by == "MSHR"
+    even = changed(crowded, way_wait=0.0)
+    assert cycles(crowded, model="warpsight~ways") == cycles(even) < 0.5 * cycles(crowded)
 
 
 def test_traffic_at_one_slice_of_four_takes_four_times_as_long() -> None:
@@ -160,6 +171,8 @@ BINDING = {
     "l1-port": ({"l1_cycles": 1e5}, gpu()),
     "mshrs": ({}, gpu(mshrs=1)),
     "noc": ({}, gpu(noc=1e9)),
+    "ways": ({"way_wait": 0.5}, gpu()),
+    "l1-pipeline": ({}, gpu(mshrs=1)),
     "dram": ({}, gpu(dram=1e9)),
     "stores": ({"l1_cycles": 300.0, "sent_bytes": 1e5}, gpu()),
     "own-time": ({"l1_cycles": 200.0, "stall_cycles": 3000.0}, gpu()),
@@ -183,7 +196,7 @@ def test_part_left_out_is_felt_where_it_binds(part: str) -> None:
     found = launched([(50, 300, 2, 2, 12, 6, 10, 5)], LaunchShape(28 * 12, 8, 3), **demands)
     without, whole = cycles(found, machine, f"warpsight~{part}"), cycles(found, machine)
     # the parts that save time
-    assert without > whole * 1.001 if part in ("overlap", "own-time") else without < whole * 0.99
+    assert without > whole * 1.001 if part in ("overlap", "own-time", "l1-pipeline") else without < whole * 0.99
 
 
 def test_blocks_that_fill_the_sms_better_than_their_number_take_less_whatever_binds() -> None:

@@ -10,7 +10,13 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import FormatError
-from warpsight.profile.interchange import profile_document, profile_from_document, read_profile, write_profile
+from warpsight.profile.interchange import (
+    DEMAND_KEYS,
+    profile_document,
+    profile_from_document,
+    read_profile,
+    write_profile,
+)
 from warpsight.profile.interval_profile import LaunchShape
 
 pytestmark = pytest.mark.unit
@@ -49,6 +55,17 @@ def test_profile_written_and_read_back_is_the_same(extra: dict[str, Any]) -> Non
     again = read_profile(write_profile(profile), origin="q.json")
     for name, value in profile.__dict__.items():
         assert np.array_equal(value, getattr(again, name)) if isinstance(value, np.ndarray) else value == getattr(again, name), name
+
+
+def test_demands_of_a_file_from_before_ways_were_measured_know_no_waits_for_them() -> None:
+    demands = dict.fromkeys(DEMAND_KEYS, 0.5)
+    before = profile_from_document({**DOCUMENT, "demands": demands}, origin="p.json")
+    assert before.demands is not None
+    assert before.demands.way_wait == 0
+    now = profile_from_document({**DOCUMENT, "demands": {**demands, "way_wait": 0.25}}, origin="p.json")
+    assert profile_document(now)["demands"]["way_wait"] == 0.25
+    with pytest.raises(FormatError, match="is 2, and the most that makes sense is 1"):
+        profile_from_document({**DOCUMENT, "demands": {**demands, "way_wait": 2}}, origin="p.json")
 
 
 def test_document_of_a_plain_profile_has_exactly_the_keys_of_the_schema() -> None:

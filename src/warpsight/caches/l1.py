@@ -12,6 +12,8 @@ from warpsight.caches.layout import (
     COUNT,
     COUNTERS,
     DRAM_LATENCY,
+    FLIGHT,
+    HELD_UP,
     L1_HITS,
     L1_LATENCY,
     L1_LINE,
@@ -92,7 +94,9 @@ def l1_read(p: Ints, s: Ints, sm: int, line: int, sectors: int, pc: int, now: in
     now = mshr_free_at(p, s, sm, now)
     if way < 0:
         way = victim(s, base, ways, now)
-        now = max(now, s[base + ways + way])
+        held_up = max(0, s[base + ways + way] - now)
+        s[p[FLIGHT] + HELD_UP] += held_up
+        now += held_up
     if now > patience:
         return ~now
     s[count + L1_READS] += 1

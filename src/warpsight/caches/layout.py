@@ -106,9 +106,10 @@ NEVER = 1 << 62
     CHANNEL_LOAD,
     REPEAT_LOAD,  # per slice: repeats of atomics
     SPREAD,  # see `spread`
-) = range(36, 36 + 38)
+    FLIGHT,  # of all misses: see `mshr`
+) = range(36, 36 + 39)
 
-PARAMETERS = 36 + 38
+PARAMETERS = 36 + 39
 
 # Columns.
 BLOCK_WIDTH, STOP_WIDTH, CODE_WIDTH, PATH_WIDTH, QUEUE_WIDTH, WARP_WIDTH = 3, 4, 8, 3, 3, 17
@@ -119,6 +120,7 @@ NEXT_BLOCK, QUEUE_HEAD, QUEUE_TAIL, LIVE_WARPS, TURNS, BAD_WARP, FIRST_WARP, LAS
 SERVED, SERVED_PC, DONE_REQUESTS, REQUESTS, BACK, LEVEL, HEAD, LENGTH, ROOM_SINCE, WAITED = range(10)
 LSU_WIDTH, ACCESS_WIDTH = 10, 5
 SPREAD_WIDTH = 16
+IN_FLIGHT, HELD_UP, FLIGHT_WIDTH = range(3)
 MOST_REQUESTS = 256  # an event counts sectors in one byte
 
 # What a warp stands at. HELD: it needs data of a load that has not yet been through the load-store unit (the load is in `PC`).

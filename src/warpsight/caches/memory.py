@@ -32,6 +32,7 @@ def _sizes(p: Ints, program: Program) -> dict[int, int]:
         at.MSHR: 2 * sms * int(p[at.MSHRS]),
         at.MSHR_ENDS: 2 * sms,
         at.SPREAD: at.SPREAD_WIDTH,
+        at.FLIGHT: at.FLIGHT_WIDTH,
         at.COUNT: len(program.code) * at.COUNTERS,
         at.LSU: sms * at.LSU_WIDTH,
         at.WAITING_ACCESS: sms * int(p[at.DEPTH]) * at.ACCESS_WIDTH,

@@ -30,6 +30,8 @@ class MissProfile:
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic spreads at a time over
     the ports of the L2 slices to and from the SMs, over the memory channels, and atomics' repeats over the slices (module
     `spread`); 1 is evenly.
+
+    `way_wait` (0 to 1): cycles for which L1s are held up, as all ways of a set are on their way, per cycle of a miss in flight.
     """
 
     executions: Counts
@@ -61,6 +63,7 @@ class MissProfile:
     request_share: float
     channel_share: float
     repeat_share: float
+    way_wait: float = 0.0
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
@@ -79,4 +82,4 @@ class MissProfile:
 
 SHARES = ("reply_share", "request_share", "channel_share", "repeat_share")
 # The fields that are counts per pc.
-COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in SHARES)
+COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait"))

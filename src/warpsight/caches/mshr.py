@@ -2,12 +2,15 @@
 
 They lie between `head` and `tail` of a row twice as long as there are registers. A new miss mostly returns last or nearly so,
 which makes insertion from the end cheaper than a heap.
+
+The row `FLIGHT` adds up, for all L1s, the time that misses are in flight and the time for which an L1 is held up not for a register
+but for a way, as all of a set are on their way: the longer misses are in flight, the longer that is.
 """
 
 from __future__ import annotations
 
 from warpsight.caches.compiled import inlined
-from warpsight.caches.layout import MSHR, MSHR_ENDS, MSHRS, Ints
+from warpsight.caches.layout import FLIGHT, FLIGHT_WIDTH, IN_FLIGHT, MSHR, MSHR_ENDS, MSHRS, Ints
 
 
 @inlined
@@ -34,8 +37,15 @@ def hold_mshr(p: Ints, s: Ints, sm: int, now: int, until: int) -> None:
         head, tail = 0, tail - head
         s[ends] = 0
     s[ends + 1] = tail + 1
+    s[p[FLIGHT] + IN_FLIGHT] += until - now
     place = row + tail
     while place > row + head and s[place - 1] > until:
         s[place] = s[place - 1]
         place -= 1
     s[place] = until
+
+
+def way_wait(p: Ints, s: Ints) -> float:
+    """Time for which an L1 is held up by sets whose ways are all on their way, over the time that misses are in flight; 0 to 1."""
+    flight, held_up = s[p[FLIGHT] : p[FLIGHT] + FLIGHT_WIDTH].tolist()
+    return min(1.0, held_up / flight) if flight else 0.0

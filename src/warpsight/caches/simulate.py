@@ -24,6 +24,7 @@ from warpsight.caches.geometry import parameters_of, sector_groups
 from warpsight.caches.layout import Ints
 from warpsight.caches.memory import counts, new_memory, warp_rows
 from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
+from warpsight.caches.mshr import way_wait
 from warpsight.caches.program import program_of
 from warpsight.caches.spread import shares_in_use
 from warpsight.gpu.spec import GpuSpec
@@ -63,13 +64,13 @@ def simulate_caches(
             raise contradiction(trace, int(cell[at.BAD_WARP]))
         if progress is not None:
             progress(launched - int(cell[at.LIVE_WARPS]), header.warps)
-    return _profile(counts(p, s), shares_in_use(p, s))
+    return _profile(counts(p, s), shares_in_use(p, s), way_wait(p, s))
 
 
-def _profile(count: Ints, shares: tuple[float, ...]) -> MissProfile:
+def _profile(count: Ints, shares: tuple[float, ...], way_wait: float) -> MissProfile:
     def column(field: str) -> Ints:
         found = count[:, at.TOUCHED_SECTORS if field == "sectors" else getattr(at, field.upper())].copy()
         return found // at.TICKS if field == "merged_wait_cycles" else found
 
     found: dict[str, Any] = {field: column(field) for field in COUNTS}
-    return MissProfile(**found | dict(zip(SHARES, shares, strict=True)))
+    return MissProfile(way_wait=way_wait, **found | dict(zip(SHARES, shares, strict=True)))

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.caches.miss_profile import SHARES
+from warpsight.equations.queues import latency_without_contention
 from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
 
 Floats = npt.NDArray[np.float64]
@@ -40,6 +41,18 @@ class Machine(Protocol):
     @property
     def l2_slices(self) -> Floats:
         """Slices of the L2."""
+
+    @property
+    def l1_latency_cycles(self) -> Floats:
+        """Of a load that the L1 serves."""
+
+    @property
+    def l2_latency_cycles(self) -> Floats:
+        """Of a load that the L2 serves."""
+
+    @property
+    def dram_latency_cycles(self) -> Floats:
+        """What a load that misses there takes longer."""
 
     @property
     def noc_bytes_per_s(self) -> Floats:
@@ -83,6 +96,20 @@ def held_by_stores(demands: ResourceDemands, machine: Machine) -> Floats:
     """What stores and atomics keep the load-store unit beyond their own requests, as long as the network has no room for them."""
     sent = demands.sent_bytes / demands.request_share * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s
     return np.asarray(np.maximum(sent - demands.sent_requests, 0.0))
+
+
+def flight_cycles(demands: ResourceDemands, machine: Machine, *, whole: bool = False) -> Floats:
+    """How long a miss is in flight without queues: its load's latency but for the pipeline of the L1, which every load passes.
+
+    An MSHR is taken at the tags, and free when the line is there. `whole`: the latency with that pipeline. At least a cycle.
+    """
+    latency = latency_without_contention(machine.l2_latency_cycles, machine.dram_latency_cycles, demands.dram_share)
+    return np.asarray(np.maximum(latency if whole else latency - machine.l1_latency_cycles, 1.0))
+
+
+def held_by_ways(demands: ResourceDemands, flight: Floats) -> Floats:
+    """What misses keep the load-store unit while all ways of a set are on their way: a part of their `flight` [R]."""
+    return np.asarray(demands.way_wait * demands.read_misses * flight)
 
 
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:

@@ -45,6 +45,7 @@ class Design:
     l2_slices: Floats
     l1_line_bytes: Floats
     l2_line_bytes: Floats
+    l1_latency_cycles: Floats
     l2_latency_cycles: Floats
     dram_latency_cycles: Floats
     noc_bytes_per_s: Floats
@@ -65,8 +66,8 @@ class Design:
         rows = [
             (
                 gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
-                gpu.l2.slices, gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l2.latency_cycles, gpu.dram.latency_cycles,
-                gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
+                gpu.l2.slices, gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l1.latency_cycles, gpu.l2.latency_cycles,
+                gpu.dram.latency_cycles, gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
                 gpu.noc.queue or np.inf, gpu.l1.sector_bytes, gpu.mwp.memory_latency_cycles,
                 gpu.mwp.departure_coalesced_cycles, gpu.mwp.departure_uncoalesced_cycles, gpu.mwp.issue_cycles,
                 gpu.dvfs.target_clock_hz,

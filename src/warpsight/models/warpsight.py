@@ -12,7 +12,6 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.equations import resources
 from warpsight.equations.mshr import blocking_capacity
 from warpsight.equations.network import closed_network
-from warpsight.equations.queues import latency_without_contention
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.answer import predict_one
 from warpsight.models.base import About, Design
@@ -31,6 +30,8 @@ WARPSIGHT_PARTS = {
     "l1-port": "the load-store unit is a server: line requests, passes through the shared-memory banks, sectors of atomics",
     "stores": "stores and atomics keep the load-store unit while the network has no room for them",
     "mshrs": "misses beyond the MSHRs wait, each of them held for the latency of its miss with its queues",
+    "ways": "a line on its way keeps a way of its L1 set; while all of a set are kept, the load-store unit waits",
+    "l1-pipeline": "a miss keeps MSHR and way from the tags until its line is there, not while its load passes the L1's pipeline",
     "noc": "the network is a server, each way, and so is the SM's port to it",
     "dram": "the memory channels are a server",
     "own-time": "what a warp alone keeps units and load-store unit busy passes within its stalls, and is not added to them",
@@ -57,8 +58,9 @@ class Warpsight:
     about = About(
         equations=(
             "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
-            "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their latency alone (MDM eq. 4)",
+            "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their flight (MDM eq. 4 less the L1's)",
             "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all warps",
+            "the load-store unit's D: its requests, what stores and atomics add, and misses x flight x way_wait",
             "unequal blocks: a fluid on SMs, older warps first, a younger one's services on what they leave (profile/dealing.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
         ),
@@ -124,7 +126,7 @@ class Warpsight:
             kept = demands.stall_in_step / demands.stall_cycles if demands.stall_cycles else 0.0
             demands = replace(demands, stall_cycles=alone, stall_in_step=alone * kept)
         nothing = {"units": "unit_cycles", "l1-port": "l1_cycles", "barriers": "barriers", "dram": "dram_bytes",
-                   "atomics": "atomic_repeats"}  # fmt: skip
+                   "atomics": "atomic_repeats", "ways": "way_wait"}  # fmt: skip
         changes = {field: 0.0 for part, field in nothing.items() if not self._has(part)}
         if not self._has("unequal-blocks"):
             changes |= {"work_imbalance": 1.0, "longest_warp": 1.0}
@@ -142,7 +144,9 @@ class Warpsight:
         per_block = float(profile.launch.warps_per_block) if profile.launch is not None else 1.0
         issue = resources.issue_cycles(instructions, design, warps)
         memory, carried, shares = self._memory(demands, design)
-        port = demands.l1_cycles + (resources.held_by_stores(demands, design) if self._has("stores") else 0.0 * memory)
+        by_ways = resources.held_by_ways(demands, self._flight(demands, design))
+        by_stores = resources.held_by_stores(demands, design) if self._has("stores") else 0.0 * memory
+        port = demands.l1_cycles + by_ways + by_stores
         servers = np.stack([issue, demands.unit_cycles / design.schedulers, port, memory], axis=1)
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
@@ -160,12 +164,14 @@ class Warpsight:
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         _, from_memory = stall_shares(profile)
+        for_ways = residence[:, 2] * np.divide(by_ways, port, out=np.zeros_like(port), where=port > 0)
         waits = {
             "com_data": stall * max(1.0 - from_memory, 0.0),
             "mem_data": stall * from_memory,
-            "com_struct": residence[:, 1] + residence[:, 2],
+            "com_struct": residence[:, 1] + residence[:, 2] - for_ways,
             **{name: residence[:, 3] * share for name, share in shares.items()},
         }
+        waits["mshr"] = waits["mshr"] + for_ways
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
         stack = _shared_out(total - sync, warps * issue, waits)
         return stack | {"sync": sync}, warps * servers[:, :3].max(axis=1), warps * carried
@@ -185,6 +191,10 @@ class Warpsight:
         rest = alone - slowest * group if self._has("last-warp") else 0.0 * delay
         return np.where(last, _last_wave(alone, warps * slowest, rest), warps / group / throughput), residence
 
+    def _flight(self, demands: ResourceDemands, design: Design) -> Floats:
+        """Cycles for which a miss keeps its MSHR, and its way of the set, without queues, [R]."""
+        return resources.flight_cycles(demands, design, whole=not self._has("l1-pipeline"))
+
     def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
         """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and how the first are shared out."""
         noc, dram = resources.noc_cycles(demands, design), resources.dram_cycles(demands, design)
@@ -192,8 +202,7 @@ class Warpsight:
         parts = np.stack([held, noc, dram], axis=1)
         if demands.read_misses > 0 and self._has("mshrs"):
             # counted in all misses of a warp of each SM, which keeps the servers' cycles those of a warp
-            latency = latency_without_contention(design.l2_latency_cycles, design.dram_latency_cycles, demands.dram_share)
-            latency = latency * demands.read_misses * design.sm_count
+            latency = self._flight(demands, design) * demands.read_misses * design.sm_count
             in_flight = blocking_capacity(design.mshrs, design.noc_queue) * design.sm_count
             rate, waits = closed_network(np.stack([noc, dram], axis=1), latency, np.maximum(in_flight, 1.0))
             held = 1 / rate

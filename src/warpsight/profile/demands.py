@@ -63,6 +63,8 @@ def demands_of(
         request_share=misses.request_share,
         channel_share=misses.channel_share,
         repeat_share=misses.repeat_share,
+        # an L1 that allocates when a line arrives keeps no way for it before
+        way_wait=misses.way_wait if gpu.l1.allocation == "on-miss" else 0.0,
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),

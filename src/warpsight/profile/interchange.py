@@ -21,7 +21,9 @@ REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", 
 OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
-DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands))
+# files of before it was measured do not have it: no waits
+DEMAND_OPTIONAL_KEYS = ("way_wait",)
+DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in DEMAND_OPTIONAL_KEYS)
 _LEVELS = ("l1", "l2", "dram")
 _MOST_PC = 2**31 - 1
 
@@ -134,7 +136,7 @@ def _stall_levels(top: Fields) -> tuple[float, float, float] | None:
 def _demands(top: Fields) -> ResourceDemands | None:
     if not top.has("demands") or top.is_null("demands"):
         return None
-    inside = top.inside("demands", DEMAND_KEYS, ())
+    inside = top.inside("demands", DEMAND_KEYS, DEMAND_OPTIONAL_KEYS)
     most = {**dict.fromkeys(SHARES, 1.0), "dram_share": 1.0}
     values = {name: inside.number(name, most=most[name]) if name in most else inside.number(name) for name in DEMAND_KEYS}
     for name in (*SHARES, "work_imbalance", "longest_warp"):
@@ -142,6 +144,7 @@ def _demands(top: Fields) -> ResourceDemands | None:
             inside.fail(name, "is 0; it divides, so it must be above 0", "1 is evenly")
     if values["stall_in_step"] > values["stall_cycles"]:
         inside.fail("stall_in_step", "is more than stall_cycles, of which it is what remains", "correct one of the two")
+    values["way_wait"] = inside.number("way_wait", most=1.0) if inside.has("way_wait") else 0.0
     return ResourceDemands(**values)
 
 

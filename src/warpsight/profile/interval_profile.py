@@ -42,7 +42,8 @@ class ResourceDemands:
     `dram_share` (0 to 1) of the read misses goes on to DRAM.
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part of the L2 slices' ports, to and
-    from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `barriers` that a warp
+    from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `way_wait` (0 to 1): cycles
+    for which the L1 is held up, as all ways of a set are on their way, for each cycle of a miss in flight. `barriers` that a warp
     arrives at. `stall_cycles` of a warp alone, with its waits for units that it keeps busy itself; `stall_in_step` what is left of
     them when the warps of a block move in step, and each stall begins with the first warp while the others still issue.
     `work_imbalance`: how much longer blocks take on SMs for being unequal; 1 for equal blocks. `longest_warp`: cycles of the
@@ -63,6 +64,7 @@ class ResourceDemands:
     request_share: float
     channel_share: float
     repeat_share: float
+    way_wait: float
     barriers: float
     stall_cycles: float
     stall_in_step: float
