@@ -224,13 +224,13 @@ def sweep(
     jobs: int | None = None,
     scheduler: str | None = None,
 ) -> Sweep:
-    """Kernels on many designs around `gpu`: a `Sweep` with `table` and `designs` (Arrow), to be asked `best`, `pareto` and more.
+    """Kernels on many designs around `gpu`: a `Sweep` with `table` and `designs` (Arrow), to be asked `best`, `pareto` and so on.
 
-    `kernels` is a study file (then only `out`, `results` and who computes may be given too), or one, a list, or a mapping by name of
-    traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a list of
-    numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps keys to
-    expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so many `designs`.
-    The referee runs on `referee` of them (0: all).
+    `kernels` is a study file (then only `out`, `results` and who computes may be given too), or one, a list, or a mapping by
+    name of traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a
+    list of numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps
+    keys to expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so
+    many `designs`. The referee runs on `referee` of them (0: all).
     What is computed is kept in the folder `results` (None: in the user's cache) and not computed again; with `out` the study is
     written there, for `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
     ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm.

@@ -23,14 +23,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser, any_number=True)
     parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite, as warpsight")
     options.add_gpu(parser)
-    parser.add_argument("--core-clock", metavar="VALUES", help="clocks of the SMs, as 1GHz:2GHz:100MHz or 1GHz,1.4GHz (default half to "
-                        "one and a half times the GPU's, in steps of a tenth)")
+    parser.add_argument("--core-clock", metavar="VALUES", help="clocks of the SMs, as 1GHz:2GHz:100MHz or 1GHz,1.4GHz "
+                        "(default half to one and a half times the GPU's, in steps of a tenth)")
     parser.add_argument("--memory", metavar="F[,F]", help="DRAM bandwidth, in parts of the GPU's, as 0.5,0.75,1 (default 1)")
-    parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="whether the L2 and the network have a clock of their "
-                        "own, so that they take the same seconds (default), or the core's")
+    parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="whether the L2 and the network have a clock "
+                        "of their own, so that they take the same seconds (default), or the core's")
     parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at clocks, straight lines between")
-    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, dram.bandwidth and utilisation (0 to 1, the "
-                        "share of cycles in which instructions issue)")
+    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, dram.bandwidth and utilisation "
+                        "(0 to 1, the share of cycles in which instructions issue)")
     options.add_models(parser)
     options.add_method(parser)
     parser.add_argument("--svg", metavar="FILE", help="write the picture too")

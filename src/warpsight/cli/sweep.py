@@ -36,7 +36,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     _several_values(parser)
     parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="keep only designs where this holds, as "
-                        "'sm_count * l1.size <= 4 MiB' (repeatable)")
+                        "'sm_count * l1.size <= 4*MiB' (repeatable)")
     parser.add_argument("--sampling", metavar="KIND[:N[:SEED]]", default="grid", help="grid (every combination, default), or "
                         "random:N or latin-hypercube:N designs, by a seed")
     options.add_models(parser)

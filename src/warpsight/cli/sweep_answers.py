@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = {
     "best": "  warpsight sweep best study.sweep --where 'sm_count <= 42' --count 5",
-    "pareto": "  warpsight sweep pareto study.sweep --cost 'sm_count * (1 + l1.size / (48 KiB))' --svg front.svg",
+    "pareto": "  warpsight sweep pareto study.sweep --cost 'sm_count * (1 + l1.size / (48*KiB))' --svg front.svg",
     "sensitivity": "  warpsight sweep sensitivity study.sweep --model warpsight",
     "map": "  warpsight sweep map study.sweep sm_count noc.bandwidth --others best",
     "speedups": "  warpsight sweep speedups study.sweep --axis noc.bandwidth --baseline 3",
@@ -35,11 +35,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     elif part == "map":
         parser.add_argument("x", metavar="KEY", help="from left to right")
         parser.add_argument("y", metavar="KEY", help="from bottom to top")
-        parser.add_argument("--value", metavar="COLUMN", default="performance", help="performance (default), a column of the results as "
-                            "cpi_stack.dram, or bound_by or class")
+        parser.add_argument("--value", metavar="COLUMN", default="performance", help="performance (default), a column of the "
+                            "results as cpi_stack.dram, or bound_by or class")
         parser.add_argument("--kernel", metavar="NAME", help="of one kernel")
-        parser.add_argument("--fix", metavar="KEY=VALUE", action="append", default=[], help="hold another axis at a value (repeatable)")
-        parser.add_argument("--others", choices=("mean", "best"), help="where designs differ in other keys too: their mean, or the best")
+        parser.add_argument("--fix", metavar="KEY=VALUE", action="append", default=[],
+                            help="hold another axis at a value (repeatable)")
+        parser.add_argument("--others", choices=("mean", "best"),
+                            help="where designs differ in other keys too: their mean, or the best")
     elif part == "speedups":
         parser.add_argument("--axis", metavar="KEY", help="only designs that differ from the baseline in this key")
         parser.add_argument("--designs", metavar="N,N", help="only these designs")
@@ -48,11 +50,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME", help="whose results (default the study's first model; or referee)")
-    parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance over several kernels: geomean (default) of "
-                        "their speed-ups, total time, worst, or one kernel's")
-    parser.add_argument("--baseline", metavar="N", type=options.whole, help="the design that speed-ups are over (default the first)")
-    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs on which this holds, over keys and "
-                        "columns of the results (repeatable)")
+    parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance over several kernels: geomean "
+                        "(default) of their speed-ups, total time, worst, or one kernel's")
+    parser.add_argument("--baseline", metavar="N", type=options.whole,
+                        help="the design that speed-ups are over (default the first)")
+    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs on which this holds, over keys "
+                        "and columns of the results (repeatable)")
     parser.add_argument("--kernels", metavar="NAME[,NAME]", help="only these kernels")
     parser.add_argument("--svg", metavar="FILE", help="write the picture too")
     options.add_json(parser)

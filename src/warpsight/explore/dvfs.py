@@ -37,9 +37,9 @@ def dvfs_study(
 ) -> Study:
     """The study of `kernels` on `gpu`, which is the description called `name` with `settings`, over core clocks.
 
-    `clocks` as an axis has them (`1GHz:2GHz:100MHz`); `memory` factors of the described DRAM bandwidth (none: as described). DRAM takes
-    the same seconds at every core clock, and so at every factor: its cells do not get faster. The L2 and the network have a clock of
-    their `own`, or the `core`'s: then their cycles stay and the network's bandwidth goes with the clock.
+    `clocks` as an axis has them (`1GHz:2GHz:100MHz`); `memory` factors of the described DRAM bandwidth (none: as described). The
+    latency of DRAM is the same in seconds at every core clock, and at every factor: its cells do not get faster. The L2 and the
+    network have a clock of their `own`, or the `core`'s: then their cycles stay and the network's bandwidth goes with the clock.
     Raises UsageError for a clock or factor that is none, and what `study_of_options` raises.
     """
     if l2_clock not in (OWN_CLOCK, CORE_CLOCK):

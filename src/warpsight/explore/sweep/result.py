@@ -11,12 +11,18 @@ from typing import TYPE_CHECKING, Any
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.explore.sweep.answers.formulas import Term
 from warpsight.explore.sweep.answers.performance import GEOMEAN
-from warpsight.explore.sweep.answers.results import FIGURES, Results, results_of
-from warpsight.explore.sweep.answers.selection import PERFORMANCE, TOTAL_SECONDS, Selection, select
+from warpsight.explore.sweep.answers.results import Results, results_of
+from warpsight.explore.sweep.answers.selection import (
+    CONDITION_NUMBERS,
+    CONDITION_WORDS,
+    COST_NUMBERS,
+    PERFORMANCE,
+    Selection,
+    select,
+)
 from warpsight.explore.sweep.expressions import parse_expression
 from warpsight.explore.sweep.folder import StudyFolder, open_folder
 from warpsight.explore.sweep.names import NUMBER
-from warpsight.explore.sweep.rows import DESIGN, WORDS
 from warpsight.explore.sweep.study import Study
 from warpsight.gpu.keys import WORD
 
@@ -26,17 +32,18 @@ if TYPE_CHECKING:
     from warpsight.explore.sweep.energy import PowerCurve
     from warpsight.explore.sweep.plan import Plan
 
-# What an expression over results may read besides the keys of a study.
-_COLUMNS = {**dict.fromkeys((*FIGURES, DESIGN, PERFORMANCE, TOTAL_SECONDS), NUMBER), **dict.fromkeys(WORDS, WORD)}
+# What expressions over results may read besides the keys of a study.
+_IN_COSTS = dict.fromkeys(COST_NUMBERS, NUMBER)
+_IN_CONDITIONS = {**dict.fromkeys(CONDITION_NUMBERS, NUMBER), **dict.fromkeys(CONDITION_WORDS, WORD)}
 
 
 @dataclass(frozen=True)
 class Question:
     """Of which designs is asked, and what counts as performance.
 
-    `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`); `baseline`
-    the design that speed-ups are over, None: the one of the lowest number. `where`: conditions on keys and columns of results, all of
-    which must hold. `kernels` None: all.
+    `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`);
+    `baseline` the design that speed-ups are over, None: the one of the lowest number. `where`: conditions on keys and columns of
+    results, all of which must hold. `kernels` None: all.
     """
 
     model: str | None = None
@@ -59,7 +66,7 @@ class Sweep:
 
     @classmethod
     def open(cls, folder: str | Path) -> Sweep:
-        """From the folder that a sweep wrote. Raises UsageError when there are no results in it, FormatError when they are damaged."""
+        """From the folder that a sweep wrote. Raises UsageError when it has no results, FormatError when they are damaged."""
         found: StudyFolder = open_folder(folder)
         return cls(found.study, _read(found.table, found), _read(found.designs, found))
 
@@ -84,7 +91,7 @@ class Sweep:
         """The front of performance and the `costs`, expressions over keys, see `answers.pareto`."""
         from warpsight.explore.sweep.answers.pareto import pareto
 
-        terms = [self._term(text, "cost") for text in costs]
+        terms = [Term(text, parse_expression(text, "cost", _IN_COSTS)) for text in costs]
         return pareto(self._select(about, terms), terms)
 
     def sensitivity(self, about: Question = EVERYTHING) -> dict[str, Any]:
@@ -121,11 +128,8 @@ class Sweep:
             return energy(self._select(about), memory=memory, power=Term(power, formula))
         return energy(self._select(about), memory=memory, power=power)
 
-    def _term(self, text: str, place: str) -> Term:
-        return Term(text, parse_expression(text, place, _COLUMNS))
-
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
-        where = [self._term(text, "where") for text in about.where]
+        where = [Term(text, parse_expression(text, "where", _IN_CONDITIONS)) for text in about.where]
         names = {name for term in (*where, *costs) for name in term.formula.names}
         return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
 

@@ -22,7 +22,6 @@ from warpsight.explore.sweep.tasks import run_referee, run_rows, run_trace
 from warpsight.explore.watch import Watch, stage
 
 
-
 @dataclass
 class Outcome:
     """What a run did. `reasons` by what failed as a whole (a trace, a task); rows that were refused say so themselves."""
