@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,13 +32,15 @@ def compose(path: Path, shown: str, kind: Composed) -> Any:
     Raises `kind.error`: missing, too large, not text, not YAML, empty, no mapping.
     """
     from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
 
     try:
         data = path.read_bytes()
         if len(data) > _LARGEST:
             raise kind.error(f"is larger than any {kind.what}", place=shown, remedy=f"give {kind.give}")
-        root: Any = YAML(typ="safe", pure=True).compose(data.decode("utf-8-sig"))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ReusedAnchorWarning)  # YAML allows it: an alias means the last anchor of its name
+            root: Any = YAML(typ="safe", pure=True).compose(data.decode("utf-8-sig"))
     except OSError as error:
         raise kind.error(f"cannot be read: {error.strerror}", place=shown, remedy="check the path") from None
     except UnicodeDecodeError:
