@@ -161,7 +161,8 @@ def _read(path: Path, folder: StudyFolder) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path)
+        # each part of the file has words of its own, and Arrow groups by words only where all parts share them
+        return pq.read_table(path).unify_dictionaries()
     except FileNotFoundError:
         remedy = f"`warpsight sweep resume {folder.path}` computes them"
         raise UsageError("has no results yet", place=str(folder.path), remedy=remedy) from None
