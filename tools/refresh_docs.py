@@ -42,7 +42,7 @@ def refreshed(text: str, folder: Path) -> str:
             assert part is not None
             (folder / part["name"]).write_text(part["text"], "utf-8")
             return found[0]
-        commands = re.findall(r"^\$ .*(?:\\\n.*)*", found["console"], re.MULTILINE)
+        commands = re.findall(r"^\$ (?:.*\\\n)*.*", found["console"], re.MULTILINE)
         return "```console\n" + "".join(f"{command}\n{_output(command[2:], folder)}" for command in commands) + "```"
 
     return _BLOCK.sub(block, text)

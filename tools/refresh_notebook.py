@@ -17,7 +17,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 NOTEBOOKS = ("docs/notebooks/explore.ipynb",)
 
-_LONGEST_CELL_SECONDS = 300
+_CELL_SECONDS = 300
 _TIMES = re.compile(r"\b\d[\d.,]* s\b")  # of this machine; times of kernels are in ns to ms
 
 
@@ -30,14 +30,14 @@ def read(path: Path) -> Any:
 
 def run(notebook: Any, folder: Path) -> None:
     """Execute all cells in `folder`; their outputs go into `notebook`. Raises nbclient's CellExecutionError for one that fails."""
-    from jupyter_client.manager import AsyncKernelManager
     from nbclient import NotebookClient
 
+    resources = {"metadata": {"path": str(folder)}}
+    client = NotebookClient(notebook, kernel_name="python3", timeout=_CELL_SECONDS, record_timing=False, resources=resources)
     with tempfile.TemporaryDirectory() as sockets:
         # files in place of ports: nobody else on this machine can listen, and two runs at once never meet
-        manager = AsyncKernelManager(kernel_name="python3", transport="ipc", ip=f"{sockets}/kernel")
-        resources = {"metadata": {"path": str(folder)}}
-        client = NotebookClient(notebook, km=manager, timeout=_LONGEST_CELL_SECONDS, record_timing=False, resources=resources)
+        manager = client.create_kernel_manager()
+        manager.transport, manager.ip = "ipc", f"{sockets}/kernel"
         client.execute()
     # which Python ran it is no part of the notebook
     notebook.metadata.pop("language_info", None)

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+
 import refresh_notebook
 
 pytestmark = pytest.mark.golden
@@ -37,7 +38,7 @@ def test_notebook_is_stored_with_outputs_and_without_paths_of_a_machine(name: st
 
 
 def test_texts_of_a_notebook_leave_out_times_of_this_machine() -> None:
-    import nbformat.v4 as v4
+    from nbformat import v4
 
     stream = v4.new_output("stream", name="stdout", text="1,000 designs in 2.4 s, 19.4 us each\n")
     shown = v4.new_output("execute_result", data={"text/plain": "5"})

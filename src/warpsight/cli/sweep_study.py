@@ -30,7 +30,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.part_of_command == "resume":
         return sweep.compute(folder, arguments)
     plan = plan_sweep(folder.study, open_store(folder.results))
-    complete = not (plan.trace_tasks() or plan.row_tasks() or plan.referee_tasks())
+    refused = any(launch.refused for launch in plan.launches)
+    complete = not (refused or plan.trace_tasks() or plan.row_tasks() or plan.referee_tasks())
     if arguments.part_of_command == "status":
         document, text = plan_document(plan), plan_text
     else:

@@ -29,7 +29,8 @@ def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = T
     lines = _wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
     if metric:
         base = document["baseline"]
-        lines += _wrapped(f" performance: {metric_text(document['metric'])}, design {base['design']} is 1: {keys_text(base['keys'])}")
+        meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speed of {kernels[0]}"
+        lines += _wrapped(f" performance: {meaning}, design {base['design']} is 1: {keys_text(base['keys'])}")
     left = document["left_out"]
     parts = [f"{thousands(document['designs'])} designs"]
     if left["designs"]:

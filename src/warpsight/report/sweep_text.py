@@ -53,7 +53,8 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document["failed_rows"]:
-        lines.append("  1 row has no numbers:" if document["failed_rows"] == 1 else f"  {document['failed_rows']:,} rows have no numbers:")
+        rows = "1 row has" if document["failed_rows"] == 1 else f"{document['failed_rows']:,} rows have"
+        lines.append(f"  {rows} no numbers:")
         reasons = list(document["reasons"].items())
         lines += [f"    {count:>8,}  {_first_line(reason)}" for reason, count in reasons[:_MOST_REASONS]]
         if len(reasons) > _MOST_REASONS:
