@@ -42,7 +42,7 @@ class Question:
     """Of which designs is asked, and what counts as performance.
 
     `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`);
-    `baseline` the design that speed-ups are over, None: the one of the lowest number. `where`: conditions on keys and columns of
+    `baseline` the design that speed-ups are over, None: the lowest number with a value. `where`: conditions on keys and columns of
     results, all of which must hold. `kernels` None: all.
     """
 

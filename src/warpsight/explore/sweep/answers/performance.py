@@ -40,21 +40,22 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
     `geomean` is the geometric mean over the kernels of t_k(b) / t_k(d), which does not depend on how long a kernel runs (and ranks
     designs in the same order whatever the baseline); `total` the sum of t_k(b) over the sum of t_k(d): the time of all kernels, one
     after the other; `worst` the least t_k(b) / t_k(d); a kernel's name that kernel's alone (`kernel:NAME` where it is called like
-    one of the words before). `baseline` None: the design with the lowest number.
+    one of the words before). `baseline` None: the design of the lowest number that has a value.
 
     A design on which a kernel that counts failed, or has no row, has no value: it is left out, and counted. Raises UsageError for
     an unknown metric or baseline, and where the baseline itself has no value.
     """
     kernels = _kernels(results, metric)
-    place = 0 if baseline is None else results.position(baseline)
     seconds = results.figures("seconds")
     states = results.state[list(kernels)]
+    done = np.all(states == DONE, axis=0)
+    # where none has a value, argmax gives the first, which is then refused
+    place = int(np.argmax(done)) if baseline is None else results.position(baseline)
     wrong = np.flatnonzero(states[:, place] != DONE)
     if wrong.size:
         name = results.kernels[kernels[int(wrong[0])]]
         raise UsageError(f"{results.model} has no time of {name} on design {results.designs[place]}", place="baseline",
                          remedy="name a design on which every kernel was predicted")  # fmt: skip
-    done = np.all(states == DONE, axis=0)
     seconds[results.state != DONE] = np.nan
     speeds = seconds[:, place : place + 1] / seconds
     counted = speeds[list(kernels)]
