@@ -12,6 +12,7 @@ from warpsight.addressing.slices import channel_of_slice, line_in_slice
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
+from warpsight.timing.ring import wrapped
 
 
 @inlined
@@ -140,7 +141,7 @@ def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
 def _return(p: Ints, s: Ints, channel: int, entry: int, begins: int) -> None:
     """Send the data of a read back; the latency of the description holds for a row that had to be opened, without a queue."""
     state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
-    place = (s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT]) % p[at.RETURN_ROOM]
+    place = wrapped(s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT], p[at.RETURN_ROOM])
     back = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + place) * at.RETURN_WIDTH
     opening = quotient(p[at.ROW_OPEN], at.TICKS)
     s[back] = begins + max(0, p[at.DRAM_LATENCY] - opening - 1)

@@ -15,6 +15,7 @@ from warpsight.timing.layout import Floats, Ints
 from warpsight.timing.lsu import cut
 from warpsight.timing.noc import inject, reply
 from warpsight.timing.paths import Events, Sectors
+from warpsight.timing.ring import wrapped
 from warpsight.timing.scheduler import act
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE, TOO_LONG, STUCK = range(6)
@@ -31,7 +32,7 @@ def _channel(p: Ints, s: Ints, channel: int, now: int) -> None:
     if s[row + at.RETURN_NEXT] <= now:
         back = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + s[row + at.RETURN_HEAD]) * at.RETURN_WIDTH
         if from_memory(p, s, s[back + 1], s[back + 2], s[back + 3], now):
-            s[row + at.RETURN_HEAD] = (s[row + at.RETURN_HEAD] + 1) % p[at.RETURN_ROOM]
+            s[row + at.RETURN_HEAD] = wrapped(s[row + at.RETURN_HEAD] + 1, p[at.RETURN_ROOM])
             s[row + at.RETURN_COUNT] -= 1
             following = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + s[row + at.RETURN_HEAD]) * at.RETURN_WIDTH
             s[row + at.RETURN_NEXT] = max(now + 1, s[following]) if s[row + at.RETURN_COUNT] > 0 else at.NEVER

@@ -17,6 +17,7 @@ from warpsight.timing.dram import ask, has_room, unblock
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
 from warpsight.timing.noc import push_reply, slice_has_room
+from warpsight.timing.ring import wrapped
 from warpsight.timing.ways import find_way, is_dirty, victim
 
 
@@ -137,7 +138,7 @@ def tags(p: Ints, s: Ints, part: int, now: int) -> None:
     s[row + at.TAG_BLOCKED] = 0
     # an atomic is done once more for each further lane at its most shared address
     free = now + 1 + (s[entry + at.P_WHOLE] if s[entry + at.P_KIND] == at.ATOMIC_PACKET else 0)
-    s[row + at.IN_HEAD] = (s[row + at.IN_HEAD] + 1) % p[at.IN_ROOM]
+    s[row + at.IN_HEAD] = wrapped(s[row + at.IN_HEAD] + 1, p[at.IN_ROOM])
     s[row + at.IN_COUNT] -= 1
     slice_has_room(p, s, part, now)
     if s[row + at.IN_COUNT] > 0:

@@ -10,6 +10,7 @@ from warpsight.timing.completion import accesses_done
 from warpsight.timing.issue import blocked_so_far
 from warpsight.timing.layout import Ints
 from warpsight.timing.paths import Sectors
+from warpsight.timing.ring import wrapped
 from warpsight.timing.wakeups import data_came, warp_row
 
 
@@ -42,7 +43,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, memory: int, now: int) -
     slot, pc, found = s[entry + at.Q_SLOT], s[entry + at.Q_PC], s[entry + at.Q_FOUND]
     if s[memory + at.QUEUE_COUNT] == p[at.QUEUE_DEPTH]:
         _wake_schedulers(p, s, sm, now)
-    s[memory + at.QUEUE_HEAD] = (s[memory + at.QUEUE_HEAD] + 1) % p[at.QUEUE_DEPTH]
+    s[memory + at.QUEUE_HEAD] = wrapped(s[memory + at.QUEUE_HEAD] + 1, p[at.QUEUE_DEPTH])
     s[memory + at.QUEUE_COUNT] -= 1
     code, warp = p[at.CODE] + pc * at.CODE_WIDTH, warp_row(p, sm, slot)
     count, passes = found & 255, found >> 8 & 255
@@ -90,7 +91,7 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
         return
     done = s[memory + at.LSU_DONE]
     room = p[at.PIPE] + 1
-    place = (s[memory + at.PIPE_HEAD] + s[memory + at.PIPE_COUNT]) % room
+    place = wrapped(s[memory + at.PIPE_HEAD] + s[memory + at.PIPE_COUNT], room)
     entry = p[at.PIPELINE] + (sm * room + place) * at.PIPE_WIDTH
     lines = sm * at.MOST_REQUESTS + done
     s[entry + at.R_LINE], s[entry + at.R_MASK] = s[p[at.LINES] + lines], s[p[at.MASKS] + lines]

@@ -42,6 +42,13 @@ def _sizes(p: Ints, code: Code, blocks: int, entries: int) -> dict[int, int]:
     }  # fmt: skip
 
 
+def _aligned(words: int) -> Ints:
+    """Zeros that begin on a cache line of the host; NumPy's own begin two words behind one."""
+    room = np.zeros(words + 8, np.int64)
+    begin = -(room.ctypes.data // 8) % 8
+    return room[begin : begin + words]
+
+
 class _Memory:
     """The state while it is filled."""
 
@@ -52,7 +59,7 @@ class _Memory:
         for table in range(at.FIRST_TABLE, at.PARAMETERS):
             p[table] = top
             top += -(-sizes[table] // 8) * 8  # tables start on a cache line of the host
-        self.s = np.zeros(top, np.int64)
+        self.s = _aligned(top)
 
     def table(self, table: int, width: int) -> Ints:
         """A view of a table as [rows, width]."""

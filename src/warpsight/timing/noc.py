@@ -11,6 +11,7 @@ from warpsight.addressing.slices import slice_of_line
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
+from warpsight.timing.ring import wrapped
 
 
 @inlined
@@ -22,7 +23,7 @@ def flits_of(p: Ints, sectors: int) -> int:
 @inlined
 def _at_cycle(ticks: int) -> int:
     """The first cycle that begins at `ticks` or later."""
-    return (ticks + at.TICKS - 1) // at.TICKS
+    return int(quotient(ticks + at.TICKS - 1, at.TICKS))
 
 
 @compiled
@@ -45,7 +46,7 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     start = max(s[memory + at.PORT_FREE], now * at.TICKS)
     s[memory + at.PORT_FREE] = start + service
     s[row + at.IN_FREE] = max(s[row + at.IN_FREE], start) + service
-    place = (s[row + at.IN_HEAD] + s[row + at.IN_COUNT]) % p[at.IN_ROOM]
+    place = wrapped(s[row + at.IN_HEAD] + s[row + at.IN_COUNT], p[at.IN_ROOM])
     entry = p[at.INBOX] + (part * p[at.IN_ROOM] + place) * at.IN_WIDTH
     for k in range(at.MISS_WIDTH):
         s[entry + k] = s[packet + k]
@@ -56,7 +57,7 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
         s[row + at.TAG_NEXT] = max(s[entry + at.I_TIME], s[row + at.BUSY_UNTIL])
         s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], s[row + at.TAG_NEXT])
     s[row + at.IN_COUNT] += 1
-    s[memory + at.MISS_HEAD] = (s[memory + at.MISS_HEAD] + 1) % p[at.MISS_QUEUE]
+    s[memory + at.MISS_HEAD] = wrapped(s[memory + at.MISS_HEAD] + 1, p[at.MISS_QUEUE])
     s[memory + at.MISS_COUNT] -= 1
     free = max(now + 1, quotient(s[memory + at.PORT_FREE], at.TICKS))
     s[memory + at.PORT_NEXT] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
@@ -113,7 +114,7 @@ def push_reply(
 ) -> None:
     """Put a reply into the slice's queue (there is room)."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
-    place = (s[row + at.OUT_HEAD] + s[row + at.OUT_COUNT]) % p[at.OUT_ROOM]
+    place = wrapped(s[row + at.OUT_HEAD] + s[row + at.OUT_COUNT], p[at.OUT_ROOM])
     entry = p[at.OUTBOX] + (part * p[at.OUT_ROOM] + place) * at.OUT_WIDTH
     s[entry + at.O_SM], s[entry + at.O_KIND], s[entry + at.O_HANDLE] = sm, kind, handle
     s[entry + at.O_FLITS], s[entry + at.O_SINCE], s[entry + at.O_NOC] = flits_of(p, sectors), now, noc
@@ -144,7 +145,7 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
     s[row + at.OUT_FREE] = start + service
     s[memory + at.EJECT_FREE] = max(s[memory + at.EJECT_FREE], start) + service
     arrival = _at_cycle(s[memory + at.EJECT_FREE])
-    place = (s[memory + at.ARRIVAL_HEAD] + s[memory + at.ARRIVAL_COUNT]) % p[at.EJECT_ROOM]
+    place = wrapped(s[memory + at.ARRIVAL_HEAD] + s[memory + at.ARRIVAL_COUNT], p[at.EJECT_ROOM])
     came = p[at.ARRIVALS] + (sm * p[at.EJECT_ROOM] + place) * at.ARRIVAL_WIDTH
     s[came + at.A_KIND], s[came + at.A_HANDLE], s[came + at.A_TIME] = s[entry + at.O_KIND], s[entry + at.O_HANDLE], arrival
     s[came + at.A_NOC] = s[entry + at.O_NOC] + arrival - s[entry + at.O_SINCE] - _at_cycle(service)
@@ -153,7 +154,7 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
         s[memory + at.ARRIVAL_NEXT] = arrival
         s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], arrival)
     s[memory + at.ARRIVAL_COUNT] += 1
-    s[row + at.OUT_HEAD] = (s[row + at.OUT_HEAD] + 1) % p[at.OUT_ROOM]
+    s[row + at.OUT_HEAD] = wrapped(s[row + at.OUT_HEAD] + 1, p[at.OUT_ROOM])
     s[row + at.OUT_COUNT] -= 1
     s[row + at.OUT_NEXT] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
     if s[row + at.TAG_BLOCKED] != 0:
