@@ -33,8 +33,7 @@ def unblock(p: Ints, s: Ints, part: int, now: int) -> None:
     """Memory has done something: a slice that is held up tries again."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
     if s[row + at.TAG_BLOCKED] != 0:
-        s[row + at.TAG_NEXT] = now
-        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now)
+        s[p[at.NEXT_L2] + part] = now
 
 
 @inlined
@@ -47,8 +46,7 @@ def ask(p: Ints, s: Ints, part: int, line: int, sectors: int, write: int, handle
     s[entry + at.D_SECTORS], s[entry + at.D_WRITE] = set_bits(sectors), write
     s[entry + at.D_SLICE], s[entry + at.D_HANDLE], s[entry + at.D_SINCE] = part, handle, now
     s[entry + at.D_ROW], s[entry + at.D_BANK] = _place_of(p, line, part)
-    s[row + at.PICK_NEXT] = min(s[row + at.PICK_NEXT], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))
-    s[p[at.NEXT_CHANNEL] + channel] = min(s[p[at.NEXT_CHANNEL] + channel], s[row + at.PICK_NEXT])
+    s[p[at.NEXT_PICK] + channel] = min(s[p[at.NEXT_PICK] + channel], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))
 
 
 @inlined
@@ -121,7 +119,7 @@ def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
         entry = _choose(p, s, channel, first, count)
     start = max(_ready(p, s, channel, entry), now * at.TICKS)
     if start >= (now + 1) * at.TICKS:
-        s[state + at.PICK_NEXT] = quotient(start, at.TICKS)
+        s[p[at.NEXT_PICK] + channel] = quotient(start, at.TICKS)
         return
     end = start + s[entry + at.D_SECTORS] * p[at.DRAM_TICKS]
     s[state + at.BUS_FREE], s[state + at.LAST_WAS_WRITE] = end, s[entry + at.D_WRITE]
@@ -134,7 +132,7 @@ def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
     if count + 2 > p[at.DRAM_QUEUE]:
         for part in range(channel * p[at.SLICES_PER_CHANNEL], (channel + 1) * p[at.SLICES_PER_CHANNEL]):
             unblock(p, s, part, now)
-    s[state + at.PICK_NEXT] = max(now + 1, quotient(end, at.TICKS)) if count > 1 else at.NEVER
+    s[p[at.NEXT_PICK] + channel] = max(now + 1, quotient(end, at.TICKS)) if count > 1 else at.NEVER
 
 
 @inlined
@@ -148,5 +146,5 @@ def _return(p: Ints, s: Ints, channel: int, entry: int, begins: int) -> None:
     s[back + 1], s[back + 2] = s[entry + at.D_SLICE], s[entry + at.D_HANDLE]
     s[back + 3] = max(0, begins - s[entry + at.D_SINCE] - opening - 1)
     if s[state + at.RETURN_COUNT] == 0:
-        s[state + at.RETURN_NEXT] = s[back]
+        s[p[at.NEXT_RETURN] + channel] = s[back]
     s[state + at.RETURN_COUNT] += 1

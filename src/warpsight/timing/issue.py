@@ -95,7 +95,7 @@ def _to_load_store_unit(p: Ints, s: Ints, sm: int, slot: int, warp: int, pc: int
     s[entry + at.Q_WHOLE], s[entry + at.Q_TIME] = whole, now + p[at.ADDRESS]
     s[memory + at.QUEUE_COUNT] += 1
     if s[memory + at.QUEUE_COUNT] == 1 and s[memory + at.LSU_SLOT] < 0:
-        s[memory + at.LSU_NEXT] = max(now + p[at.ADDRESS], s[memory + at.LSU_UNTIL])
+        s[p[at.NEXT_LSU] + sm] = max(now + p[at.ADDRESS], s[memory + at.LSU_UNTIL])
     s[warp + at.OUTSTANDING] += 1
     load = s[code + at.LOAD_INDEX]
     if load >= 0:

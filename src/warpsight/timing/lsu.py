@@ -18,7 +18,7 @@ from warpsight.timing.wakeups import data_came, warp_row
 def _wake_schedulers(p: Ints, s: Ints, sm: int, now: int) -> None:
     """There is room in the queue again: whoever waits for it can issue in this cycle."""
     for scheduler in range(sm * p[at.SCHEDULERS], (sm + 1) * p[at.SCHEDULERS]):
-        s[p[at.SCHED] + scheduler * at.SCHED_WIDTH + at.SCHED_NEXT] = now
+        s[p[at.NEXT_SCHEDULER] + scheduler] = now
 
 
 @inlined
@@ -84,10 +84,10 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
     if s[memory + at.LSU_SLOT] < 0:
         _begin(p, s, sectors, sm, memory, now)
         if s[memory + at.LSU_SLOT] < 0:
-            s[memory + at.LSU_NEXT] = _next_instruction(p, s, sm, memory, now + 1)
+            s[p[at.NEXT_LSU] + sm] = _next_instruction(p, s, sm, memory, now + 1)
             return
     if s[memory + at.PIPE_COUNT] > p[at.PIPE]:
-        s[memory + at.LSU_NEXT] = at.NEVER  # until the L1 takes one out
+        s[p[at.NEXT_LSU] + sm] = at.NEVER  # until the L1 takes one out
         return
     done = s[memory + at.LSU_DONE]
     room = p[at.PIPE] + 1
@@ -102,15 +102,15 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
     # when it would be at the tags if nothing had been in the way since its instruction was taken in hand
     s[entry + at.R_BORN], s[entry + at.R_ROOM] = s[memory + at.LSU_SINCE] + done + p[at.PIPE], s[memory + at.LSU_ROOM]
     if s[memory + at.PIPE_COUNT] == 0:
-        s[memory + at.PIPE_NEXT] = now + p[at.PIPE]
+        s[p[at.NEXT_L1] + sm] = now + p[at.PIPE]
     s[memory + at.PIPE_COUNT] += 1
     if s[p[at.CODE] + s[memory + at.LSU_PC] * at.CODE_WIDTH + at.ACCESS] == at.IS_ATOMIC:
         s[memory + at.LSU_WHOLE] = 0  # its repeats are those of one address: the first sector's
     s[memory + at.LSU_DONE] = done + 1
     if done + 1 < s[memory + at.LSU_REQUESTS]:
-        s[memory + at.LSU_NEXT] = now + 1
+        s[p[at.NEXT_LSU] + sm] = now + 1
         return
     slot = s[memory + at.LSU_SLOT]
     s[memory + at.LSU_SLOT] = -1
-    s[memory + at.LSU_NEXT] = _next_instruction(p, s, sm, memory, now + 1)
+    s[p[at.NEXT_LSU] + sm] = _next_instruction(p, s, sm, memory, now + 1)
     accesses_done(p, s, sm, slot, 1, now)

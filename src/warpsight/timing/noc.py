@@ -37,7 +37,7 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
         s[memory + at.PORT_GRANTED] = 0
         s[row + at.PORTS_GRANTED] -= 1
     elif s[row + at.IN_COUNT] + s[row + at.PORTS_GRANTED] >= p[at.IN_ROOM]:
-        s[memory + at.PORT_NEXT] = at.NEVER  # until it is this port's turn
+        s[p[at.NEXT_PORT] + sm] = at.NEVER  # until it is this port's turn
         s[memory + at.PORT_WAITS] = part
         s[row + at.PORTS_WAITING] += 1
         return
@@ -54,15 +54,14 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     s[entry + at.I_TIME] = arrival + p[at.L2_PIPE]
     s[entry + at.I_WAITED] = arrival - s[packet + at.P_SINCE] - _at_cycle(service)
     if s[row + at.IN_COUNT] == 0:
-        s[row + at.TAG_NEXT] = max(s[entry + at.I_TIME], s[row + at.BUSY_UNTIL])
-        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], s[row + at.TAG_NEXT])
+        s[p[at.NEXT_L2] + part] = max(s[entry + at.I_TIME], s[row + at.BUSY_UNTIL])
     s[row + at.IN_COUNT] += 1
     s[memory + at.MISS_HEAD] = wrapped(s[memory + at.MISS_HEAD] + 1, p[at.MISS_QUEUE])
     s[memory + at.MISS_COUNT] -= 1
     free = max(now + 1, quotient(s[memory + at.PORT_FREE], at.TICKS))
-    s[memory + at.PORT_NEXT] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
+    s[p[at.NEXT_PORT] + sm] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
     if s[memory + at.BLOCKED] == at.NO_ROOM:
-        s[memory + at.PIPE_NEXT] = now + 1
+        s[p[at.NEXT_L1] + sm] = now + 1
 
 
 @inlined
@@ -89,8 +88,7 @@ def slice_has_room(p: Ints, s: Ints, part: int, now: int) -> None:
     s[memory + at.PORT_WAITS], s[memory + at.PORT_GRANTED] = -1, 1
     s[row + at.PORTS_WAITING] -= 1
     s[row + at.PORTS_GRANTED] += 1
-    s[memory + at.PORT_NEXT] = now
-    s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], now)
+    s[p[at.NEXT_PORT] + sm] = now
 
 
 @inlined
@@ -104,8 +102,7 @@ def sm_has_room(p: Ints, s: Ints, sm: int, now: int) -> None:
     s[row + at.OUT_WAITS], s[row + at.OUT_GRANTED] = -1, 1
     s[memory + at.REPLIES_WAITING] -= 1
     s[memory + at.REPLIES_GRANTED] += 1
-    s[row + at.OUT_NEXT] = now + 1
-    s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now + 1)
+    s[p[at.NEXT_REPLY] + part] = now + 1
 
 
 @inlined
@@ -120,8 +117,7 @@ def push_reply(
     s[entry + at.O_FLITS], s[entry + at.O_SINCE], s[entry + at.O_NOC] = flits_of(p, sectors), now, noc
     s[entry + at.O_DRAM], s[entry + at.O_LEVEL] = dram, level
     if s[row + at.OUT_COUNT] == 0:
-        s[row + at.OUT_NEXT] = max(now, quotient(s[row + at.OUT_FREE], at.TICKS))
-        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], s[row + at.OUT_NEXT])
+        s[p[at.NEXT_REPLY] + part] = max(now, quotient(s[row + at.OUT_FREE], at.TICKS))
     s[row + at.OUT_COUNT] += 1
 
 
@@ -136,7 +132,7 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
         s[row + at.OUT_GRANTED] = 0
         s[memory + at.REPLIES_GRANTED] -= 1
     elif s[memory + at.ARRIVAL_COUNT] + s[memory + at.REPLIES_GRANTED] >= p[at.EJECT_ROOM]:
-        s[row + at.OUT_NEXT] = at.NEVER  # until it is this slice's turn
+        s[p[at.NEXT_REPLY] + part] = at.NEVER  # until it is this slice's turn
         s[row + at.OUT_WAITS] = sm
         s[memory + at.REPLIES_WAITING] += 1
         return
@@ -151,11 +147,10 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
     s[came + at.A_NOC] = s[entry + at.O_NOC] + arrival - s[entry + at.O_SINCE] - _at_cycle(service)
     s[came + at.A_DRAM], s[came + at.A_LEVEL] = s[entry + at.O_DRAM], s[entry + at.O_LEVEL]
     if s[memory + at.ARRIVAL_COUNT] == 0:
-        s[memory + at.ARRIVAL_NEXT] = arrival
-        s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], arrival)
+        s[p[at.NEXT_ARRIVAL] + sm] = arrival
     s[memory + at.ARRIVAL_COUNT] += 1
     s[row + at.OUT_HEAD] = wrapped(s[row + at.OUT_HEAD] + 1, p[at.OUT_ROOM])
     s[row + at.OUT_COUNT] -= 1
-    s[row + at.OUT_NEXT] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
+    s[p[at.NEXT_REPLY] + part] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
     if s[row + at.TAG_BLOCKED] != 0:
-        s[row + at.TAG_NEXT] = now + 1
+        s[p[at.NEXT_L2] + part] = now + 1
