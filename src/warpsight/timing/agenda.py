@@ -1,7 +1,7 @@
 """Who acts in a cycle. Each step of a cycle has a table of the times at which its components have something to do next.
 
-The times of up to 64 components are compared at once into a mask, and only those whose time has come are visited: in a busy cycle
-a third of them, without a pattern that a branch for each could be predicted by.
+The times of up to 64 components are compared into a mask without a branch, and only those whose time has come are visited: in a
+busy cycle a fifth to a third of them, in no order that a branch for each could be predicted by.
 """
 
 from __future__ import annotations

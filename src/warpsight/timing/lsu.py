@@ -33,6 +33,8 @@ def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: in
     if count > packed and s[p[at.CODE] + pc * at.CODE_WIDTH + at.ACCESS] == at.IS_LOAD:
         touched = merge_lines(sectors, first, count, LINE_128, s, lines, masks)
         s[p[at.COUNT] + pc * at.COUNTERS + at.C_DIVERGENT] += 1 if is_divergent(touched, packed) else 0
+        if p[at.L1_LINE] == LINE_128:  # they are the requests
+            return touched
     return merge_lines(sectors, first, count, p[at.L1_LINE], s, lines, masks)
 
 
@@ -108,7 +110,8 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
         s[memory + at.LSU_WHOLE] = 0  # its repeats are those of one address: the first sector's
     s[memory + at.LSU_DONE] = done + 1
     if done + 1 < s[memory + at.LSU_REQUESTS]:
-        s[p[at.NEXT_LSU] + sm] = now + 1
+        # with the pipeline full now, not before the L1 takes one out
+        s[p[at.NEXT_LSU] + sm] = now + 1 if s[memory + at.PIPE_COUNT] < room else at.NEVER
         return
     slot = s[memory + at.LSU_SLOT]
     s[memory + at.LSU_SLOT] = -1
