@@ -14,7 +14,7 @@ from pathlib import Path
 
 import dask
 import pytest
-from runs_cluster import HERE, SOURCES
+from runs_cluster import environment
 from runs_work import Chore, keep, kept
 
 from warpsight.base.errors import UsageError
@@ -55,7 +55,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (commands / name).chmod(0o755)
     monkeypatch.setenv("JOBS", str(folder))
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", f"{SOURCES}:{HERE}")
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     return folder
 
 
