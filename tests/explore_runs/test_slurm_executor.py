@@ -19,7 +19,7 @@ from runs_work import Chore, keep, kept
 
 from warpsight.base.errors import UsageError
 from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.executors.slurm import slurm_cluster
+from warpsight.explore.runs.executors.slurm import Jobs, slurm_cluster
 from warpsight.explore.runs.libraries import jobqueue_library
 from warpsight.explore.runs.slurm_options import SlurmOptions, slurm_options
 from warpsight.explore.runs.store import ResultStore
@@ -108,7 +108,7 @@ def test_job_script_asks_for_what_was_asked() -> None:
         "python=/shared/venv/bin/python", "directive=--qos=night", "directive=--constraint=skylake", "prologue=module load cuda",
         "prologue=ulimit -c 0",
     ]  # fmt: skip
-    cluster = slurm_cluster(jobqueue_library(), slurm_options(texts), [])
+    cluster = slurm_cluster(jobqueue_library(), slurm_options(texts), Jobs())
     try:
         script = cluster.job_script().splitlines()
     finally:

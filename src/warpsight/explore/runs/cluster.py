@@ -176,7 +176,7 @@ class _Run(Generic[Task]):
         """Enter what a worker says of a task. Raises UsageError when it was not run."""
         from distributed import CancelledError
 
-        if isinstance(answer, CancelledError):
+        if isinstance(answer, (CancelledError, OSError)):  # of its connection: what a task raises does not come as an exception
             raise lost()
         if isinstance(answer, BaseException):
             what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"
