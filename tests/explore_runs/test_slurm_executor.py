@@ -38,8 +38,8 @@ _SCANCEL = """\
 #!/bin/sh
 echo "$1" >>"$JOBS/cancelled"
 group=$(cat "$JOBS/$1.pid")
-kill -TERM -- "-$group"
-(sleep 1; kill -KILL -- "-$group") >/dev/null 2>&1 </dev/null &
+kill -s TERM -- "-$group"
+(sleep 1; kill -s KILL -- "-$group") >/dev/null 2>&1 </dev/null &
 """
 LEAST = ("cores=1", "memory=1GB", "workers=2", "interface=lo")
 
@@ -100,6 +100,19 @@ def test_tasks_run_in_jobs_and_a_job_that_is_lost_is_submitted_again(
     assert kept(store.folder) == kept(plain.folder)
     assert _soon(lambda: not any(_runs(group) for group in _groups(jobs)))
     assert set((jobs / "cancelled").read_text().split()) <= {path.stem for path in jobs.glob("*.pid")}
+
+
+def test_job_that_is_being_submitted_when_a_run_ends_is_cancelled_too(jobs: Path, store: ResultStore) -> None:
+    slow = jobs.parent / "commands" / "sbatch"
+    slow.write_text(_SBATCH.replace('echo "Submitted', 'sleep 2\necho "Submitted'))
+    with (
+        make_executor("slurm", slurm=[*LEAST, "prologue=sleep 60"], worker_timeout=0.5, tell=lambda line: None) as executor,
+        pytest.raises(UsageError, match=r"no worker was there for 0\.5 s"),
+    ):
+        executor.run(keep, [Chore(store.address, "one")])
+    assert len(_groups(jobs)) == 2
+    assert set((jobs / "cancelled").read_text().split()) == {path.stem for path in jobs.glob("*.pid")}
+    assert _soon(lambda: not any(_runs(group) for group in _groups(jobs)))
 
 
 def test_job_script_asks_for_what_was_asked() -> None:
