@@ -50,6 +50,7 @@ class ClusterExecutor(Executor):
         self.name = name
         self._connect, self._worker_timeout, self._tell = connect, worker_timeout, tell
         self._connection: Connection | None = None
+        self._presence: _Presence | None = None
 
     def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
         """As `Executor.run`. A task whose workers died, `DEATHS` of them also when it ran alone, has that as its reason."""
@@ -60,7 +61,8 @@ class ClusterExecutor(Executor):
             return {}
         try:
             self._connection = self._connection or self._connect()
-            run = _Run(self._connection, work, _Presence(self._connection, self._worker_timeout, self._tell), progress, len(wanted))
+            self._presence = self._presence or _Presence(self._connection, self._worker_timeout, self._tell)
+            run = _Run(self._connection, work, self._presence, progress, len(wanted))
             # a worker's death is blamed on all that it held: alone, a task shows whether it was to blame
             for suspect in run.go(wanted):
                 if run.go([suspect]):
@@ -72,7 +74,7 @@ class ClusterExecutor(Executor):
 
     def close(self) -> None:
         """Leave the scheduler; workers that were started for it end."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._presence = self._connection, None, None
         if connection is not None:
             connection.close()
 
@@ -118,8 +120,8 @@ class _Presence:
 
 
 def lost() -> UsageError:
-    """The error of a scheduler that was there and is no more."""
-    return UsageError("the scheduler was lost", place="--scheduler", remedy=f"start it again; {_GO_ON}")
+    """The error of a scheduler that was there and is no more, or has forgotten what it was given."""
+    return UsageError("the scheduler was lost, or restarted", place="--scheduler", remedy=f"start it again; {_GO_ON}")
 
 
 class _Run(Generic[Task]):
@@ -134,6 +136,7 @@ class _Run(Generic[Task]):
 
     def go(self, tasks: Sequence[Task]) -> list[Task]:
         """Run the tasks; those whose workers died too often, in order."""
+        self._presence.look()
         payloads = [pickle.dumps((self._work, task)) for task in tasks]
         name = f"warpsight-{uuid4().hex}"
         keys = [(name, at) for at in range(len(tasks))]
@@ -173,7 +176,7 @@ class _Run(Generic[Task]):
         """Enter what a worker says of a task. Raises UsageError when it was not run."""
         from distributed import CancelledError
 
-        if isinstance(answer, CancelledError):
+        if isinstance(answer, (CancelledError, OSError)):  # of its connection: what a task raises does not come as an exception
             raise lost()
         if isinstance(answer, BaseException):
             what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"

@@ -34,11 +34,17 @@ def _to(distributed: ModuleType, address: str) -> Connection:
     loud = quiet()
     try:
         client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        there = client.get_versions(check=False)["scheduler"]["packages"]["distributed"]
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         loud()
         what = f"the scheduler {address} cannot be reached: {error}"
         remedy = 'start one with "dask scheduler" and give the address that it says (tcp://HOST:8786)'
         raise UsageError(what, place="--scheduler", remedy=remedy) from None
+    if there != distributed.__version__:
+        client.close(timeout=_CONNECT_SECONDS)
+        loud()
+        what = f"the scheduler has distributed {there}, and here is {distributed.__version__}"
+        raise UsageError(what, place="--scheduler", remedy="install the same on all machines")
 
     def close() -> None:
         with suppress(Exception):  # of a scheduler that was lost there is nothing to take leave from
@@ -60,7 +66,7 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
                 preload=["warpsight.explore.runs.remote"],
