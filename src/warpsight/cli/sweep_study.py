@@ -30,6 +30,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.part_of_command == "resume":
         return sweep.compute(folder, arguments)
     plan = plan_sweep(folder.study, open_store(folder.results))
+    complete = not (plan.trace_tasks() or plan.row_tasks() or plan.referee_tasks())
     if arguments.part_of_command == "status":
         document, text = plan_document(plan), plan_text
     else:
@@ -38,5 +39,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([document])
     else:
-        print_answer(text(document, terminal_style()), line(["sweep", "resume", str(folder.path)], "compute what is missing"))
+        following = ("best", "the best designs") if complete else ("resume", "compute what is missing")
+        print_answer(text(document, terminal_style()), line(["sweep", following[0], str(folder.path)], following[1]))
     return 0

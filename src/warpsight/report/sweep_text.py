@@ -53,7 +53,7 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document["failed_rows"]:
-        lines.append(f"  {document['failed_rows']:,} rows have no numbers:")
+        lines.append("  1 row has no numbers:" if document["failed_rows"] == 1 else f"  {document['failed_rows']:,} rows have no numbers:")
         reasons = list(document["reasons"].items())
         lines += [f"    {count:>8,}  {_first_line(reason)}" for reason, count in reasons[:_MOST_REASONS]]
         if len(reasons) > _MOST_REASONS:
@@ -71,4 +71,6 @@ def _names(names: list[str]) -> str:
 
 
 def _first_line(text: str) -> str:
-    return text.splitlines()[0]
+    """The first line of a reason, with the next where it only announces that: what a compiler says."""
+    lines = [line.strip() for line in text.splitlines()]
+    return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
