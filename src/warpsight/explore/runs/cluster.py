@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DEATHS = 3
 """After how many deaths of its workers a task is suspected; suspects then run alone, and after as many are refused."""
+_CLIENT_TRIES = 3
 _LOOK_SECONDS = 1.0
 _PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
 _ANSWER_SECONDS = 30.0
@@ -37,6 +39,20 @@ class Connection:
     client: Client
     close: Callable[[], None]
     trouble: Callable[[], str] = lambda: ""
+
+
+def new_client(distributed: ModuleType, to: Any, **settings: Any) -> Any:
+    """A Dask client of an address or a cluster, which is not the process's default.
+
+    Its event loop is a thread, of which Dask asserts that it starts within ten seconds; a busy machine now and then misses that.
+    Raises RuntimeError when it does so again and again, and what Dask raises.
+    """
+    for _ in range(_CLIENT_TRIES):
+        try:
+            return distributed.Client(to, set_as_default=False, **settings)
+        except AssertionError:
+            continue
+    raise RuntimeError("the event loop of the client does not start")
 
 
 class ClusterExecutor(Executor):

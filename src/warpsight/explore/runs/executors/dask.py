@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.cluster import DEATHS, ClusterExecutor, Connection
+from warpsight.explore.runs.cluster import DEATHS, ClusterExecutor, Connection, new_client
 from warpsight.explore.runs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell, default_jobs
 from warpsight.explore.runs.libraries import distributed_library, quiet
 
@@ -33,7 +33,7 @@ def _to(distributed: ModuleType, address: str) -> Connection:
     """A client of the scheduler at `address`. Raises UsageError when it cannot be reached."""
     loud = quiet()
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        client = new_client(distributed, address, timeout=_CONNECT_SECONDS)
         there = client.get_versions(check=False)["scheduler"]["packages"]["distributed"]
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         loud()
@@ -71,7 +71,7 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
                 silence_logs=logging.CRITICAL,
                 preload=["warpsight.explore.runs.remote"],
             )
-            client = distributed.Client(cluster, set_as_default=False)
+            client = new_client(distributed, cluster)
         except (OSError, ValueError, RuntimeError) as error:
             loud()
             remedy = "look at its words above, or use --executor processes"

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.cluster import DEATHS, ClusterExecutor, Connection
+from warpsight.explore.runs.cluster import DEATHS, ClusterExecutor, Connection, new_client
 from warpsight.explore.runs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell
 from warpsight.explore.runs.libraries import distributed_library, jobqueue_library, quiet
 from warpsight.explore.runs.slurm_options import SlurmOptions, slurm_options
@@ -77,7 +77,7 @@ def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOption
             cluster = slurm_cluster(jobqueue, options, jobs)
             # a fixed number too: a job that ends, at its walltime for one, is submitted again
             cluster.adapt(minimum_jobs=options.least, maximum_jobs=options.most)
-            client = distributed.Client(cluster, set_as_default=False)
+            client = new_client(distributed, cluster)
         except (OSError, ValueError, RuntimeError) as error:
             close()
             remedy = "correct --slurm; interface= names the network"
