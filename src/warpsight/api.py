@@ -231,9 +231,9 @@ def sweep(
     list of numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps
     keys to expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so
     many `designs`. The referee runs on `referee` of them (0: all).
-    What is computed is kept in the folder `results` (None: in the user's cache) and not computed again; with `out` the study is
-    written there, for `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
-    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; designs that fail are rows that say why.
+    What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
+    `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
+    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row with its reason.
     """
     from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.arguments import study_of_arguments

@@ -88,9 +88,9 @@ class ResultStore:
         body = self.get_bytes(kind, key, ".json")
         try:
             found: dict[str, Any] | None = None if body is None else json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
-        return found
+        return found if isinstance(found, dict) else None
 
     def put(self, kind: str, key: str, document: dict[str, Any]) -> None:
         """Keep `document`. A reader sees all of it or nothing, whenever this process ends. Raises NotKept."""

@@ -60,12 +60,15 @@ def open_folder(path: str | Path) -> StudyFolder:
     folder = Path(path)
     place = folder / STUDY
     try:
-        document: Any = json.loads(place.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, json.JSONDecodeError):
-            raise FormatError(f"is damaged: {error.msg}", place=str(place), remedy="run the study again") from None
+        data = place.read_bytes()
+    except (OSError, ValueError):
         remedy = "give the folder that `warpsight sweep` wrote (its --out)"
         raise UsageError("is no study's folder", place=str(folder), remedy=remedy) from None
+    try:
+        document: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is not JSON"
+        raise FormatError(f"is damaged: {reason}", place=str(place), remedy="run the study again") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA or not isinstance(document.get("results"), str):
         what = f"is not a study's description of schema {SCHEMA}"
         raise FormatError(what, place=str(place), remedy="run the study again with this version")

@@ -13,6 +13,7 @@ from warpsight.explore.runs.executor import Executor
 from warpsight.explore.runs.store import ResultStore, default_folder
 from warpsight.explore.sweep.collect import NOT_YET, designs_table, empty_table, result_tables
 from warpsight.explore.sweep.folder import StudyFolder
+from warpsight.explore.sweep.labels import labelled
 from warpsight.explore.sweep.launches import StudyLaunch
 from warpsight.explore.sweep.part_files import write_rows
 from warpsight.explore.sweep.plan import Plan, plan_sweep
@@ -82,8 +83,9 @@ def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) ->
     """The folder's tables, each whole or not at all. The number of rows. Raises UsageError when they cannot be written."""
     try:
         designs = designs_table(plan)
-        write_rows([designs], designs.schema, folder.designs)
-        return write_rows(result_tables(plan, missing=missing), empty_table(plan).schema, folder.table)
+        write_rows([designs], labelled(plan, folder, designs.schema), folder.designs)
+        schema = labelled(plan, folder, empty_table(plan).schema)
+        return write_rows(result_tables(plan, missing=missing), schema, folder.table)
     except OSError as error:
         remedy = "make room, then `warpsight sweep collect`: what was computed is kept"
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(folder.table), remedy=remedy) from None

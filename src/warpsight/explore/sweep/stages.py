@@ -29,12 +29,12 @@ MODEL_ONLY: dict[str, str] = {
 }
 # Keys that the referee alone reads.
 REFEREE_ONLY = frozenset({
-    "sm.fetch_width", "l1.miss_queue", "l1.allocation", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
+    "sm.fetch_width", "l1.miss_queue", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
     "dram.activate", "dram.precharge", "dram.turnaround",
 })  # fmt: skip
 # Keys that come in after the caches: latencies of what they found, and what decides residency, which they are given.
 _AFTER_CACHES = frozenset({
-    *(key for key in KEYS if key.startswith("initiation.")), "mwp.coalescing",
+    *(key for key in KEYS if key.startswith("initiation.")), "mwp.coalescing", "l1.allocation",
     "sm.max_warps", "sm.max_blocks", "sm.registers", "sm.shared_memory", "sm.max_threads_per_block", "sm.max_registers_per_thread",
     "sm.register_unit", "sm.shared_memory_unit", "sm.max_shared_memory_per_block", "sm.shared_memory_reserved",
 })  # fmt: skip

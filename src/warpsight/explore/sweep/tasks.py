@@ -189,15 +189,13 @@ def misses_key(trace: str, gpu: GpuSpec, blocks_per_sm: int, method: Method, cod
 def _shared_misses(
     store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, method: Method
 ) -> MissProfile:
-    from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
+    from warpsight.caches.miss_profile import MissProfile
     from warpsight.explore.pipeline import miss_profile
 
     key = misses_key(task.trace, gpu, resident.blocks_per_sm, method, task.profile_print)
     kept = store.get(MISSES, key)
     if kept is not None:
-        counts: dict[str, Any] = {name: np.array(kept[name], dtype=np.int64) for name in COUNTS}
-        return MissProfile(**counts, **{name: kept[name] for name in SHARES})
+        return MissProfile.of_document(kept)
     found = miss_profile(trace, gpu, resident.blocks_per_sm, method, None)
-    columns = {name: getattr(found, name).tolist() for name in COUNTS}
-    store.put(MISSES, key, columns | {name: getattr(found, name) for name in SHARES})
+    store.put(MISSES, key, found.document())
     return found
