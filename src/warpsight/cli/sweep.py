@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.cli.parser import Parser
@@ -117,7 +119,9 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([document])
     else:
-        print_answer(outcome_text(document, terminal_style()), line(["sweep", "best", str(folder.path)], "the best designs"))
+        best = line(["sweep", "best", str(folder.path)], "the best designs")
+        again = line(["sweep", "resume", str(folder.path)], "try again")
+        print_answer(outcome_text(document, terminal_style()), best if document["rows"] > document["failed_rows"] else again)
     return 0 if document["rows"] > document["failed_rows"] else 1
 
 
@@ -161,9 +165,19 @@ def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelReq
     for word in arguments.paths:
         name, equals, path = word.partition("=")
         named = bool(equals) and "/" not in name
+        _check_there(path if named else word)
         request = options.kernel_request(argparse.Namespace(**vars(arguments) | {"path": path if named else word}))
         found.append(StudyKernel(name, request) if named else request)
     return found
+
+
+def _check_there(path: str) -> None:
+    """A name that is mistyped is told before anything is computed or written."""
+    if path != "-" and not os.path.exists(path):
+        folder, name = os.path.split(path)
+        near = suggestion(name, [each.name for each in Path(folder).glob("*")]) if os.path.isdir(folder or ".") else ""
+        remedy = "give a .cu, .ptx or launch file, a manifest, a trace folder, or a study file"
+        raise UsageError(f"there is no such kernel{near}", place=path, remedy=remedy)
 
 
 def _sampling(text: str) -> Sampling:
