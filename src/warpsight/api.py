@@ -233,7 +233,7 @@ def sweep(
     many `designs`. The referee runs on `referee` of them (0: all).
     What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
     `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
-    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row with its reason.
+    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row.
     """
     from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.arguments import study_of_arguments
@@ -245,9 +245,17 @@ def sweep(
 
     store = open_store(None if results is None else fspath(results))
     if isinstance(kernels, (str, PathLike)) and is_study_file(fspath(kernels)):
-        if axes or suite or overrides or derived or constraints:
-            what = "says itself what varies, and axes, suite, overrides, derived and constraints are given too"
-            raise UsageError(what, place=fspath(kernels), remedy="write them in the study file")
+        given = {
+            "gpu": gpu != DEFAULT_GPU, "axes": axes, "suite": suite, "models": tuple(models) != (DEFAULT_MODEL,),
+            "overrides": overrides, "derived": derived, "constraints": constraints, "sampling": sampling != "grid",
+            "designs": designs, "seed": seed, "representative": representative != DEFAULT_METHOD.representative,
+            "interleaving": interleaving != DEFAULT_METHOD.interleaving, "caches": caches != DEFAULT_METHOD.caches,
+            "referee": referee is not None,
+        }  # fmt: skip
+        twice = [name for name, is_given in given.items() if is_given]
+        if twice:
+            what = f"says itself what is swept, and {', '.join(twice)} is given too"
+            raise UsageError(what, place=fspath(kernels), remedy="write it in the study file")
         study = read_study(kernels)
     else:
         study = study_of_arguments(
