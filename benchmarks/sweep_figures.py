@@ -34,8 +34,8 @@ def kernels() -> list[str]:
     return [kernel.path for kernel in load_suite("warpsight").development[:KERNELS]]
 
 
-def sweep_seconds(axes: tuple[str, ...], paths: list[str]) -> tuple[float, float, float]:
-    """Seconds of `warpsight sweep` on `axes` with the traces at hand and nothing else, of the same again, and its peak in GiB.
+def sweep_seconds(axes: tuple[str, ...], paths: list[str]) -> tuple[float, float, int]:
+    """Seconds of `warpsight sweep` on `axes` with the traces at hand and nothing else, of the same again, and its peak in bytes.
 
     The peak is of all its processes together, looked at fifty times a second.
     """
@@ -46,7 +46,7 @@ def sweep_seconds(axes: tuple[str, ...], paths: list[str]) -> tuple[float, float
         command = [*WARPSIGHT, "sweep", *paths, *words, "--model", MODELS, *places]
         first, peak = _ran(command)
         again, _ = _ran(command)
-    return first, again, peak / 2**30
+    return first, again, peak
 
 
 def _ran(command: list[str]) -> tuple[float, int]:
