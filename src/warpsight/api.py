@@ -233,7 +233,7 @@ def sweep(
     many `designs`. The referee runs on `referee` of them (0: all).
     What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
     `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
-    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row with its reason.
+    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; designs that fail are rows that say why.
     """
     from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.arguments import study_of_arguments
