@@ -6,6 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options, sweep
+from warpsight.cli.executors import chosen_executor
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.cli.progress import ProgressBar
 
@@ -40,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Sweep the clocks and print."""
     from warpsight.explore.dvfs import MEMORY, dvfs_study, power_points
-    from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.result import Question, Sweep
     from warpsight.explore.sweep.run import run_sweep
     from warpsight.gpu.loader import load_gpu
@@ -59,11 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         suite=arguments.suite, settings=arguments.overrides,
     )  # fmt: skip
     power = power_points(arguments.power_curve) if arguments.power_curve else arguments.power
-    executor = make_executor(
-        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
-        worker_timeout=arguments.worker_timeout,
-    )  # fmt: skip
-    with executor, ProgressBar() as bar:
+    with chosen_executor(arguments) as executor, ProgressBar() as bar:
         found = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
     memory = MEMORY if factors else None
     documents = [found.energy(memory=memory, power=power, about=Question(model)) for model in study.models]

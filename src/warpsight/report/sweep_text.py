@@ -11,7 +11,7 @@ _MOST_REASONS, _MOST_NAMES = 5, 8
 
 def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """What a study takes, a line for each step, and how much of it is known."""
-    designs = f"{document['designs']:,} designs"
+    designs = _number(document["designs"], "design")
     if document["excluded"]:
         designs += f" ({document['drawn']:,} drawn, {document['excluded']:,} excluded by constraints)"
     axes = " x ".join(f"{key} ({count:,})" for key, count in document["axes"].items()) or "none"
@@ -49,7 +49,7 @@ def outcome_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """What is in a study's table."""
-    head = f"study {document['study']}: {document['rows']:,} rows of {document['designs']:,} designs, "
+    head = f"study {document['study']}: {_number(document['rows'], 'row')} of {_number(document['designs'], 'design')}, "
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document["failed_rows"]:
@@ -63,7 +63,11 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 
 def _count(names: list[str], noun: str) -> str:
-    return f"{len(names):,} {noun}{'' if len(names) == 1 else 's'}"
+    return _number(len(names), noun)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _names(names: list[str]) -> str:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError
-from warpsight.explore.request import KernelRequest, Method
+from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.explore.runs.store import ResultStore
 from warpsight.explore.suites.suite import load_suite
 from warpsight.explore.sweep.axes import axis_of_list, axis_of_text
 from warpsight.explore.sweep.checks import check_study
 from warpsight.explore.sweep.expressions import parse_expression
 from warpsight.explore.sweep.study import Axis, Referee, Sampling, Study, StudyKernel
+from warpsight.explore.sweep.study_file import is_study_file, read_study
 from warpsight.explore.sweep.study_kernels import default_name
 
 if TYPE_CHECKING:
@@ -41,9 +42,24 @@ def study_of_arguments(
     method: Method,
     referee: Referee | None,
 ) -> Study:
-    """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them."""
+    """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them.
+
+    Where `kernels` is a study file it is that one's, and nothing else may be given: nobody would know which of the two holds.
+    """
     from warpsight.models.registry import get_model
 
+    if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
+        given = {
+            "gpu": gpu != DEFAULT_GPU, "axes": axes, "suite": suite, "models": tuple(models) != (DEFAULT_MODEL,),
+            "overrides": overrides, "derived": derived, "constraints": constraints,
+            "sampling, designs or seed": sampling != Sampling(),
+            "representative, interleaving or caches": method != DEFAULT_METHOD, "referee": referee is not None,
+        }  # fmt: skip
+        twice = [name for name, is_given in given.items() if is_given]
+        if twice:
+            what = f"says itself what is swept, and {', '.join(twice)} is given too"
+            raise UsageError(what, place=os.fspath(kernels), remedy="write it in the study file")
+        return read_study(kernels)
     for model in models:
         get_model(model)
     members = [_member(name, each, store) for name, each in _named(kernels)]

@@ -11,6 +11,7 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.study_document import study_document, study_from_document
+from warpsight.explore.sweep.whole_files import forget_the_unfinished, is_unfinished, written_whole
 
 STUDY, RESULTS, DESIGNS = "study.json", "results.parquet", "designs.parquet"
 SCHEMA = 1
@@ -42,16 +43,18 @@ def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:
     """
     folder = Path(path)
     try:
-        if folder.exists() and not (folder / STUDY).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        another = not folder.is_dir() or not all(map(is_unfinished, folder.iterdir())) if folder.exists() else False
+        if another and not (folder / STUDY).exists():
             raise UsageError("is there already, and is no study's folder", place=str(folder), remedy="give another one with --out")
         folder.mkdir(parents=True, exist_ok=True)
         document = {"schema": SCHEMA, "tool": TOOL, "results": results, "study": study_document(study)}
-        temporary = folder / f".{STUDY}.new"
-        temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-        temporary.replace(folder / STUDY)
+        forget_the_unfinished(folder)
+        with written_whole(folder / STUDY) as temporary:
+            temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot be written: {reason}", place=str(folder), remedy="give a folder of yours with --out") from None
+        remedy = "give a folder of yours, where there is room, with --out"
+        raise UsageError(f"cannot be written: {reason}", place=str(folder), remedy=remedy) from None
     return StudyFolder(folder, study, results)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.diskcache import content_key
-from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.explore.request import KernelRequest
 from warpsight.explore.runs.fingerprint import TRACE, fingerprint
 from warpsight.explore.runs.store import ResultStore
@@ -56,7 +56,7 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
 
 
 def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:
-    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, the N-th argument.
+    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, an argument by number or name.
 
     Raises UsageError for a trace, whose launch is over, and for an argument that the launch does not have.
     """
@@ -74,14 +74,18 @@ def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> Kerne
     return replace(request, **changes)
 
 
-def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, number: str, text: str) -> tuple[Any, ...]:
-    from warpsight.explore.kernel_input import launch_spec_of
+def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called: str, text: str) -> tuple[Any, ...]:
+    from warpsight.explore.kernel_input import launch_spec_of, prepare
 
     found = list(args if args is not None else launch_spec_of(request).args)
-    if not number.isdecimal() or not 1 <= int(number) <= len(found):
-        what = f"launch.arg.{number}: the launch has {len(found)} arguments, which are called by their number"
-        raise UsageError(what, place=str(request.path), remedy="write launch.arg.1 for the first")
-    found[int(number) - 1] = text
+    names = [str(number) for number in range(1, len(found) + 1)]
+    if called not in names and not called.isdecimal():
+        ready = prepare(request)
+        names = [parameter.name for parameter in ready.source.module.kernels[ready.launch.kernel].parameters]
+    if called not in names:
+        what = f"launch.arg.{called}: the kernel has no argument {called}{suggestion(called, names)}"
+        raise UsageError(what, place=str(request.path), remedy=f"it has {', '.join(names) or 'none'}; launch.arg.1 is the first")
+    found[names.index(called)] = text
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -48,16 +48,17 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
     store = open_store(results)
     outcome = Outcome(plan_sweep(study, store))
     plan = outcome.plan
-    wanted = {"traces": len({each.key for each in plan.launches if each.key}), "tasks": len(plan.batches)}
-    wanted["referee runs"] = len(plan.simulations)
-    steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]]], ...] = (
-        ("traces", "running the kernels", run_trace, plan.trace_tasks),
-        ("tasks", "caches, profiles and models", run_rows, plan.row_tasks),
-        ("referee runs", "simulating", run_referee, plan.referee_tasks),
+    distinct = list({each.key: each for each in plan.launches}.values())
+    steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]], Sequence[StudyLaunch]], ...] = (
+        ("traces", "running the kernels", run_trace, plan.trace_tasks, distinct),
+        ("tasks", "caches, profiles and models", run_rows, plan.row_tasks, [each.launch for each in plan.batches]),
+        ("referee runs", "simulating", run_referee, plan.referee_tasks, [each.launch for each in plan.simulations]),
     )
-    for name, said, work, tasks_of in steps:
+    for name, said, work, tasks_of, launches in steps:
         tasks = tasks_of()
-        outcome.known[name], outcome.computed[name] = wanted[name] - len(tasks), len(tasks)
+        # a kernel that cannot run is neither known nor computed
+        possible = sum(bool(each.key) and (name == "traces" or each.known) for each in launches)
+        outcome.known[name], outcome.computed[name] = possible - len(tasks), len(tasks)
         if tasks:
             failed = executor.run(work, tasks, stage(watch, said))
             outcome.reasons |= {task.key: reason for task, reason in failed.items()}

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
+
+import numpy.typing as npt
 
 from warpsight.gpu.keys import KEYS, ORDER
 from warpsight.gpu.order import ordered
 from warpsight.gpu.spec import GpuSpec
 from warpsight.gpu.values import flatten, value_text
 
-# Keys that enter the models' equations alone, and the array of `Design` that they are.
+# Keys that enter the models' equations alone, unless the order of accesses follows them, and the array of `Design` that they are.
 MODEL_ONLY: dict[str, str] = {
     "core_clock": "core_clock_hz",
     "l1.mshrs": "mshrs",
@@ -40,6 +43,19 @@ _AFTER_CACHES = frozenset({
 })  # fmt: skip
 # Keys of which the caches see the order's value, and the profile the design's own.
 _LATENCIES = ("l1.latency", "l2.latency", "dram.latency")
+
+
+def model_only(base: GpuSpec, columns: Mapping[str, npt.NDArray[Any]]) -> frozenset[str]:
+    """Those of `MODEL_ONLY` that on none of the designs (`columns` by key, each [D]) around `base` enter an earlier step.
+
+    The caches see a design's own clock, bandwidths and MSHRs where the order of accesses follows them (`order.core_clock` is 0).
+    """
+    described = flatten(base)
+    following = {
+        followed for name, followed in ORDER.items()
+        if ((columns[name] == 0).any() if name in columns else described[name] == 0)
+    }  # fmt: skip
+    return frozenset(MODEL_ONLY.keys() - following)
 
 
 def cache_view(gpu: GpuSpec) -> dict[str, str]:

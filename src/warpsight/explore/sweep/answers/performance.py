@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,9 +53,7 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
     place = int(np.argmax(done)) if baseline is None else results.position(baseline)
     wrong = np.flatnonzero(states[:, place] != DONE)
     if wrong.size:
-        name = results.kernels[kernels[int(wrong[0])]]
-        raise UsageError(f"{results.model} has no time of {name} on design {results.designs[place]}", place="baseline",
-                         remedy="name a design on which every kernel was predicted")  # fmt: skip
+        _refuse_baseline(results, kernels[int(wrong[0])], place, bool(done.any()))
     seconds[results.state != DONE] = np.nan
     speeds = seconds[:, place : place + 1] / seconds
     counted = speeds[list(kernels)]
@@ -69,6 +67,16 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
         values = counted.min(axis=0)
     return Performance(metric, int(results.designs[place]), kernels, np.where(done, values, np.nan), speeds, total,
                        _left_out(results, kernels, states))  # fmt: skip
+
+
+def _refuse_baseline(results: Results, kernel: int, place: int, others: bool) -> NoReturn:
+    """`others`: there are designs that could be the baseline."""
+    first_line = results.reason(kernel, place).partition("\n")[0]
+    what = f"{results.model} has no time of {results.kernels[kernel]} on design {results.designs[place]}"
+    remedy = "name a design on which every kernel was predicted"
+    if not others:
+        remedy = "no design has a time of every kernel: correct those that failed, or leave them out"
+    raise UsageError(f"{what}: {first_line}" if first_line else what, place="baseline", remedy=remedy)
 
 
 def _kernels(results: Results, metric: str) -> tuple[int, ...]:
