@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="whether the L2 and the network have a clock "
                         "of their own, so that they take the same seconds (default), or the core's")
     parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at clocks, straight lines between")
-    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, dram.bandwidth and utilisation "
+    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, any other key, and utilisation "
                         "(0 to 1, the share of cycles in which instructions issue)")
     options.add_models(parser)
     options.add_method(parser)

@@ -129,11 +129,12 @@ class Sweep:
         from warpsight.explore.sweep.energy import UTILISATION, energy
 
         if isinstance(power, str):
-            formula = parse_expression(power, "--power", {UTILISATION: NUMBER})
-            return energy(self._select(about), memory=memory, power=Term(power, formula))
+            term = Term(power, parse_expression(power, "--power", {UTILISATION: NUMBER}))
+            return energy(self._select(about, [term]), memory=memory, power=term)
         return energy(self._select(about), memory=memory, power=power)
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
+        """What is asked about, with every key that `costs` read."""
         where = [Term(text, parse_expression(text, "where", _IN_CONDITIONS)) for text in about.where]
         names = {name for term in (*where, *costs) for name in term.formula.names}
         return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
