@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FULLER = 8  # cells of a lattice that is laid out, for each design
-
-
 _ROUNDING = 1e-15
+
 
 @dataclass(frozen=True)
 class Factor:
