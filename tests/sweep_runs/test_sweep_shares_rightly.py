@@ -147,7 +147,7 @@ def test_argument_is_called_by_its_number_or_its_name(tmp_path: Path) -> None:
     assert [row["cycles"] for row in by_name] == [row["cycles"] for row in by_number]
     assert by_number[0]["cycles"] != by_number[1]["cycles"]
     wrong = plan_document(plan_sweep(study("launch.arg.n=3,6", kernels=("rounds",), models=("mdm",)), open_store(tmp_path)))
-    assert "it has rounds_param_0, rounds_param_1" in wrong["refused_kernels"]["rounds"]
+    assert "it has rounds_param_0, rounds_param_1" in wrong["refused_kernels"]["rounds launch.arg.n=3"]
 
 
 @pytest.mark.parametrize("name", ["", " ", "two\nlines"])
@@ -191,3 +191,32 @@ def test_folder_in_which_a_killed_run_had_only_begun_is_taken(tmp_path: Path, mo
     assert not list((tmp_path / "out").iterdir())
     (tmp_path / "out" / ".study.json.0a1b2c3d.new").write_text("{")
     assert make_folder(tmp_path / "out", case, str(tmp_path / "kept")).study == case
+
+
+def test_collected_table_says_why_a_kernel_failed(tmp_path: Path) -> None:
+    from warpsight.explore.sweep.run import with_known_failures
+
+    (tmp_path / "bad.cu").write_text('extern "C" __global__ void bad(float *a) { a[1 << 28] = 1.0f; }')
+    request = KernelRequest(path=str(tmp_path / "bad.cu"), grid=1, block=32, args=("f32[32]:zeros",))
+    case = study_of_options([StudyKernel("bad", request)], settings=["sm_count=7,28"], models=("mdm",), referee=Referee())
+    folder = written(case, tmp_path / "out", tmp_path / "kept")
+    before = folder.table.read_bytes()
+    write_results(with_known_failures(plan_sweep(case, open_store(tmp_path / "kept"))), folder)
+    assert folder.table.read_bytes() == before
+    assert all("out of bounds" in row["failed"] for row in pq.read_table(folder.table).to_pylist())
+
+
+def test_standard_input_is_no_kernel_of_a_sweep() -> None:
+    with pytest.raises(UsageError, match="read once"):
+        study_of_options([KernelRequest(path="-")])
+
+
+@pytest.mark.parametrize(
+    "given", [{"gpu": "gpumech"}, {"models": ["gpumech"]}, {"caches": "reuse-distance"}, {"referee": 0}, {"seed": 3}]
+)
+def test_study_file_with_what_it_says_itself_is_refused(given: dict[str, object], tmp_path: Path) -> None:
+    import warpsight
+
+    (tmp_path / "s.yaml").write_text(f"kernels: [{KERNELS}/rounds.yaml]\n", "utf-8")
+    with pytest.raises(UsageError, match=next(iter(given))):
+        warpsight.sweep(str(tmp_path / "s.yaml"), results=tmp_path / "kept", **given)  # type: ignore[arg-type]

@@ -16,6 +16,7 @@ from warpsight.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from warpsight.explore.request import KernelRequest
+    from warpsight.explore.runs.executor import Executor
     from warpsight.explore.sweep.folder import StudyFolder
     from warpsight.explore.sweep.study import Referee, Sampling, Study, StudyKernel
 
@@ -99,17 +100,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     """Compute what is missing of a study, write its table and say what happened. 1 when nothing at all could be computed."""
-    from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.run import outcome_document, run_sweep, write_results
     from warpsight.report.next_step import line
     from warpsight.report.sweep_text import outcome_text
 
-    executor = make_executor(
-        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
-        worker_timeout=arguments.worker_timeout,
-    )  # fmt: skip
     try:
-        with executor, ProgressBar() as bar:
+        with executor_of(arguments) as executor, ProgressBar() as bar:
             outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
             write_results(outcome.plan, folder)
     except KeyboardInterrupt:
@@ -123,6 +119,16 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
         again = line(["sweep", "resume", str(folder.path)], "try again")
         print_answer(outcome_text(document, terminal_style()), best if document["rows"] > document["failed_rows"] else again)
     return 0 if document["rows"] > document["failed_rows"] else 1
+
+
+def executor_of(arguments: argparse.Namespace) -> Executor:
+    """Who computes, as `add_running` collected it."""
+    from warpsight.explore.runs.executor import make_executor
+
+    return make_executor(
+        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
+        worker_timeout=arguments.worker_timeout,
+    )  # fmt: skip
 
 
 def study_asked_for(arguments: argparse.Namespace) -> Study:
