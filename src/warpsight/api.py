@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TextIO
 
-from warpsight.base.errors import UsageError
 from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 
 if TYPE_CHECKING:
@@ -237,32 +236,23 @@ def sweep(
     Raises WarpsightError; a design that fails is a row with its reason.
     """
     from warpsight.explore.runs.executor import make_executor
-    from warpsight.explore.sweep.arguments import study_of_arguments
+    from warpsight.explore.sweep.arguments import refuse_beside_a_file, study_of_arguments
     from warpsight.explore.sweep.folder import make_folder
     from warpsight.explore.sweep.result import Sweep
     from warpsight.explore.sweep.run import open_store, run_sweep, write_results
     from warpsight.explore.sweep.study import Referee, Sampling
     from warpsight.explore.sweep.study_file import is_study_file, read_study
 
-    store = open_store(None if results is None else fspath(results))
+    store, method = open_store(None if results is None else fspath(results)), Method(representative, interleaving, caches)
     if isinstance(kernels, (str, PathLike)) and is_study_file(fspath(kernels)):
-        given = {
-            "gpu": gpu != DEFAULT_GPU, "axes": axes, "suite": suite, "models": tuple(models) != (DEFAULT_MODEL,),
-            "overrides": overrides, "derived": derived, "constraints": constraints, "sampling": sampling != "grid",
-            "designs": designs, "seed": seed, "representative": representative != DEFAULT_METHOD.representative,
-            "interleaving": interleaving != DEFAULT_METHOD.interleaving, "caches": caches != DEFAULT_METHOD.caches,
-            "referee": referee is not None,
-        }  # fmt: skip
-        twice = [name for name, is_given in given.items() if is_given]
-        if twice:
-            what = f"says itself what is swept, and {', '.join(twice)} is given too"
-            raise UsageError(what, place=fspath(kernels), remedy="write it in the study file")
+        refuse_beside_a_file(fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
+                             constraints=constraints, sampling=(sampling, designs, seed), method=method, referee=referee)  # fmt: skip
         study = read_study(kernels)
     else:
         study = study_of_arguments(
             kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
             constraints=constraints, sampling=Sampling(sampling, designs, seed),
-            method=Method(representative, interleaving, caches), referee=None if referee is None else Referee(referee, seed),
+            method=method, referee=None if referee is None else Referee(referee, seed),
         )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))
     with make_executor(executor, jobs=jobs, scheduler=scheduler) as chosen:
