@@ -246,7 +246,7 @@ def sweep(
     store, method = open_store(None if results is None else fspath(results)), Method(representative, interleaving, caches)
     if isinstance(kernels, (str, PathLike)) and is_study_file(fspath(kernels)):
         refuse_beside_a_file(fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
-                             constraints=constraints, sampling=(sampling, designs, seed), method=method, referee=referee)  # fmt: skip
+                             constraints=constraints, sampling=(sampling, designs, seed), method=method, referee=referee)
         study = read_study(kernels)
     else:
         study = study_of_arguments(
