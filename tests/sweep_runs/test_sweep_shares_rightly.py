@@ -206,9 +206,13 @@ def test_collected_table_says_why_a_kernel_failed(tmp_path: Path) -> None:
     assert all("out of bounds" in row["failed"] for row in pq.read_table(folder.table).to_pylist())
 
 
-def test_standard_input_is_no_kernel_of_a_sweep() -> None:
-    with pytest.raises(UsageError, match="read once"):
-        study_of_options([KernelRequest(path="-")])
+def test_standard_input_is_no_kernel_of_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from warpsight.cli.main import main
+
+    (row,) = rows(study_of_options([KernelRequest(path="-")]), tmp_path)
+    assert "read once" in str(row["failed"])
+    assert main(["sweep", "-", "--out", str(tmp_path / "out")]) == 2
+    assert "read once" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -179,7 +179,10 @@ def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelReq
 
 def _check_there(path: str) -> None:
     """A name that is mistyped is told before anything is computed or written."""
-    if path != "-" and not os.path.exists(path):
+    from warpsight.explore.sweep.launches import refuse_standard_input
+
+    refuse_standard_input(path)
+    if not os.path.exists(path):
         folder, name = os.path.split(path)
         near = suggestion(name, [each.name for each in Path(folder).glob("*")]) if os.path.isdir(folder or ".") else ""
         remedy = "give a .cu, .ptx or launch file, a manifest, a trace folder, or a study file"

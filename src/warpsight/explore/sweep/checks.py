@@ -48,9 +48,6 @@ def _check_kernels(kernels: tuple[StudyKernel, ...], places: Mapping[str, str]) 
             remedy = "give it a plain name: {path: ..., name: ...}, or NAME=KERNEL on the command line"
             place = places.get(f"kernels.{index}", "kernels")
             raise UsageError(f"the kernel {_path(kernel)} has no name that can be printed", place=place, remedy=remedy)
-        if kernel.request.path == "-":
-            what = "standard input can be read once, and a sweep reads its kernels where and when it runs them"
-            raise UsageError(what, place=places.get(f"kernels.{index}", "kernels"), remedy="write the kernel to a file")
         if kernel.name in first:
             what = f'two kernels are called "{kernel.name}": {_path(kernels[first[kernel.name]])} and {_path(kernel)}'
             remedy = "give one of them a name of its own: {path: ..., name: ...}, or NAME=KERNEL on the command line"
