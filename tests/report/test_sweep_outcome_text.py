@@ -19,8 +19,8 @@ def collected(reasons: dict[str, int]) -> dict[str, Any]:
 
 
 def test_rows_without_numbers_are_counted_in_grammar_and_absent_when_there_are_none() -> None:
-    assert "1 row has no numbers:" in collected_text(collected({"no block fits": 1}))
-    assert "3 rows have no numbers:" in collected_text(collected({"no block fits": 3}))
+    assert "1 row without numbers:" in collected_text(collected({"no block fits": 1}))
+    assert "3 rows without numbers:" in collected_text(collected({"no block fits": 3}))
     assert "no numbers" not in collected_text(collected({}))
 
 

@@ -147,7 +147,7 @@ def test_argument_is_called_by_its_number_or_its_name(tmp_path: Path) -> None:
     assert [row["cycles"] for row in by_name] == [row["cycles"] for row in by_number]
     assert by_number[0]["cycles"] != by_number[1]["cycles"]
     wrong = plan_document(plan_sweep(study("launch.arg.n=3,6", kernels=("rounds",), models=("mdm",)), open_store(tmp_path)))
-    assert "it has rounds_param_0, rounds_param_1" in wrong["refused_kernels"]["rounds"]
+    assert "it has rounds_param_0, rounds_param_1" in wrong["refused_kernels"]["rounds launch.arg.n=3"]
 
 
 @pytest.mark.parametrize("name", ["", " ", "two\nlines"])
@@ -191,3 +191,83 @@ def test_folder_in_which_a_killed_run_had_only_begun_is_taken(tmp_path: Path, mo
     assert not list((tmp_path / "out").iterdir())
     (tmp_path / "out" / ".study.json.0a1b2c3d.new").write_text("{")
     assert make_folder(tmp_path / "out", case, str(tmp_path / "kept")).study == case
+
+
+def test_collected_table_says_why_a_kernel_failed(tmp_path: Path) -> None:
+    from warpsight.explore.sweep.run import with_known_failures
+
+    (tmp_path / "bad.cu").write_text('extern "C" __global__ void bad(float *a) { a[1 << 28] = 1.0f; }')
+    request = KernelRequest(path=str(tmp_path / "bad.cu"), grid=1, block=32, args=("f32[32]:zeros",))
+    case = study_of_options([StudyKernel("bad", request)], settings=["sm_count=7,28"], models=("mdm",), referee=Referee())
+    folder = written(case, tmp_path / "out", tmp_path / "kept")
+    before = folder.table.read_bytes()
+    write_results(with_known_failures(plan_sweep(case, open_store(tmp_path / "kept"))), folder)
+    assert folder.table.read_bytes() == before
+    assert all("out of bounds" in row["failed"] for row in pq.read_table(folder.table).to_pylist())
+
+
+def test_standard_input_is_no_kernel_of_a_sweep(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from warpsight.cli.main import main
+
+    (row,) = rows(study_of_options([KernelRequest(path="-")]), tmp_path)
+    assert "read once" in str(row["failed"])
+    assert main(["sweep", "-", "--out", str(tmp_path / "out")]) == 2
+    assert "read once" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "given", [{"gpu": "gpumech"}, {"models": ["gpumech"]}, {"caches": "reuse-distance"}, {"referee": 0}, {"seed": 3}]
+)
+def test_study_file_with_what_it_says_itself_is_refused(given: dict[str, object], tmp_path: Path) -> None:
+    import warpsight
+
+    (tmp_path / "s.yaml").write_text(f"kernels: [{KERNELS}/rounds.yaml]\n", "utf-8")
+    with pytest.raises(UsageError, match="is given too"):
+        warpsight.sweep(str(tmp_path / "s.yaml"), results=tmp_path / "kept", **given)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"axes": {"sm_count": [1.5, 2.5]}}, "1.5 is no whole number"),
+        ({"axes": {"sm_count": [float("nan")]}}, "nan is no value"),
+        ({"axes": {"sm_count": [object()]}}, "is no value of sm_count"),
+        ({"axes": {"sm_count": 7}}, "no key with its values"),
+        ({"axes": {3: [7]}}, "no key with its values"),
+        ({"axes": [("sm_count", [7])]}, "a list is no mapping"),
+        ({"models": "mdm"}, "'mdm' cannot be taken"),
+        ({"constraints": "sm_count > 3"}, "cannot be taken"),
+        ({"derived": {"l1.ways": 3}}, "cannot be taken"),
+        ({"designs": 1.5, "sampling": "random"}, "1.5 is no whole number"),
+        ({"seed": -1, "designs": 1, "sampling": "random"}, "-1 is no whole number"),
+        ({"referee": -1}, "-1 is no whole number"),
+        ({"referee": "x"}, "'x' is no whole number"),
+        ({"caches": "none"}, '"none" is not known'),
+        ({"representative": "all"}, '"all" is not known'),
+        ({"gpu": 3}, "a int is no GPU"),
+    ],
+)
+def test_python_argument_of_the_wrong_kind_is_refused(given: dict[str, object], said: str, tmp_path: Path) -> None:
+    import warpsight
+
+    arguments: dict[str, object] = {"axes": {"sm_count": [7, 28]}, **given}
+    with pytest.raises(warpsight.WarpsightError) as found:
+        warpsight.sweep(str(KERNELS / "rounds.yaml"), results=tmp_path / "kept", **arguments)  # type: ignore[arg-type]
+    assert said in str(found.value)
+
+
+@pytest.mark.parametrize("name", ["header.json", "instructions.parquet", "warps.parquet"])
+@pytest.mark.parametrize("cut", [True, False])
+def test_kept_trace_that_is_damaged_is_recorded_again_and_is_no_result(name: str, cut: bool, tmp_path: Path) -> None:
+    from warpsight.explore.sweep.tasks import opened
+
+    axes = {"kernels": ("rounds",), "models": ("mdm",)}
+    run(study("sm_count=7", **axes), tmp_path)
+    (place,) = (tmp_path / "traces").rglob(name)
+    data = bytearray(place.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    place.write_bytes(data[:40] if cut else data)
+    opened.cache_clear()
+    broken = rows(study("sm_count=14", **axes), tmp_path)
+    assert ["resume` records it again" in str(row["failed"]) for row in broken] == [True]
+    assert [row["failed"] for row in rows(study("sm_count=14", **axes), tmp_path)] == [""]

@@ -49,16 +49,19 @@ def run(arguments: argparse.Namespace) -> int:
     from warpsight.report.sweep_pictures import energy_picture
     from warpsight.report.table_files import write_text
 
-    if arguments.power and arguments.power_curve:
+    if arguments.power is not None and arguments.power_curve is not None:
         raise UsageError("two powers are given", place="--power", remedy="give --power or --power-curve")
+    if not arguments.paths and arguments.suite is None:
+        raise UsageError("there are no kernels", place="KERNEL", remedy="give kernels, or --suite warpsight")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     factors = [] if arguments.memory is None else [_factor(text) for text in arguments.memory.split(",")]
+    clocks = _around(gpu.core_clock_hz) if arguments.core_clock is None else arguments.core_clock
     study = dvfs_study(
-        sweep.named_kernels(arguments), gpu, arguments.gpu, clocks=arguments.core_clock or _around(gpu.core_clock_hz),
-        memory=factors, l2_clock=arguments.l2_clock, models=options.model_names(arguments), method=options.method(arguments),
-        suite=arguments.suite, settings=arguments.overrides,
+        sweep.named_kernels(arguments), gpu, arguments.gpu, clocks=clocks, memory=factors, l2_clock=arguments.l2_clock,
+        models=options.model_names(arguments), method=options.method(arguments), suite=arguments.suite,
+        settings=arguments.overrides,
     )  # fmt: skip
-    power = power_points(arguments.power_curve) if arguments.power_curve else arguments.power
+    power = arguments.power if arguments.power_curve is None else power_points(arguments.power_curve)
     with chosen_executor(arguments) as executor, ProgressBar() as bar:
         found = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
     memory = MEMORY if factors else None

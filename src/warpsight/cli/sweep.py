@@ -97,9 +97,8 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     from warpsight.report.next_step import line
     from warpsight.report.sweep_text import outcome_text
 
-    executor = chosen_executor(arguments)
     try:
-        with executor, ProgressBar() as bar:
+        with chosen_executor(arguments) as executor, ProgressBar() as bar:
             outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
             write_results(outcome.plan, folder)
     except KeyboardInterrupt:
@@ -163,7 +162,10 @@ def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelReq
 
 def _check_there(path: str) -> None:
     """A name that is mistyped is told before anything is computed or written."""
-    if path != "-" and not os.path.exists(path):
+    from warpsight.explore.sweep.launches import refuse_standard_input
+
+    refuse_standard_input(path)
+    if not os.path.exists(path):
         folder, name = os.path.split(path)
         near = suggestion(name, [each.name for each in Path(folder).glob("*")]) if os.path.isdir(folder or ".") else ""
         remedy = "give a .cu, .ptx or launch file, a manifest, a trace folder, or a study file"

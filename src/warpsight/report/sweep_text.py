@@ -29,8 +29,11 @@ def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         lines.append(f"  {step['what']:<20}{step['wanted']:>12,}{step['known']:>12,}{left:>12,}")
     if document["refused_designs"]:
         lines += ["", f"  {document['refused_designs']:,} designs have a derived value that cannot be; their rows will say so"]
-    for kernel, reason in document["refused_kernels"].items():
+    refused = list(document["refused_kernels"].items())
+    for kernel, reason in refused[:_MOST_REASONS]:
         lines += ["", f"  {kernel} cannot run: {reason}"]
+    if len(refused) > _MOST_REASONS:
+        lines += ["", f"  nor can {len(refused) - _MOST_REASONS:,} more"]
     return "\n".join([*lines, "", f"  kept in {document['results']}"])
 
 
@@ -53,8 +56,7 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document["failed_rows"]:
-        rows = "1 row has" if document["failed_rows"] == 1 else f"{document['failed_rows']:,} rows have"
-        lines.append(f"  {rows} no numbers:")
+        lines.append(f"  {_number(document['failed_rows'], 'row')} without numbers:")
         reasons = list(document["reasons"].items())
         lines += [f"    {count:>8,}  {_first_line(reason)}" for reason, count in reasons[:_MOST_REASONS]]
         if len(reasons) > _MOST_REASONS:
@@ -76,6 +78,6 @@ def _names(names: list[str]) -> str:
 
 
 def _first_line(text: str) -> str:
-    """The first line of a reason, with the next where it only announces that: what a compiler says."""
-    lines = [line.strip() for line in text.splitlines()]
-    return " ".join(lines[:2]) if lines[0].endswith(":") else lines[0]
+    """With what it announces: a compiler's first words."""
+    first, *others = text.splitlines()
+    return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

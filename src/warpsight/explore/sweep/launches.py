@@ -42,6 +42,7 @@ class StudyLaunch:
 def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> StudyLaunch:
     """The launch with its trace's key. A kernel or a choice that cannot be launched is told in `refused`."""
     try:
+        refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
         if request.is_trace:
             folder = Path(request.path)
@@ -53,6 +54,13 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
     except OSError as error:
         return StudyLaunch(kernel.name, choice, kernel.request, refused=f"{kernel.request.path}: {error.strerror}")
     return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
+
+
+def refuse_standard_input(path: object) -> None:
+    """Raises UsageError for `-`."""
+    if path == "-":
+        what = "standard input can be read once, and a sweep reads its kernels where and when it runs them"
+        raise UsageError(what, place="-", remedy="write the kernel to a file")
 
 
 def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:

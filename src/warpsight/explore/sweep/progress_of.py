@@ -88,6 +88,11 @@ def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
         return 0
 
 
+def _called(launch: StudyLaunch) -> str:
+    """The kernel's name, with what the launch axes say."""
+    return " ".join([launch.kernel, *(f"launch.{name}={text}" for name, text in launch.choice)])
+
+
 def plan_document(plan: Plan) -> dict[str, Any]:
     """What a study takes and what is known, as JSON."""
     table, study = plan.table, plan.study
@@ -104,6 +109,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "designs": len(table),
         "refused_designs": int((table.refused != 0).sum()),
         "steps": [{"what": step.what, "wanted": step.wanted, "known": step.known} for step in steps_of(plan)],
-        "refused_kernels": {each.kernel: each.refused for each in plan.launches if each.refused},
+        "refused_kernels": {_called(each): each.refused for each in plan.launches if each.refused},
         "results": str(plan.store.folder),
     }

@@ -22,6 +22,9 @@ from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.tasks import run_referee, run_rows, run_trace
 from warpsight.explore.watch import Watch, stage
 
+# What of a study failed when it was last tried. It is tried again; until then its rows say why.
+_FAILURES = "failures"
+
 
 @dataclass
 class Outcome:
@@ -61,10 +64,23 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
         outcome.known[name], outcome.computed[name] = possible - len(tasks), len(tasks)
         if tasks:
             failed = executor.run(work, tasks, stage(watch, said))
-            outcome.reasons |= {task.key: reason for task, reason in failed.items()}
+            found = {task.key: reason for task, reason in failed.items()}
+            for key, reason in found.items():
+                store.put(_FAILURES, key, {"reason": reason})
+            outcome.reasons |= found
     _note_failures(outcome)
     outcome.seconds = perf_counter() - started
     return outcome
+
+
+def with_known_failures(plan: Plan) -> Plan:
+    """`plan` whose launches and tasks that are not kept say why an earlier run could not make them."""
+    traces = [each.key for each in plan.launches if each.key and not each.known]
+    tasks = [each.key for each in plan.batches if each.key and not plan.is_kept(each)]
+    simulations = [each.key for each in plan.simulations if each.key and not plan.is_kept(each)]
+    kept = {key: plan.store.get(_FAILURES, key) for key in (*traces, *tasks, *simulations)}
+    _note_failures(Outcome(plan, reasons={key: str(found["reason"]) for key, found in kept.items() if found is not None}))
+    return plan
 
 
 def _note_failures(outcome: Outcome) -> None:

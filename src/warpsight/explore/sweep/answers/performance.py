@@ -53,7 +53,7 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
     place = int(np.argmax(done)) if baseline is None else results.position(baseline)
     wrong = np.flatnonzero(states[:, place] != DONE)
     if wrong.size:
-        _refuse_baseline(results, kernels[int(wrong[0])], place, bool(done.any()))
+        _refuse_baseline(results, kernels[int(wrong[0])], place, int(results.designs[np.argmax(done)]) if done.any() else None)
     seconds[results.state != DONE] = np.nan
     speeds = seconds[:, place : place + 1] / seconds
     counted = speeds[list(kernels)]
@@ -69,12 +69,12 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
                        _left_out(results, kernels, states))  # fmt: skip
 
 
-def _refuse_baseline(results: Results, kernel: int, place: int, others: bool) -> NoReturn:
-    """`others`: there are designs that could be the baseline."""
+def _refuse_baseline(results: Results, kernel: int, place: int, other: int | None) -> NoReturn:
+    """`other`: a design that could be the baseline."""
     first_line = results.reason(kernel, place).partition("\n")[0]
     what = f"{results.model} has no time of {results.kernels[kernel]} on design {results.designs[place]}"
-    remedy = "name a design on which every kernel was predicted"
-    if not others:
+    remedy = f"name a design on which every kernel was predicted, as {other} (--baseline {other})"
+    if other is None:
         remedy = "no design has a time of every kernel: correct those that failed, or leave them out"
     raise UsageError(f"{what}: {first_line}" if first_line else what, place="baseline", remedy=remedy)
 
