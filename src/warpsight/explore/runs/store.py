@@ -110,7 +110,9 @@ class ResultStore:
         temporary = ""
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder / _NEW)
+            temporary = str(self.folder / _NEW / secrets.token_hex(16))
+            # readable as the user's other files are: a results folder may be shared (mkstemp would keep it to one)
+            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(data).hexdigest().encode() + b"\n")
                 file.write(data)
