@@ -46,6 +46,12 @@ def default_folder(name: str) -> Path:
     return diskcache.folder() / name
 
 
+def _new_file(folder: Path) -> tuple[int, str]:
+    """A file of its own in `folder`, open for writing. A folder may be shared, and mkstemp would keep the file to one user."""
+    name = str(folder / secrets.token_hex(16))
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), name
+
+
 class ResultStore:
     """Documents, bytes and trace folders below `folder`, which is made if it is missing.
 
@@ -110,9 +116,7 @@ class ResultStore:
         temporary = ""
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            temporary = str(self.folder / _NEW / secrets.token_hex(16))
-            # readable as the user's other files are: a results folder may be shared (mkstemp would keep it to one)
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+            handle, temporary = _new_file(self.folder / _NEW)
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(data).hexdigest().encode() + b"\n")
                 file.write(data)
