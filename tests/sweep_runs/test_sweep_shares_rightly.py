@@ -259,7 +259,7 @@ def test_python_argument_of_the_wrong_kind_is_refused(given: dict[str, object], 
 @pytest.mark.parametrize("name", ["header.json", "instructions.parquet", "warps.parquet"])
 @pytest.mark.parametrize("cut", [True, False])
 def test_kept_trace_that_is_damaged_is_recorded_again_and_is_no_result(name: str, cut: bool, tmp_path: Path) -> None:
-    from warpsight.explore.sweep.tasks import opened
+    from warpsight.explore.sweep.tasks import loaded, opened
 
     axes = {"kernels": ("rounds",), "models": ("mdm",)}
     run(study("sm_count=7", **axes), tmp_path)
@@ -268,6 +268,7 @@ def test_kept_trace_that_is_damaged_is_recorded_again_and_is_no_result(name: str
     data[len(data) // 2] ^= 0xFF
     place.write_bytes(data[:40] if cut else data)
     opened.cache_clear()
+    loaded.cache_clear()
     broken = rows(study("sm_count=14", **axes), tmp_path)
     assert ["resume` records it again" in str(row["failed"]) for row in broken] == [True]
     assert [row["failed"] for row in rows(study("sm_count=14", **axes), tmp_path)] == [""]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 MISSES, ROWS = "misses", "rows"
 PARQUET = ".parquet"
+MOST_LOADED_BYTES = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -104,12 +105,11 @@ def run_rows(task: RowsTask) -> str:
 
     try:
         store = ResultStore.reopen(task.store)
-        trace = opened(task.folder)
         found = []
         for work in task.parts:
             try:
                 gpu = design_gpu(task.gpu, work.overrides)
-                profile = shared_profile(store, task, trace, gpu, work.method)
+                profile = shared_profile(store, task, gpu, work.method)
             except (NotKept, FormatError):
                 raise
             except WarpsightError as error:
@@ -156,6 +156,7 @@ def _forgotten(store: ResultStore, folder: str, error: FormatError) -> str:
     if store.folder_of(Path(folder).name) != Path(folder):
         return str(error)
     opened.cache_clear()
+    loaded.cache_clear()
     shutil.rmtree(folder, ignore_errors=True)
     return f"{error.place}: {error.what}; it is forgotten, and `warpsight sweep resume` records it again"
 
@@ -175,8 +176,23 @@ def opened(folder: str) -> KernelTrace:
     return open_trace(folder)
 
 
-def shared_profile(store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: GpuSpec, method: Method) -> IntervalProfile:
-    """The interval profile of the trace on `gpu`, from the store or made and kept. Raises as `profile_trace`."""
+@lru_cache(maxsize=2)
+def loaded(folder: str) -> KernelTrace:
+    """The trace in `folder`, its chunks in memory if they are not many: a profile goes over them four times, for each design."""
+    from warpsight.trace.schema import InMemory
+
+    trace, chunks, size = opened(folder), [], 0
+    for chunk in trace.chunks:
+        size += chunk.path.nbytes + chunk.events.nbytes + chunk.sectors.nbytes
+        size += chunk.event_offset.nbytes + chunk.sector_offset.nbytes
+        if size > MOST_LOADED_BYTES:
+            return trace
+        chunks.append(chunk)
+    return replace(trace, chunks=InMemory(chunks))
+
+
+def shared_profile(store: ResultStore, task: RowsTask, gpu: GpuSpec, method: Method) -> IntervalProfile:
+    """The interval profile of the task's trace on `gpu`, from the store or made and kept. Raises as `profile_trace`."""
     from warpsight.explore.pipeline import trace_occupancy
     from warpsight.profile.build import build_profile
     from warpsight.profile.interchange import profile_document, profile_from_document
@@ -185,6 +201,7 @@ def shared_profile(store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: 
     kept = store.get(PROFILE, key)
     if kept is not None:
         return profile_from_document(kept, origin=key)
+    trace = loaded(task.folder)
     resident = trace_occupancy(trace, gpu)
     misses = _shared_misses(store, task, trace, gpu, resident, method)
     profile = build_profile(trace, misses, gpu, resident, representative=method.representative)
