@@ -9,7 +9,7 @@ from warpsight.gpu.importers.option_files import Option
 
 SECTOR_BYTES, SECTORS = 32, 4
 _FORM = re.compile(
-    r"(?P<kind>\w):(?P<sets>\d{1,9}):(?P<line>\d{1,9}):(?P<ways>\d{1,9}),"
+    r"(?:(?P<kind>[A-Z]):)?(?P<sets>\d{1,9}):(?P<line>\d{1,9}):(?P<ways>\d{1,9}),"
     r"(?P<replacement>\w):(?P<write>\w):(?P<allocation>\w):(?P<write_allocation>\w):(?P<index>\w),"
     r"(?P<mshr>\w):(?P<entries>\d{1,9}):(?P<merge>\d{1,9})"
     r"(,(?P<queue>\d{1,9})(:(?P<fifo>\d{1,9}))?(,(?P<port>\d{1,9}))?)?",
@@ -18,7 +18,7 @@ _FORM = re.compile(
 _LETTERS = {
     "kind": {"N": "normal", "S": "sectored"},
     "replacement": {"L": "LRU", "F": "FIFO"},
-    "write": {"R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict", "L": "local write-back, global write-through"},
+    "write": {"R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict", "L": "local write-back, global write-through"},  # fmt: skip
     "allocation": {"m": "on-miss", "f": "on-fill", "s": "streaming"},
     "write_allocation": {"N": "no", "W": "write-allocate", "F": "fetch on write", "L": "lazy fetch on read"},
     "index": {"L": "linear", "H": "Fermi hash", "P": "IPOLY", "X": "xor", "C": "custom"},
@@ -66,10 +66,11 @@ def parse_cache(option: Option) -> CacheText:
         raise option.wrong("is not a cache string", remedy)
     words: dict[str, str] = {}
     for part, letters in _LETTERS.items():
-        if found[part] not in letters:
-            known = ", ".join(f"{letter} {word}" for letter, word in letters.items())
-            raise option.wrong(f'"{found[part]}" is no {part.replace("_", " ")}', f"known: {known}")
-        words[part] = letters[found[part]]
+        letter = found[part] or "N"  # GPGPU-Sim 3 writes no type: it has no sectored caches
+        if letter not in letters:
+            known = ", ".join(f"{known} {word}" for known, word in letters.items())
+            raise option.wrong(f'"{letter}" is no {part.replace("_", " ")}', f"known: {known}")
+        words[part] = letters[letter]
     numbers = {part: int(found[part] or 0) for part in ("sets", "line", "ways", "entries", "merge", "queue", "port")}
     for part in ("sets", "line", "ways", "entries", "merge"):
         if numbers[part] == 0:

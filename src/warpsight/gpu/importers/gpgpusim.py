@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
@@ -15,20 +14,10 @@ from warpsight.gpu.importers.issue_options import check_warps, put_ops, put_sms
 from warpsight.gpu.importers.memory_options import put_dram, put_l1, put_l2, put_noc
 from warpsight.gpu.importers.not_carried import rest
 from warpsight.gpu.importers.option_files import Option, Options, read_options, read_text
+from warpsight.gpu.importers.yaml_text import Imported
 from warpsight.gpu.keys import KEYS, ORDER
 from warpsight.gpu.problems import Problems
 from warpsight.gpu.values import Value
-
-
-@dataclass(frozen=True)
-class Imported:
-    """A description to be written: `values` in the order of the key table, each with its source; `notes` on what is not in it."""
-
-    name: str
-    description: str
-    files: tuple[str, ...]
-    values: dict[str, Value]
-    notes: tuple[str, ...]
 
 
 def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices: Choices | None = None) -> Imported:

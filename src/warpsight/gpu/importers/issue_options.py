@@ -102,8 +102,8 @@ def put_ops(draft: Draft) -> None:
     draft.put("latency.shared", shared.whole(1), shared)
     if not draft.options.flag("-gpgpu_tensor_core_avail"):
         return
-    tensor = _tensor_unit(draft) or draft.options.get("-trace_opcode_latency_initiation_tensor")
-    _put_op(draft, "tensor", "tensor", tensor, _units(draft, (("-gpgpu_num_tensor_core_units", "0"),)))
+    plain = draft.options.get("-trace_opcode_latency_initiation_tensor")
+    _put_op(draft, "tensor", "tensor", _tensor_unit(draft) or plain, _units(draft, (("-gpgpu_num_tensor_core_units", "0"),)))
 
 
 def _units(draft: Draft, candidates: tuple[tuple[str, str], ...]) -> Option:

@@ -22,9 +22,9 @@ def put_l1(draft: Draft) -> None:
     """Sections `l1` and what of `sm` follows from how the memory of an SM is divided."""
     option = draft.options.need("-gpgpu_cache:dl1")
     cache = parse_cache(option)
-    size, ways = _divide(draft, option, cache)
-    draft.put("l1.size", size, option, draft.values["sm.shared_memory"].source if ways != cache.ways else "sets x line x ways")
-    draft.put("l1.ways", ways, option, "" if ways == cache.ways else "scaled with the size")
+    size, ways, how = _divide(draft, option, cache)
+    draft.put("l1.size", size, option, how)
+    draft.put("l1.ways", ways, option, "" if ways == cache.ways else f"{ways} in place of {cache.ways}, with the size")
     _put_cache(draft, "l1", option, cache, size // (cache.line * ways))
     if cache.queue:
         draft.put("l1.miss_queue", cache.queue, option, "miss queue")
@@ -38,11 +38,11 @@ def put_l1(draft: Draft) -> None:
         draft.note(skipped, "global loads go past the L1 there; in a description they use it")
 
 
-def _divide(draft: Draft, option: Option, cache: CacheText) -> tuple[int, int]:
-    """Size and ways of the L1, after `sm.shared_memory` and the most of a block were put."""
+def _divide(draft: Draft, option: Option, cache: CacheText) -> tuple[int, int, str]:
+    """Size and ways of the L1 and how they came about, after `sm.shared_memory` and the most of a block were put."""
     options, chosen = draft.options, draft.choices.carve_out
     shared, block = options.need("-gpgpu_shmem_size"), options.get("-gpgpu_shmem_per_block")
-    size, ways = cache.bytes, cache.ways
+    size, ways, derived = cache.bytes, cache.ways, "sets x line x ways"
     if options.flag("-gpgpu_adaptive_cache_config"):
         carve, unified = options.need("-gpgpu_shmem_option"), options.need("-gpgpu_unified_l1d_size")
         steps = [kib * _KIB for kib in carve.wholes(",")]
@@ -56,6 +56,7 @@ def _divide(draft: Draft, option: Option, cache: CacheText) -> tuple[int, int]:
             raise carve.wrong(f"{taken // _KIB} KiB leave no L1 of {whole // _KIB} KiB", "choose less with --shared-memory")
         size = cache.sets * cache.line * ways
         how = f"carve-out of {taken // _KIB} KiB ({'the most' if chosen is None else '--shared-memory'}), the rest is L1"
+        derived = f"what a carve-out of {taken // _KIB} KiB leaves of {unified.cite} {unified.value}"
         draft.put("sm.shared_memory", taken, [carve, unified], how)
         draft.note(carve, f"the simulator divides anew for each kernel; here {taken // _KIB} KiB of {whole // _KIB} KiB are shared memory")
     elif chosen is not None:
@@ -66,7 +67,7 @@ def _divide(draft: Draft, option: Option, cache: CacheText) -> tuple[int, int]:
         most, there = block.whole(1), draft.number("sm.shared_memory")
         how = "" if most <= there else "more than the carve-out has: all of it"
         draft.put("sm.max_shared_memory_per_block", min(most, there), block, how)
-    return size, ways
+    return size, ways, derived
 
 
 def _put_cache(draft: Draft, level: str, option: Option, cache: CacheText, sets: int) -> None:

@@ -44,6 +44,14 @@ _REASONS = (
     ("-icnt_", "buffers, subnets and arbitration of the crossbar are not described"),
     ("-gpgpu_dram_scheduler", "DRAM serves open rows first (FR-FCFS) where dram.row is given, else in order"),
     ("-gpgpu_dram_return_queue_size", "what comes back from DRAM never waits for room"),
+    ("-gpgpu_lrc_", "a coalescer of requests before the L2 is not described"),
+    ("-gpgpu_simple_dram_", "DRAM is as section dram says"),
+    ("-gpgpu_n_chiplet", "the L2 is one, not two halves"),
+    ("-gpgpu_chiplet", "the L2 is one, not two halves"),
+    ("-inter_chiplet", "the L2 is one, not two halves"),
+    ("-gpgpu_n_ldst_response_buffer_size", "noc.buffer holds for both ends of the network"),
+    ("-gpgpu_opndcoll_", "operand collectors are not described"),
+    ("-gpgpu_shmem_per_block", "the division is as sm.shared_memory and l1.size say"),
     ("-gpgpu_dram_burst_length", "an access takes the bus for its data"),
     ("-gpgpu_mem_address_mask", "the mapping says it"),
     ("-dram_dual_bus_interface", "row and column commands never wait for each other"),
@@ -56,8 +64,8 @@ _REASONS = (
 
 
 def rest(options: Options) -> list[str]:
-    """One line for each option that nothing asked for, and one for those that say nothing about the GPU."""
-    notes: list[str] = []
+    """One line for each reason why options that nothing asked for are not in the description, with those options."""
+    by_reason: dict[str, list[str]] = {}
     aside = 0
     for name, option in options.given.items():
         if name in options.used:
@@ -65,8 +73,9 @@ def rest(options: Options) -> list[str]:
         if name.startswith(_NOT_THE_GPU):
             aside += 1
             continue
-        fitting = [reason for prefix, reason in _REASONS if name.startswith(prefix)]
-        notes.append(f"{option.cite} {option.value}: {fitting[0] if fitting else 'not known to this import'}")
+        reason = next((reason for prefix, reason in _REASONS if name.startswith(prefix)), "not known to this import")
+        by_reason.setdefault(reason, []).append(f"{option.cite} {option.value}")
+    notes = [f"{'; '.join(cites)}: {reason}" for reason, cites in by_reason.items()]
     if aside:
         notes.append(f"{aside} options about the simulation alone: functional model, statistics, power")
     return [*notes, *options.repeated]
