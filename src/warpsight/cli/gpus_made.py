@@ -1,4 +1,4 @@
-"""`warpsight gpus import` and `gpus from-device`: descriptions from a simulator's configuration, and from the GPU of this machine."""
+"""`warpsight gpus import` and `gpus from-device`: from a simulator's configuration, from a GPU of this machine."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ if TYPE_CHECKING:
 def configure(parts: Any) -> None:
     """Declare the two subcommands among `parts`."""
     imported = parts.add_parser("import", help="a description from a GPGPU-Sim or Accel-Sim configuration")
-    imported.add_argument("files", metavar="FILE", nargs="+", help="gpgpusim.config, trace.config and interconnect file, in any order")
+    imported.add_argument("files", metavar="FILE", nargs="+",
+                          help="gpgpusim.config, trace.config and interconnect file, in any order")
     imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
                           help="shared memory of an SM where L1 and shared memory are one (default: the most that there is)")
     imported.add_argument("--policy", choices=("lrr", "gto"), help="the scheduler, in place of one that descriptions do not have")
     imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
                           help="cycles between dependent instructions beside the latencies of trace.config, which are those of the "
-                               "functional units alone (default: 2, as between 2 of the unit and the 4 measured on Volta and Turing)")
+                               "units alone (default: 2, as between 2 of the unit and the 4 measured on Volta and Turing)")
     device = parts.add_parser("from-device", help="a description of a GPU of this machine, from its driver")
     device.add_argument("--device", metavar="N", default="0", help="which GPU (default: 0)")
     for part in (imported, device):

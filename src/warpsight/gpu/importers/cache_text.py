@@ -15,10 +15,13 @@ _FORM = re.compile(
     r"(,(?P<queue>\d{1,9})(:(?P<fifo>\d{1,9}))?(,(?P<port>\d{1,9}))?)?",
     re.ASCII,
 )
-_LETTERS = {
+_LETTERS: dict[str, dict[str, str]] = {
     "kind": {"N": "normal", "S": "sectored"},
     "replacement": {"L": "LRU", "F": "FIFO"},
-    "write": {"R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict", "L": "local write-back, global write-through"},  # fmt: skip
+    "write": {
+        "R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict",
+        "L": "local write-back, global write-through",
+    },
     "allocation": {"m": "on-miss", "f": "on-fill", "s": "streaming"},
     "write_allocation": {"N": "no", "W": "write-allocate", "F": "fetch on write", "L": "lazy fetch on read"},
     "index": {"L": "linear", "H": "Fermi hash", "P": "IPOLY", "X": "xor", "C": "custom"},

@@ -34,10 +34,11 @@ class Draft:
     notes: list[str] = field(default_factory=list)
 
     def put(self, key: str, content: Content, options: Option | list[Option], how: str = "") -> None:
-        """One value, from `options`, with how it follows from them. Raises SpecError, at the first option, when it is out of bounds."""
+        """One value, from `options`, with how it follows. Raises SpecError, at the first option, when it is out of bounds."""
         several = options if isinstance(options, list) else [options]
         if KEYS[key].kind == WORD and content not in KEYS[key].choices:
-            raise SpecError(f'{key}: "{content}" is not known', place=several[0].place, remedy=f"known: {', '.join(KEYS[key].choices)}")
+            known = ", ".join(KEYS[key].choices)
+            raise SpecError(f'{key}: "{content}" is not known', place=several[0].place, remedy=f"known: {known}")
         if KEYS[key].numeric:
             check_bounds(KEYS[key], float(content), several[0].place)
         cites = "; ".join(f"{option.cite} {option.value}" if option.value else option.cite for option in several)

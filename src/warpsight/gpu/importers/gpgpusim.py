@@ -23,10 +23,10 @@ from warpsight.gpu.values import Value
 def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices: Choices | None = None) -> Imported:
     """Reads `gpgpusim.config`, `trace.config` and interconnect files, in any order, told apart by what is in them.
 
-    Of `-network_mode 1` the interconnect file that the configuration names is read from beside it, if it is there and none was given.
-    Latencies and times are in core cycles; how each number follows from which line is its source. `name` is by default that of the
-    folder of the first file. Raises UsageError (no file, cannot be read), FormatError (`file:line`: damaged, or something is missing),
-    SpecError (a number that no description can have, sizes that do not fit together).
+    Of `-network_mode 1` the interconnect file that the configuration names is read from beside it, if it is there and none is
+    given. Latencies and times are in core cycles; how each number follows from which line is its source. `name` is by default that
+    of the folder of the first file. Raises UsageError (no file, cannot be read), FormatError (`file:line`: damaged, or something is
+    missing), SpecError (a number that no description can have, sizes that do not fit together).
     """
     if not paths:
         raise UsageError("no configuration", remedy="name gpgpusim.config, and trace.config with it if there is one")

@@ -76,7 +76,7 @@ def _put_issue(draft: Draft) -> None:
     elif warps >= schedulers.whole():
         draft.put("sm.fetch_width", 0, fetched, "warps that fetch in a cycle are not fewer than schedulers: fetch is no limit")
     else:
-        draft.note(fetched, "fewer warps fetch in a cycle than there are schedulers; a description has one warp a cycle or no limit")
+        draft.note(fetched, "fewer warps fetch in a cycle than there are schedulers; in a description one does, or no limit is")
 
 
 def _put_policy(draft: Draft) -> None:
@@ -88,7 +88,8 @@ def _put_policy(draft: Draft) -> None:
             draft.note(option, f"{chosen} was chosen in its place (--policy)")
         draft.put("sm.policy", chosen or option.value, option)
     elif chosen is None:
-        raise option.wrong("a description has no such scheduler, and none stands for it unasked", "choose with --policy lrr or --policy gto")
+        why = "a description has no such scheduler, and none stands for it unasked"
+        raise option.wrong(why, "choose with --policy lrr or --policy gto")
     else:
         draft.put("sm.policy", chosen, option)
         draft.note(option, f"no such scheduler; {chosen} was chosen in its place (--policy)")

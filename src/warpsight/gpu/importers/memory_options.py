@@ -58,7 +58,8 @@ def _divide(draft: Draft, option: Option, cache: CacheText) -> tuple[int, int, s
         how = f"carve-out of {taken // _KIB} KiB ({'the most' if chosen is None else '--shared-memory'}), the rest is L1"
         derived = f"what a carve-out of {taken // _KIB} KiB leaves of {unified.cite} {unified.value}"
         draft.put("sm.shared_memory", taken, [carve, unified], how)
-        draft.note(carve, f"the simulator divides anew for each kernel; here {taken // _KIB} KiB of {whole // _KIB} KiB are shared memory")
+        shares = f"{taken // _KIB} KiB of {whole // _KIB} KiB are shared memory"
+        draft.note(carve, f"the simulator divides anew for each kernel; here {shares}")
     elif chosen is not None:
         raise SpecError("L1 and shared memory are divided for good here", place=option.place, remedy="leave out --shared-memory")
     else:
@@ -77,19 +78,29 @@ def _put_cache(draft: Draft, level: str, option: Option, cache: CacheText, sets:
     if cache.write == "read-only" or cache.mshr not in ("associative", "sector-associative"):
         raise option.wrong(f"a data cache is not {cache.write} with {cache.mshr} miss registers", "give the string of a data cache")
     draft.put(f"{level}.line", cache.line, option, "line")
-    draft.put(f"{level}.sector", cache.sector, option, "four sectors of 32 B in a line" if cache.kind == "sectored" else "not sectored")
+    sectors = "four sectors of 32 B in a line" if cache.kind == "sectored" else "not sectored"
+    draft.put(f"{level}.sector", cache.sector, option, sectors)
     per = f" of {cache.sector} B each, where a description counts lines" if cache.kind == "sectored" else ""
     draft.put(f"{level}.mshrs", cache.entries, option, f"{cache.mshr} miss registers{per}")
     draft.put(f"{level}.targets", cache.merge, option, "requests that one miss register merges")
-    draft.put(f"{level}.write_policy", _WRITE_POLICY[cache.write], option)
-    if _WRITE_POLICY[cache.write] != cache.write:
-        draft.note(option, f"{level}.write_policy: {cache.write} is not there, {_WRITE_POLICY[cache.write]} is the nearest")
-    draft.put(f"{level}.write_allocate", cache.write_allocation != "no", option)
-    if cache.write_allocation not in ("no", "write-allocate"):
-        draft.note(option, f"{level}.write_allocate: when a written line's rest is fetched ({cache.write_allocation}) is not told")
+    _put_writes(draft, level, option, cache)
     _put_index(draft, level, option, cache, sets)
     if cache.port:
         draft.note(option, f"the data port of {cache.port} B has no key of its own")
+
+
+def _put_writes(draft: Draft, level: str, option: Option, cache: CacheText) -> None:
+    """Write policy and allocation. An L1 writes through and takes no line for a write, as Warpsight simulates it."""
+    policy = "write-through" if level == "l1" else _WRITE_POLICY[cache.write]
+    draft.put(f"{level}.write_policy", policy, option)
+    if policy != cache.write:
+        draft.note(option, f"{level}.write_policy: {cache.write} is not there; {policy} is taken")
+    allocates = level == "l2" and cache.write_allocation != "no"
+    draft.put(f"{level}.write_allocate", allocates, option)
+    if level == "l1" and cache.write_allocation != "no":
+        draft.note(option, f"l1.write_allocate: {cache.write_allocation} is not simulated; a write takes no line")
+    elif cache.write_allocation not in ("no", "write-allocate"):
+        draft.note(option, f"{level}.write_allocate: when a written line's rest is fetched ({cache.write_allocation}) is not told")
 
 
 def _put_index(draft: Draft, level: str, option: Option, cache: CacheText, sets: int) -> None:
@@ -115,12 +126,12 @@ def put_l2(draft: Draft) -> None:
     draft.put("l2.ways", cache.ways, option)
     _put_cache(draft, "l2", option, cache, cache.sets)
     rop, l1 = options.default("85", "-gpgpu_l2_rop_latency"), options.default("1", "-gpgpu_l1_latency")
-    how = "L1 and ROP latency; the simulator's tuner defines the second as what an L2 hit takes longer than an L1 hit. Core cycles in any domain"
+    how = "the sum: the simulator's tuner defines ROP latency as what an L2 hit takes longer than an L1 hit. Core cycles in any domain"
     draft.put("l2.latency", l1.whole() + rop.whole(), [rop, l1], how)
     mapping = options.get("-gpgpu_mem_addr_mapping")
     interleave = parse_mapping(mapping).interleave(per.whole()) if mapping is not None else 0
     if mapping is not None and interleave:
-        draft.put("l2.slice_interleave", interleave, mapping, "lowest bit that tells channels or, between slices of one, banks apart")
+        draft.put("l2.slice_interleave", interleave, mapping, "lowest bit that tells channels or (slices of one) banks apart")
     hashed = options.get("-gpgpu_memory_partition_indexing")
     if hashed is not None and hashed.whole():
         draft.note(hashed, "channels are hashed there; in a description slices take turns")
@@ -167,7 +178,8 @@ def _check_nodes(draft: Draft, network: dict[str, Option], nodes: int) -> None:
         raise FormatError(what, place=network["k"].place, remedy="give the interconnect file that goes with the configuration")
     others = sorted(set(network) - {"flit_size", "k"})
     if others:
-        draft.notes.append(f"the interconnect file's {', '.join(others[:6])}{', ...' if len(others) > 6 else ''}: the network is a crossbar")
+        shown = ", ".join(others[:6]) + (", ..." if len(others) > 6 else "")
+        draft.notes.append(f"the interconnect file's {shown}: the network is a crossbar")
 
 
 def put_dram(draft: Draft) -> None:

@@ -9,7 +9,8 @@ _NOT_THE_GPU = (
     "-gpgpu_ptx_", "-gpgpu_stack_size_limit", "-gpgpu_heap_size_limit", "-gpgpu_runtime_", "-gpgpu_memlatency_stat", "-visualizer_",
     "-enable_ptx_file_line_stats", "-power_", "-gpuwattch_", "-accelwattch_", "-trace_enabled", "-trace_components",
     "-trace_sampling_core", "-save_embedded_ptx", "-keep", "-gpgpu_flush_", "-gpgpu_perf_sim_memcpy", "-gpgpu_deadlock_detect",
-    "-gpgpu_max_cycle", "-gpgpu_max_insn", "-gpgpu_max_cta", "-gpgpu_max_completed_cta", "-gpgpu_cflog_interval", "-liveness_message_freq",
+    "-gpgpu_max_cycle", "-gpgpu_max_insn", "-gpgpu_max_cta", "-gpgpu_max_completed_cta", "-gpgpu_cflog_interval",
+    "-liveness_message_freq",
     "-gpgpu_compute_capability_", "-gpgpu_occupancy_sm_number", "-gpgpu_ignore_resources_limitation", "-steady_power", "-dvfs_",
     "-gpgpu_clock_gated_", "-hw_perf_", "-aggregate_power_stats", "-gpu_icnt_", "-inter_config_file",
 )  # fmt: skip

@@ -114,20 +114,22 @@ def read_text(path: Path) -> str:
 
 
 def read_options(path: Path, text: str, into: Options, depth: int = 0) -> None:
-    """Reads the options of a file's `text` into `into`. Raises FormatError, with the line: no option, no value, a quote left open."""
+    """Reads the options of a file's `text` into `into`. Raises FormatError, with the line: no option, no value, an open quote."""
     name, line, pending = "", 0, False
     for word, at in _words(path, text):
         if pending:
             pending = False
             if word.startswith("-") and not _DECIMAL.fullmatch(word[1:]):
-                raise FormatError(f'{name} has no value: "{word}" follows', place=f"{path}:{line}", remedy="write a value behind it")
+                what = f'{name} has no value: "{word[:60]}" follows'
+                raise FormatError(what, place=f"{path}:{line}", remedy="write a value behind it")
             option = Option(name, " ".join(word.split()), f"{path}:{line}", f"{path.name}:{line} {name}")
             if name == "-config":
                 _nested(path, option, into, depth)
             else:
                 into.add(option)
         elif not re.fullmatch(r"-[A-Za-z][\w:.-]*", word, re.ASCII):
-            raise FormatError(f'"{word[:60]}" is not an option', place=f"{path}:{at}", remedy="options begin with -, comments with #")
+            what = f'"{word[:60]}" is not an option'
+            raise FormatError(what, place=f"{path}:{at}", remedy="options begin with -, comments with #")
         else:
             name, line, pending = word, at, True
     if pending:
