@@ -126,7 +126,7 @@ def put_l2(draft: Draft) -> None:
     draft.put("l2.ways", cache.ways, option)
     _put_cache(draft, "l2", option, cache, cache.sets)
     rop, l1 = options.default("85", "-gpgpu_l2_rop_latency"), options.default("1", "-gpgpu_l1_latency")
-    how = "the sum: the simulator's tuner defines ROP latency as what an L2 hit takes longer than an L1 hit. Core cycles in any domain"
+    how = "the sum: the simulator's tuner defines ROP latency as what an L2 hit takes beyond an L1 hit. Core cycles in any domain"
     draft.put("l2.latency", l1.whole() + rop.whole(), [rop, l1], how)
     mapping = options.get("-gpgpu_mem_addr_mapping")
     interleave = parse_mapping(mapping).interleave(per.whole()) if mapping is not None else 0
