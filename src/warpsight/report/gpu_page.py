@@ -20,7 +20,7 @@ _ESTIMATED = "estimated"
 
 
 def peak_flops(gpu: GpuSpec, op_class: str) -> float:
-    """Operations a second of `op_class`, a multiply-add counted as two: what the units of all SMs can begin, as the GPU is described.
+    """Operations a second of `op_class`, a multiply-add counted as two: what all SMs can begin, as the GPU is described.
 
     A scheduler begins a warp instruction of the class every initiation interval, and no more instructions than its issue width.
     """

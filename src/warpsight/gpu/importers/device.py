@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.gpu.geometry import check_geometry
+from warpsight.gpu.importers.checks import check_sizes
 from warpsight.gpu.importers.driver import Device, read_device
 from warpsight.gpu.importers.yaml_text import Imported
 from warpsight.gpu.keys import KEYS, ORDER
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.problems import Problems
 from warpsight.gpu.spec import GpuSpec
 from warpsight.gpu.values import Content, Value, check_bounds, flatten
 
@@ -38,9 +37,7 @@ def describe_device(number: int = 0, *, name: str = "") -> Imported:
     _put_device(values, device)
     channels, fits = _put_l2(values, device, base, base_name)
     _put_network(values, base, base_name)
-    problems = Problems()
-    check_geometry(values, problems)
-    problems.raise_first()
+    check_sizes(values)
     notes = _notes(values, capability, base_name, device)
     if not fits:
         notes.append(f"the L2's size does not divide among {channels} channels as on {base_name}: its channels are taken")

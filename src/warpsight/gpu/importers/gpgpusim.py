@@ -7,17 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
-from warpsight.gpu.geometry import check_geometry
 from warpsight.gpu.importers.booksim import looks_like_network, read_network
+from warpsight.gpu.importers.checks import check_sizes
 from warpsight.gpu.importers.draft import Choices, Draft
 from warpsight.gpu.importers.issue_options import check_warps, put_ops, put_sms
 from warpsight.gpu.importers.memory_options import put_dram, put_l1, put_l2, put_noc
 from warpsight.gpu.importers.not_carried import rest
 from warpsight.gpu.importers.option_files import Option, Options, read_options, read_text
 from warpsight.gpu.importers.yaml_text import Imported
-from warpsight.gpu.keys import KEYS, ORDER
-from warpsight.gpu.problems import Problems
-from warpsight.gpu.values import Value
+from warpsight.gpu.keys import KEYS
 
 
 def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices: Choices | None = None) -> Imported:
@@ -39,9 +37,7 @@ def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices
     put_l2(draft)
     put_noc(draft, network)
     put_dram(draft)
-    problems = Problems()
-    check_geometry(_with_defaults(draft.values), problems)
-    problems.raise_first()
+    check_sizes(draft.values)
     first = Path(paths[0])
     folder = first.resolve().parent.name or first.stem
     values = {key: draft.values[key] for key in KEYS if key in draft.values}
@@ -68,10 +64,3 @@ def _read(paths: list[Path]) -> tuple[Options, dict[str, Option]]:
             network = read_network(beside, read_text(beside))
     return options, network
 
-
-def _with_defaults(values: dict[str, Value]) -> dict[str, Value]:
-    """The values that sizes are checked against each other with."""
-    absent = {"sm.max_shared_memory_per_block": 0, "l2.slice_interleave": 256}
-    filled = {key: Value(content, "", "") for key, content in absent.items() if key not in values}
-    assert not set(ORDER) & set(values)
-    return values | filled

@@ -81,7 +81,7 @@ def _put_issue(draft: Draft) -> None:
 
 def _put_policy(draft: Draft) -> None:
     """The scheduler. One that descriptions do not have is refused unless a choice was made."""
-    option = draft.options.need("-gpgpu_scheduler")
+    option = draft.options.default("gto", "-gpgpu_scheduler")
     chosen = draft.choices.policy
     if option.value in ("lrr", "gto"):
         if chosen not in (None, option.value):
