@@ -101,3 +101,35 @@ def test_page_names_every_estimate_and_every_source() -> None:
     assert "`noc.bandwidth`" in estimates
     assert "`sm_count`" not in estimates
     assert "| `sm_count` | 132 | NVIDIA H100 white paper: 132 SMs (SXM5) |" in page
+
+
+@pytest.mark.parametrize(
+    ("name", "l1", "l2", "memory", "shared"),
+    [
+        # Jia et al. 2018, table 3.1 and figure 3.2; Luo et al. 2024, table IV
+        ("v100", 28, 193, 375, 19),
+        ("a100", 37.9, 261.5, 466.3, 29.0),
+        ("rtx4090", 43.4, 273.0, 541.5, 30.1),
+        ("h100-pcie", 40.7, 263.0, 478.8, 29.0),
+    ],
+)
+def test_latencies_of_memory_are_the_published_measurements(name: str, l1: float, l2: float, memory: float, shared: float) -> None:
+    gpu = load_gpu(name)
+    assert gpu.l1.latency_cycles == pytest.approx(l1, abs=0.5)
+    assert gpu.l2.latency_cycles == pytest.approx(l2, abs=0.5)
+    assert gpu.l2.latency_cycles + gpu.dram.latency_cycles == pytest.approx(memory, abs=1)
+    assert gpu.latency_cycles["shared"] == pytest.approx(shared, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("name", "latencies"),
+    [
+        # Jia et al. 2019, table 4.1: IADD, FFMA, DADD, MUFU, HFMA2
+        ("gtx1080", (6, 6, 8, 14, 6)),
+        ("v100", (4, 4, 8, 14, 6)),
+        ("rtx2060", (4, 4, 48, 15, 6)),
+    ],
+)
+def test_latencies_of_arithmetic_are_the_published_measurements(name: str, latencies: tuple[int, ...]) -> None:
+    gpu = load_gpu(name)
+    assert tuple(gpu.latency_cycles[op] for op in ("int", "fp32", "fp64", "sfu", "fp16")) == latencies
