@@ -21,6 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from marked_page import put  # noqa: E402
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
 import referee_figures as figures_of_referee  # noqa: E402
 import reuse_figures as figures_of_reuse  # noqa: E402
+import sweep_figures as figures_of_sweeps  # noqa: E402
 
 COMMAND = "python benchmarks/measure.py --write"
 WARPSIGHT = [sys.executable, "-m", "warpsight"]
@@ -175,6 +177,8 @@ INSIDE: dict[str, Callable[[], float]] = {
     "referee-least": lambda: figures_of_referee.rate(slowest=True),
     "model": _model,
     "designs": _designs,
+    "recurring-new": lambda: figures_of_sweeps.recurring()[0],
+    "recurring-known": lambda: figures_of_sweeps.recurring()[1],
 }
 
 
@@ -224,6 +228,26 @@ def _cold_environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "WARPSIGHT_CACHE": str(folder / "cache"), "NUMBA_CACHE_DIR": str(folder / "numba")}
 
 
+@cache
+def _sweep(axes: tuple[str, ...], kernels: int) -> tuple[float, float, int]:
+    """Seconds of a sweep with nothing but its traces at hand, of the same again, and its peak in bytes; on two cores."""
+    return figures_of_sweeps.sweep_seconds(axes, figures_of_sweeps.kernels()[:kernels])
+
+
+def _add_sweeps(add: Callable[[str, float, str, str, Callable[[], tuple[float, int]]], None]) -> None:
+    """The rows of sweeps, with three models each."""
+    plain, geometries, million = figures_of_sweeps.PLAIN, figures_of_sweeps.GEOMETRIES, figures_of_sweeps.MILLION
+    many = figures_of_sweeps.KERNELS
+    add("sweep, 1,000 designs, 20 kernels", 10, "s", "less", lambda: _sweep(plain, many)[::2])
+    add("sweep, the same again", 10, "s", "less", lambda: _sweep(plain, many)[1:])
+    add("sweep, 1,000 designs of 25 cache geometries, 20 kernels", 120, "s", "less", lambda: _sweep(geometries, many)[::2])
+    add("sweep, 10^6 designs, one kernel", 10, "s", "less", lambda: _sweep(million, 1)[::2])
+    add("memory of the sweep of 10^6 designs", 2, "GiB", "less",
+        lambda: (_sweep(million, 1)[2] / 2**30, _sweep(million, 1)[2]))  # fmt: skip
+    add("a kernel on a design of a new cache geometry, mean", 100, "ms", "less", lambda: _inside("recurring-new"))
+    add("a kernel on a design of a known cache geometry, mean", 0.1, "ms", "less", lambda: _inside("recurring-known"))
+
+
 def measure(only: str) -> list[Figure]:
     """All figures whose name contains `only`."""
     figures: list[Figure] = []
@@ -251,6 +275,7 @@ def measure(only: str) -> list[Figure]:
     add("referee, slowest reference kernel", 1, "M warp instructions/s", "more", lambda: _inside("referee-least"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
     add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
+    _add_sweeps(add)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         add("warpsight --help", 0.3, "s", "less", lambda: _seconds([*WARPSIGHT, "--help"]))

@@ -16,7 +16,8 @@ MODELS = "mdm,gpumech,warpsight"
 KERNELS = 20
 # 1,000 designs over SM count, network and memory bandwidth, MSHRs and clock
 PLAIN = ("sm_count=14,28,42,56,80", "noc.bandwidth=525GB/s,700GB/s,1050GB/s,2100GB/s",
-         "dram.bandwidth=240GB/s,480GB/s,720GB/s,960GB/s,1440GB/s", "l1.mshrs=32,64,128,192,256", "core_clock=1GHz,1.4GHz")  # fmt: skip
+         "dram.bandwidth=240GB/s,480GB/s,720GB/s,960GB/s,1440GB/s", "l1.mshrs=32,64,128,192,256",
+         "core_clock=1GHz,1.4GHz")  # fmt: skip
 # 1,000 designs of 25 cache geometries and eight SM counts
 GEOMETRIES = ("l1.size=24KiB,48KiB,96KiB,192KiB,384KiB", "l2.ways=4,8,16,32,64", "sm_count=14,21,28,35,42,56,70,80",
               "noc.bandwidth=525GB/s,700GB/s,1050GB/s,1400GB/s,2100GB/s")  # fmt: skip
@@ -33,8 +34,8 @@ def kernels() -> list[str]:
     return [kernel.path for kernel in load_suite("warpsight").development[:KERNELS]]
 
 
-def sweep_seconds(axes: tuple[str, ...], paths: list[str]) -> tuple[float, float, float]:
-    """Seconds of `warpsight sweep` on `axes` with the traces at hand and nothing else, of the same again, and its peak in GiB.
+def sweep_seconds(axes: tuple[str, ...], paths: list[str]) -> tuple[float, float, int]:
+    """Seconds of `warpsight sweep` on `axes` with the traces at hand and nothing else, of the same again, and its peak in bytes.
 
     The peak is of all its processes together, looked at fifty times a second.
     """
@@ -45,7 +46,7 @@ def sweep_seconds(axes: tuple[str, ...], paths: list[str]) -> tuple[float, float
         command = [*WARPSIGHT, "sweep", *paths, *words, "--model", MODELS, *places]
         first, peak = _ran(command)
         again, _ = _ran(command)
-    return first, again, peak / 2**30
+    return first, again, peak
 
 
 def _ran(command: list[str]) -> tuple[float, int]:
@@ -84,7 +85,7 @@ def _watch(session: int, peak: list[int]) -> None:
 def recurring() -> tuple[float, float]:
     """Milliseconds a design and kernel cost, mean over the reference kernels on mdm-pascal: with a new cache geometry, and without.
 
-    With: cache simulation, interval profile and the three models on one design. Without: the three models, on 1,000 designs at once.
+    With: cache simulation, interval profile and the three models on one design. Without: the models, on 1,000 designs at once.
     """
     import numpy as np
     from reference_kernels import SOURCE, make_launch, reference_rows
@@ -97,7 +98,8 @@ def recurring() -> tuple[float, float]:
 
     gpu = load_gpu("mdm-pascal")
     random = np.random.default_rng(0)
-    many = Design.of(gpu).varied(noc_bytes_per_s=random.uniform(2e11, 2e12, 1000), dram_bytes_per_s=random.uniform(1e11, 2e12, 1000))
+    noc, dram = random.uniform(2e11, 2e12, 1000), random.uniform(1e11, 2e12, 1000)
+    many = Design.of(gpu).varied(noc_bytes_per_s=noc, dram_bytes_per_s=dram)
     models = [get_model(name) for name in MODELS.split(",")]
     costs = []
     for row in reference_rows():
@@ -125,10 +127,10 @@ def recurring() -> tuple[float, float]:
 def growth(designs: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)) -> dict[str, list[tuple[int, float]]]:
     """Seconds of a study of one kernel without geometry over the number of its designs, by model."""
     from warpsight.explore.runs.executor import make_executor
+    from warpsight.explore.suites.suite import load_suite
     from warpsight.explore.sweep.run import run_sweep
     from warpsight.explore.sweep.study import RANDOM, Sampling, StudyKernel
     from warpsight.explore.sweep.study_options import study_of_options
-    from warpsight.explore.suites.suite import load_suite
 
     kernel = load_suite("warpsight").kernel("spmv_csr_vector")
     seconds: dict[str, list[tuple[int, float]]] = {}

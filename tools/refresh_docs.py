@@ -3,8 +3,9 @@
 Usage: python tools/refresh_docs.py [--check] [FILE ...]
 
 A fenced block after `<!-- file: NAME -->` is written to NAME in an empty folder. In a ```console block each line that begins with
-`$ ` is run there, in order, and what follows it up to the next such line is replaced by what it printed. `--check` only tells which
-documents would change (exit code 1); figures that are different on every run, such as times of this machine, are not compared.
+`$ ` is run there, in order, and what follows it up to the next such line is replaced by what it printed. The folder is called
+/tmp/study in what is put in place. `--check` only tells which documents would change (exit code 1); figures that are different on
+every run, such as times of this machine, are not compared.
 """
 
 from __future__ import annotations
@@ -20,14 +21,16 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = (
     "README.md", "docs/tutorial.md", "docs/explanation/interval-family.md", "docs/explanation/explain.md",
     "docs/explanation/advise.md", "docs/explanation/warpsight-model.md", "docs/explanation/reuse-distance.md",
-    "docs/reference/compare.md",
+    "docs/reference/compare.md", "docs/reference/sweep.md", "docs/explanation/sweeps.md",
 )  # fmt: skip
 
 _FILE = re.compile(r"<!-- file: (?P<name>[\w.-]+) -->\n```\w*\n(?P<text>.*?)^```$", re.DOTALL | re.MULTILINE)
 _BLOCK = re.compile(
     r"(?P<file><!-- file: [\w.-]+ -->\n```\w*\n.*?^```$)|```console\n(?P<console>.*?)^```$", re.DOTALL | re.MULTILINE
 )
-_CHANGES_EVERY_TIME = re.compile(r"^  emulation .*$|^  trace .*$", re.MULTILINE)
+_CHANGES_EVERY_TIME = re.compile(r"^  emulation .*$|^  trace .*$|^  [\d.,]+ s; kept in .*$", re.MULTILINE)
+# What outputs call the folder in which they were made.
+_SHOWN_FOLDER = "/tmp/study"
 
 
 def refreshed(text: str, folder: Path) -> str:
@@ -39,7 +42,7 @@ def refreshed(text: str, folder: Path) -> str:
             assert part is not None
             (folder / part["name"]).write_text(part["text"], "utf-8")
             return found[0]
-        commands = re.findall(r"^\$ .*(?:\\\n.*)*", found["console"], re.MULTILINE)
+        commands = re.findall(r"^\$ (?:.*\\\n)*.*", found["console"], re.MULTILINE)
         return "```console\n" + "".join(f"{command}\n{_output(command[2:], folder)}" for command in commands) + "```"
 
     return _BLOCK.sub(block, text)
@@ -59,7 +62,10 @@ def _output(command: str, folder: Path) -> str:
         text=True,
         check=False,
     )
-    return done.stdout if not done.stdout or done.stdout.endswith("\n") else done.stdout + "\n"
+    if "Traceback (most recent call last)" in done.stdout:
+        raise SystemExit(f"{command}\n{done.stdout}")
+    printed = done.stdout.replace(str(folder), _SHOWN_FOLDER)
+    return printed if not printed or printed.endswith("\n") else printed + "\n"
 
 
 def main(words: list[str]) -> int:

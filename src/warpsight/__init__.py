@@ -14,6 +14,7 @@ from warpsight._version import __version__
 if TYPE_CHECKING:
     from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, simulate, sweep, trace
     from warpsight.base.errors import WarpsightError
+    from warpsight.explore.sweep.result import Question, Sweep
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
     from warpsight.profile.interval_profile import IntervalProfile
@@ -26,7 +27,9 @@ __all__ = [
     "IntervalProfile",
     "KernelTrace",
     "Prediction",
+    "Question",
     "Surface",
+    "Sweep",
     "Texture",
     "WarpsightError",
     "__version__",
@@ -47,7 +50,9 @@ _HOMES = {
     "IntervalProfile": "warpsight.profile.interval_profile",
     "KernelTrace": "warpsight.trace.schema",
     "Prediction": "warpsight.result.prediction",
+    "Question": "warpsight.explore.sweep.result",
     "Surface": "warpsight.workload.images",
+    "Sweep": "warpsight.explore.sweep.result",
     "Texture": "warpsight.workload.images",
     "WarpsightError": "warpsight.base.errors",
     "advise": "warpsight.api",

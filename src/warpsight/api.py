@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, TextIO
 
-from warpsight.base.errors import UsageError
 from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 
 if TYPE_CHECKING:
@@ -231,10 +230,9 @@ def sweep(
     list of numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps
     keys to expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so
     many `designs`. The referee runs on `referee` of them (0: all).
-    What is computed is kept in the folder `results` (None: in the user's cache) and not computed again; with `out` the study is
-    written there, for `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
-    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm.
-    Raises WarpsightError; a design that fails is a row with its reason.
+    What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
+    `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
+    ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row.
     """
     from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.arguments import study_of_arguments
@@ -242,20 +240,13 @@ def sweep(
     from warpsight.explore.sweep.result import Sweep
     from warpsight.explore.sweep.run import open_store, run_sweep, write_results
     from warpsight.explore.sweep.study import Referee, Sampling
-    from warpsight.explore.sweep.study_file import is_study_file, read_study
 
     store = open_store(None if results is None else fspath(results))
-    if isinstance(kernels, (str, PathLike)) and is_study_file(fspath(kernels)):
-        if axes or suite or overrides or derived or constraints:
-            what = "says itself what varies, and axes, suite, overrides, derived and constraints are given too"
-            raise UsageError(what, place=fspath(kernels), remedy="write them in the study file")
-        study = read_study(kernels)
-    else:
-        study = study_of_arguments(
-            kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
-            constraints=constraints, sampling=Sampling(sampling, designs, seed),
-            method=Method(representative, interleaving, caches), referee=None if referee is None else Referee(referee, seed),
-        )  # fmt: skip
+    study = study_of_arguments(
+        kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
+        constraints=constraints, sampling=Sampling(sampling, designs, seed),
+        method=Method(representative, interleaving, caches), referee=None if referee is None else Referee(referee, seed),
+    )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))
     with make_executor(executor, jobs=jobs, scheduler=scheduler) as chosen:
         plan = run_sweep(study, chosen, results=store.folder).plan

@@ -19,7 +19,9 @@ DOCUMENTS = {
     "docs/explanation/explain.md": 2,
     "docs/explanation/advise.md": 3,
     "docs/explanation/warpsight-model.md": 4,
+    "docs/explanation/sweeps.md": 3,
     "docs/reference/compare.md": 3,
+    "docs/reference/sweep.md": 12,
     "docs/reference/validate.md": 5,
 }
 

@@ -17,7 +17,7 @@ SOURCES = HERE.parents[1] / "src"
 
 def environment(sources: Path = SOURCES) -> dict[str, str]:
     """For a process that imports `warpsight` from `sources`, and the work of these tests."""
-    return {**os.environ, "PYTHONPATH": f"{sources}:{HERE}"}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(sources), str(HERE), os.environ.get("PYTHONPATH", "")])}
 
 
 class TestCluster:

@@ -133,11 +133,33 @@ def test_scheduler_that_is_lost_ends_the_run_and_what_is_finished_stays(cluster:
     killer = _when(lambda: len(kept(store.folder)) > 4, lambda: scheduler.send_signal(signal.SIGKILL))
     with (
         make_executor("dask", scheduler=cluster.address) as executor,
-        pytest.raises(UsageError, match=r"--scheduler: the scheduler was lost\n.*what is finished is kept; the same command"),
+        pytest.raises(UsageError, match=r"--scheduler: the scheduler was lost, or restarted\n.*what is finished is kept; the same"),
     ):
         executor.run(keep, chores)
     killer.join()
     assert 4 < len(kept(store.folder)) < 100
+
+
+def test_scheduler_that_is_lost_between_two_runs_is_the_same_error(cluster: TestCluster, store: ResultStore) -> None:
+    cluster.add()
+    with make_executor("dask", scheduler=cluster.address) as executor:
+        assert executor.run(keep, [Chore(store.address, "one")]) == {}
+        assert cluster.scheduler is not None
+        cluster.scheduler.kill()
+        cluster.scheduler.wait(30)
+        with pytest.raises(UsageError, match="the scheduler was lost"):
+            executor.run(keep, [Chore(store.address, "two")])
+
+
+def test_scheduler_of_another_dask_is_refused(
+    cluster: TestCluster, store: ResultStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import distributed
+
+    there = distributed.__version__
+    monkeypatch.setattr(distributed, "__version__", "2020.1")
+    with pytest.raises(UsageError, match=f"the scheduler has distributed {there}, and here is 2020.1"):
+        make_executor("dask", scheduler=cluster.address).run(keep, [Chore(store.address, "one")])
 
 
 def test_worker_of_another_version_is_refused_before_it_computes(

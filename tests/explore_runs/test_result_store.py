@@ -85,8 +85,8 @@ def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: 
     store = _store(tmp_path)
     store.put("referee", "abcd", {"cycles": 1})
 
-    def onto_full(dir: Path) -> tuple[int, str]:
-        name = dir / "half"
+    def onto_full(folder: Path) -> tuple[int, str]:
+        name = folder / "half"
         name.touch()
         return os.open("/dev/full", os.O_WRONLY), str(name)
 
@@ -95,7 +95,7 @@ def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: 
         Path("/dev/full").write_bytes(b"x")
 
     with monkeypatch.context() as patch:
-        patch.setattr("warpsight.explore.runs.store.tempfile.mkstemp", onto_full)
+        patch.setattr("warpsight.explore.runs.store._new_file", onto_full)
         for size in (10, 10_000_000):
             with pytest.raises(NotKept, match=r"the disk is full; what was finished is kept\n.*with --results; the same command"):
                 store.put_bytes("rows", "abcd", b"x" * size, ".parquet")

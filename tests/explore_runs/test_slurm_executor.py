@@ -14,12 +14,12 @@ from pathlib import Path
 
 import dask
 import pytest
-from runs_cluster import HERE, SOURCES
+from runs_cluster import environment
 from runs_work import Chore, keep, kept
 
 from warpsight.base.errors import UsageError
 from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.executors.slurm import slurm_cluster
+from warpsight.explore.runs.executors.slurm import Jobs, slurm_cluster
 from warpsight.explore.runs.libraries import jobqueue_library
 from warpsight.explore.runs.slurm_options import SlurmOptions, slurm_options
 from warpsight.explore.runs.store import ResultStore
@@ -38,8 +38,8 @@ _SCANCEL = """\
 #!/bin/sh
 echo "$1" >>"$JOBS/cancelled"
 group=$(cat "$JOBS/$1.pid")
-kill -TERM -- "-$group"
-(sleep 1; kill -KILL -- "-$group") >/dev/null 2>&1 </dev/null &
+kill -s TERM -- "-$group"
+(sleep 1; kill -s KILL -- "-$group") >/dev/null 2>&1 </dev/null &
 """
 LEAST = ("cores=1", "memory=1GB", "workers=2", "interface=lo")
 
@@ -55,7 +55,7 @@ def jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (commands / name).chmod(0o755)
     monkeypatch.setenv("JOBS", str(folder))
     monkeypatch.setenv("PATH", f"{commands}:{os.environ['PATH']}")
-    monkeypatch.setenv("PYTHONPATH", f"{SOURCES}:{HERE}")
+    monkeypatch.setenv("PYTHONPATH", environment()["PYTHONPATH"])
     return folder
 
 
@@ -102,13 +102,26 @@ def test_tasks_run_in_jobs_and_a_job_that_is_lost_is_submitted_again(
     assert set((jobs / "cancelled").read_text().split()) <= {path.stem for path in jobs.glob("*.pid")}
 
 
+def test_job_that_is_being_submitted_when_a_run_ends_is_cancelled_too(jobs: Path, store: ResultStore) -> None:
+    slow = jobs.parent / "commands" / "sbatch"
+    slow.write_text(_SBATCH.replace('echo "Submitted', 'sleep 2\necho "Submitted'))
+    with (
+        make_executor("slurm", slurm=[*LEAST, "prologue=sleep 60"], worker_timeout=0.5, tell=lambda line: None) as executor,
+        pytest.raises(UsageError, match=r"no worker was there for 0\.5 s"),
+    ):
+        executor.run(keep, [Chore(store.address, "one")])
+    assert len(_groups(jobs)) == 2
+    assert set((jobs / "cancelled").read_text().split()) == {path.stem for path in jobs.glob("*.pid")}
+    assert _soon(lambda: not any(_runs(group) for group in _groups(jobs)))
+
+
 def test_job_script_asks_for_what_was_asked() -> None:
     texts = [
         "cores=4", "memory=32GiB", "workers=0:10", "queue=long", "account=physics", "walltime=1-02:30:00", "interface=lo",
         "python=/shared/venv/bin/python", "directive=--qos=night", "directive=--constraint=skylake", "prologue=module load cuda",
         "prologue=ulimit -c 0",
     ]  # fmt: skip
-    cluster = slurm_cluster(jobqueue_library(), slurm_options(texts), [])
+    cluster = slurm_cluster(jobqueue_library(), slurm_options(texts), Jobs())
     try:
         script = cluster.job_script().splitlines()
     finally:

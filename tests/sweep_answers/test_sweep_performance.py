@@ -67,6 +67,18 @@ def test_baseline_without_a_result_is_refused_by_name() -> None:
         performance(each, "geomaen")
 
 
+def test_baseline_that_is_not_named_is_the_first_design_with_a_result() -> None:
+    each = results(KEYS, SECONDS, failed={(0, "a"): "no block fits"}, missing=[(1, "b")])  # as when the referee ran on some
+    found = performance(each)
+    assert found.baseline == 2
+    assert np.isnan(found.values).tolist() == [True, True, False, False]
+    with pytest.raises(UsageError, match="mdm has no time of a on design 0"):
+        performance(each, baseline=0)
+    nothing = results(KEYS, SECONDS, failed={(design, "a"): "no block fits" for design in range(4)})
+    with pytest.raises(UsageError, match="mdm has no time of a on design 0"):
+        performance(nothing)
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [

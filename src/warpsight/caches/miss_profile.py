@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -68,6 +70,16 @@ class MissProfile:
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
         return {name: int(getattr(self, name).sum()) for name in COUNTS}
+
+    def document(self) -> dict[str, Any]:
+        """Every field, as JSON has it."""
+        return {field.name: np.asarray(getattr(self, field.name)).tolist() for field in fields(self)}
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> MissProfile:
+        """What `document` wrote, without loss. Raises KeyError for a field that is not there."""
+        counts: dict[str, Any] = {name: np.array(document[name], dtype=np.int64) for name in COUNTS}
+        return cls(**counts, **{field.name: document[field.name] for field in fields(cls) if field.name not in COUNTS})
 
     @property
     def llc_miss_ratio(self) -> float:

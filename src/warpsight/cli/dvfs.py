@@ -6,6 +6,7 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options, sweep
+from warpsight.cli.executors import chosen_executor
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.cli.progress import ProgressBar
 
@@ -29,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="whether the L2 and the network have a clock "
                         "of their own, so that they take the same seconds (default), or the core's")
     parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at clocks, straight lines between")
-    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, dram.bandwidth and utilisation "
+    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, any other key, and utilisation "
                         "(0 to 1, the share of cycles in which instructions issue)")
     options.add_models(parser)
     options.add_method(parser)
@@ -40,7 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Sweep the clocks and print."""
     from warpsight.explore.dvfs import MEMORY, dvfs_study, power_points
-    from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.result import Question, Sweep
     from warpsight.explore.sweep.run import run_sweep
     from warpsight.gpu.loader import load_gpu
@@ -49,21 +49,20 @@ def run(arguments: argparse.Namespace) -> int:
     from warpsight.report.sweep_pictures import energy_picture
     from warpsight.report.table_files import write_text
 
-    if arguments.power and arguments.power_curve:
+    if arguments.power is not None and arguments.power_curve is not None:
         raise UsageError("two powers are given", place="--power", remedy="give --power or --power-curve")
+    if not arguments.paths and arguments.suite is None:
+        raise UsageError("there are no kernels", place="KERNEL", remedy="give kernels, or --suite warpsight")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     factors = [] if arguments.memory is None else [_factor(text) for text in arguments.memory.split(",")]
+    clocks = _around(gpu.core_clock_hz) if arguments.core_clock is None else arguments.core_clock
     study = dvfs_study(
-        sweep.named_kernels(arguments), gpu, arguments.gpu, clocks=arguments.core_clock or _around(gpu.core_clock_hz),
-        memory=factors, l2_clock=arguments.l2_clock, models=options.model_names(arguments), method=options.method(arguments),
-        suite=arguments.suite, settings=arguments.overrides,
+        sweep.named_kernels(arguments), gpu, arguments.gpu, clocks=clocks, memory=factors, l2_clock=arguments.l2_clock,
+        models=options.model_names(arguments), method=options.method(arguments), suite=arguments.suite,
+        settings=arguments.overrides,
     )  # fmt: skip
-    power = power_points(arguments.power_curve) if arguments.power_curve else arguments.power
-    executor = make_executor(
-        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
-        worker_timeout=arguments.worker_timeout,
-    )  # fmt: skip
-    with executor, ProgressBar() as bar:
+    power = arguments.power if arguments.power_curve is None else power_points(arguments.power_curve)
+    with chosen_executor(arguments) as executor, ProgressBar() as bar:
         found = Sweep.of(run_sweep(study, executor, results=arguments.results, watch=bar.watch).plan)
     memory = MEMORY if factors else None
     documents = [found.energy(memory=memory, power=power, about=Question(model)) for model in study.models]

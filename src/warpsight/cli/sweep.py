@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
+from warpsight.cli.executors import add_executor, chosen_executor
 from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.cli.parser import Parser
 from warpsight.cli.progress import ProgressBar
@@ -58,17 +61,10 @@ def _several_values(parser: argparse.ArgumentParser) -> None:
 
 def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> None:
     """Where results are kept (with `results`), and who computes."""
-    group = parser.add_argument_group("running")
     if results:
-        group.add_argument("--results", metavar="DIR", help="where traces, profiles and rows are kept between runs "
-                           "(default in the user's cache folder)")
-    group.add_argument("--jobs", metavar="N", type=options.whole, help="processes (default one for each core)")
-    group.add_argument("--executor", metavar="NAME", help="inline, processes (default), dask or slurm "
-                       "(docs/reference/executors.md)")
-    group.add_argument("--scheduler", metavar="ADDRESS", help="of a Dask cluster that runs already, as tcp://host:8786")
-    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[],
-                       help="of Slurm jobs, as workers=8, queue=short, walltime=01:00:00 (repeatable)")
-    group.add_argument("--worker-timeout", metavar="SECONDS", type=float, help="how long to wait when no worker is there")
+        parser.add_argument("--results", metavar="DIR", help="where traces, profiles and rows are kept between runs "
+                            "(default in the user's cache folder)")
+    add_executor(parser)
     options.add_json(parser)
 
 
@@ -97,17 +93,12 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     """Compute what is missing of a study, write its table and say what happened. 1 when nothing at all could be computed."""
-    from warpsight.explore.runs.executor import make_executor
     from warpsight.explore.sweep.run import outcome_document, run_sweep, write_results
     from warpsight.report.next_step import line
     from warpsight.report.sweep_text import outcome_text
 
-    executor = make_executor(
-        arguments.executor, jobs=arguments.jobs, scheduler=arguments.scheduler, slurm=arguments.slurm,
-        worker_timeout=arguments.worker_timeout,
-    )  # fmt: skip
     try:
-        with executor, ProgressBar() as bar:
+        with chosen_executor(arguments) as executor, ProgressBar() as bar:
             outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
             write_results(outcome.plan, folder)
     except KeyboardInterrupt:
@@ -117,7 +108,9 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([document])
     else:
-        print_answer(outcome_text(document, terminal_style()), line(["sweep", "best", str(folder.path)], "the best designs"))
+        best = line(["sweep", "best", str(folder.path)], "the best designs")
+        again = line(["sweep", "resume", str(folder.path)], "try again")
+        print_answer(outcome_text(document, terminal_style()), best if document["rows"] > document["failed_rows"] else again)
     return 0 if document["rows"] > document["failed_rows"] else 1
 
 
@@ -161,9 +154,22 @@ def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelReq
     for word in arguments.paths:
         name, equals, path = word.partition("=")
         named = bool(equals) and "/" not in name
+        _check_there(path if named else word)
         request = options.kernel_request(argparse.Namespace(**vars(arguments) | {"path": path if named else word}))
         found.append(StudyKernel(name, request) if named else request)
     return found
+
+
+def _check_there(path: str) -> None:
+    """A name that is mistyped is told before anything is computed or written."""
+    from warpsight.explore.sweep.launches import refuse_standard_input
+
+    refuse_standard_input(path)
+    if not os.path.exists(path):
+        folder, name = os.path.split(path)
+        near = suggestion(name, [each.name for each in Path(folder).glob("*")]) if os.path.isdir(folder or ".") else ""
+        remedy = "give a .cu, .ptx or launch file, a manifest, a trace folder, or a study file"
+        raise UsageError(f"there is no such kernel{near}", place=path, remedy=remedy)
 
 
 def _sampling(text: str) -> Sampling:

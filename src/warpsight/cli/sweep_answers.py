@@ -53,7 +53,7 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance over several kernels: geomean "
                         "(default) of their speed-ups, total time, worst, or one kernel's")
     parser.add_argument("--baseline", metavar="N", type=options.whole,
-                        help="the design that speed-ups are over (default the first)")
+                        help="the design that speed-ups are over (default the first with a result)")
     parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs on which this holds, over keys "
                         "and columns of the results (repeatable)")
     parser.add_argument("--kernels", metavar="NAME[,NAME]", help="only these kernels")

@@ -22,7 +22,7 @@ def run(arguments: argparse.Namespace) -> int:
     from warpsight.explore.sweep.folder import open_folder
     from warpsight.explore.sweep.plan import plan_sweep
     from warpsight.explore.sweep.progress_of import plan_document
-    from warpsight.explore.sweep.run import collected_document, open_store, write_results
+    from warpsight.explore.sweep.run import collected_document, open_store, with_known_failures, write_results
     from warpsight.report.next_step import line
     from warpsight.report.sweep_text import collected_text, plan_text
 
@@ -30,13 +30,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.part_of_command == "resume":
         return sweep.compute(folder, arguments)
     plan = plan_sweep(folder.study, open_store(folder.results))
+    refused = any(launch.refused for launch in plan.launches)
+    complete = not (refused or plan.trace_tasks() or plan.row_tasks() or plan.referee_tasks())
     if arguments.part_of_command == "status":
         document, text = plan_document(plan), plan_text
     else:
-        write_results(plan, folder)
+        write_results(with_known_failures(plan), folder)
         document, text = collected_document(folder), collected_text
     if arguments.json:
         print_json([document])
     else:
-        print_answer(text(document, terminal_style()), line(["sweep", "resume", str(folder.path)], "compute what is missing"))
+        following = ("best", "the best designs") if complete else ("resume", "compute what is missing")
+        print_answer(text(document, terminal_style()), line(["sweep", following[0], str(folder.path)], following[1]))
     return 0

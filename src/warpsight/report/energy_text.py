@@ -29,7 +29,7 @@ def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         marks = ["*" if row["design"] == whole["best"][name] else " " for row in whole["clocks"]]
         cells = [measure_text(name, row[name]) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
         columns.append(Column(f"{MEASURES[name]} ", cells))
-    lines = [*head(document, "clocks", style), *_power(document["power"]), "", *table(columns, style)]
+    lines = [*head(document, "clocks", style, metric=False), *_power(document["power"]), "", *table(columns, style)]
     lines += [style.faint(" *: the least"), ""]
     lines += [" clocks of the least of each, by kernel", *_best(document, names, style)]
     lines += [style.faint(f" {note}") for note in document["notes"]]

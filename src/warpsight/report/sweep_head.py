@@ -22,13 +22,15 @@ def spread(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     return [rows[round(n * (len(rows) - 1) / (_MOST_ROWS - 1))] for n in range(_MOST_ROWS)]
 
 
-def head(document: dict[str, Any], title: str, style: Style) -> list[str]:
-    """Tool, model, metric and baseline; how many designs there are, are left out and why, and are considered."""
+def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = True) -> list[str]:
+    """Tool, model, with `metric` what performance is and over which design; how many designs there are, are left out and why."""
     kernels = document["kernels"]
     many = f"{len(kernels)} kernels" if len(kernels) > 1 else f"kernel {kernels[0]}"
     lines = _wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
-    base = document["baseline"]
-    lines += _wrapped(f" performance: {metric_text(document['metric'])}, design {base['design']} is 1: {keys_text(base['keys'])}")
+    if metric:
+        base = document["baseline"]
+        meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speed of {kernels[0]}"
+        lines += _wrapped(f" performance: {meaning}, design {base['design']} is 1: {keys_text(base['keys'])}")
     left = document["left_out"]
     parts = [f"{thousands(document['designs'])} designs"]
     if left["designs"]:
@@ -37,7 +39,8 @@ def head(document: dict[str, Any], title: str, style: Style) -> list[str]:
         parts.append(f"{thousands(document['excluded'])} excluded (kept: {' and '.join(document['where'])})")
     lines += _wrapped(f" {', '.join(parts)}; {thousands(document['chosen'])} considered")
     for row in left["reasons"]:
-        told = _wrapped(f"   failed on design {row['first']}: {row['reason']} (rows: {row['rows']})")
+        reason = " ".join(row["reason"].split())  # its remedy is on a line of its own
+        told = _wrapped(f"   failed on design {row['first']}: {reason} (rows: {row['rows']})")
         lines += [style.faint(each) for each in told]
     return lines
 

@@ -11,7 +11,7 @@ _MOST_REASONS, _MOST_NAMES = 5, 8
 
 def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """What a study takes, a line for each step, and how much of it is known."""
-    designs = f"{document['designs']:,} designs"
+    designs = _number(document["designs"], "design")
     if document["excluded"]:
         designs += f" ({document['drawn']:,} drawn, {document['excluded']:,} excluded by constraints)"
     axes = " x ".join(f"{key} ({count:,})" for key, count in document["axes"].items()) or "none"
@@ -29,8 +29,11 @@ def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         lines.append(f"  {step['what']:<20}{step['wanted']:>12,}{step['known']:>12,}{left:>12,}")
     if document["refused_designs"]:
         lines += ["", f"  {document['refused_designs']:,} designs have a derived value that cannot be; their rows will say so"]
-    for kernel, reason in document["refused_kernels"].items():
+    refused = list(document["refused_kernels"].items())
+    for kernel, reason in refused[:_MOST_REASONS]:
         lines += ["", f"  {kernel} cannot run: {reason}"]
+    if len(refused) > _MOST_REASONS:
+        lines += ["", f"  nor can {len(refused) - _MOST_REASONS:,} more"]
     return "\n".join([*lines, "", f"  kept in {document['results']}"])
 
 
@@ -49,11 +52,11 @@ def outcome_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     """What is in a study's table."""
-    head = f"study {document['study']}: {document['rows']:,} rows of {document['designs']:,} designs, "
+    head = f"study {document['study']}: {_number(document['rows'], 'row')} of {_number(document['designs'], 'design')}, "
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document["failed_rows"]:
-        lines.append(f"  {document['failed_rows']:,} rows have no numbers:")
+        lines.append(f"  {_number(document['failed_rows'], 'row')} without numbers:")
         reasons = list(document["reasons"].items())
         lines += [f"    {count:>8,}  {_first_line(reason)}" for reason, count in reasons[:_MOST_REASONS]]
         if len(reasons) > _MOST_REASONS:
@@ -62,7 +65,11 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 
 def _count(names: list[str], noun: str) -> str:
-    return f"{len(names):,} {noun}{'' if len(names) == 1 else 's'}"
+    return _number(len(names), noun)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _names(names: list[str]) -> str:
@@ -71,4 +78,6 @@ def _names(names: list[str]) -> str:
 
 
 def _first_line(text: str) -> str:
-    return text.splitlines()[0]
+    """With what it announces: a compiler's first words."""
+    first, *others = text.splitlines()
+    return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

@@ -12,6 +12,7 @@ from warpsight.addressing.slices import channel_of_slice, line_in_slice
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
+from warpsight.timing.ring import wrapped
 
 
 @inlined
@@ -32,8 +33,7 @@ def unblock(p: Ints, s: Ints, part: int, now: int) -> None:
     """Memory has done something: a slice that is held up tries again."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
     if s[row + at.TAG_BLOCKED] != 0:
-        s[row + at.TAG_NEXT] = now
-        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now)
+        s[p[at.NEXT_L2] + part] = now
 
 
 @inlined
@@ -46,8 +46,7 @@ def ask(p: Ints, s: Ints, part: int, line: int, sectors: int, write: int, handle
     s[entry + at.D_SECTORS], s[entry + at.D_WRITE] = set_bits(sectors), write
     s[entry + at.D_SLICE], s[entry + at.D_HANDLE], s[entry + at.D_SINCE] = part, handle, now
     s[entry + at.D_ROW], s[entry + at.D_BANK] = _place_of(p, line, part)
-    s[row + at.PICK_NEXT] = min(s[row + at.PICK_NEXT], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))
-    s[p[at.NEXT_CHANNEL] + channel] = min(s[p[at.NEXT_CHANNEL] + channel], s[row + at.PICK_NEXT])
+    s[p[at.NEXT_PICK] + channel] = min(s[p[at.NEXT_PICK] + channel], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))
 
 
 @inlined
@@ -120,7 +119,7 @@ def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
         entry = _choose(p, s, channel, first, count)
     start = max(_ready(p, s, channel, entry), now * at.TICKS)
     if start >= (now + 1) * at.TICKS:
-        s[state + at.PICK_NEXT] = quotient(start, at.TICKS)
+        s[p[at.NEXT_PICK] + channel] = quotient(start, at.TICKS)
         return
     end = start + s[entry + at.D_SECTORS] * p[at.DRAM_TICKS]
     s[state + at.BUS_FREE], s[state + at.LAST_WAS_WRITE] = end, s[entry + at.D_WRITE]
@@ -133,19 +132,19 @@ def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
     if count + 2 > p[at.DRAM_QUEUE]:
         for part in range(channel * p[at.SLICES_PER_CHANNEL], (channel + 1) * p[at.SLICES_PER_CHANNEL]):
             unblock(p, s, part, now)
-    s[state + at.PICK_NEXT] = max(now + 1, quotient(end, at.TICKS)) if count > 1 else at.NEVER
+    s[p[at.NEXT_PICK] + channel] = max(now + 1, quotient(end, at.TICKS)) if count > 1 else at.NEVER
 
 
 @inlined
 def _return(p: Ints, s: Ints, channel: int, entry: int, begins: int) -> None:
     """Send the data of a read back; the latency of the description holds for a row that had to be opened, without a queue."""
     state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
-    place = (s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT]) % p[at.RETURN_ROOM]
+    place = wrapped(s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT], p[at.RETURN_ROOM])
     back = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + place) * at.RETURN_WIDTH
     opening = quotient(p[at.ROW_OPEN], at.TICKS)
     s[back] = begins + max(0, p[at.DRAM_LATENCY] - opening - 1)
     s[back + 1], s[back + 2] = s[entry + at.D_SLICE], s[entry + at.D_HANDLE]
     s[back + 3] = max(0, begins - s[entry + at.D_SINCE] - opening - 1)
     if s[state + at.RETURN_COUNT] == 0:
-        s[state + at.RETURN_NEXT] = s[back]
+        s[p[at.NEXT_RETURN] + channel] = s[back]
     s[state + at.RETURN_COUNT] += 1

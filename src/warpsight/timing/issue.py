@@ -7,6 +7,7 @@ from warpsight.timing import layout as at
 from warpsight.timing.blocks import arrive_at_barrier, ended
 from warpsight.timing.layout import Floats, Ints
 from warpsight.timing.paths import Events, step, take_event
+from warpsight.timing.ring import wrapped
 from warpsight.timing.wakeups import fetch, schedule
 
 
@@ -84,7 +85,7 @@ def _set_results(p: Ints, s: Ints, sm: int, slot: int, code: int, when: int) -> 
 def _to_load_store_unit(p: Ints, s: Ints, sm: int, slot: int, warp: int, pc: int, found: int, now: int) -> None:
     """Put the memory instruction at the end of the load-store unit's queue."""
     code, memory = p[at.CODE] + pc * at.CODE_WIDTH, p[at.SM] + sm * at.SM_WIDTH
-    place = (s[memory + at.QUEUE_HEAD] + s[memory + at.QUEUE_COUNT]) % p[at.QUEUE_DEPTH]
+    place = wrapped(s[memory + at.QUEUE_HEAD] + s[memory + at.QUEUE_COUNT], p[at.QUEUE_DEPTH])
     entry = p[at.QUEUE] + (sm * p[at.QUEUE_DEPTH] + place) * at.QUEUE_WIDTH
     # Lanes are known where the block was entered; with fewer bytes than its sectors hold, some sector is only partly written.
     whole = 1 if s[warp + at.LIVE_LANES] * s[code + at.ACCESS_BYTES] >= 32 * (found & 255) else 0
@@ -94,7 +95,7 @@ def _to_load_store_unit(p: Ints, s: Ints, sm: int, slot: int, warp: int, pc: int
     s[entry + at.Q_WHOLE], s[entry + at.Q_TIME] = whole, now + p[at.ADDRESS]
     s[memory + at.QUEUE_COUNT] += 1
     if s[memory + at.QUEUE_COUNT] == 1 and s[memory + at.LSU_SLOT] < 0:
-        s[memory + at.LSU_NEXT] = max(now + p[at.ADDRESS], s[memory + at.LSU_UNTIL])
+        s[p[at.NEXT_LSU] + sm] = max(now + p[at.ADDRESS], s[memory + at.LSU_UNTIL])
     s[warp + at.OUTSTANDING] += 1
     load = s[code + at.LOAD_INDEX]
     if load >= 0:

@@ -18,6 +18,7 @@ from warpsight.timing.issue import blocked_so_far
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
 from warpsight.timing.noc import sm_has_room
+from warpsight.timing.ring import wrapped
 from warpsight.timing.ways import find_way, victim
 
 
@@ -42,12 +43,12 @@ def _parts(p: Ints, line: int, sectors: int) -> int:
 @inlined
 def _send_one(p: Ints, s: Ints, sm: int, line: int, mask: int, kind: int, handle: int, whole: int, pc: int, now: int) -> None:
     memory = p[at.SM] + sm * at.SM_WIDTH
-    place = (s[memory + at.MISS_HEAD] + s[memory + at.MISS_COUNT]) % p[at.MISS_QUEUE]
+    place = wrapped(s[memory + at.MISS_HEAD] + s[memory + at.MISS_COUNT], p[at.MISS_QUEUE])
     packet = p[at.MISSES] + (sm * p[at.MISS_QUEUE] + place) * at.MISS_WIDTH
     s[packet + at.P_LINE], s[packet + at.P_MASK], s[packet + at.P_KIND], s[packet + at.P_SM] = line, mask, kind, sm
     s[packet + at.P_HANDLE], s[packet + at.P_WHOLE], s[packet + at.P_SINCE], s[packet + at.P_PC] = handle, whole, now, pc
     if s[memory + at.MISS_COUNT] == 0:
-        s[memory + at.PORT_NEXT] = max(now, quotient(s[memory + at.PORT_FREE], at.TICKS))
+        s[p[at.NEXT_PORT] + sm] = max(now, quotient(s[memory + at.PORT_FREE], at.TICKS))
     s[memory + at.MISS_COUNT] += 1
 
 
@@ -183,17 +184,17 @@ def at_tags(p: Ints, s: Ints, sm: int, now: int) -> None:
             s[memory + at.BLOCKED_MSHR - at.NO_MSHR + s[memory + at.BLOCKED]] += now - s[memory + at.BLOCKED_SINCE]
         s[memory + at.BLOCKED], s[memory + at.BLOCKED_SINCE] = why, now
     if why != at.NOT_BLOCKED:
-        s[memory + at.PIPE_NEXT] = at.NEVER  # until a fill, or the port, makes room
+        s[p[at.NEXT_L1] + sm] = at.NEVER  # until a fill, or the port, makes room
         return
-    s[memory + at.PIPE_HEAD] = (s[memory + at.PIPE_HEAD] + 1) % room
+    s[memory + at.PIPE_HEAD] = wrapped(s[memory + at.PIPE_HEAD] + 1, room)
     s[memory + at.PIPE_COUNT] -= 1
-    if s[memory + at.LSU_SLOT] >= 0 and s[memory + at.LSU_NEXT] == at.NEVER:
-        s[memory + at.LSU_NEXT] = now
+    if s[memory + at.LSU_SLOT] >= 0 and s[p[at.NEXT_LSU] + sm] == at.NEVER:
+        s[p[at.NEXT_LSU] + sm] = now
     if s[memory + at.PIPE_COUNT] > 0:
         following = p[at.PIPELINE] + (sm * room + s[memory + at.PIPE_HEAD]) * at.PIPE_WIDTH
-        s[memory + at.PIPE_NEXT] = max(now + 1, s[following + at.R_TIME])
+        s[p[at.NEXT_L1] + sm] = max(now + 1, s[following + at.R_TIME])
     else:
-        s[memory + at.PIPE_NEXT] = at.NEVER
+        s[p[at.NEXT_L1] + sm] = at.NEVER
 
 
 @inlined
@@ -213,7 +214,7 @@ def fill(p: Ints, s: Ints, sm: int, now: int) -> None:
     """Take one packet that the network has brought: the answer to a miss, to a write, or to an atomic."""
     memory = p[at.SM] + sm * at.SM_WIDTH
     entry = p[at.ARRIVALS] + (sm * p[at.EJECT_ROOM] + s[memory + at.ARRIVAL_HEAD]) * at.ARRIVAL_WIDTH
-    s[memory + at.ARRIVAL_HEAD] = (s[memory + at.ARRIVAL_HEAD] + 1) % p[at.EJECT_ROOM]
+    s[memory + at.ARRIVAL_HEAD] = wrapped(s[memory + at.ARRIVAL_HEAD] + 1, p[at.EJECT_ROOM])
     s[memory + at.ARRIVAL_COUNT] -= 1
     sm_has_room(p, s, sm, now)
     handle, noc, dram = s[entry + at.A_HANDLE], s[entry + at.A_NOC], s[entry + at.A_DRAM]
@@ -223,11 +224,11 @@ def fill(p: Ints, s: Ints, sm: int, now: int) -> None:
         _answer(p, s, sm, handle, noc, dram, s[entry + at.A_LEVEL], now)
     if s[memory + at.ARRIVAL_COUNT] > 0:
         following = p[at.ARRIVALS] + (sm * p[at.EJECT_ROOM] + s[memory + at.ARRIVAL_HEAD]) * at.ARRIVAL_WIDTH
-        s[memory + at.ARRIVAL_NEXT] = max(now + 1, s[following + at.A_TIME])
+        s[p[at.NEXT_ARRIVAL] + sm] = max(now + 1, s[following + at.A_TIME])
     else:
-        s[memory + at.ARRIVAL_NEXT] = at.NEVER
+        s[p[at.NEXT_ARRIVAL] + sm] = at.NEVER
     if s[memory + at.BLOCKED] == at.NO_MSHR:
-        s[memory + at.PIPE_NEXT] = now
+        s[p[at.NEXT_L1] + sm] = now
 
 
 @inlined

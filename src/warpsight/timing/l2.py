@@ -17,6 +17,7 @@ from warpsight.timing.dram import ask, has_room, unblock
 from warpsight.timing.layout import Ints
 from warpsight.timing.mshr import add_target, drop, find, take, take_target
 from warpsight.timing.noc import push_reply, slice_has_room
+from warpsight.timing.ring import wrapped
 from warpsight.timing.ways import find_way, is_dirty, victim
 
 
@@ -132,19 +133,19 @@ def tags(p: Ints, s: Ints, part: int, now: int) -> None:
     s[entry + at.I_WAITED] = before + now - s[entry + at.I_TIME]
     if not _serve(p, s, part, entry, now):
         s[entry + at.I_WAITED] = before
-        s[row + at.TAG_BLOCKED], s[row + at.TAG_NEXT] = 1, at.NEVER  # until memory or the port makes room
+        s[row + at.TAG_BLOCKED], s[p[at.NEXT_L2] + part] = 1, at.NEVER  # until memory or the port makes room
         return
     s[row + at.TAG_BLOCKED] = 0
     # an atomic is done once more for each further lane at its most shared address
     free = now + 1 + (s[entry + at.P_WHOLE] if s[entry + at.P_KIND] == at.ATOMIC_PACKET else 0)
-    s[row + at.IN_HEAD] = (s[row + at.IN_HEAD] + 1) % p[at.IN_ROOM]
+    s[row + at.IN_HEAD] = wrapped(s[row + at.IN_HEAD] + 1, p[at.IN_ROOM])
     s[row + at.IN_COUNT] -= 1
     slice_has_room(p, s, part, now)
     if s[row + at.IN_COUNT] > 0:
         following = p[at.INBOX] + (part * p[at.IN_ROOM] + s[row + at.IN_HEAD]) * at.IN_WIDTH
-        s[row + at.TAG_NEXT] = max(free, s[following + at.I_TIME])
+        s[p[at.NEXT_L2] + part] = max(free, s[following + at.I_TIME])
     else:
-        s[row + at.TAG_NEXT] = at.NEVER
+        s[p[at.NEXT_L2] + part] = at.NEVER
     s[row + at.BUSY_UNTIL] = free
 
 

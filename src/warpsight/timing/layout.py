@@ -79,11 +79,16 @@ FIRST_TABLE = 58
     WAITING,  # per channel: accesses that wait (list in order of arrival)
     RETURNS,  # per channel: reads that come back (ring)
     BANK,  # per channel and bank: open row, when it can be used
-    NEXT_SM, NEXT_SLICE, NEXT_CHANNEL,  # when each acts next
+    # Agenda: when each component has something to do next, one table for each step of a cycle, in that order.
+    NEXT_RETURN, NEXT_PICK,  # per channel: data comes back, an access begins
+    NEXT_L2, NEXT_REPLY,  # per slice: a packet comes to the tags, a reply leaves
+    NEXT_ARRIVAL, NEXT_L1, NEXT_PORT, NEXT_LSU,  # per SM: a reply comes, a request is at the tags, a packet leaves, one is cut
+    NEXT_SCHEDULER,  # per SM and scheduler
+    DUE, DUE_BITS,  # the components whose time has come in the step at hand, as numbers and as bits
     COUNT,  # per pc: counters
     WATCH,  # what the SM that is watched issued
-) = range(FIRST_TABLE, FIRST_TABLE + 44)  # fmt: skip
-PARAMETERS = FIRST_TABLE + 44
+) = range(FIRST_TABLE, FIRST_TABLE + 52)  # fmt: skip
+PARAMETERS = FIRST_TABLE + 52
 
 # --- Columns.
 CODE_WIDTH = 13
@@ -100,15 +105,15 @@ WARP_WIDTH = 24
 LOAD_WIDTH = 10
 (REMAINING, ISSUED, MSHR_BEFORE, NOC_BEFORE, LOAD_PC, WAIT_MSHR, WAIT_PORT, WAIT_UNIT, WAIT_NOC, WAIT_DRAM) = range(10)
 SCHED_WIDTH = 8
-READY_MASK, OCCUPIED, FAR, LAST, LAST_ISSUE, SCHED_NEXT, SEEN_MSHR, SEEN_NOC = range(8)
-SM_WIDTH = 40
+READY_MASK, OCCUPIED, FAR, LAST, LAST_ISSUE, SEEN_MSHR, SEEN_NOC = range(7)
+SM_WIDTH = 32
 (
-    QUEUE_HEAD, QUEUE_COUNT, LSU_NEXT, LSU_SLOT, LSU_PC, LSU_DONE, LSU_REQUESTS, LSU_WHOLE, LSU_UNTIL,
-    PIPE_HEAD, PIPE_COUNT, PIPE_NEXT, BLOCKED, BLOCKED_SINCE, BLOCKED_MSHR, BLOCKED_NOC,
-    MISS_HEAD, MISS_COUNT, PORT_NEXT, PORT_FREE, ARRIVAL_HEAD, ARRIVAL_COUNT, ARRIVAL_NEXT, EJECT_FREE,
+    QUEUE_HEAD, QUEUE_COUNT, LSU_SLOT, LSU_PC, LSU_DONE, LSU_REQUESTS, LSU_WHOLE, LSU_UNTIL,
+    PIPE_HEAD, PIPE_COUNT, BLOCKED, BLOCKED_SINCE, BLOCKED_MSHR, BLOCKED_NOC,
+    MISS_HEAD, MISS_COUNT, PORT_FREE, ARRIVAL_HEAD, ARRIVAL_COUNT, EJECT_FREE,
     FREE_MSHR, FREE_NODE, RESIDENT, FILL_FREE, PORT_WAITS, PORT_GRANTED, REPLIES_WAITING, REPLY_TURN, REPLIES_GRANTED,
     FETCH_NEXT, LSU_SINCE, LSU_ROOM,
-) = range(36)  # fmt: skip
+) = range(32)  # fmt: skip
 PLACE_WIDTH = 4
 LIVE, AT_BARRIER, PLACE_SINCE = range(3)
 QUEUE_WIDTH = 5
@@ -119,17 +124,17 @@ MISS_WIDTH = 8
 P_LINE, P_MASK, P_KIND, P_SM, P_HANDLE, P_WHOLE, P_SINCE, P_PC = range(8)
 ARRIVAL_WIDTH = 6
 A_KIND, A_HANDLE, A_TIME, A_NOC, A_DRAM, A_LEVEL = range(6)
-SLICE_WIDTH = 24
+SLICE_WIDTH = 16
 (
-    IN_HEAD, IN_COUNT, IN_FREE, TAG_NEXT, OUT_HEAD, OUT_COUNT, OUT_NEXT, OUT_FREE, L2_FREE_MSHR, L2_FREE_NODE, BUSY_UNTIL,
+    IN_HEAD, IN_COUNT, IN_FREE, OUT_HEAD, OUT_COUNT, OUT_FREE, L2_FREE_MSHR, L2_FREE_NODE, BUSY_UNTIL,
     TAG_BLOCKED, PORTS_WAITING, OUT_WAITS, OUT_GRANTED, PORT_TURN, PORTS_GRANTED,
-) = range(17)  # fmt: skip
+) = range(15)  # fmt: skip
 IN_WIDTH = 10  # a packet, when it is at the tags, what it waited
 I_TIME, I_WAITED = 8, 9
 OUT_WIDTH = 8
 O_SM, O_KIND, O_HANDLE, O_FLITS, O_SINCE, O_NOC, O_DRAM, O_LEVEL = range(8)
 CHANNEL_WIDTH = 8
-WAIT_COUNT, BUS_FREE, PICK_NEXT, RETURN_HEAD, RETURN_COUNT, RETURN_NEXT, LAST_WAS_WRITE = range(7)
+WAIT_COUNT, BUS_FREE, RETURN_HEAD, RETURN_COUNT, LAST_WAS_WRITE = range(5)
 WAIT_WIDTH = 7
 D_SECTORS, D_WRITE, D_SLICE, D_HANDLE, D_SINCE, D_ROW, D_BANK = range(7)
 RETURN_WIDTH = 4

@@ -10,6 +10,7 @@ from warpsight.timing.completion import accesses_done
 from warpsight.timing.issue import blocked_so_far
 from warpsight.timing.layout import Ints
 from warpsight.timing.paths import Sectors
+from warpsight.timing.ring import wrapped
 from warpsight.timing.wakeups import data_came, warp_row
 
 
@@ -17,7 +18,7 @@ from warpsight.timing.wakeups import data_came, warp_row
 def _wake_schedulers(p: Ints, s: Ints, sm: int, now: int) -> None:
     """There is room in the queue again: whoever waits for it can issue in this cycle."""
     for scheduler in range(sm * p[at.SCHEDULERS], (sm + 1) * p[at.SCHEDULERS]):
-        s[p[at.SCHED] + scheduler * at.SCHED_WIDTH + at.SCHED_NEXT] = now
+        s[p[at.NEXT_SCHEDULER] + scheduler] = now
 
 
 @inlined
@@ -32,6 +33,8 @@ def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: in
     if count > packed and s[p[at.CODE] + pc * at.CODE_WIDTH + at.ACCESS] == at.IS_LOAD:
         touched = merge_lines(sectors, first, count, LINE_128, s, lines, masks)
         s[p[at.COUNT] + pc * at.COUNTERS + at.C_DIVERGENT] += 1 if is_divergent(touched, packed) else 0
+        if p[at.L1_LINE] == LINE_128:  # they are the requests
+            return touched
     return merge_lines(sectors, first, count, p[at.L1_LINE], s, lines, masks)
 
 
@@ -42,7 +45,7 @@ def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, memory: int, now: int) -
     slot, pc, found = s[entry + at.Q_SLOT], s[entry + at.Q_PC], s[entry + at.Q_FOUND]
     if s[memory + at.QUEUE_COUNT] == p[at.QUEUE_DEPTH]:
         _wake_schedulers(p, s, sm, now)
-    s[memory + at.QUEUE_HEAD] = (s[memory + at.QUEUE_HEAD] + 1) % p[at.QUEUE_DEPTH]
+    s[memory + at.QUEUE_HEAD] = wrapped(s[memory + at.QUEUE_HEAD] + 1, p[at.QUEUE_DEPTH])
     s[memory + at.QUEUE_COUNT] -= 1
     code, warp = p[at.CODE] + pc * at.CODE_WIDTH, warp_row(p, sm, slot)
     count, passes = found & 255, found >> 8 & 255
@@ -83,14 +86,14 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
     if s[memory + at.LSU_SLOT] < 0:
         _begin(p, s, sectors, sm, memory, now)
         if s[memory + at.LSU_SLOT] < 0:
-            s[memory + at.LSU_NEXT] = _next_instruction(p, s, sm, memory, now + 1)
+            s[p[at.NEXT_LSU] + sm] = _next_instruction(p, s, sm, memory, now + 1)
             return
     if s[memory + at.PIPE_COUNT] > p[at.PIPE]:
-        s[memory + at.LSU_NEXT] = at.NEVER  # until the L1 takes one out
+        s[p[at.NEXT_LSU] + sm] = at.NEVER  # until the L1 takes one out
         return
     done = s[memory + at.LSU_DONE]
     room = p[at.PIPE] + 1
-    place = (s[memory + at.PIPE_HEAD] + s[memory + at.PIPE_COUNT]) % room
+    place = wrapped(s[memory + at.PIPE_HEAD] + s[memory + at.PIPE_COUNT], room)
     entry = p[at.PIPELINE] + (sm * room + place) * at.PIPE_WIDTH
     lines = sm * at.MOST_REQUESTS + done
     s[entry + at.R_LINE], s[entry + at.R_MASK] = s[p[at.LINES] + lines], s[p[at.MASKS] + lines]
@@ -101,15 +104,16 @@ def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
     # when it would be at the tags if nothing had been in the way since its instruction was taken in hand
     s[entry + at.R_BORN], s[entry + at.R_ROOM] = s[memory + at.LSU_SINCE] + done + p[at.PIPE], s[memory + at.LSU_ROOM]
     if s[memory + at.PIPE_COUNT] == 0:
-        s[memory + at.PIPE_NEXT] = now + p[at.PIPE]
+        s[p[at.NEXT_L1] + sm] = now + p[at.PIPE]
     s[memory + at.PIPE_COUNT] += 1
     if s[p[at.CODE] + s[memory + at.LSU_PC] * at.CODE_WIDTH + at.ACCESS] == at.IS_ATOMIC:
         s[memory + at.LSU_WHOLE] = 0  # its repeats are those of one address: the first sector's
     s[memory + at.LSU_DONE] = done + 1
     if done + 1 < s[memory + at.LSU_REQUESTS]:
-        s[memory + at.LSU_NEXT] = now + 1
+        # with the pipeline full now, not before the L1 takes one out
+        s[p[at.NEXT_LSU] + sm] = now + 1 if s[memory + at.PIPE_COUNT] < room else at.NEVER
         return
     slot = s[memory + at.LSU_SLOT]
     s[memory + at.LSU_SLOT] = -1
-    s[memory + at.LSU_NEXT] = _next_instruction(p, s, sm, memory, now + 1)
+    s[p[at.NEXT_LSU] + sm] = _next_instruction(p, s, sm, memory, now + 1)
     accesses_done(p, s, sm, slot, 1, now)

@@ -37,9 +37,18 @@ def _sizes(p: Ints, code: Code, blocks: int, entries: int) -> dict[int, int]:
         at.L2_NODE: slices * of(at.L2_NODES) * at.NODE_WIDTH,
         at.CHANNEL: channels * at.CHANNEL_WIDTH, at.WAITING: channels * of(at.DRAM_QUEUE) * at.WAIT_WIDTH,
         at.RETURNS: channels * of(at.RETURN_ROOM) * at.RETURN_WIDTH, at.BANK: channels * of(at.BANKS) * at.BANK_WIDTH,
-        at.NEXT_SM: sms, at.NEXT_SLICE: slices, at.NEXT_CHANNEL: channels,
+        at.NEXT_RETURN: channels, at.NEXT_PICK: channels, at.NEXT_L2: slices, at.NEXT_REPLY: slices, at.NEXT_ARRIVAL: sms,
+        at.NEXT_L1: sms, at.NEXT_PORT: sms, at.NEXT_LSU: sms, at.NEXT_SCHEDULER: schedulers,
+        at.DUE: max(schedulers, slices, channels), at.DUE_BITS: -(-max(schedulers, slices, channels) // 64),
         at.COUNT: len(code.rows) * at.COUNTERS, at.WATCH: of(at.WATCH_ROOM) * at.WATCH_WIDTH,
     }  # fmt: skip
+
+
+def _aligned(words: int) -> Ints:
+    """Zeros that begin on a cache line of the host; NumPy's own begin two words behind one."""
+    room = np.zeros(words + 8, np.int64)
+    begin = -(room.ctypes.data // 8) % 8
+    return room[begin : begin + words]
 
 
 class _Memory:
@@ -52,7 +61,7 @@ class _Memory:
         for table in range(at.FIRST_TABLE, at.PARAMETERS):
             p[table] = top
             top += -(-sizes[table] // 8) * 8  # tables start on a cache line of the host
-        self.s = np.zeros(top, np.int64)
+        self.s = _aligned(top)
 
     def table(self, table: int, width: int) -> Ints:
         """A view of a table as [rows, width]."""
@@ -100,19 +109,13 @@ def _idle(memory: _Memory) -> None:
     memory.table(at.WARP, at.WARP_WIDTH)[:, at.ID] = -1
     schedulers = memory.table(at.SCHED, at.SCHED_WIDTH)
     schedulers[:, [at.LAST, at.LAST_ISSUE]] = -1
-    schedulers[:, at.SCHED_NEXT] = at.NEVER
-    sms = memory.table(at.SM, at.SM_WIDTH)
-    sms[:, [at.LSU_SLOT, at.PORT_WAITS]] = -1
-    sms[:, [at.LSU_NEXT, at.PIPE_NEXT, at.PORT_NEXT, at.ARRIVAL_NEXT]] = at.NEVER
-    slices = memory.table(at.SLICE, at.SLICE_WIDTH)
-    slices[:, [at.TAG_NEXT, at.OUT_NEXT]] = at.NEVER
-    slices[:, at.OUT_WAITS] = -1
-    memory.table(at.CHANNEL, at.CHANNEL_WIDTH)[:, [at.PICK_NEXT, at.RETURN_NEXT]] = at.NEVER
+    memory.table(at.SM, at.SM_WIDTH)[:, [at.LSU_SLOT, at.PORT_WAITS]] = -1
+    memory.table(at.SLICE, at.SLICE_WIDTH)[:, at.OUT_WAITS] = -1
     memory.table(at.BANK, at.BANK_WIDTH)[:, 0] = -1
     places = memory.table(at.PLACE, at.PLACE_WIDTH)
     places[:, [at.LIVE, at.PLACE_SINCE]] = -1
-    # The three tables lie one after the other, and what lies between them never acts.
-    memory.s[p[at.NEXT_SM] : p[at.NEXT_CHANNEL] + p[at.CHANNELS]] = at.NEVER
+    # The tables of the agenda lie one after the other, and what lies between them never acts.
+    memory.s[p[at.NEXT_RETURN] : p[at.DUE]] = at.NEVER
     cell = int(p[at.CELL])
     memory.s[cell + at.WANT_BLOCK] = len(places)
     memory.s[cell + at.BAD_WARP] = -1

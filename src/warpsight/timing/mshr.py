@@ -6,6 +6,7 @@ registers, nodes (one for each waiting request), and the two words that hold the
 
 from __future__ import annotations
 
+from warpsight.addressing.integers import quotient
 from warpsight.caches.compiled import inlined
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
@@ -38,7 +39,7 @@ def take(s: Ints, buckets: int, count: int, registers: int, free: int, line: int
 @inlined
 def drop(s: Ints, buckets: int, count: int, registers: int, free: int, row: int) -> None:
     """Give the register back."""
-    place = (row - registers) // at.MSHR_WIDTH
+    place = quotient(row - registers, at.MSHR_WIDTH)
     link = buckets + (s[row + at.M_LINE] & (count - 1))
     while s[link] != place:
         link = registers + s[link] * at.MSHR_WIDTH + at.M_CHAIN

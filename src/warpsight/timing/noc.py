@@ -11,6 +11,7 @@ from warpsight.addressing.slices import slice_of_line
 from warpsight.caches.compiled import compiled, inlined
 from warpsight.timing import layout as at
 from warpsight.timing.layout import Ints
+from warpsight.timing.ring import wrapped
 
 
 @inlined
@@ -22,7 +23,7 @@ def flits_of(p: Ints, sectors: int) -> int:
 @inlined
 def _at_cycle(ticks: int) -> int:
     """The first cycle that begins at `ticks` or later."""
-    return (ticks + at.TICKS - 1) // at.TICKS
+    return int(quotient(ticks + at.TICKS - 1, at.TICKS))
 
 
 @compiled
@@ -36,7 +37,7 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
         s[memory + at.PORT_GRANTED] = 0
         s[row + at.PORTS_GRANTED] -= 1
     elif s[row + at.IN_COUNT] + s[row + at.PORTS_GRANTED] >= p[at.IN_ROOM]:
-        s[memory + at.PORT_NEXT] = at.NEVER  # until it is this port's turn
+        s[p[at.NEXT_PORT] + sm] = at.NEVER  # until it is this port's turn
         s[memory + at.PORT_WAITS] = part
         s[row + at.PORTS_WAITING] += 1
         return
@@ -45,7 +46,7 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     start = max(s[memory + at.PORT_FREE], now * at.TICKS)
     s[memory + at.PORT_FREE] = start + service
     s[row + at.IN_FREE] = max(s[row + at.IN_FREE], start) + service
-    place = (s[row + at.IN_HEAD] + s[row + at.IN_COUNT]) % p[at.IN_ROOM]
+    place = wrapped(s[row + at.IN_HEAD] + s[row + at.IN_COUNT], p[at.IN_ROOM])
     entry = p[at.INBOX] + (part * p[at.IN_ROOM] + place) * at.IN_WIDTH
     for k in range(at.MISS_WIDTH):
         s[entry + k] = s[packet + k]
@@ -53,15 +54,14 @@ def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
     s[entry + at.I_TIME] = arrival + p[at.L2_PIPE]
     s[entry + at.I_WAITED] = arrival - s[packet + at.P_SINCE] - _at_cycle(service)
     if s[row + at.IN_COUNT] == 0:
-        s[row + at.TAG_NEXT] = max(s[entry + at.I_TIME], s[row + at.BUSY_UNTIL])
-        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], s[row + at.TAG_NEXT])
+        s[p[at.NEXT_L2] + part] = max(s[entry + at.I_TIME], s[row + at.BUSY_UNTIL])
     s[row + at.IN_COUNT] += 1
-    s[memory + at.MISS_HEAD] = (s[memory + at.MISS_HEAD] + 1) % p[at.MISS_QUEUE]
+    s[memory + at.MISS_HEAD] = wrapped(s[memory + at.MISS_HEAD] + 1, p[at.MISS_QUEUE])
     s[memory + at.MISS_COUNT] -= 1
     free = max(now + 1, quotient(s[memory + at.PORT_FREE], at.TICKS))
-    s[memory + at.PORT_NEXT] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
+    s[p[at.NEXT_PORT] + sm] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
     if s[memory + at.BLOCKED] == at.NO_ROOM:
-        s[memory + at.PIPE_NEXT] = now + 1
+        s[p[at.NEXT_L1] + sm] = now + 1
 
 
 @inlined
@@ -88,8 +88,7 @@ def slice_has_room(p: Ints, s: Ints, part: int, now: int) -> None:
     s[memory + at.PORT_WAITS], s[memory + at.PORT_GRANTED] = -1, 1
     s[row + at.PORTS_WAITING] -= 1
     s[row + at.PORTS_GRANTED] += 1
-    s[memory + at.PORT_NEXT] = now
-    s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], now)
+    s[p[at.NEXT_PORT] + sm] = now
 
 
 @inlined
@@ -103,8 +102,7 @@ def sm_has_room(p: Ints, s: Ints, sm: int, now: int) -> None:
     s[row + at.OUT_WAITS], s[row + at.OUT_GRANTED] = -1, 1
     s[memory + at.REPLIES_WAITING] -= 1
     s[memory + at.REPLIES_GRANTED] += 1
-    s[row + at.OUT_NEXT] = now + 1
-    s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], now + 1)
+    s[p[at.NEXT_REPLY] + part] = now + 1
 
 
 @inlined
@@ -113,14 +111,13 @@ def push_reply(
 ) -> None:
     """Put a reply into the slice's queue (there is room)."""
     row = p[at.SLICE] + part * at.SLICE_WIDTH
-    place = (s[row + at.OUT_HEAD] + s[row + at.OUT_COUNT]) % p[at.OUT_ROOM]
+    place = wrapped(s[row + at.OUT_HEAD] + s[row + at.OUT_COUNT], p[at.OUT_ROOM])
     entry = p[at.OUTBOX] + (part * p[at.OUT_ROOM] + place) * at.OUT_WIDTH
     s[entry + at.O_SM], s[entry + at.O_KIND], s[entry + at.O_HANDLE] = sm, kind, handle
     s[entry + at.O_FLITS], s[entry + at.O_SINCE], s[entry + at.O_NOC] = flits_of(p, sectors), now, noc
     s[entry + at.O_DRAM], s[entry + at.O_LEVEL] = dram, level
     if s[row + at.OUT_COUNT] == 0:
-        s[row + at.OUT_NEXT] = max(now, quotient(s[row + at.OUT_FREE], at.TICKS))
-        s[p[at.NEXT_SLICE] + part] = min(s[p[at.NEXT_SLICE] + part], s[row + at.OUT_NEXT])
+        s[p[at.NEXT_REPLY] + part] = max(now, quotient(s[row + at.OUT_FREE], at.TICKS))
     s[row + at.OUT_COUNT] += 1
 
 
@@ -135,7 +132,7 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
         s[row + at.OUT_GRANTED] = 0
         s[memory + at.REPLIES_GRANTED] -= 1
     elif s[memory + at.ARRIVAL_COUNT] + s[memory + at.REPLIES_GRANTED] >= p[at.EJECT_ROOM]:
-        s[row + at.OUT_NEXT] = at.NEVER  # until it is this slice's turn
+        s[p[at.NEXT_REPLY] + part] = at.NEVER  # until it is this slice's turn
         s[row + at.OUT_WAITS] = sm
         s[memory + at.REPLIES_WAITING] += 1
         return
@@ -144,17 +141,16 @@ def reply(p: Ints, s: Ints, part: int, now: int) -> None:
     s[row + at.OUT_FREE] = start + service
     s[memory + at.EJECT_FREE] = max(s[memory + at.EJECT_FREE], start) + service
     arrival = _at_cycle(s[memory + at.EJECT_FREE])
-    place = (s[memory + at.ARRIVAL_HEAD] + s[memory + at.ARRIVAL_COUNT]) % p[at.EJECT_ROOM]
+    place = wrapped(s[memory + at.ARRIVAL_HEAD] + s[memory + at.ARRIVAL_COUNT], p[at.EJECT_ROOM])
     came = p[at.ARRIVALS] + (sm * p[at.EJECT_ROOM] + place) * at.ARRIVAL_WIDTH
     s[came + at.A_KIND], s[came + at.A_HANDLE], s[came + at.A_TIME] = s[entry + at.O_KIND], s[entry + at.O_HANDLE], arrival
     s[came + at.A_NOC] = s[entry + at.O_NOC] + arrival - s[entry + at.O_SINCE] - _at_cycle(service)
     s[came + at.A_DRAM], s[came + at.A_LEVEL] = s[entry + at.O_DRAM], s[entry + at.O_LEVEL]
     if s[memory + at.ARRIVAL_COUNT] == 0:
-        s[memory + at.ARRIVAL_NEXT] = arrival
-        s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], arrival)
+        s[p[at.NEXT_ARRIVAL] + sm] = arrival
     s[memory + at.ARRIVAL_COUNT] += 1
-    s[row + at.OUT_HEAD] = (s[row + at.OUT_HEAD] + 1) % p[at.OUT_ROOM]
+    s[row + at.OUT_HEAD] = wrapped(s[row + at.OUT_HEAD] + 1, p[at.OUT_ROOM])
     s[row + at.OUT_COUNT] -= 1
-    s[row + at.OUT_NEXT] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
+    s[p[at.NEXT_REPLY] + part] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
     if s[row + at.TAG_BLOCKED] != 0:
-        s[row + at.TAG_NEXT] = now + 1
+        s[p[at.NEXT_L2] + part] = now + 1

@@ -89,27 +89,29 @@ def _next_wakeup(s: Ints, row: int, now: int) -> int:
 
 @inlined
 def _candidates(p: Ints, s: Ints, sm: int, scheduler: int, row: int, now: int) -> int:
-    """Ready warps whose unit is free; keeps in `SCHED_NEXT` when another unit is."""
+    """Ready warps whose unit is free; keeps in `NEXT_SCHEDULER` when another unit is."""
     candidates = s[row + at.READY_MASK]
     units = (sm * p[at.SCHEDULERS] + scheduler) * p[at.UNITS]
-    memory = p[at.SM] + sm * at.SM_WIDTH
+    memory, following = p[at.SM] + sm * at.SM_WIDTH, p[at.NEXT_SCHEDULER] + sm * p[at.SCHEDULERS] + scheduler
     if s[memory + at.QUEUE_COUNT] >= p[at.QUEUE_DEPTH]:
         candidates &= ~s[p[at.WANTS] + units + at.UNIT_MEMORY]
     for unit in range(1, p[at.UNITS]):
         free = s[p[at.UNIT_FREE] + units + unit]
         if free > now:
             if candidates & s[p[at.WANTS] + units + unit] != 0:
-                s[row + at.SCHED_NEXT] = min(s[row + at.SCHED_NEXT], free)
+                s[following] = min(s[following], free)
             candidates &= ~s[p[at.WANTS] + units + unit]
     return int(candidates)
 
 
 @compiled
-def act(p: Ints, s: Ints, f: Floats, events: Events, sm: int, scheduler: int, now: int) -> None:
-    """One cycle of a scheduler."""
-    row = p[at.SCHED] + (sm * p[at.SCHEDULERS] + scheduler) * at.SCHED_WIDTH
+def act(p: Ints, s: Ints, f: Floats, events: Events, number: int, now: int) -> None:
+    """One cycle of the scheduler with this number, counted through all SMs."""
+    sm = quotient(number, p[at.SCHEDULERS])
+    scheduler = number - sm * p[at.SCHEDULERS]
+    row, following = p[at.SCHED] + number * at.SCHED_WIDTH, p[at.NEXT_SCHEDULER] + number
     _wake(p, s, sm, scheduler, row, now)
-    s[row + at.SCHED_NEXT] = at.NEVER
+    s[following] = at.NEVER
     issued = 0
     while issued < p[at.WIDTH]:
         candidates = _candidates(p, s, sm, scheduler, row, now)
@@ -120,5 +122,5 @@ def act(p: Ints, s: Ints, f: Floats, events: Events, sm: int, scheduler: int, no
         s[row + at.LAST] = bit
         issue(p, s, f, events, sm, scheduler, row, bit, now)
         issued += 1
-    following = now + 1 if issued > 0 and s[row + at.READY_MASK] != 0 else _next_wakeup(s, row, now)
-    s[row + at.SCHED_NEXT] = min(s[row + at.SCHED_NEXT], following)
+    again = now + 1 if issued > 0 and s[row + at.READY_MASK] != 0 else _next_wakeup(s, row, now)
+    s[following] = min(s[following], again)

@@ -44,8 +44,8 @@ def put_in_wheel(p: Ints, s: Ints, sm: int, slot: int, when: int, now: int) -> N
     spoke = place & (at.WHEEL - 1)
     s[p[at.SLOT_WHEEL] + (sm * p[at.SCHEDULERS] + scheduler) * at.WHEEL + spoke] |= bit
     s[row + at.OCCUPIED] |= 1 << spoke
-    s[row + at.SCHED_NEXT] = min(s[row + at.SCHED_NEXT], place)
-    s[p[at.NEXT_SM] + sm] = min(s[p[at.NEXT_SM] + sm], place)
+    following = p[at.NEXT_SCHEDULER] + sm * p[at.SCHEDULERS] + scheduler
+    s[following] = min(s[following], place)
 
 
 @inlined

@@ -14,10 +14,10 @@ from warpsight.timing.layout import Ints
 @inlined
 def find_way(s: Ints, base: int, ways: int, line: int) -> int:
     """The way of the set at `base` that holds `line`, or -1."""
+    found = -1
     for way in range(ways):
-        if s[base + way] == line:
-            return way
-    return -1
+        found = way if s[base + way] == line else found
+    return found
 
 
 @inlined

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from time import monotonic
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Generic
 from uuid import uuid4
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 DEATHS = 3
 """After how many deaths of its workers a task is suspected; suspects then run alone, and after as many are refused."""
+_CLIENT_TRIES = 3
 _LOOK_SECONDS = 1.0
 _PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
 _ANSWER_SECONDS = 30.0
@@ -39,6 +41,20 @@ class Connection:
     trouble: Callable[[], str] = lambda: ""
 
 
+def new_client(distributed: ModuleType, to: Any, **settings: Any) -> Any:
+    """A Dask client of an address or a cluster, which is not the process's default.
+
+    Its event loop is a thread, of which Dask asserts that it starts within ten seconds; a busy machine now and then misses that.
+    Raises RuntimeError when it does so again and again, and what Dask raises.
+    """
+    for _ in range(_CLIENT_TRIES):
+        try:
+            return distributed.Client(to, set_as_default=False, **settings)
+        except AssertionError:
+            continue
+    raise RuntimeError("the event loop of the client does not start")
+
+
 class ClusterExecutor(Executor):
     """Runs tasks on the workers of the scheduler that `connect` connects to, on the first run; the connection is kept.
 
@@ -50,6 +66,7 @@ class ClusterExecutor(Executor):
         self.name = name
         self._connect, self._worker_timeout, self._tell = connect, worker_timeout, tell
         self._connection: Connection | None = None
+        self._presence: _Presence | None = None
 
     def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
         """As `Executor.run`. A task whose workers died, `DEATHS` of them also when it ran alone, has that as its reason."""
@@ -60,7 +77,8 @@ class ClusterExecutor(Executor):
             return {}
         try:
             self._connection = self._connection or self._connect()
-            run = _Run(self._connection, work, _Presence(self._connection, self._worker_timeout, self._tell), progress, len(wanted))
+            self._presence = self._presence or _Presence(self._connection, self._worker_timeout, self._tell)
+            run = _Run(self._connection, work, self._presence, progress, len(wanted))
             # a worker's death is blamed on all that it held: alone, a task shows whether it was to blame
             for suspect in run.go(wanted):
                 if run.go([suspect]):
@@ -72,7 +90,7 @@ class ClusterExecutor(Executor):
 
     def close(self) -> None:
         """Leave the scheduler; workers that were started for it end."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._presence = self._connection, None, None
         if connection is not None:
             connection.close()
 
@@ -118,8 +136,8 @@ class _Presence:
 
 
 def lost() -> UsageError:
-    """The error of a scheduler that was there and is no more."""
-    return UsageError("the scheduler was lost", place="--scheduler", remedy=f"start it again; {_GO_ON}")
+    """The error of a scheduler that was there and is no more, or has forgotten what it was given."""
+    return UsageError("the scheduler was lost, or restarted", place="--scheduler", remedy=f"start it again; {_GO_ON}")
 
 
 class _Run(Generic[Task]):
@@ -134,6 +152,7 @@ class _Run(Generic[Task]):
 
     def go(self, tasks: Sequence[Task]) -> list[Task]:
         """Run the tasks; those whose workers died too often, in order."""
+        self._presence.look()
         payloads = [pickle.dumps((self._work, task)) for task in tasks]
         name = f"warpsight-{uuid4().hex}"
         keys = [(name, at) for at in range(len(tasks))]
@@ -173,7 +192,7 @@ class _Run(Generic[Task]):
         """Enter what a worker says of a task. Raises UsageError when it was not run."""
         from distributed import CancelledError
 
-        if isinstance(answer, CancelledError):
+        if isinstance(answer, (CancelledError, OSError)):  # of its connection: what a task raises does not come as an exception
             raise lost()
         if isinstance(answer, BaseException):
             what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"

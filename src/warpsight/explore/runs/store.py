@@ -46,6 +46,12 @@ def default_folder(name: str) -> Path:
     return diskcache.folder() / name
 
 
+def _new_file(folder: Path) -> tuple[int, str]:
+    """A file of its own in `folder`, open for writing. A folder may be shared, and mkstemp would keep the file to one user."""
+    name = str(folder / secrets.token_hex(16))
+    return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666), name
+
+
 class ResultStore:
     """Documents, bytes and trace folders below `folder`, which is made if it is missing.
 
@@ -88,9 +94,9 @@ class ResultStore:
         body = self.get_bytes(kind, key, ".json")
         try:
             found: dict[str, Any] | None = None if body is None else json.loads(body)
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
-        return found
+        return found if isinstance(found, dict) else None
 
     def put(self, kind: str, key: str, document: dict[str, Any]) -> None:
         """Keep `document`. A reader sees all of it or nothing, whenever this process ends. Raises NotKept."""
@@ -110,7 +116,7 @@ class ResultStore:
         temporary = ""
         try:
             place.parent.mkdir(parents=True, exist_ok=True)
-            handle, temporary = tempfile.mkstemp(dir=self.folder / _NEW)
+            handle, temporary = _new_file(self.folder / _NEW)
             with os.fdopen(handle, "wb") as file:
                 file.write(hashlib.sha256(data).hexdigest().encode() + b"\n")
                 file.write(data)

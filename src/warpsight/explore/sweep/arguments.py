@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError
-from warpsight.explore.request import KernelRequest, Method
+from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.explore.runs.store import ResultStore
 from warpsight.explore.suites.suite import load_suite
-from warpsight.explore.sweep.axes import axis_of_list, axis_of_text
+from warpsight.explore.sweep.axes import axis_of_list, axis_of_text, check_value
 from warpsight.explore.sweep.checks import check_study
 from warpsight.explore.sweep.expressions import parse_expression
-from warpsight.explore.sweep.study import Axis, Referee, Sampling, Study, StudyKernel
+from warpsight.explore.sweep.names import WHOLE
+from warpsight.explore.sweep.study import GRID, Axis, Referee, Sampling, Study, StudyKernel
+from warpsight.explore.sweep.study_file import is_study_file, read_study
 from warpsight.explore.sweep.study_kernels import default_name
 
 if TYPE_CHECKING:
@@ -41,9 +44,24 @@ def study_of_arguments(
     method: Method,
     referee: Referee | None,
 ) -> Study:
-    """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them."""
+    """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them.
+
+    Where `kernels` is a study file it is that one's, and nothing else may be given: nobody would know which of the two holds.
+    """
     from warpsight.models.registry import get_model
 
+    if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
+        refuse_beside_a_file(
+            os.fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
+            constraints=constraints, sampling=(sampling.kind, sampling.designs, sampling.seed), method=method, referee=referee,
+        )  # fmt: skip
+        return read_study(kernels)
+    _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
+    _wholes(designs=sampling.designs, seed=sampling.seed, referee=referee.designs if referee else 0)
+    if not isinstance(axes, Mapping):
+        raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
+    for key, word in asdict(method).items():
+        check_value(f"method.{key}", word, key)
     for model in models:
         get_model(model)
     members = [_member(name, each, store) for name, each in _named(kernels)]
@@ -66,8 +84,40 @@ def study_of_arguments(
     return study
 
 
+# What arguments are that nobody gave; the others are then empty.
+_DEFAULTS = {"gpu": DEFAULT_GPU, "models": (DEFAULT_MODEL,), "sampling": (GRID, 0, 0), "method": DEFAULT_METHOD, "referee": None}
+
+
+def _texts(**arguments: Any) -> None:
+    """Refuses what is no sequence of texts; a single text is not taken for its letters."""
+    for name, given in arguments.items():
+        parts = [*given, *given.values()] if isinstance(given, Mapping) else given
+        wrong = isinstance(given, str) or not isinstance(parts, Iterable) or not all(isinstance(each, str) for each in parts)
+        if wrong or (name == "derived") != isinstance(given, Mapping):
+            remedy = 'write {"l2.mshrs": "4 * sm_count"}' if name == "derived" else 'write a list of texts, as ["..."]'
+            raise UsageError(f"{given!r} cannot be taken", place=name, remedy=remedy)
+
+
+def _wholes(**arguments: Any) -> None:
+    for name, given in arguments.items():
+        if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+            raise UsageError(f"{given!r} is no whole number of 0 or more", place=name, remedy="write for example 10")
+
+
+def refuse_beside_a_file(path: str, **arguments: Any) -> None:
+    """Refuses arguments beside a study file, which says all of it itself, unless they are as by default. Raises UsageError."""
+    usual = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
+    given = [name for name, value in usual.items() if (value != _DEFAULTS[name] if name in _DEFAULTS else value)]
+    if given:
+        what = f"says itself what is swept, and {', '.join(given)} is given too"
+        raise UsageError(what, place=path, remedy="write it in the study file")
+
+
 def _named(kernels: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(kernels, Mapping):
+        for name in kernels:
+            if not isinstance(name, str):
+                raise UsageError(f"{name!r} is no name of a kernel", place="kernels", remedy='write {"saxpy": "saxpy.yaml"}')
         return kernels.items()
     if isinstance(kernels, (str, bytes, os.PathLike)) or not isinstance(kernels, Iterable):
         kernels = [kernels]
@@ -104,6 +154,9 @@ def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> s
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.spec import GpuSpec
 
+    if not isinstance(gpu, (str, os.PathLike, GpuSpec)):
+        remedy = "give a name of the catalogue, a file, or a GpuSpec"
+        raise UsageError(f"a {type(gpu).__name__} is no GPU", place="gpu", remedy=remedy)
     if not isinstance(gpu, GpuSpec):
         return os.fspath(gpu)
     checked = load_gpu(gpu)
@@ -118,6 +171,8 @@ def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> s
 def _axis(key: str, values: str | Sequence[Any]) -> Axis:
     """Values as an axis has them in text, or one by one: numbers in base units (counts as they are), or texts with their unit."""
     place = f"axes {key}"
+    if not isinstance(key, str) or not isinstance(values, Iterable):
+        raise UsageError("is no key with its values", place=place, remedy='write {"sm_count": [14, 28, 56]}')
     if isinstance(values, str):
         return axis_of_text(key, values, place)
     return axis_of_list(key, [(_text(key, value), place) for value in values], place)
@@ -132,8 +187,10 @@ def _text(key: str, value: Any) -> str:
     known = KEYS.get(key)
     if known is None or not known.numeric or isinstance(value, bool):
         return str(value).lower() if isinstance(value, bool) else str(value)
-    number = float(value)
     try:
+        number = float(value)
+        if known.kind in WHOLE and number % 1 > 0:
+            raise UsageError(f"{value!r} is no whole number", place=f"axes {key}", remedy="give whole numbers")
         return value_text(key, int(number) if number.is_integer() else number)
-    except (ValueError, OverflowError):
+    except (TypeError, ValueError, OverflowError):
         raise UsageError(f"{value!r} is no value of {key}", place=f"axes {key}", remedy="give numbers of 0 or more") from None

@@ -44,6 +44,10 @@ def _check_kernels(kernels: tuple[StudyKernel, ...], places: Mapping[str, str]) 
         raise UsageError("there are no kernels", place=places.get("kernels", "kernels"), remedy=remedy)
     first: dict[str, int] = {}
     for index, kernel in enumerate(kernels):
+        if not kernel.name.strip() or not kernel.name.isprintable():
+            remedy = "give it a plain name: {path: ..., name: ...}, or NAME=KERNEL on the command line"
+            place = places.get(f"kernels.{index}", "kernels")
+            raise UsageError(f"the kernel {_path(kernel)} has no name that can be printed", place=place, remedy=remedy)
         if kernel.name in first:
             what = f'two kernels are called "{kernel.name}": {_path(kernels[first[kernel.name]])} and {_path(kernel)}'
             remedy = "give one of them a name of its own: {path: ..., name: ...}, or NAME=KERNEL on the command line"

@@ -73,7 +73,7 @@ def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
 
 def _referee_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
     found = plan.store.get(REFEREE_KIND, each.key) if each.key else None
-    reason = missing or each.launch.refused
+    reason = each.launch.refused or missing
     if found is None and not reason:
         return None
     if found is None or "failed" in found:

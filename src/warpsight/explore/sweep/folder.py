@@ -11,6 +11,7 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.study_document import study_document, study_from_document
+from warpsight.explore.sweep.whole_files import forget_the_unfinished, is_unfinished, written_whole
 
 STUDY, RESULTS, DESIGNS = "study.json", "results.parquet", "designs.parquet"
 SCHEMA = 1
@@ -42,16 +43,18 @@ def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:
     """
     folder = Path(path)
     try:
-        if folder.exists() and not (folder / STUDY).exists() and (not folder.is_dir() or any(folder.iterdir())):
+        another = not folder.is_dir() or not all(map(is_unfinished, folder.iterdir())) if folder.exists() else False
+        if another and not (folder / STUDY).exists():
             raise UsageError("is there already, and is no study's folder", place=str(folder), remedy="give another one with --out")
         folder.mkdir(parents=True, exist_ok=True)
         document = {"schema": SCHEMA, "tool": TOOL, "results": results, "study": study_document(study)}
-        temporary = folder / f".{STUDY}.new"
-        temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
-        temporary.replace(folder / STUDY)
+        forget_the_unfinished(folder)
+        with written_whole(folder / STUDY) as temporary:
+            temporary.write_text(json.dumps(document, indent=1) + "\n", "utf-8")
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise UsageError(f"cannot be written: {reason}", place=str(folder), remedy="give a folder of yours with --out") from None
+        remedy = "give a folder of yours, where there is room, with --out"
+        raise UsageError(f"cannot be written: {reason}", place=str(folder), remedy=remedy) from None
     return StudyFolder(folder, study, results)
 
 
@@ -60,12 +63,15 @@ def open_folder(path: str | Path) -> StudyFolder:
     folder = Path(path)
     place = folder / STUDY
     try:
-        document: Any = json.loads(place.read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        if isinstance(error, json.JSONDecodeError):
-            raise FormatError(f"is damaged: {error.msg}", place=str(place), remedy="run the study again") from None
+        data = place.read_bytes()
+    except (OSError, ValueError):
         remedy = "give the folder that `warpsight sweep` wrote (its --out)"
         raise UsageError("is no study's folder", place=str(folder), remedy=remedy) from None
+    try:
+        document: Any = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        reason = error.msg if isinstance(error, json.JSONDecodeError) else "it is not JSON"
+        raise FormatError(f"is damaged: {reason}", place=str(place), remedy="run the study again") from None
     if not isinstance(document, dict) or document.get("schema") != SCHEMA or not isinstance(document.get("results"), str):
         what = f"is not a study's description of schema {SCHEMA}"
         raise FormatError(what, place=str(place), remedy="run the study again with this version")

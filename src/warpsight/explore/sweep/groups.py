@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.explore.request import Method
-from warpsight.explore.sweep.stages import MODEL_ONLY
 from warpsight.gpu.keys import KEYS
 from warpsight.gpu.values import value_text
 
@@ -36,12 +35,12 @@ class Group:
         return replace(method, **dict(self.method))
 
 
-def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs) -> list[Group]:
+def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Collection[str]) -> list[Group]:
     """The groups of `designs` (places in the columns), in the order of their first design.
 
-    `columns` by key: float64 in base units for numbers, text for words.
+    `columns` by key: float64 in base units for numbers, text for words. `own` are the keys in which designs of a group may differ.
     """
-    shared = [key for key in columns if key not in MODEL_ONLY]
+    shared = [key for key in columns if key not in own]
     code = np.zeros(len(designs), dtype=np.int64)
     for key in shared:
         values, number = np.unique(columns[key][designs], return_inverse=True)

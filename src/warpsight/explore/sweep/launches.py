@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.diskcache import content_key
-from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.explore.request import KernelRequest
 from warpsight.explore.runs.fingerprint import TRACE, fingerprint
 from warpsight.explore.runs.store import ResultStore
@@ -42,6 +42,7 @@ class StudyLaunch:
 def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> StudyLaunch:
     """The launch with its trace's key. A kernel or a choice that cannot be launched is told in `refused`."""
     try:
+        refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
         if request.is_trace:
             folder = Path(request.path)
@@ -55,8 +56,15 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
     return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
 
 
+def refuse_standard_input(path: object) -> None:
+    """Raises UsageError for `-`."""
+    if path == "-":
+        what = "standard input can be read once, and a sweep reads its kernels where and when it runs them"
+        raise UsageError(what, place="-", remedy="write the kernel to a file")
+
+
 def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:
-    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, the N-th argument.
+    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, an argument by number or name.
 
     Raises UsageError for a trace, whose launch is over, and for an argument that the launch does not have.
     """
@@ -74,14 +82,18 @@ def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> Kerne
     return replace(request, **changes)
 
 
-def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, number: str, text: str) -> tuple[Any, ...]:
-    from warpsight.explore.kernel_input import launch_spec_of
+def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called: str, text: str) -> tuple[Any, ...]:
+    from warpsight.explore.kernel_input import launch_spec_of, prepare
 
     found = list(args if args is not None else launch_spec_of(request).args)
-    if not number.isdecimal() or not 1 <= int(number) <= len(found):
-        what = f"launch.arg.{number}: the launch has {len(found)} arguments, which are called by their number"
-        raise UsageError(what, place=str(request.path), remedy="write launch.arg.1 for the first")
-    found[int(number) - 1] = text
+    names = [str(number) for number in range(1, len(found) + 1)]
+    if called not in names and not called.isdecimal():
+        ready = prepare(request)
+        names = [parameter.name for parameter in ready.source.module.kernels[ready.launch.kernel].parameters]
+    if called not in names:
+        what = f"launch.arg.{called}: the kernel has no argument {called}{suggestion(called, names)}"
+        raise UsageError(what, place=str(request.path), remedy=f"it has {', '.join(names) or 'none'}; launch.arg.1 is the first")
+    found[names.index(called)] = text
     return tuple(found)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from warpsight.explore.sweep.rows import FAILED, KERNEL, MODEL, NUMBERS, WORDS
+from warpsight.explore.sweep.whole_files import written_whole
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -53,13 +54,9 @@ def write_rows(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> int
     """The tables below each other in one file, which appears whole. The number of rows."""
     import pyarrow.parquet as pq
 
-    temporary, rows = path.with_name(f".{path.name}.new"), 0
-    try:
-        with pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
-            for table in tables:
-                writer.write_table(table.cast(schema))
-                rows += table.num_rows
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    rows = 0
+    with written_whole(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema))
+            rows += table.num_rows
     return rows

@@ -18,7 +18,7 @@ from warpsight.explore.runs.store import ResultStore
 from warpsight.explore.sweep.groups import Group, groups_of
 from warpsight.explore.sweep.launches import StudyLaunch, study_launch
 from warpsight.explore.sweep.space import DesignTable, design_table, referee_designs
-from warpsight.explore.sweep.stages import MODEL_ONLY
+from warpsight.explore.sweep.stages import model_only
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.tasks import PARQUET, ROWS, RefereeTask, RowsTask, SharedWork, TraceTask
 
@@ -62,9 +62,9 @@ class Plan:
     simulations: tuple[Simulation, ...]
 
     @cached_property
-    def groups(self) -> int:
-        """Distinct interval profiles of each kernel."""
-        return len({group.designs[0] for batch in self.batches for group in batch.groups})
+    def own_keys(self) -> frozenset[str]:
+        """Keys in which designs with one interval profile may differ."""
+        return model_only(self.around, self.table.columns)
 
     def trace_tasks(self) -> list[TraceTask]:
         """Launches whose trace is still to be recorded, each once."""
@@ -77,7 +77,7 @@ class Plan:
             RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.base, self.shared_work(batch),
                      self.study.models, fingerprint(PROFILE))
             for batch in self.batches
-            if batch.launch.known and self.store.get_bytes(ROWS, batch.key, PARQUET) is None
+            if batch.launch.known and not self.is_kept(batch)
         ]  # fmt: skip
 
     def referee_tasks(self) -> list[RefereeTask]:
@@ -87,8 +87,16 @@ class Plan:
         return [
             RefereeTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
             for each in self.simulations
-            if each.launch.known and self.store.get(REFEREE, each.key) is None
+            if each.launch.known and not self.is_kept(each)
         ]
+
+    def is_kept(self, each: Batch | Simulation) -> bool:
+        """Whether its rows are there, or its answer."""
+        if not each.key:
+            return False
+        if isinstance(each, Batch):
+            return self.store.get_bytes(ROWS, each.key, PARQUET) is not None
+        return self.store.get(REFEREE, each.key) is not None
 
     def overrides(self, design: int) -> tuple[str, ...]:
         """The GPU keys of one design as `--set` takes them."""
@@ -96,7 +104,7 @@ class Plan:
 
     def shared_work(self, batch: Batch) -> tuple[SharedWork, ...]:
         """What the batch's task computes, group by group."""
-        own = {key: values for key, values in self.table.columns.items() if key in MODEL_ONLY}
+        own = {key: values for key, values in self.table.columns.items() if key in self.own_keys}
         return tuple(
             SharedWork(
                 (*self.study.overrides, *group.overrides),
@@ -117,7 +125,7 @@ def plan_sweep(study: Study, store: ResultStore) -> Plan:
     base = load_gpu(study.gpu)
     around = load_gpu(base, study.overrides)
     table = design_table(study, around)
-    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0))
+    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(around, table.columns))
     choices = list(dict.fromkeys(group.launch for group in groups)) or [()]
     launches = tuple(study_launch(kernel, choice, store) for kernel in study.kernels for choice in choices)
     plan = Plan(study, store, base, around, table, launches, (), ())
@@ -180,13 +188,12 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
     if referee is None:
         return
     for design in referee_designs(referee, plan.table, plan.around, plan.study.method).tolist():
-        for launch in plan.launches:
-            if launch.choice != _choice(plan, design):
-                continue
+        choice = _choice(plan, design)
+        for launch in (each for each in plan.launches if each.choice == choice):
             limit = str(referee.max_cycles)
             key = content_key(REFEREE, launch.key, spec_hash(plan.base), *plan.overrides(design), limit, fingerprint(REFEREE))
             yield Simulation(launch, design, key if launch.key else "")
 
 
 def _choice(plan: Plan, design: int) -> tuple[tuple[str, str], ...]:
-    return groups_of(plan.table.columns, np.array([design]))[0].launch
+    return groups_of(plan.table.columns, np.array([design]), plan.own_keys)[0].launch

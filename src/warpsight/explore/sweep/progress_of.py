@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.runs.fingerprint import PROFILE, REFEREE, fingerprint
+from warpsight.explore.runs.fingerprint import PROFILE, fingerprint
 from warpsight.explore.sweep.plan import Plan
-from warpsight.explore.sweep.tasks import MISSES, PARQUET, ROWS, design_gpu, misses_key, opened, profile_key
+from warpsight.explore.sweep.tasks import MISSES, design_gpu, misses_key, opened, profile_key
 
 if TYPE_CHECKING:
     from warpsight.explore.request import Method
@@ -29,10 +29,10 @@ class Step:
 def steps_of(plan: Plan) -> list[Step]:
     """Traces, cache simulations, interval profiles, rows, referee runs. What hangs on a trace that is not there is not known."""
     launches = {each.key: each for each in plan.launches if each.key}
-    tasks = [(batch, plan.store.get_bytes(ROWS, batch.key, PARQUET) is not None) for batch in plan.batches]
+    tasks = [(batch, plan.is_kept(batch)) for batch in plan.batches]
     rows = len(plan.study.models) * sum(len(group.designs) for batch, _ in tasks for group in batch.groups)
     kept = len(plan.study.models) * sum(len(group.designs) for batch, known in tasks if known for group in batch.groups)
-    simulated = sum(plan.store.get(REFEREE, each.key) is not None for each in plan.simulations if each.key)
+    simulated = sum(map(plan.is_kept, plan.simulations))
     misses, profiles = _shared(plan)
     return [
         Step("traces", len(launches), sum(each.known for each in launches.values())),
@@ -88,6 +88,11 @@ def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
         return 0
 
 
+def _called(launch: StudyLaunch) -> str:
+    """The kernel's name, with what the launch axes say."""
+    return " ".join([launch.kernel, *(f"launch.{name}={text}" for name, text in launch.choice)])
+
+
 def plan_document(plan: Plan) -> dict[str, Any]:
     """What a study takes and what is known, as JSON."""
     table, study = plan.table, plan.study
@@ -104,6 +109,6 @@ def plan_document(plan: Plan) -> dict[str, Any]:
         "designs": len(table),
         "refused_designs": int((table.refused != 0).sum()),
         "steps": [{"what": step.what, "wanted": step.wanted, "known": step.known} for step in steps_of(plan)],
-        "refused_kernels": {each.kernel: each.refused for each in plan.launches if each.refused},
+        "refused_kernels": {_called(each): each.refused for each in plan.launches if each.refused},
         "results": str(plan.store.folder),
     }

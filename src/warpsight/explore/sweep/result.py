@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from warpsight.explore.sweep.answers.selection import (
 )
 from warpsight.explore.sweep.expressions import parse_expression
 from warpsight.explore.sweep.folder import StudyFolder, open_folder
+from warpsight.explore.sweep.labels import Constants, checked_constants, constants_of
 from warpsight.explore.sweep.names import NUMBER
 from warpsight.explore.sweep.study import Study
 from warpsight.gpu.keys import WORD
@@ -42,7 +42,7 @@ class Question:
     """Of which designs is asked, and what counts as performance.
 
     `model` None: the study's first. `metric`: `geomean`, `total`, `worst`, or a kernel's name (`answers/performance.py`);
-    `baseline` the design that speed-ups are over, None: the one of the lowest number. `where`: conditions on keys and columns of
+    `baseline` the design that speed-ups are over, None: the lowest number with a value. `where`: conditions on keys and columns of
     results, all of which must hold. `kernels` None: all.
     """
 
@@ -59,16 +59,21 @@ EVERYTHING = Question()
 class Sweep:
     """Rows and designs of a study. Answers are JSON documents; `report.sweep_answers_text` and `sweep_pictures` show them."""
 
-    def __init__(self, study: Study, table: pa.Table, designs: pa.Table) -> None:
+    def __init__(self, study: Study, table: pa.Table, designs: pa.Table, constants: Constants) -> None:
         self.study = study
         self.table = table
         self.designs = designs
+        self.constants = constants  # of the keys that are the same on every design, and may be read all the same
 
     @classmethod
     def open(cls, folder: str | Path) -> Sweep:
-        """From the folder that a sweep wrote. Raises UsageError when it has no results, FormatError when they are damaged."""
+        """From the folder that a sweep wrote. Raises UsageError when it has no results, FormatError when they are damaged.
+
+        FormatError too when its tables are not of its study, as after a run over other designs that was ended before it wrote them.
+        """
         found: StudyFolder = open_folder(folder)
-        return cls(found.study, _read(found.table, found), _read(found.designs, found))
+        table, designs = _read(found.table, found), _read(found.designs, found)
+        return cls(found.study, table, designs, checked_constants(found, table, designs))
 
     @classmethod
     def of(cls, plan: Plan) -> Sweep:
@@ -79,7 +84,7 @@ class Sweep:
 
         schema = empty_table(plan).schema
         rows = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in result_tables(plan, missing=NOT_YET))])
-        return cls(plan.study, rows.unify_dictionaries(), designs_table(plan))
+        return cls(plan.study, rows.unify_dictionaries(), designs_table(plan), constants_of(plan.around))
 
     def best(self, count: int = 10, about: Question = EVERYTHING) -> dict[str, Any]:
         """The `count` designs of most performance, see `answers.best`."""
@@ -124,11 +129,12 @@ class Sweep:
         from warpsight.explore.sweep.energy import UTILISATION, energy
 
         if isinstance(power, str):
-            formula = parse_expression(power, "--power", {UTILISATION: NUMBER})
-            return energy(self._select(about), memory=memory, power=Term(power, formula))
+            term = Term(power, parse_expression(power, "--power", {UTILISATION: NUMBER}))
+            return energy(self._select(about, [term]), memory=memory, power=term)
         return energy(self._select(about), memory=memory, power=power)
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
+        """What is asked about, with every key that `costs` read."""
         where = [Term(text, parse_expression(text, "where", _IN_CONDITIONS)) for text in about.where]
         names = {name for term in (*where, *costs) for name in term.formula.names}
         return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
@@ -138,22 +144,11 @@ class Sweep:
         import pyarrow as pa
 
         designs = self.designs
-        for name in sorted(names & self._constants.keys() - set(designs.column_names)):
-            designs = designs.append_column(name, pa.array([self._constants[name]] * designs.num_rows))
+        for name in sorted(names & self.constants.keys() - set(designs.column_names)):
+            designs = designs.append_column(name, pa.array([self.constants[name]] * designs.num_rows))
         axes = [axis.key for axis in self.study.axes]
         model = about.model or (self.study.models[0] if self.study.models else "referee")
         return results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
-
-    @cached_property
-    def _constants(self) -> dict[str, float | str]:
-        """The values of the keys that the study does not vary."""
-        from warpsight.gpu.keys import FLAG, KEYS
-        from warpsight.gpu.loader import load_gpu
-        from warpsight.gpu.values import flatten
-
-        values = flatten(load_gpu(self.study.gpu, self.study.overrides))
-        texts = {name: str(value).lower() if KEYS[name].kind == FLAG else value for name, value in values.items()}
-        return {name: value if isinstance(value, str) else float(value) for name, value in texts.items()}
 
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:
@@ -161,7 +156,8 @@ def _read(path: Path, folder: StudyFolder) -> pa.Table:
     import pyarrow.parquet as pq
 
     try:
-        return pq.read_table(path)
+        # each part of the file has words of its own, and Arrow groups by words only where all parts share them
+        return pq.read_table(path).unify_dictionaries()
     except FileNotFoundError:
         remedy = f"`warpsight sweep resume {folder.path}` computes them"
         raise UsageError("has no results yet", place=str(folder.path), remedy=remedy) from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
@@ -13,6 +13,7 @@ from warpsight.explore.runs.executor import Executor
 from warpsight.explore.runs.store import ResultStore, default_folder
 from warpsight.explore.sweep.collect import NOT_YET, designs_table, empty_table, result_tables
 from warpsight.explore.sweep.folder import StudyFolder
+from warpsight.explore.sweep.labels import labelled
 from warpsight.explore.sweep.launches import StudyLaunch
 from warpsight.explore.sweep.part_files import write_rows
 from warpsight.explore.sweep.plan import Plan, plan_sweep
@@ -20,6 +21,9 @@ from warpsight.explore.sweep.rows import DESIGN, FAILED, KERNEL, MODEL
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.tasks import run_referee, run_rows, run_trace
 from warpsight.explore.watch import Watch, stage
+
+# What of a study failed when it was last tried. It is tried again; until then its rows say why.
+_FAILURES = "failures"
 
 
 @dataclass
@@ -47,22 +51,36 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
     store = open_store(results)
     outcome = Outcome(plan_sweep(study, store))
     plan = outcome.plan
-    wanted = {"traces": len({each.key for each in plan.launches if each.key}), "tasks": len(plan.batches)}
-    wanted["referee runs"] = len(plan.simulations)
-    steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]]], ...] = (
-        ("traces", "running the kernels", run_trace, plan.trace_tasks),
-        ("tasks", "caches, profiles and models", run_rows, plan.row_tasks),
-        ("referee runs", "simulating", run_referee, plan.referee_tasks),
+    distinct = list({each.key: each for each in plan.launches}.values())
+    steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]], Sequence[StudyLaunch]], ...] = (
+        ("traces", "running the kernels", run_trace, plan.trace_tasks, distinct),
+        ("tasks", "caches, profiles and models", run_rows, plan.row_tasks, [each.launch for each in plan.batches]),
+        ("referee runs", "simulating", run_referee, plan.referee_tasks, [each.launch for each in plan.simulations]),
     )
-    for name, said, work, tasks_of in steps:
+    for name, said, work, tasks_of, launches in steps:
         tasks = tasks_of()
-        outcome.known[name], outcome.computed[name] = wanted[name] - len(tasks), len(tasks)
+        # a kernel that cannot run is neither known nor computed
+        possible = sum(bool(each.key) and (name == "traces" or each.known) for each in launches)
+        outcome.known[name], outcome.computed[name] = possible - len(tasks), len(tasks)
         if tasks:
             failed = executor.run(work, tasks, stage(watch, said))
-            outcome.reasons |= {task.key: reason for task, reason in failed.items()}
+            found = {task.key: reason for task, reason in failed.items()}
+            for key, reason in found.items():
+                store.put(_FAILURES, key, {"reason": reason})
+            outcome.reasons |= found
     _note_failures(outcome)
     outcome.seconds = perf_counter() - started
     return outcome
+
+
+def with_known_failures(plan: Plan) -> Plan:
+    """`plan` whose launches and tasks that are not kept say why an earlier run could not make them."""
+    traces = [each.key for each in plan.launches if each.key and not each.known]
+    tasks = [each.key for each in plan.batches if each.key and not plan.is_kept(each)]
+    simulations = [each.key for each in plan.simulations if each.key and not plan.is_kept(each)]
+    kept = {key: plan.store.get(_FAILURES, key) for key in (*traces, *tasks, *simulations)}
+    _note_failures(Outcome(plan, reasons={key: str(found["reason"]) for key, found in kept.items() if found is not None}))
+    return plan
 
 
 def _note_failures(outcome: Outcome) -> None:
@@ -82,8 +100,9 @@ def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) ->
     """The folder's tables, each whole or not at all. The number of rows. Raises UsageError when they cannot be written."""
     try:
         designs = designs_table(plan)
-        write_rows([designs], designs.schema, folder.designs)
-        return write_rows(result_tables(plan, missing=missing), empty_table(plan).schema, folder.table)
+        write_rows([designs], labelled(plan, folder, designs.schema), folder.designs)
+        schema = labelled(plan, folder, empty_table(plan).schema)
+        return write_rows(result_tables(plan, missing=missing), schema, folder.table)
     except OSError as error:
         remedy = "make room, then `warpsight sweep collect`: what was computed is kept"
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(folder.table), remedy=remedy) from None

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
 from typing import Any
+
+import numpy.typing as npt
 
 from warpsight.gpu.keys import KEYS, ORDER
 from warpsight.gpu.order import ordered
 from warpsight.gpu.spec import GpuSpec
 from warpsight.gpu.values import flatten, value_text
 
-# Keys that enter the models' equations alone, and the array of `Design` that they are.
+# Keys that enter the models' equations alone, unless the order of accesses follows them, and the array of `Design` that they are.
 MODEL_ONLY: dict[str, str] = {
     "core_clock": "core_clock_hz",
     "l1.mshrs": "mshrs",
@@ -29,17 +32,30 @@ MODEL_ONLY: dict[str, str] = {
 }
 # Keys that the referee alone reads.
 REFEREE_ONLY = frozenset({
-    "sm.fetch_width", "l1.miss_queue", "l1.allocation", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
+    "sm.fetch_width", "l1.miss_queue", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
     "dram.activate", "dram.precharge", "dram.turnaround",
 })  # fmt: skip
 # Keys that come in after the caches: latencies of what they found, and what decides residency, which they are given.
 _AFTER_CACHES = frozenset({
-    *(key for key in KEYS if key.startswith("initiation.")), "mwp.coalescing",
+    *(key for key in KEYS if key.startswith("initiation.")), "mwp.coalescing", "l1.allocation",
     "sm.max_warps", "sm.max_blocks", "sm.registers", "sm.shared_memory", "sm.max_threads_per_block", "sm.max_registers_per_thread",
     "sm.register_unit", "sm.shared_memory_unit", "sm.max_shared_memory_per_block", "sm.shared_memory_reserved",
 })  # fmt: skip
 # Keys of which the caches see the order's value, and the profile the design's own.
 _LATENCIES = ("l1.latency", "l2.latency", "dram.latency")
+
+
+def model_only(base: GpuSpec, columns: Mapping[str, npt.NDArray[Any]]) -> frozenset[str]:
+    """Those of `MODEL_ONLY` that on none of the designs (`columns` by key, each [D]) around `base` enter an earlier step.
+
+    The caches see a design's own clock, bandwidths and MSHRs where the order of accesses follows them (`order.core_clock` is 0).
+    """
+    described = flatten(base)
+    following = {
+        followed for name, followed in ORDER.items()
+        if ((columns[name] == 0).any() if name in columns else described[name] == 0)
+    }  # fmt: skip
+    return frozenset(MODEL_ONLY.keys() - following)
 
 
 def cache_view(gpu: GpuSpec) -> dict[str, str]:

@@ -23,6 +23,7 @@ SCHEMA = "1"
 STUDY_KEYS = ("schema", "name", "kernels", "suite", "gpu", "set", "axes", "sampling", "derived", "constraints", "models", "method",
               "referee")
 _FILE = Composed("study", "the YAML file of a study", "start with kernels: [...] and axes: {sm_count: 15:80:5}", UsageError)
+_EITHER = Composed("study or launch", "YAML", "write a study file (docs/reference/study-file.md) or a launch file", UsageError)
 _METHOD_KEYS = tuple(name.removeprefix("method.") for name in METHOD)
 
 
@@ -75,6 +76,9 @@ class _Reader:
         name = self.entries["name"].text()
         if not name.isprintable():
             self.entries["name"].refuse("name has characters that cannot be printed", "write a plain name")
+        if not name.strip(" .") or "/" in name:
+            remedy = "write a plain name; --out says where the folder is"
+            self.entries["name"].refuse(f'"{name}" cannot be the name of a folder', remedy)
         return name
 
     def kernels(self) -> tuple[StudyKernel, ...]:
@@ -209,11 +213,11 @@ class _Reader:
 
 
 def is_study_file(path: str) -> bool:
-    """Whether `path` is a study and no launch file: YAML with kernels, a suite or axes at its top. What cannot be read is none."""
+    """Whether `path` is a study and no launch file: YAML with kernels, a suite or axes at its top.
+
+    Raises UsageError with file and line for YAML that cannot be read, which is neither.
+    """
     if not path.endswith((".yaml", ".yml")) or not os.path.isfile(path):
         return False
-    try:
-        found = YamlNode(compose(Path(path), path, _FILE), "the study", path).entries()
-    except UsageError:
-        return False
+    found = YamlNode(compose(Path(path), path, _EITHER), "the file", path).entries()
     return any(name in found for name in ("kernels", "suite", "axes", "sampling"))

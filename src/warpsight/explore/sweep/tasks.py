@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.diskcache import content_key
-from warpsight.base.errors import WarpsightError
+from warpsight.base.errors import FormatError, WarpsightError
 from warpsight.explore.request import KernelRequest, Method
 from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
 from warpsight.explore.runs.store import NotKept, ResultStore, StoreAddress
@@ -108,7 +110,7 @@ def run_rows(task: RowsTask) -> str:
             try:
                 gpu = design_gpu(task.gpu, work.overrides)
                 profile = shared_profile(store, task, trace, gpu, work.method)
-            except NotKept:
+            except (NotKept, FormatError):
                 raise
             except WarpsightError as error:
                 found += [failed_rows(str(error), work.count, model) for model in task.models]
@@ -117,6 +119,8 @@ def run_rows(task: RowsTask) -> str:
         store.put_bytes(ROWS, task.key, part_bytes(joined(found)), PARQUET)
     except NotKept:
         raise
+    except FormatError as error:
+        return _forgotten(store, task.folder, error)
     except Exception as error:  # a study of many designs outlives one that shows a defect
         return f"{type(error).__name__}: {error}"
     return ""
@@ -133,14 +137,27 @@ def run_referee(task: RefereeTask) -> str:
             gpu = design_gpu(task.gpu, task.overrides)
             answer = simulate_trace(opened(task.folder), gpu, max_cycles=task.max_cycles)
             found = {**answer.prediction.to_json(), "provenance": None, "simulation_seconds": perf_counter() - started}
+        except FormatError:
+            raise
         except WarpsightError as error:
             found = {"failed": str(error)}
         store.put(REFEREE, task.key, found)
     except NotKept:
         raise
+    except FormatError as error:
+        return _forgotten(store, task.folder, error)
     except Exception as error:  # as above
         return f"{type(error).__name__}: {error}"
     return ""
+
+
+def _forgotten(store: ResultStore, folder: str, error: FormatError) -> str:
+    """A trace that is damaged is the fault of no design, and no result. Of the store's own the next run makes a new one."""
+    if store.folder_of(Path(folder).name) != Path(folder):
+        return str(error)
+    opened.cache_clear()
+    shutil.rmtree(folder, ignore_errors=True)
+    return f"{error.place}: {error.what}; it is forgotten, and `warpsight sweep resume` records it again"
 
 
 def design_gpu(base: GpuSpec, overrides: tuple[str, ...]) -> GpuSpec:
@@ -189,15 +206,13 @@ def misses_key(trace: str, gpu: GpuSpec, blocks_per_sm: int, method: Method, cod
 def _shared_misses(
     store: ResultStore, task: RowsTask, trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, method: Method
 ) -> MissProfile:
-    from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
+    from warpsight.caches.miss_profile import MissProfile
     from warpsight.explore.pipeline import miss_profile
 
     key = misses_key(task.trace, gpu, resident.blocks_per_sm, method, task.profile_print)
     kept = store.get(MISSES, key)
     if kept is not None:
-        counts: dict[str, Any] = {name: np.array(kept[name], dtype=np.int64) for name in COUNTS}
-        return MissProfile(**counts, **{name: kept[name] for name in SHARES})
+        return MissProfile.of_document(kept)
     found = miss_profile(trace, gpu, resident.blocks_per_sm, method, None)
-    columns = {name: getattr(found, name).tolist() for name in COUNTS}
-    store.put(MISSES, key, columns | {name: getattr(found, name) for name in SHARES})
+    store.put(MISSES, key, found.document())
     return found

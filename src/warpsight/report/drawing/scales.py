@@ -9,6 +9,7 @@ from math import ceil, floor, isfinite, log10
 from warpsight.report.drawing.charts import LINEAR, LOG, LOG_FROM_0, Axis, Value
 
 _MOST_TICKS = 12
+_NOTHING = 1e-290  # below it a double has not the digits that a step needs
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,8 @@ class Scale:
 
 def scale_for(axis: Axis, values: Iterable[Value]) -> Scale:
     """A scale that holds the values, from 0 where it is linear and none is negative, up to the axis's `most` or a round number."""
-    there = [value for value in values if value is not None and isfinite(value)]
+    finite = [value for value in values if value is not None and isfinite(value)]
+    there = [0.0 if abs(value) < _NOTHING else value for value in finite]
     if axis.scale == LOG:
         above = [value for value in there if value > 0] or [1.0]
         least, most = 10.0 ** floor(log10(min(above))), 10.0 ** ceil(log10(max(above)))

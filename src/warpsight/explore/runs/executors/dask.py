@@ -7,7 +7,7 @@ from contextlib import suppress
 from types import ModuleType
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.cluster import DEATHS, ClusterExecutor, Connection
+from warpsight.explore.runs.cluster import DEATHS, ClusterExecutor, Connection, new_client
 from warpsight.explore.runs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell, default_jobs
 from warpsight.explore.runs.libraries import distributed_library, quiet
 
@@ -33,12 +33,18 @@ def _to(distributed: ModuleType, address: str) -> Connection:
     """A client of the scheduler at `address`. Raises UsageError when it cannot be reached."""
     loud = quiet()
     try:
-        client = distributed.Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        client = new_client(distributed, address, timeout=_CONNECT_SECONDS)
+        there = client.get_versions(check=False)["scheduler"]["packages"]["distributed"]
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         loud()
         what = f"the scheduler {address} cannot be reached: {error}"
         remedy = 'start one with "dask scheduler" and give the address that it says (tcp://HOST:8786)'
         raise UsageError(what, place="--scheduler", remedy=remedy) from None
+    if there != distributed.__version__:
+        client.close(timeout=_CONNECT_SECONDS)
+        loud()
+        what = f"the scheduler has distributed {there}, and here is {distributed.__version__}"
+        raise UsageError(what, place="--scheduler", remedy="install the same on all machines")
 
     def close() -> None:
         with suppress(Exception):  # of a scheduler that was lost there is nothing to take leave from
@@ -60,12 +66,12 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
                 n_workers=jobs,
                 threads_per_worker=1,
                 processes=True,
-                dashboard_address=None,
+                dashboard_address="127.0.0.1:0",
                 memory_limit=0,
                 silence_logs=logging.CRITICAL,
                 preload=["warpsight.explore.runs.remote"],
             )
-            client = distributed.Client(cluster, set_as_default=False)
+            client = new_client(distributed, cluster)
         except (OSError, ValueError, RuntimeError) as error:
             loud()
             remedy = "look at its words above, or use --executor processes"

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _FULLER = 8  # cells of a lattice that is laid out, for each design
+_ROUNDING = 1e-15
 
 
 @dataclass(frozen=True)
@@ -55,12 +56,18 @@ def lattice(factors: Sequence[Factor]) -> NDArray[np.int64] | None:
 
 def grid_first(values: NDArray[np.float64], axis: int) -> float:
     """The first-order index on a full grid: the variance of the means over all other axes, over the variance."""
-    return float(values.mean(axis=_others(values, axis)).var() / values.var())
+    return _share(float(values.mean(axis=_others(values, axis)).var()), values)
 
 
 def grid_total(values: NDArray[np.float64], axis: int) -> float:
     """The total index on a full grid: the mean of the variances along the axis, all others fixed, over the variance."""
-    return float(values.var(axis=axis).mean() / values.var())
+    return _share(float(values.var(axis=axis).mean()), values)
+
+
+def _share(variance: float, values: NDArray[np.float64]) -> float:
+    """A variance over that of all values; what is below the rounding of their sums is nothing."""
+    share = variance / float(values.var())
+    return share if share > _ROUNDING else 0.0
 
 
 def grid_pairs(values: NDArray[np.float64]) -> dict[tuple[int, int], float]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,21 +40,20 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
     `geomean` is the geometric mean over the kernels of t_k(b) / t_k(d), which does not depend on how long a kernel runs (and ranks
     designs in the same order whatever the baseline); `total` the sum of t_k(b) over the sum of t_k(d): the time of all kernels, one
     after the other; `worst` the least t_k(b) / t_k(d); a kernel's name that kernel's alone (`kernel:NAME` where it is called like
-    one of the words before). `baseline` None: the design with the lowest number.
+    one of the words before). `baseline` None: the design of the lowest number that has a value.
 
     A design on which a kernel that counts failed, or has no row, has no value: it is left out, and counted. Raises UsageError for
     an unknown metric or baseline, and where the baseline itself has no value.
     """
     kernels = _kernels(results, metric)
-    place = 0 if baseline is None else results.position(baseline)
     seconds = results.figures("seconds")
     states = results.state[list(kernels)]
+    done = np.all(states == DONE, axis=0)
+    # where none has a value, argmax gives the first, which is then refused
+    place = int(np.argmax(done)) if baseline is None else results.position(baseline)
     wrong = np.flatnonzero(states[:, place] != DONE)
     if wrong.size:
-        name = results.kernels[kernels[int(wrong[0])]]
-        raise UsageError(f"{results.model} has no time of {name} on design {results.designs[place]}", place="baseline",
-                         remedy="name a design on which every kernel was predicted")  # fmt: skip
-    done = np.all(states == DONE, axis=0)
+        _refuse_baseline(results, kernels[int(wrong[0])], place, int(results.designs[np.argmax(done)]) if done.any() else None)
     seconds[results.state != DONE] = np.nan
     speeds = seconds[:, place : place + 1] / seconds
     counted = speeds[list(kernels)]
@@ -68,6 +67,16 @@ def performance(results: Results, metric: str = GEOMEAN, baseline: int | None = 
         values = counted.min(axis=0)
     return Performance(metric, int(results.designs[place]), kernels, np.where(done, values, np.nan), speeds, total,
                        _left_out(results, kernels, states))  # fmt: skip
+
+
+def _refuse_baseline(results: Results, kernel: int, place: int, other: int | None) -> NoReturn:
+    """`other`: a design that could be the baseline."""
+    first_line = results.reason(kernel, place).partition("\n")[0]
+    what = f"{results.model} has no time of {results.kernels[kernel]} on design {results.designs[place]}"
+    remedy = f"name a design on which every kernel was predicted, as {other} (--baseline {other})"
+    if other is None:
+        remedy = "no design has a time of every kernel: correct those that failed, or leave them out"
+    raise UsageError(f"{what}: {first_line}" if first_line else what, place="baseline", remedy=remedy)
 
 
 def _kernels(results: Results, metric: str) -> tuple[int, ...]:

@@ -63,6 +63,11 @@ class Results:
         """Number and keys of the design at that place, for a document."""
         return {"design": int(self.designs[position]), "keys": {key: plain(each[position]) for key, each in self.keys.items()}}
 
+    def reason(self, kernel: int, position: int) -> str:
+        """Why the row of that kernel and design has no numbers; empty where it has, or where there is no row."""
+        rows = np.flatnonzero(self.spots == kernel * len(self.designs) + position)
+        return str(_texts(self.table[FAILED].take(rows))[0]) if rows.size else ""
+
     def reasons(self, kernels: Sequence[int]) -> list[dict[str, Any]]:
         """Why rows of these kernels failed: the most frequent reasons, how many rows each, and the first design."""
         there = self.state.ravel()[self.spots] == BROKEN

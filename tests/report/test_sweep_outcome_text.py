@@ -1,0 +1,30 @@
+"""Does the text of a run of a sweep say what failed, in words that help?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from warpsight.report.sweep_text import collected_text
+
+pytestmark = pytest.mark.unit
+
+
+def collected(reasons: dict[str, int]) -> dict[str, Any]:
+    return {
+        "study": "s", "rows": 8, "designs": 4, "kernels": ["a"], "models": ["mdm", "gpumech"], "table": "s.sweep/results.parquet",
+        "failed_rows": sum(reasons.values()), "reasons": reasons,
+    }  # fmt: skip
+
+
+def test_rows_without_numbers_are_counted_in_grammar_and_absent_when_there_are_none() -> None:
+    assert "1 row without numbers:" in collected_text(collected({"no block fits": 1}))
+    assert "3 rows without numbers:" in collected_text(collected({"no block fits": 3}))
+    assert "no numbers" not in collected_text(collected({}))
+
+
+def test_reason_that_announces_the_next_line_is_shown_with_it_and_a_remedy_is_not() -> None:
+    text = collected_text(collected({"k.cu: NVRTC refuses it:\n  k.cu(1): no W\n  1 error": 1, "too small\n  -> more": 2}))
+    assert "k.cu: NVRTC refuses it: k.cu(1): no W\n" in text
+    assert text.endswith("2  too small")
