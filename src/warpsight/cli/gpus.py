@@ -1,4 +1,4 @@
-"""`warpsight gpus`: list, show and check GPU descriptions."""
+"""`warpsight gpus`: list, show and check GPU descriptions, and make them from what others know."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from warpsight.base.errors import SpecError
-from warpsight.cli import options
+from warpsight.cli import gpus_made, options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.parser import Parser
 
@@ -16,13 +16,15 @@ examples:
   warpsight gpus show mdm-pascal > my-gpu.yaml
   warpsight gpus show mdm-pascal --set sm_count=56
   warpsight gpus check my-gpu.yaml
+  warpsight gpus import gpgpusim.config trace.config -o my-gpu.yaml
+  warpsight gpus from-device -o my-gpu.yaml
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     parser.epilog = _EXAMPLES
-    parts = parser.add_subparsers(dest="part", metavar="list|show|check", required=True, parser_class=Parser)
+    parts = parser.add_subparsers(dest="part", metavar="list|show|check|import|from-device", required=True, parser_class=Parser)
     listing = parts.add_parser("list", help="the catalogue")
     show = parts.add_parser("show", help="every value of one GPU, as the YAML that describes it, with sources")
     show.add_argument("gpu", metavar="NAME|FILE")
@@ -32,11 +34,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check.add_argument("gpu", metavar="NAME|FILE")
     for part in (listing, show, check):
         options.add_json(part)
+    gpus_made.configure(parts)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do the part that was asked for."""
-    return {"list": _list, "show": _show, "check": _check}[arguments.part](arguments)
+    own = {"list": _list, "show": _show, "check": _check}
+    return (own | gpus_made.PARTS)[arguments.part](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:
