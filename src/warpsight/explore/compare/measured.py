@@ -68,7 +68,7 @@ def _fitting(named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, o
 
 
 def _named(launches: Sequence[MeasuredLaunch], names: Sequence[str]) -> list[MeasuredLaunch]:
-    """The launches of any of `names`: written alike, else the same but for parameters and blanks, else of the same function name."""
+    """The launches of any of `names`: written alike, else alike but for parameters and blanks, else of the same function."""
     exact = [launch for launch in launches if launch.kernel in names]
     if exact:
         return exact
