@@ -69,14 +69,15 @@ class Referee:
         """A block an SM, each reading `footprint` bytes so many times."""
         blocks, count = self.gpu.sm_count, footprint // 16
         arguments = [np.zeros(4 * count, np.uint32), count, passes, np.zeros(blocks * threads, np.uint32)]
-        self._timed("resident", footprint * passes * blocks, passes, blocks, threads, _trace("resident", blocks, threads, arguments))
+        trace = _trace("resident", blocks, threads, arguments)
+        self._timed("resident", footprint * passes * blocks, passes, blocks, threads, trace)
 
     def _timed(self, name: str, moved: int, passes: int, blocks: int, threads: int, trace: Any) -> None:
         cycles = simulate_trace(trace, self.gpu).simulation.cycles
         self.rows.append(f"{name},{moved},16,{passes},{blocks},{threads},,{1e9 * cycles / self.gpu.core_clock_hz:.3f}")
 
-    def everything(self) -> None:
-        """What the host program does, on fewer sizes."""
+    def rings(self) -> None:
+        """Lines side by side around the sizes of the caches, and at strides that may meet in a set."""
         gpu, line = self.gpu, self.gpu.l1.line_bytes
         held = gpu.l1.size_bytes // line
         for lines in (held // 16, held // 8, held // 4, held // 2, held - 8, held, held + 8, 2 * held, 3 * held, 4 * held):
@@ -86,14 +87,21 @@ class Referee:
         for shift in range(1, 8):
             for lines in (4, 6, 7, 8, 9, 12, 16, 24, 33, 48, 64, 96):
                 self.chase(line << shift, lines)
-        registers = gpu.l1.mshrs
-        for count in (1, registers // 2, *range(registers - 4, registers + 5)):
-            self.misses(line, count)
+        for apart in (7, 9, 15, 17, 31, 33, 63, 65):
+            for lines in (5, 6, 7, 8, 9, 17, 24, 33, 48, 96):
+                self.chase(line * apart, lines)
+
+    def everything(self) -> None:
+        """What the host program does, on fewer sizes."""
+        self.rings()
+        registers = self.gpu.l1.mshrs
+        for count in (1, *range(registers // 4, registers - 4, max(1, registers // 8)), *range(registers - 4, registers + 5)):
+            self.misses(self.gpu.l1.line_bytes, count)
         for rounds in (4, 8, 12):
-            self.stream(gpu.sm_count, 256, rounds)
-            self.stream(2 * gpu.sm_count, 256, rounds)
+            self.stream(self.gpu.sm_count, 256, rounds)
+            self.stream(2 * self.gpu.sm_count, 256, rounds)
         for passes in (2, 4, 6):
-            self.resident(512, 4 * gpu.l1.size_bytes, passes)
+            self.resident(512, 4 * self.gpu.l1.size_bytes, passes)
 
     def csv(self) -> str:
         """The file."""

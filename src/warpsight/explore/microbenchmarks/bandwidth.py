@@ -1,7 +1,7 @@
 """Bandwidths: the slope of time over bytes, which leaves out what a launch takes before and after; of several grids the fastest.
 
-A bandwidth is only seen by more misses in flight than it takes to hide the latency (Little's law). Where the L1s' miss registers bound
-them, time tells those and not the bandwidth, and it is refused.
+A bandwidth is only seen by more misses in flight than it takes to hide the latency (Little's law). Where the L1s' miss registers
+bound them, time tells those and not the bandwidth, and it is refused.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _bandwidth(key: str, rows: Sequence[Timing], gpu: GpuSpec, mshrs: float | No
     slopes = [slope for grid in grids.values() if (slope := _slope(grid)) is not None]
     name = STREAM if key == "dram.bandwidth" else RESIDENT
     if not slopes:
-        return Refused(key, f"needs {_POINTS} timings of {name} with one grid and growing bytes; there are {len(rows)} timings in all")
+        return Refused(key, f"needs {_POINTS} timings of {name} with one grid and growing bytes; there are {len(rows)} in all")
     straight = [slope for slope in slopes if slope.deviation <= _STRAIGHT]
     if not straight:
         least = min(slope.deviation for slope in slopes)

@@ -12,8 +12,8 @@ import numpy as np
 class Fitted:
     """`value` of `key` in its base unit (a word for l1.index), `from_rows` timings, `quality` in words, `deviation` a fraction.
 
-    `deviation` is how far timings are from what the value says: the relative spread of a plateau, the residual of a line, the part of
-    accesses of which hit or miss is not explained.
+    `deviation` is how far timings are from what the value says: the relative spread of a plateau, the residual of a line, the part
+    of accesses of which hit or miss is not explained.
     """
 
     key: str

@@ -1,7 +1,7 @@
 """Size, ways and set index of the L1 by a search for conflicts: which working sets hit, at which strides.
 
 A ring of lines that is walked again and again hits where no set has more lines than ways, and where one has, LRU misses all of that
-set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency between
+set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency, between
 the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of whole lines are tried; the answer is
 the one that explains the rings best, where no other explains them nearly as well.
 
@@ -63,7 +63,8 @@ def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latenc
         return [Refused(key, reason) for key in KEYS]
     best = caches[0]
     near = [cache for cache in caches if cache.error < best.error + _BETTER]
-    quality = f"all but {100 * best.error:.1f} % of the loads of {len(rings)} rings hit or miss as {best.sets} sets of {best.ways} ways"
+    cache = f"{best.sets} sets of {best.ways} ways"
+    quality = f"all but {100 * best.error:.1f} % of the loads of {len(rings)} rings hit or miss as {cache}"
     values: dict[str, tuple[float | str, set[object]]] = {
         "l1.size": (float(best.lines * line), {cache.lines for cache in near}),
         "l1.ways": (float(best.ways), {cache.ways for cache in near}),
@@ -97,7 +98,7 @@ def _candidates(rings: Sequence[Timing], parts: Floats, line: int, low: int, hig
         sets = 1
         while sets <= min(_MOST_SETS, high):
             ways = range(max(1, -(-low // sets)), -(-high // sets))
-            if len(ways) and (rule == "modulo" or sets > 1):
+            if ways and (rule == "modulo" or sets > 1):
                 errors = _errors(rings, parts, line, sets, number, ways)
                 found += [_Cache(rule, sets, way, error) for way, error in zip(ways, errors, strict=True)]
             sets *= 2

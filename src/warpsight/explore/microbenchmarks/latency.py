@@ -1,8 +1,9 @@
-"""Latencies from pointer chases (Hong and Kim, ISCA 2009, section 5.1): each level has the latency of sets that fit it and no other."""
+"""Latencies from pointer chases (Hong and Kim, ISCA 2009, section 5.1): a level's is that of working sets which fit it alone."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,42 +20,55 @@ _APART = 1.2
 def latencies(timings: Timings, gpu: GpuSpec) -> list[Answer]:
     """`l1.latency`, `l2.latency` and `dram.latency` in cycles (what DRAM adds to an L2 hit).
 
-    Whole working sets only, one load a line. Which level serves a set follows from the sizes in `gpu`: up to half of the L1, from
-    twice the L1 to half of the L2, and from twice the L2 on; between them levels mix.
+    Working sets of lines side by side. Which level serves a set follows from about how large `gpu` says that the caches are, and
+    from the timings: up to half of the L1; from twice what still has the L1's latency to half of the L2; from twice the L2 on, and twice
+    what still has its latency. Between them levels mix.
     """
-    l1_size, l2_size, line = gpu.l1.size_bytes, gpu.l2.size_bytes, gpu.l1.line_bytes
+    line, l2_size = gpu.l1.line_bytes, gpu.l2.size_bytes
     rows = timings.of(CHASE, lambda row: row.stride == line)
-    levels = (
-        ("l1.latency", [row for row in rows if row.size <= l1_size // 2], f"at most {l1_size // 2:,} B, half of the L1"),
-        ("l2.latency", [row for row in rows if 2 * l1_size <= row.size <= l2_size // 2],
-         f"{2 * l1_size:,} to {l2_size // 2:,} B, which the L2 holds and the L1 does not"),
-        ("dram.latency", [row for row in rows if row.size >= 2 * l2_size], f"at least {2 * l2_size:,} B, twice the L2"),
-    )  # fmt: skip
-    answers: list[Answer] = []
-    before = 0.0
-    for key, found, where in levels:
-        reason = _unfit(found, where, line)
-        level = float(np.median([row.each for row in found])) if found else 0.0
-        if not reason and level < _APART * before:
-            reason = f"working sets of {where} take {level:.1f} cycles, as the level before ({before:.1f})"
-        if key == "dram.latency" and not reason and isinstance(answers[1], Refused):
-            reason = "what DRAM adds to an L2 hit needs l2.latency"
-        if reason:
-            answers.append(Refused(key, reason))
-            continue
-        value = level - before if key == "dram.latency" else level
-        flat = spread([row.each for row in found])
-        quality = f"{level:.1f} cycles a load, flat within {100 * flat:.1f} %"
-        if key == "dram.latency":
-            quality += f", less {before:.1f} of an L2 hit"
-        answers.append(Fitted(key, float(round(value)), len(found), flat, quality))
-        before = level
-    return answers
+    first = _level(rows, 0, gpu.l1.size_bytes // 2, 0.0, line)
+    answers: list[Answer] = [_answer("l1.latency", first, 0.0)]
+    if isinstance(first, str):
+        reason = "the levels behind the L1 need l1.latency"
+        return [*answers, Refused("l2.latency", reason), Refused("dram.latency", reason)]
+    second = _level(rows, 2 * first.reach, l2_size // 2, first.cycles, line)
+    answers.append(_answer("l2.latency", second, 0.0))
+    if isinstance(second, str):
+        return [*answers, Refused("dram.latency", "what DRAM adds to an L2 hit needs l2.latency")]
+    third = _level(rows, 2 * max(second.reach, l2_size), None, second.cycles, line)
+    return [*answers, _answer("dram.latency", third, second.cycles)]
 
 
-def _unfit(rows: Sequence[Timing], where: str, line: int) -> str:
-    """Why the rows are no plateau, or nothing."""
-    if len(rows) < ENOUGH:
-        return f"{len(rows)} chases of a line's stride ({line} B) have working sets of {where}; {ENOUGH} are needed"
-    flat = spread([row.each for row in rows])
-    return f"working sets of {where} differ by {100 * flat:.0f} % in latency, no plateau" if flat > FLAT else ""
+@dataclass(frozen=True)
+class _Level:
+    """A plateau: the median `cycles` of a load, `spread`, of so many `rows`; `reach`, the largest working set as quick."""
+
+    cycles: float
+    spread: float
+    rows: int
+    reach: int
+
+
+def _level(rows: Sequence[Timing], least: int, most: int | None, before: float, line: int) -> _Level | str:
+    """The plateau of working sets from `least` to `most` bytes, above the latency `before`; or why it is none."""
+    found = [row for row in rows if row.size >= least and (most is None or row.size <= most)]
+    where = f"at least {least:,} B" if most is None else f"{least:,} to {most:,} B"
+    if len(found) < ENOUGH:
+        return f"{len(found)} chases of a line's stride ({line} B) have working sets of {where}; {ENOUGH} are needed"
+    flat = spread([row.each for row in found])
+    if flat > FLAT:
+        return f"working sets of {where} differ by {100 * flat:.0f} % in latency, no plateau"
+    cycles = float(np.median([row.each for row in found]))
+    if cycles < _APART * before:
+        return f"working sets of {where} take {cycles:.1f} cycles a load, as the level before ({before:.1f})"
+    reach = max(row.size for row in rows if row.each <= (1 + FLAT) * cycles)
+    return _Level(cycles, flat, len(found), reach)
+
+
+def _answer(key: str, level: _Level | str, before: float) -> Answer:
+    if isinstance(level, str):
+        return Refused(key, level)
+    quality = f"{level.cycles:.1f} cycles a load, flat within {100 * level.spread:.1f} %"
+    if before:
+        quality += f", less {before:.1f} of an L2 hit"
+    return Fitted(key, float(round(level.cycles - before)), level.rows, level.spread, quality)

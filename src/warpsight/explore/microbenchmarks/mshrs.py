@@ -1,7 +1,7 @@
 """The L1's miss registers (Nugteren et al., HPCA 2014, section 5): misses in flight against time.
 
-Behind so many misses comes a load that hits. It passes them, and its time grows by about a cycle for each, until there is one miss more
-than registers: that one blocks the L1 until a line arrives.
+Behind so many misses comes a load that hits. It passes them, and its time grows by about a cycle for each, until there is one miss
+more than registers: that one blocks the L1 until a line arrives.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ def miss_registers(timings: Timings, l1_latency: float | None) -> Fitted | Refus
     found = np.flatnonzero(jumps > least)
     if not len(found):
         most = int(counts[-1])
-        return Refused(KEY, f"up to {most} misses in flight hold up no hit: there are more registers, or misses do not block the L1")
+        what = f"up to {most} misses in flight hold up no hit"
+        return Refused(KEY, f"{what}: there are more registers, or misses do not block the L1")
     first = int(found[0])
     if steps[first] > 1:
         low, high = int(counts[first]), int(counts[first + 1])

@@ -77,8 +77,12 @@ static void time_chases(const Machine& m) {
   for (size_t size = 12 << 10; size <= 320 << 10; size += 4 << 10) time_chase(m, kLine, (int)(size / kLine));
   for (size_t size = 384 << 10; size <= 4 * m.l2; size += size / 4 / kLine * kLine) time_chase(m, kLine, (int)(size / kLine));
   // lines that may meet in a set
-  for (size_t stride = 2 * kLine; stride <= 128 * kLine; stride *= 2) {
-    for (int lines = 1; lines * stride <= kAlign && lines <= 1024; lines += lines < 32 ? 1 : lines / 16) time_chase(m, stride, lines);
+  for (size_t apart = 2; apart <= 128; apart *= 2) {
+    // a power of two meets in sets that are the low bits of an address, its neighbours where higher bits are folded in
+    for (size_t stride = (apart - 1) * kLine; stride <= (apart + 1) * kLine; stride += kLine) {
+      if (stride == kLine || (stride == 3 * kLine && apart == 2)) continue;
+      for (int lines = 1; lines * stride <= kAlign && lines <= 1024; lines += lines < 32 ? 1 : lines / 16) time_chase(m, stride, lines);
+    }
   }
 }
 
