@@ -177,8 +177,8 @@ def test_broken_line_is_refused_with_its_place(line: str, place: str, part: str)
 @settings(max_examples=150, deadline=None)
 @given(st.data())
 def test_damaged_timings_end_in_an_answer_or_an_error(data: st.DataObject) -> None:
-    rows = ["chase,2048,128,16,1,32,400,", "chase,4096,128,32,1,32,810,", "misses,128,128,1,1,32,50,", "stream,4096,16,1,28,256,,20",
-            "stream,8192,16,1,28,256,,30", "resident,8192,16,2,28,512,,30"]  # fmt: skip
+    rows = ["chase,2048,128,16,1,32,400,", "chase,4096,128,32,1,32,810,", "misses,128,128,1,1,32,50,",
+            "stream,4096,16,1,28,256,,20", "stream,8192,16,1,28,256,,30", "resident,8192,16,2,28,512,,30"]  # fmt: skip
     text = "\n".join([HEAD, *data.draw(st.lists(st.sampled_from(rows), max_size=12))]) + "\n"
     for _ in range(data.draw(st.integers(0, 4))):
         place = data.draw(st.integers(0, len(text)))

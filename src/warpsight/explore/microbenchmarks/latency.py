@@ -21,8 +21,8 @@ def latencies(timings: Timings, gpu: GpuSpec) -> list[Answer]:
     """`l1.latency`, `l2.latency` and `dram.latency` in cycles (what DRAM adds to an L2 hit).
 
     Working sets of lines side by side. Which level serves a set follows from about how large `gpu` says that the caches are, and
-    from the timings: up to half of the L1; from twice what still has the L1's latency to half of the L2; from twice the L2 on, and twice
-    what still has its latency. Between them levels mix.
+    from the timings: up to half of the L1; from twice what still has the L1's latency to half of the L2; from twice the L2 on, and
+    twice what still has its latency. Between them levels mix.
     """
     line, l2_size = gpu.l1.line_bytes, gpu.l2.size_bytes
     rows = timings.of(CHASE, lambda row: row.stride == line)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from warpsight.base.errors import FormatError, suggestion
 
@@ -78,8 +78,7 @@ def read_timings(text: str, origin: str) -> Timings:
         key = (row.benchmark, row.size, row.stride, row.count, row.blocks, row.threads)
         other = best.get(key)
         runs = row.runs + (other.runs if other else 0)
-        quickest = row if other is None or row.time < other.time else other
-        best[key] = Timing(*key, quickest.time, runs, quickest.place)  # type: ignore[arg-type]
+        best[key] = replace(row if other is None or row.time < other.time else other, runs=runs)
     if not best:
         raise FormatError("has no timings", place=origin, remedy="run the program of `warpsight calibrate --kernels` on a GPU")
     return Timings(origin, device, tuple(best.values()))
@@ -103,8 +102,12 @@ def _timing(cells: Sequence[str], place: str) -> Timing:
     if benchmark not in _TIMED:
         what = f'"{benchmark[:40]}" is no micro-benchmark{suggestion(benchmark, _TIMED)}'
         raise FormatError(what, place=place, remedy=f"known: {', '.join(_TIMED)}")
-    whole = [int(_number(told, name, place, whole=True)) for name in HEADER[1:6]]
-    return Timing(benchmark, *whole, _number(told, _TIMED[benchmark], place), 1, place)  # type: ignore[arg-type]
+    size, stride, count, blocks, threads = (int(_number(told, name, place, whole=True)) for name in HEADER[1:6])
+    if benchmark in (CHASE, MISSES) and size % stride:
+        what = f"{size} bytes are no whole number of strides of {stride} bytes"
+        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+    time = _number(told, _TIMED[benchmark], place)
+    return Timing(benchmark, size, stride, count, blocks, threads, time, 1, place)
 
 
 def _number(told: dict[str, str], name: str, place: str, *, whole: bool = False) -> float:
