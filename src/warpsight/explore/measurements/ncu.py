@@ -14,7 +14,7 @@ from warpsight.explore.measurements.fields import in_base_unit, is_wanted, measu
 from warpsight.explore.measurements.launch import MeasuredLaunch, Measurements, above_one
 from warpsight.explore.measurements.notation import Notation, is_none, notation_of
 from warpsight.explore.measurements.stalls import is_stall, stalls_of
-from warpsight.explore.measurements.tables import Kind, Row, Table, read_tables
+from warpsight.explore.measurements.tables import Kind, Row, Table, has_table, read_tables
 
 TOOL = "ncu"
 _ID, _KERNEL, _METRIC, _UNIT, _VALUE = "ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
@@ -41,13 +41,12 @@ class _Found:
 
 def is_ncu(text: str) -> bool:
     """Whether a line of `text` is the header of a table of Nsight Compute."""
-    headers = (line for line in text.splitlines() if _KERNEL in line)
-    return any(_least_cells([cell.strip().strip('"') for cell in re.split("[,;\t]", line)]) for line in headers)
+    return has_table(text, _TABLES)
 
 
 def read_ncu(text: str, origin: str) -> Measurements:
     """The launches of `text`. Raises FormatError with `file:line`."""
-    tables, others = read_tables(text, origin, Kind(_least_cells, strict=False))
+    tables, others = read_tables(text, origin, _TABLES)
     launches: dict[tuple[str, ...], _Found] = {}
     for number, table in enumerate(tables):
         _check_header(table, origin)
@@ -68,6 +67,9 @@ def _least_cells(header: Sequence[str]) -> int:
         return 0
     # rows of the long form may end before the columns of the rules
     return list(header).index(_VALUE) + 1 if _METRIC in header and _VALUE in header else len(header)
+
+
+_TABLES = Kind(_least_cells, strict=False)
 
 
 def _check_header(table: Table, origin: str) -> None:

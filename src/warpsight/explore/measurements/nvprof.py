@@ -16,7 +16,7 @@ from warpsight.explore.measurements.launch import MeasuredLaunch, Measurements, 
 from warpsight.explore.measurements.metrics import DESCRIPTIONS
 from warpsight.explore.measurements.notation import TIME, Notation, factor, is_none, notation_of
 from warpsight.explore.measurements.stalls import is_stall, stalls_of
-from warpsight.explore.measurements.tables import Kind, Row, Table, read_tables
+from warpsight.explore.measurements.tables import Kind, Row, Table, has_table, read_tables
 
 TOOL = "nvprof"
 MEAN = "mean"
@@ -24,6 +24,7 @@ _TRACE = ("Start", "Duration", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y
 _SUMMARY = ("Time(%)", "Time", "Calls", "Avg", "Name")
 _METRICS = ("Device", "Kernel", "Invocations", "Avg")
 _PER_LAUNCH = ("Device", "Kernel")
+_NOT_PER_LAUNCH = ("Invocations", "Calls", "Metric Name", "Event Name", "Kernel Name", "Name")
 # copies and settings of memory are rows of a trace too; without a column for the type, calls of the host are as well
 _NO_KERNEL = re.compile(r"\[CUDA mem(cpy|set).*|\[Unified Memory.*")
 _HOST_CALL = re.compile(r"cu(da)?[A-Z]\w*")
@@ -44,16 +45,12 @@ class _Found:
 
 def is_nvprof(text: str) -> bool:
     """Whether a line of `text` is the header of a table of nvprof's kernels."""
-    return any(
-        _least_cells([cell.strip().strip('"') for cell in line.split(",")])
-        for line in text.splitlines()
-        if "Name" in line or "Kernel" in line
-    )
+    return has_table(text, _TABLES)
 
 
 def read_nvprof(text: str, origin: str) -> Measurements:
     """The kernels' launches of `text`. Raises FormatError with `file:line`."""
-    tables, others = read_tables(text, origin, Kind(_least_cells, strict=True))
+    tables, others = read_tables(text, origin, _TABLES)
     cells = [(cell, f"{origin}:{row.line}") for table in tables for row in table.rows for cell in row.cells if cell.strip()]
     notation = notation_of((found["number"], place) for cell, place in cells if (found := _VALUE.fullmatch(cell.strip())))
     launches: dict[_Key, _Found] = {}
@@ -78,8 +75,11 @@ def _least_cells(header: Sequence[str]) -> int:
     kinds = (_TRACE, _SUMMARY, _METRICS)
     if any(all(name in header for name in kind) for kind in kinds):
         return len(header)
-    per_launch = all(name in header for name in _PER_LAUNCH) and "Invocations" not in header
-    return len(header) if per_launch and len(header) > len(_PER_LAUNCH) and "Kernel Name" not in header else 0
+    per_launch = all(name in header for name in _PER_LAUNCH) and not any(name in header for name in _NOT_PER_LAUNCH)
+    return len(header) if per_launch and len(header) > len(_PER_LAUNCH) else 0
+
+
+_TABLES = Kind(_least_cells, strict=True)
 
 
 def _take(table: Table, launches: dict[_Key, _Found], origin: str) -> None:

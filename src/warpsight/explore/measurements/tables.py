@@ -48,6 +48,11 @@ class Kind:
     strict: bool
 
 
+def has_table(text: str, kind: Kind) -> bool:
+    """Whether a line of `text` is a header of that kind."""
+    return any(_header(line.rstrip("\r"), kind) for line in text.removeprefix("\ufeff").split("\n"))
+
+
 def read_tables(text: str, origin: str, kind: Kind) -> tuple[list[Table], int]:
     """The tables of `text`, and how many lines belong to none and are not empty.
 
@@ -91,6 +96,8 @@ def _records(text: str, origin: str, opened: Sequence[Table]) -> Iterator[tuple[
 
 
 def _header(record: str, kind: Kind) -> tuple[tuple[str, ...], str, int] | None:
+    if "Name" not in record and "Kernel" not in record:
+        return None  # no need to take every row apart
     for delimiter in _DELIMITERS:
         if delimiter in record:
             cells = tuple(cell.strip() for cell in _cells(record, delimiter))

@@ -1,7 +1,7 @@
 """Size, ways and set index of the L1 by a search for conflicts: which working sets hit, at which strides.
 
-A ring of lines that is walked again and again hits where no set has more lines than ways; where one has, LRU misses all of that set.
-So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency, between
+A ring of lines that is walked again and again hits where no set has more lines than ways; where one has, LRU misses all of that
+set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency, between
 the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of lines side by side are tried; the
 answer is the one that explains the rings best, where no other explains them nearly as well.
 
@@ -108,11 +108,12 @@ def _candidates(rings: Sequence[Timing], parts: Floats, line: int, low: int, hig
 
 def _errors(rings: Sequence[Timing], parts: Floats, line: int, sets: int, rule: int, ways: range) -> list[float]:
     """For each number of ways the root mean square of how far the part that misses is from the measured one."""
+    set_of = np.array([set_index(number, sets, rule) for number in range(ALIGNED // line)])
+    held = np.arange(ways.start, ways.stop)[:, None]
     predicted = np.zeros((len(ways), len(rings)))
     for column, ring in enumerate(rings):
-        step = ring.stride // line
-        count = ring.size // ring.stride
-        lines = np.bincount([set_index(k * step, sets, rule) for k in range(count)], minlength=sets)
-        for row, way in enumerate(ways):
-            predicted[row, column] = lines[lines > way].sum() / count
+        lines = np.bincount(set_of[: ring.size // line : ring.stride // line])
+        # as many lines to a set, in as many sets: few different numbers, however many sets there are
+        each, count = np.unique(lines, return_counts=True)
+        predicted[:, column] = np.where(each > held, each * count, 0).sum(axis=1) / lines.sum()
     return [float(error) for error in np.sqrt(np.square(predicted - parts).mean(axis=1))]
