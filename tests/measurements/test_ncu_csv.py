@@ -19,15 +19,36 @@ from warpsight.explore.measurements.read import measurements_of, read_measuremen
 pytestmark = pytest.mark.unit
 
 _FIXED = '"ID","Process ID","Process Name","Host Name","Kernel Name","Context","Stream","Block Size","Grid Size","Device","CC"'
+_STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
+# metric, its unit, its value of two launches
+_COLUMNS = (
+    ("dram__bytes_read.sum", "Mbyte", "8.39", "1.00"),
+    ("dram__bytes_write.sum", "Kbyte", "4.10", "0"),
+    ("gpc__cycles_elapsed.max", "cycle", "12,345", "2,000"),
+    ("gpu__time_duration.sum", "usecond", "9.95", "1.60"),
+    ("l1tex__t_sector_hit_rate.pct", "%", "0.00", "33.33"),
+    ("lts__t_sector_hit_rate.pct", "%", "n/a", "50"),
+    ("sm__cycles_elapsed.avg.per_second", "cycle/nsecond", "1.24", "1.25"),
+    ("smsp__inst_executed.sum", "inst", "262,144", "1,000"),
+    (_STALL.format("long_scoreboard"), "inst", "6", "(!) nan"),
+    (_STALL.format("barrier"), "inst", "3", "0"),
+    (_STALL.format("selected"), "inst", "1", "1"),
+)
+
+
+def _cells(which: int) -> str:
+    return ",".join(f'"{column[which]}"' for column in _COLUMNS)
+
+
 WIDE = f"""\
 ==PROF== Connected to process 4242 (/home/u/app)
 result, 3.5
 ==PROF== Profiling "saxpy" - 0: 0%....50%....100% - 9 passes
 ==PROF== Disconnected from process 4242
-{_FIXED},"dram__bytes_read.sum","dram__bytes_write.sum","gpc__cycles_elapsed.max","gpu__time_duration.sum","l1tex__t_sector_hit_rate.pct","lts__t_sector_hit_rate.pct","sm__cycles_elapsed.avg.per_second","smsp__inst_executed.sum","smsp__average_warps_issue_stalled_long_scoreboard_per_issue_active.ratio","smsp__average_warps_issue_stalled_barrier_per_issue_active.ratio","smsp__average_warps_issue_stalled_selected_per_issue_active.ratio"
-"","","","","","","","","","","","Mbyte","Kbyte","cycle","usecond","%","%","cycle/nsecond","inst","inst","inst","inst"
-"0","4242","app","127.0.0.1","void saxpy<float>(float, const T1 *, T1 *, int)","1","7","(256, 1, 1)","(4096, 1, 1)","0","8.0","8.39","4.10","12,345","9.95","0.00","n/a","1.24","262,144","6","3","1"
-"1","4242","app","127.0.0.1","(anonymous namespace)::reduce(int *)","1","7","(32, 4, 2)","(10, 20, 30)","0","8.0","1.00","0","2,000","1.60","33.33","50","1.25","1,000","(!) nan","0","1"
+{_FIXED},{_cells(0)}
+"","","","","","","","","","","",{_cells(1)}
+"0","4242","app","127.0.0.1","void saxpy<float>(const T1 *, T1 *)","1","7","(256, 1, 1)","(4096, 1, 1)","0","8.0",{_cells(2)}
+"1","4242","app","127.0.0.1","(anonymous namespace)::reduce(int *)","1","7","(32, 4, 2)","(10, 20, 30)","0","8.0",{_cells(3)}
 """
 _LONG = '"Section Name","Metric Name","Metric Unit","Metric Value","Rule Name","Rule Type","Rule Description"'
 _ROW = '"0","7","app","h","saxpy(float, const float *, float *, int)","1","7","(256, 1, 1)","(128, 1, 1)","0","7.0"'
@@ -61,7 +82,7 @@ def _values(launch: MeasuredLaunch) -> dict[str, float]:
 
 def test_wide_table_is_read_in_base_units_by_its_row_of_units() -> None:
     first, second = _read(WIDE)
-    assert (first.kernel, first.grid, first.block) == ("void saxpy<float>(float, const T1 *, T1 *, int)", (4096, 1, 1), (256, 1, 1))
+    assert (first.kernel, first.grid, first.block) == ("void saxpy<float>(const T1 *, T1 *)", (4096, 1, 1), (256, 1, 1))
     assert (second.number, second.grid, second.block, second.place) == ("1", (10, 20, 30), (32, 4, 2), "ncu.csv:8")
     assert _values(first) == pytest.approx({
         "cycles": 12345, "seconds": 9.95e-6, "sm_clock": 1.24e9, "warp_instructions": 262144, "l1_hit_rate": 0,
@@ -101,8 +122,8 @@ def test_details_page_is_one_launch_of_many_rows() -> None:
 def test_older_long_table_without_sizes_is_read() -> None:
     head = '"ID","Process ID","Process Name","Host Name","Kernel Name","Kernel Time","Context","Stream",'
     row = '"0","21","cfd","127.0.0.1","step(int)","2020-Apr-07 17:01:05","1","7","GPU Speed Of Light"'
-    text = f'{head}"Section Name","Metric Name","Metric Unit","Metric Value"\n\n{row},"SM Frequency","cycle/second","1138271055.75"\n'
-    (launch,) = _read(f'{text}{row},"Duration","nsecond","3520"\n')
+    rows = f'{row},"SM Frequency","cycle/second","1138271055.75"\n{row},"Duration","nsecond","3520"\n'
+    (launch,) = _read(f'{head}"Section Name","Metric Name","Metric Unit","Metric Value"\n\n{rows}')
     assert (launch.grid, launch.block) == (None, None)
     assert _values(launch) == pytest.approx({"sm_clock": 1138271055.75, "seconds": 3.52e-6})
 
@@ -112,9 +133,11 @@ def test_older_long_table_without_sizes_is_read() -> None:
     [("1.234,56", 1234.56), ("1234,5", 1234.5), ("1\u202f234,5", 1234.5), ("1 234 567,5", 1234567.5), ("0,125", 0.125)],
 )
 def test_decimal_comma_of_a_file_is_recognised(number: str, value: float) -> None:
-    text = WIDE.replace('"12,345"', f'"{number}"').replace('"8.39","4.10"', '"8,39","4,10"').replace('"9.95","0.00"', '"9,95","0,00"')
-    text = text.replace('"1.24"', '"1,24"').replace('"1.00"', '"1,00"').replace('"1.60","33.33"', '"1,60","33,33"').replace('"1.25"', '"1,25"')
-    text = text.replace('"262,144"', '"262.144"').replace('"2,000"', '"2.000"').replace('"1,000"', '"1.000"')
+    text = WIDE.replace('"12,345"', f'"{number}"')
+    for old in ("8.39", "4.10", "9.95", "0.00", "1.24", "1.00", "1.60", "33.33", "1.25"):
+        text = text.replace(f'"{old}"', f'"{old.replace(".", ",")}"')
+    for old in ("262,144", "2,000", "1,000"):
+        text = text.replace(f'"{old}"', f'"{old.replace(",", ".")}"')
     first, second = _read(text)
     assert (first.value("cycles"), first.value("warp_instructions")) == (pytest.approx(value), 262144)
     assert (second.value("cycles"), second.value("l1_hit_rate")) == (2000, pytest.approx(0.3333))

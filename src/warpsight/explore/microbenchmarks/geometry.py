@@ -1,9 +1,9 @@
 """Size, ways and set index of the L1 by a search for conflicts: which working sets hit, at which strides.
 
 A ring of lines that is walked again and again hits where no set has more lines than ways; where one has, LRU misses all of that
-set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency, between
-the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of lines side by side are tried; the
-answer is the one that explains the rings best, where no other explains them nearly as well.
+set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency. It
+lies between the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of lines side by side
+are tried; the answer is the one that explains the rings best, where no other explains them nearly as well.
 
 The base of a ring is aligned to 1 MiB, so that the bits above it only permute sets.
 """
