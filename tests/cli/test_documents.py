@@ -20,6 +20,7 @@ DOCUMENTS = {
     "docs/explanation/advise.md": 3,
     "docs/explanation/warpsight-model.md": 4,
     "docs/reference/compare.md": 3,
+    "docs/reference/measurements.md": 3,
     "docs/reference/validate.md": 5,
 }
 

@@ -107,6 +107,17 @@ def test_unknown_sizes_are_found_from_a_gpu_that_is_only_about_like_it(pascal: s
     assert fitted["dram.bandwidth"] == pytest.approx(480e9, rel=0.03)
 
 
+@pytest.mark.unit
+def test_example_gives_the_numbers_of_the_gpu_that_it_was_timed_on(root: Path, capsys: Capture) -> None:
+    outcome = run(capsys, "calibrate", root / "examples/microbenchmarks/mdm-pascal.csv", "--like", "gpumech", "--json")
+    document = json.loads(outcome.out)
+    assert {row["key"]: row["text"] for row in document["fitted"]} == {
+        "l1.latency": "25 cycles", "l2.latency": "120 cycles", "dram.latency": "220 cycles", "l1.mshrs": "128", "l1.size": "48 KiB",
+        "l1.ways": "6", "l1.index": "modulo", "dram.bandwidth": "479.7 GB/s", "noc.bandwidth": "1.05 TB/s",
+    }  # fmt: skip
+    assert document["refused"] == []
+
+
 def _without(csv: str, *parts: str) -> str:
     return "\n".join(line for line in csv.splitlines() if not any(part in line for part in parts)) + "\n"
 

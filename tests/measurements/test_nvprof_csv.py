@@ -36,8 +36,8 @@ METRICS = """\
 "K20c (0)","saxpy(float, float*, float*, int)",2,"gld_transactions","Global Load Transactions",<OVERFLOW>,<OVERFLOW>,<OVERFLOW>
 """
 _TRACE_HEAD = (
-    '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem","Dynamic SMem",'
-    '"Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream","Name","Correlation_ID"'
+    '"Start","Duration","Grid X","Grid Y","Grid Z","Block X","Block Y","Block Z","Registers Per Thread","Static SMem",'
+    '"Dynamic SMem","Size","Throughput","SrcMemType","DstMemType","Device","Context","Stream","Name","Correlation_ID"'
 )
 TRACE = f"""\
 ======== Warning: 12 records have invalid timestamps

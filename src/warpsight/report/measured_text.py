@@ -21,12 +21,13 @@ def measured_lines(launch: dict[str, Any], style: Style) -> list[str]:
 def _inputs(rows: list[dict[str, Any]], style: Style) -> list[str]:
     if not rows:
         return []
+    merged = [_merged(row) for row in rows]
     table = aligned([
         Column("input", [row["name"] for row in rows], left=True),
         Column("ours", [_value(row["kind"], row["predicted"]) for row in rows]),
         Column("measured", [_value(row["kind"], row["measured"]) for row in rows]),
         Column("error", [_error(row) for row in rows]),
-        Column("", [_merged(row) for row in rows], left=True),
+        *([Column("", merged, left=True)] if any(merged) else []),
         Column("metric", [row["metric"] for row in rows], left=True),
     ])  # fmt: skip
     return [style.strong(table[0]), *table[1:]]
