@@ -51,6 +51,8 @@ class _Level:
 
 def _level(rows: Sequence[Timing], least: int, most: int | None, before: float, line: int) -> _Level | str:
     """The plateau of working sets from `least` to `most` bytes, above the latency `before`; or why it is none."""
+    if most is not None and least > most:
+        return f"working sets of {least // 2:,} B have the latency of the level before, and the next should end at {2 * most:,} B"
     found = [row for row in rows if row.size >= least and (most is None or row.size <= most)]
     where = f"at least {least:,} B" if most is None else f"{least:,} to {most:,} B"
     if len(found) < ENOUGH:

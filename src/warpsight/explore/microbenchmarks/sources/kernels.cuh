@@ -89,7 +89,7 @@ static __device__ __forceinline__ uint4 from_l2(const uint4* place) {
 
 // All threads of the grid together read `count` pieces of 16 bytes once: the bandwidth of DRAM, where no cache has them.
 // `count` is a multiple of four times the threads of the grid.
-extern "C" __global__ void stream(const uint4* data, u64 count, unsigned* out) {
+extern "C" __global__ void __launch_bounds__(1024) stream(const uint4* data, u64 count, unsigned* out) {
   u64 threads = (u64)gridDim.x * blockDim.x;
   unsigned sum = 0;
   for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < count; i += 4 * threads) {
@@ -104,7 +104,7 @@ extern "C" __global__ void stream(const uint4* data, u64 count, unsigned* out) {
 
 // Each block reads all `count` pieces `passes` times, each from a place of its own on: the bandwidth between SMs and L2, where the
 // L2 holds them and the L1 does not. One block an SM; `count` is a multiple of four times the threads of a block.
-extern "C" __global__ void resident(const uint4* data, u64 count, int passes, unsigned* out) {
+extern "C" __global__ void __launch_bounds__(1024) resident(const uint4* data, u64 count, int passes, unsigned* out) {
   u64 first = count / gridDim.x * blockIdx.x;
   first -= first % blockDim.x;
   unsigned sum = 0;
