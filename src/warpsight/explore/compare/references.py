@@ -98,7 +98,8 @@ def _check_header(names: Sequence[str], origin: str) -> None:
     for name in REQUIRED:
         if name not in names:
             what = f"has no column {name}{suggestion(name, names)}"
-            raise FormatError(what, place=f"{origin}:1", remedy=f"the columns {', '.join(REQUIRED)} are needed, or a table of ncu or nvprof")
+            remedy = f"the columns {', '.join(REQUIRED)} are needed, or a table of ncu or nvprof"
+            raise FormatError(what, place=f"{origin}:1", remedy=remedy)
     for name in names:
         if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")
