@@ -22,6 +22,7 @@ DOCUMENTS = {
     "docs/explanation/sweeps.md": 3,
     "docs/reference/compare.md": 3,
     "docs/reference/sweep.md": 12,
+    "docs/reference/measurements.md": 3,
     "docs/reference/validate.md": 5,
 }
 

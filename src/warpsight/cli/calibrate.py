@@ -1,46 +1,117 @@
-"""`warpsight calibrate`: MWP-CWP's memory parameters of a GPU from timings of micro-benchmarks."""
+"""`warpsight calibrate`: a GPU's parameters from timings of micro-benchmarks, and the micro-benchmarks themselves."""
 
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
+from warpsight.explore.request import DEFAULT_GPU
+
+if TYPE_CHECKING:
+    from warpsight.gpu.spec import GpuSpec
 
 _EXAMPLES = """\
 examples:
-  warpsight calibrate timings.csv --gpu gtx280
-  warpsight calibrate timings.csv --gpu mdm-pascal -o mine.yaml
+  warpsight calibrate --kernels microbenchmarks
+  warpsight calibrate timings.csv --like mdm-pascal -o mine.yaml
+  warpsight calibrate mwp-timings.csv --gpu gtx280
 """
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("timings", metavar="CSV", help="one micro-benchmark a line: its launch, its instruction counts, its cycles")
+    parser.add_argument("timings", metavar="CSV", nargs="?", help="what the micro-benchmarks of --kernels wrote; or timings for "
+                        "MWP-CWP, one a line: launch, instruction counts, cycles")
+    parser.add_argument("--kernels", metavar="DIR", help="write the CUDA sources of the micro-benchmarks into DIR, to be compiled "
+                        "with nvcc and run where the GPU is")
+    parser.add_argument("--like", metavar="NAME|FILE", help="the GPU that the new description inherits from: what is not measured, "
+                        "as the number of SMs and about how large the caches are, is as there")
     options.add_gpu(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write a GPU description that inherits from --gpu")
+    parser.add_argument("-o", "--output", metavar="FILE", help="write a GPU description that inherits from --like, or --gpu")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Fit, print, and write the description."""
-    from pathlib import Path
+    """Write the sources, or fit, print, and write the description."""
+    from warpsight.explore.microbenchmarks.timings import is_timings
 
-    from warpsight.base.errors import UsageError
-    from warpsight.explore.calibration import calibrate, description, read_timings
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.calibration_text import calibration_text
+    if (arguments.timings is None) == (arguments.kernels is None):
+        what = "give timings to fit, or --kernels DIR to write the micro-benchmarks, one of them"
+        raise UsageError(what, place="calibrate", remedy="`warpsight calibrate --help` shows examples")
+    if arguments.kernels is not None:
+        return _save(arguments)
+    if arguments.like and arguments.gpu != DEFAULT_GPU:
+        raise UsageError("says the same as --gpu", place="--like", remedy="leave one of them out")
+    if arguments.output and arguments.overrides:
+        what = "a description that inherits from another would not have what --set changed"
+        raise UsageError(what, place="--set", remedy="leave out -o, or put the change into a description of your own")
+    try:
+        text = Path(arguments.timings).read_text("utf-8-sig")
+    except (OSError, UnicodeDecodeError):
+        text = ""  # told with place and remedy by what reads timings for MWP-CWP
+    return _fit_machine(arguments, text) if is_timings(text) else _fit_mwp(arguments)
+
+
+def _save(arguments: argparse.Namespace) -> int:
+    from warpsight.explore.microbenchmarks.sources import PROGRAM, save
     from warpsight.report.next_step import line
 
-    if arguments.output and arguments.overrides:
-        what = "a description that inherits from --gpu would not have what --set changed"
-        raise UsageError(what, place="--set", remedy="leave out -o, or put the change into a description of your own")
-    gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
-    document = calibrate(read_timings(arguments.timings), gpu)
+    paths = save(arguments.kernels)
+    if arguments.json:
+        print_json([{"files": [str(path) for path in paths]}])
+        return 0
+    program = Path(arguments.kernels) / PROGRAM
+    told = [f"wrote {path}" for path in paths]
+    told += ["", " where the GPU is:", f"   nvcc -O2 -arch=native -o microbenchmarks {program} && ./microbenchmarks > timings.csv"]
+    command = ["calibrate", "timings.csv", "--like", DEFAULT_GPU, "-o", "mine.yaml"]
+    print_answer("\n".join(told), line(command, "on any machine, then"))
+    return 0
+
+
+def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
+    """Keys of a description from the micro-benchmarks of `--kernels`."""
+    from warpsight.explore.microbenchmarks.fit import description, fit
+    from warpsight.explore.microbenchmarks.timings import read_timings
+    from warpsight.report.microbenchmarks_text import microbenchmarks_text
+
+    if not arguments.like and arguments.gpu == DEFAULT_GPU:
+        what = "the timings do not say how many SMs the GPU has, nor about how large its caches are"
+        raise UsageError(what, place=arguments.timings, remedy="name a GPU that is like it, as --like mdm-pascal")
+    gpu = _gpu(arguments)
+    document = fit(read_timings(text, arguments.timings), gpu)
+    _answer(arguments, document, description, microbenchmarks_text)
+    return 0
+
+
+def _fit_mwp(arguments: argparse.Namespace) -> int:
+    """Mem_LD and the departure delays of MWP-CWP."""
+    from warpsight.explore.calibration import calibrate, description, read_timings
+    from warpsight.report.calibration_text import calibration_text
+
+    gpu = _gpu(arguments)
+    _answer(arguments, calibrate(read_timings(arguments.timings), gpu), description, calibration_text)
+    return 0
+
+
+def _gpu(arguments: argparse.Namespace) -> GpuSpec:
+    from warpsight.gpu.loader import load_gpu
+
+    return load_gpu(arguments.like or arguments.gpu, overrides=arguments.overrides)
+
+
+def _answer(arguments: argparse.Namespace, document: dict[str, Any], description: Any, text_of: Any) -> None:
+    """Write the description, if one is asked for, and print the document."""
+    from warpsight.report.next_step import line
+
+    named = arguments.like or arguments.gpu
     if arguments.output:
         path = Path(arguments.output)
-        like = arguments.gpu if not Path(arguments.gpu).exists() else str(Path(arguments.gpu).resolve())
+        like = named if not Path(named).exists() else str(Path(named).resolve())
         try:
             path.write_text(description(document, like, path.stem), "utf-8")
         except OSError as error:
@@ -48,7 +119,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([document])
     elif arguments.output:
-        print_answer(calibration_text(document), line(["gpus", "show", arguments.output], "the description that was written"))
+        print_answer(text_of(document), line(["gpus", "show", arguments.output], "the description that was written"))
     else:
-        print_answer(calibration_text(document), line([*arguments.command_line, "-o", "mine.yaml"], "keep it as a GPU description"))
-    return 0
+        print_answer(text_of(document), line([*arguments.command_line, "-o", "mine.yaml"], "keep it as a GPU description"))

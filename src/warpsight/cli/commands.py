@@ -44,7 +44,7 @@ COMMANDS = (
     Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),
     Command("cache", "warpsight.cli.cache", "L1 misses by class from reuse distances, of a kernel, a trace or an access list"),
     Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
-    Command("calibrate", "warpsight.cli.calibrate", "a GPU's memory parameters for MWP-CWP, from timings of micro-benchmarks"),
+    Command("calibrate", "warpsight.cli.calibrate", "a GPU's description from timings of micro-benchmarks, which it has"),
     Command("sweep", "warpsight.cli.sweep", "thousands of designs: kernels over axes of a GPU, and the answers they give",
             {part.name: part for part in _SWEEP_PARTS}),
     Command("dvfs", "warpsight.cli.dvfs", "time, and energy by a power curve, over core clocks and memory speeds"),

@@ -16,6 +16,7 @@ examples:
   warpsight compare launch.yaml
   warpsight compare saxpy.trace gemm.trace --model mdm,gpumech --against measured.csv --gate mdm:15
   warpsight compare 'stride 1=stride1.yaml' 'stride 32=stride32.yaml' --against measured.csv -o errors.csv
+  warpsight compare 'saxpy#3=launch.yaml' --against ncu.csv --plot errors.svg
 """
 GATE_FAILED = 1
 
@@ -28,11 +29,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
                         help="the performance models (default all; a model that cannot answer then says why)")
     options.add_method(parser)
-    parser.add_argument("--against", metavar="CSV", help="reference or measured cycles: columns gpu,kernel,cycles, where needed "
-                        "size, grid, block, cpi_stack.NAME; - reads stdin")
+    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured; or reference cycles: columns "
+                        "gpu,kernel,cycles, where needed size, grid, block, cpi_stack.NAME; - reads stdin")
     parser.add_argument("--gate", metavar="MODEL:PERCENT", dest="gates", action="append", default=[],
                         help="exit with 1 when the model's MAPE is above this (repeatable)")
     parser.add_argument("-o", "--output", metavar="FILE|-", help="CSV, one row per launch and model, to FILE, or to stdout for -")
+    parser.add_argument("--plot", metavar="FILE.svg", help="predicted against measured as a picture, on logarithmic axes")
     options.add_json(parser)
 
 
@@ -40,11 +42,14 @@ def run(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when a gate fails."""
     from warpsight.explore.compare.comparison import compare
     from warpsight.gpu.loader import load_gpu
+    from warpsight.report.comparison_svg import comparison_svg
     from warpsight.report.comparison_text import comparison_csv, comparison_text
     from warpsight.report.json_text import plain
 
     if arguments.json and arguments.output == "-":
         raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
+    if arguments.plot and not arguments.against:
+        raise UsageError("there is nothing to draw predictions against", place="--plot", remedy="give --against CSV")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     models = options.model_names(arguments) if arguments.models else None
     with ProgressBar() as bar:
@@ -56,7 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output == "-":
         print(comparison_csv(document), end="")
     elif arguments.output:
-        _write(arguments.output, comparison_csv(document))
+        _write(arguments.output, comparison_csv(document), "-o")
+    if arguments.plot:
+        _write(arguments.plot, comparison_svg(document), "--plot")
     if arguments.json:
         print_json([document])
     elif arguments.output != "-":
@@ -64,11 +71,11 @@ def run(arguments: argparse.Namespace) -> int:
     return 0 if found.passed() else GATE_FAILED
 
 
-def _write(path: str, text: str) -> None:
+def _write(path: str, text: str, option: str) -> None:
     try:
         Path(path).write_text(text, "utf-8")
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file with -o") from None
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy=f"name another file with {option}") from None
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
@@ -78,6 +85,6 @@ def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
     model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
     if len(arguments.paths) > 1 or "=" in arguments.paths[0]:
         return line(["models", "show", model], "what the model assumes")
-    own = ("--against", "--gate", "-o", "--output", "--model")
+    own = ("--against", "--gate", "-o", "--output", "--plot", "--model")
     why = "which line its cycles come from"
     return followed_by("explain", arguments.command_line, model, why, without=own, added=("--model", model))

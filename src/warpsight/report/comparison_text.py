@@ -8,14 +8,15 @@ import textwrap
 from pathlib import PurePath
 from typing import Any
 
-from warpsight.base.format import thousands
+from warpsight.base.format import duration, thousands
 from warpsight.report.columns import Column, aligned, fits
+from warpsight.report.measured_text import measured_lines
 from warpsight.report.prediction_text import dimensions
 from warpsight.report.stack_text import decimals
 from warpsight.report.style import PLAIN, WIDTH, Style
 from warpsight.result.prediction import COMPONENTS
 
-_REFERENCE = "reference"
+_REFERENCE, _MEASURED = "reference", "measured"
 
 
 def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -29,6 +30,8 @@ def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         parts += ["", *_summary(document["summary"], style)]
     if document["gates"]:
         parts += ["", *(_gate(gate, style) for gate in document["gates"])]
+    notes = [textwrap.wrap(f" note: {note}", WIDTH, subsequent_indent="   ") for note in document.get("notes", [])]
+    parts += ["", *(line for note in notes for line in note)] if notes else []
     return "\n".join(parts)
 
 
@@ -38,7 +41,10 @@ def comparison_csv(document: dict[str, Any]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     stack = [f"cpi_stack.{name}" for name in COMPONENTS]
     head = ["gpu", "kernel", "label", "model", "cycles", "reference_cycles", "relative_error", "cpi", *stack, "bound_by"]
-    writer.writerow([*head, "most_off", "most_off_difference", "refused"])
+    inputs = list(dict.fromkeys(row["name"] for launch in document["launches"] for row in launch["inputs"]))
+    timed = ["seconds", "reference_seconds", "time_error"] if document["measured_by"] else []
+    pairs = [f"{side}.{name.replace(' ', '_')}" for name in inputs for side in ("input", "measured")]
+    writer.writerow([*head, "most_off", "most_off_difference", "refused", *timed, *pairs])
     for launch in document["launches"]:
         reference = launch["reference"] or {}
         for answer in launch["answers"]:
@@ -47,6 +53,10 @@ def comparison_csv(document: dict[str, Any]) -> str:
             row += [reference.get("cycles"), answer["error"], told.get("cpi")]
             row += [told.get("cpi_stack", {}).get(name) for name in COMPONENTS]
             row += [told.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
+            if timed:
+                row += [told.get("seconds"), reference.get("seconds"), answer["time_error"]]
+            given = {each["name"]: (each["predicted"], each["measured"]) for each in launch["inputs"]}
+            row += [value for name in inputs for value in given.get(name, (None, None))]
             writer.writerow(["" if value is None else value for value in row])
     return out.getvalue()
 
@@ -61,7 +71,7 @@ def _launch(launch: dict[str, Any], style: Style) -> list[str]:
         if answer["refused"]:
             told = f" {answer['model']}: {answer['refused']}"
             lines += textwrap.wrap(told, WIDTH, drop_whitespace=True, subsequent_indent="   ")
-    return lines
+    return [*lines, *measured_lines(launch, style)]
 
 
 def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> list[str]:
@@ -75,16 +85,12 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
     # models may be far apart, so each has the decimals that give its own CPI three digits
     digits = [decimals(answer["cpi"]) for answer in told]
     both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
-    columns = [Column("model", [*[_REFERENCE] * extra, *(answer["model"] for answer in rows)], left=True)]
-    cycles = [reference["cycles"]] if reference is not None else []
-    columns.append(Column("cycles", [thousands(count) for count in [*cycles, *(answer["cycles"] for answer in told)]]))
-    if extra:
-        columns.append(Column("error", ["", *(signed_percent(answer["error"]) for answer in rows)]))
+    columns = _outcomes(reference, rows)
     cpi = [f"{answer['cpi']:,.{count}f}" for answer, count in zip(told, digits, strict=True)]
     columns.append(Column("CPI", [*[""] * extra, *cpi]))
     columns += [Column(name, [_part(stack, name, count) for stack, count in zip(stacks, both, strict=True)]) for name in names]
     below: list[str] = []
-    if extra and reference["cpi_stack"]:
+    if reference is not None and reference["cpi_stack"]:
         off = [_off(answer["most_off"], count) for answer, count in zip(rows, digits, strict=True)]
         column = Column("most off", ["", *off], left=True)
         if fits([*columns, column], cut=False):
@@ -97,6 +103,29 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
     return [style.strong(table[0]), *table[1:], *below]
 
 
+def _outcomes(reference: dict[str, Any] | None, rows: list[dict[str, Any]]) -> list[Column]:
+    """Model, cycles and error; where a time was measured and says something else than the cycles, time and its error too."""
+    told = [answer["prediction"] for answer in rows]
+    if reference is None:
+        names = Column("model", [answer["model"] for answer in rows], left=True)
+        return [names, Column("cycles", [thousands(answer["cycles"]) for answer in told])]
+    first = _MEASURED if reference.get("measured") else _REFERENCE
+    columns = [Column("model", [first, *(answer["model"] for answer in rows)], left=True)]
+    cycles = "" if reference["cycles"] is None else thousands(reference["cycles"])
+    columns.append(Column("cycles", [cycles, *(thousands(answer["cycles"]) for answer in told)]))
+    if reference["cycles"] is not None or not reference.get("seconds"):
+        columns.append(Column("error", ["", *(_signed(answer["error"]) for answer in rows)]))
+    clock = reference.get("clock")
+    if reference.get("seconds") and (reference["cycles"] is None or not clock or clock["differs"]):
+        columns.append(Column("time", [duration(reference["seconds"]), *(duration(answer["seconds"]) for answer in told)]))
+        columns.append(Column("error", ["", *(_signed(answer["time_error"]) for answer in rows)]))
+    return columns
+
+
+def _signed(error: float | None) -> str:
+    return "-" if error is None else signed_percent(error)
+
+
 def _part(stack: dict[str, float], name: str, digits: int) -> str:
     return f"{stack[name]:,.{digits}f}" if name in stack else ""
 
@@ -106,8 +135,10 @@ def _off(off: dict[str, Any], digits: int) -> str:
 
 
 def _summary(rows: list[dict[str, Any]], style: Style) -> list[str]:
+    timed = [] if rows[0]["of"] == "cycles" else [Column("errors of", [row["of"] for row in rows], left=True)]
     table = aligned([
         Column("model", [row["model"] for row in rows], left=True),
+        *timed,
         Column("launches", [str(row["launches"]) for row in rows]),
         Column("MAPE", ["-" if row["mape"] is None else f"{row['mape']:.1f} %" for row in rows]),
         Column("mean error", ["-" if row["mean_error"] is None else signed_percent(row["mean_error"]) for row in rows]),

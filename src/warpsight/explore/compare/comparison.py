@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import UsageError, WarpsightError
-from warpsight.explore.compare.references import Reference, match, read_references
+from warpsight.explore.compare.against import Against, read_against
+from warpsight.explore.compare.inputs import InputRow, compare_inputs
+from warpsight.explore.compare.references import Reference
 from warpsight.explore.pipeline import obtain_trace, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
@@ -18,6 +20,9 @@ from warpsight.result.prediction import Prediction, mean_absolute_percentage_err
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
     from warpsight.trace.schema import TraceHeader
+
+# clocks vary by less than this from one run to the next
+SAME_CLOCK = 0.01
 
 
 @dataclass(frozen=True)
@@ -29,10 +34,21 @@ class Answer:
     refused: str = ""
 
     def error(self, reference: Reference | None) -> float | None:
-        """The signed relative error of the cycles; None without a prediction or a reference."""
-        if self.prediction is None or reference is None:
+        """The signed relative error of the cycles; None without a prediction or a reference's cycles."""
+        if self.prediction is None or reference is None or not reference.cycles:
             return None
         return relative_error(self.prediction.cycles, reference.cycles)
+
+    def time_error(self, reference: Reference | None) -> float | None:
+        """The signed relative error of the time; None without a prediction or a measured time."""
+        if self.prediction is None or reference is None or not reference.seconds:
+            return None
+        return relative_error(self.prediction.seconds, reference.seconds)
+
+    def judged(self, reference: Reference | None) -> float | None:
+        """The error that means and gates are made of: of the cycles, or where none were measured of the time."""
+        error = self.error(reference)
+        return self.time_error(reference) if error is None else error
 
     def most_off(self, reference: Reference | None) -> dict[str, Any] | None:
         """The component of the CPI stack farthest from the reference's, of those that it gives; CPI, difference ours less its."""
@@ -45,12 +61,17 @@ class Answer:
 
 @dataclass(frozen=True)
 class Launched:
-    """One launch: the trace's `header`, the answers in the order of the models, and the reference's row, if any."""
+    """One launch: the trace's `header`, the answers in the order of the models, and the reference's row, if any.
+
+    `inputs` are what the models were given beside what was measured; `clock_hz` is that of the GPU's description.
+    """
 
     label: str
     header: TraceHeader
     answers: tuple[Answer, ...]
     reference: Reference | None
+    inputs: tuple[InputRow, ...] = ()
+    clock_hz: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
         """Its part of the result document."""
@@ -58,6 +79,7 @@ class Launched:
         told = None
         if reference is not None:
             told = {"name": reference.name, "cycles": reference.cycles, "cpi_stack": reference.cpi_stack, "place": reference.place}
+            told |= self._measured(reference)
         return {
             "label": self.label,
             "kernel": header.kernel,
@@ -69,12 +91,31 @@ class Launched:
                 {
                     "model": answer.model,
                     "error": answer.error(reference),
+                    "time_error": answer.time_error(reference),
                     "most_off": answer.most_off(reference),
                     "refused": answer.refused,
                     "prediction": answer.prediction.to_json() if answer.prediction else None,
                 }
                 for answer in self.answers
             ],
+            "inputs": [row.to_json() for row in self.inputs],
+        }
+
+    def _measured(self, reference: Reference) -> dict[str, Any]:
+        """What a profiler's launch has beyond a row of cycles."""
+        launch = reference.measured
+        if launch is None:
+            return {"seconds": reference.seconds, "clock": None, "measured": None}
+        clock = launch.clock()
+        told = None
+        if clock is not None and clock.value:
+            differs = abs(relative_error(self.clock_hz, clock.value)) > SAME_CLOCK
+            told = {"measured": clock.value, "metric": clock.metric, "described": self.clock_hz, "differs": differs}
+        return {
+            "seconds": reference.seconds,
+            "clock": told,
+            "stall_shares": {name or "none near": share for name, share in launch.component_shares().items()},
+            "measured": launch.to_json(),
         }
 
 
@@ -108,11 +149,13 @@ class Comparison:
     launches: tuple[Launched, ...]
     against: str
     gates: tuple[Gate, ...]
+    measured_by: str = ""
+    notes: tuple[str, ...] = ()
 
     def errors(self, model: str) -> list[tuple[str, float]]:
-        """Label and signed relative error of every launch that the model answered."""
+        """Label and signed relative error (`Answer.judged`) of every launch that the model answered."""
         number = self.models.index(model)
-        found = [(launch.label, launch.answers[number].error(launch.reference)) for launch in self.launches]
+        found = [(launch.label, launch.answers[number].judged(launch.reference)) for launch in self.launches]
         return [(label, error) for label, error in found if error is not None]
 
     def mape(self, model: str) -> float | None:
@@ -131,6 +174,8 @@ class Comparison:
             "gpu": self.gpu,
             "models": list(self.models),
             "against": self.against or None,
+            "measured_by": self.measured_by or None,
+            "notes": list(self.notes),
             "launches": [launch.to_json() for launch in self.launches],
             "summary": [self._summary(model) for model in self.models] if self.against else [],
             "gates": self._gate_rows(),
@@ -142,10 +187,16 @@ class Comparison:
         return {
             "model": model,
             "launches": len(errors),
+            "of": self._judged_by(),
             "mape": self.mape(model),
             "mean_error": sum(error for _, error in errors) / len(errors) if errors else None,
             "largest": {"label": worst[0], "error": worst[1]} if worst else None,
         }
+
+    def _judged_by(self) -> str:
+        """What errors in the summary are of: cycles, time, or each of some launches."""
+        timed = [launch.reference is not None and not launch.reference.cycles for launch in self.launches]
+        return "time" if timed and all(timed) else "cycles or time" if any(timed) else "cycles"
 
     def _gate_rows(self) -> list[dict[str, Any]]:
         rows = []
@@ -177,25 +228,34 @@ def compare(
         get_model(name)
     wanted = tuple(Gate.parse(text) for text in gates)
     _check_gates(wanted, names, against)
-    references = read_references(against) if against else None
-    launches = []
-    for request in requests:
-        label, labelled = _labelled(request)
-        trace = obtain_trace(labelled, gpu=gpu, watch=watch)
-        reference = match(references, gpu.name, trace.header, label, str(against)) if references is not None else None
-        profiled = profile_trace(trace, gpu, method, watch=watch)
-        answers = []
-        for name in names:
-            try:
-                (prediction,) = predict_profiled(profiled, gpu, [name])
-                answers.append(Answer(name, prediction))
-            except WarpsightError as error:
-                if models is not None:
-                    raise
-                answers.append(Answer(name, None, error.what))
-        shown = label or (reference.name if reference else trace.header.kernel)
-        launches.append(Launched(shown, trace.header, tuple(answers), reference))
-    return Comparison(gpu.name, names, tuple(launches), against or "", wanted)
+    found = read_against(against) if against else None
+    launches = [_launched(request, gpu, names, method, found, models is not None, watch) for request in requests]
+    measurements = found.measurements if found else None
+    told = (measurements.tool, measurements.notes) if measurements else ("", ())
+    return Comparison(gpu.name, names, tuple(launches), against or "", wanted, *told)
+
+
+def _launched(
+    request: KernelRequest, gpu: GpuSpec, names: Sequence[str], method: Method, against: Against | None, named: bool,
+    watch: Watch | None,
+) -> Launched:
+    """One request through every model; `named`: a model that cannot answer is an error."""
+    label, labelled = _labelled(request)
+    trace = obtain_trace(labelled, gpu=gpu, watch=watch)
+    reference = against.match(gpu.name, trace.header, label) if against is not None else None
+    profiled = profile_trace(trace, gpu, method, watch=watch)
+    answers = []
+    for name in names:
+        try:
+            (prediction,) = predict_profiled(profiled, gpu, [name])
+            answers.append(Answer(name, prediction))
+        except WarpsightError as error:
+            if named:
+                raise
+            answers.append(Answer(name, None, error.what))
+    shown = label or (reference.name if reference and not reference.measured else trace.header.kernel)
+    inputs = compare_inputs(profiled, gpu, reference.measured) if reference and reference.measured else ()
+    return Launched(shown, trace.header, tuple(answers), reference, inputs, gpu.core_clock_hz)
 
 
 def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:

@@ -10,16 +10,15 @@ import csv
 import io
 import math
 import re
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.result.prediction import COMPONENTS
 
 if TYPE_CHECKING:
+    from warpsight.explore.measurements.launch import MeasuredLaunch
     from warpsight.trace.schema import TraceHeader
 
 REQUIRED = ("gpu", "kernel", "cycles")
@@ -31,16 +30,21 @@ _MOST = 2**63 - 1
 
 @dataclass(frozen=True)
 class Reference:
-    """One row. `grid` and `block` are None, and `cpi_stack` empty, where the file does not say. `place` is `file:line`."""
+    """One row. `grid` and `block` are None, and `cpi_stack` empty, where the file does not say. `place` is `file:line`.
+
+    Of a profiler's file `measured` is the launch, `gpu` is empty, and `cycles` or `seconds` are None where they were not measured.
+    """
 
     gpu: str
     kernel: str
     size: str
-    cycles: float
+    cycles: float | None
     grid: tuple[int, ...] | None
     block: tuple[int, ...] | None
     cpi_stack: dict[str, float]
     place: str
+    seconds: float | None = None
+    measured: MeasuredLaunch | None = None
 
     @property
     def name(self) -> str:
@@ -48,16 +52,8 @@ class Reference:
         return f"{self.kernel} {self.size}" if self.size else self.kernel
 
 
-def read_references(path: str) -> list[Reference]:
-    """The rows of the file `path`, or of stdin for ``-``. Raises UsageError if it cannot be read, FormatError with `file:line`."""
-    origin = "<stdin>" if path == "-" else path
-    try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
-    except OSError as error:
-        remedy = "name a CSV file with the columns gpu,kernel,cycles"
-        raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None
-    except UnicodeDecodeError:
-        raise FormatError("is not text in UTF-8", place=origin, remedy="write it as CSV") from None
+def references_of(text: str, origin: str) -> list[Reference]:
+    """The rows of the file `origin` with the content `text`. Raises FormatError with `file:line`."""
     reader = csv.DictReader(io.StringIO(text))
     _check_header(reader.fieldnames or [], origin)
     rows: list[Reference] = []
@@ -102,7 +98,8 @@ def _check_header(names: Sequence[str], origin: str) -> None:
     for name in REQUIRED:
         if name not in names:
             what = f"has no column {name}{suggestion(name, names)}"
-            raise FormatError(what, place=f"{origin}:1", remedy=f"the columns {', '.join(REQUIRED)} are needed")
+            remedy = f"the columns {', '.join(REQUIRED)} are needed, or a table of ncu or nvprof"
+            raise FormatError(what, place=f"{origin}:1", remedy=remedy)
     for name in names:
         if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")

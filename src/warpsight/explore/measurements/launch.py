@@ -1,0 +1,147 @@
+"""What a profiler measured of one launch: the contract between the readers of its files and what is compared with them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+# name -> (unit in which it is kept, meaning)
+FIELDS: dict[str, tuple[str, str]] = {
+    "cycles": ("cycles", "cycles that the launch took"),
+    "seconds": ("s", "time that the launch took on the GPU"),
+    "sm_clock": ("Hz", "clock of the SMs while it ran"),
+    "warp_instructions": ("", "warp instructions executed"),
+    "thread_instructions": ("", "thread instructions executed"),
+    "ipc": ("", "warp instructions an SM and elapsed cycle"),
+    "ipc_active": ("", "warp instructions an SM and active cycle"),
+    "l1_hit_rate": ("", "part of all L1 sectors that hit, stores and local accesses too"),
+    "l1_load_hit_rate": ("", "part of the L1 sectors of global loads that hit"),
+    "l2_hit_rate": ("", "part of the L2's sectors that hit"),
+    "l1_load_sectors": ("", "32 B sectors of global loads at the L1"),
+    "l1_store_sectors": ("", "32 B sectors of global stores at the L1"),
+    "l2_sectors": ("", "32 B sectors at the L2, of reads and writes"),
+    "l2_read_sectors": ("", "32 B sectors that were read at the L2"),
+    "l2_write_sectors": ("", "32 B sectors that were written at the L2"),
+    "dram_bytes": ("B", "bytes read and written at DRAM"),
+    "dram_read_bytes": ("B", "bytes read at DRAM"),
+    "dram_write_bytes": ("B", "bytes written at DRAM"),
+    "occupancy": ("", "resident warps of the warp slots of an active SM"),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A `value` in the unit of `FIELDS`, and the `metric` that it is, as the profiler names it."""
+
+    value: float
+    metric: str
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Of one stall reason: `value` as the profiler gives it, its `share` of all reasons in the file, and the nearest component.
+
+    `component` is of the CPI stack (`result.cpi_stack.STACK`), empty where none is near.
+    """
+
+    reason: str
+    value: float
+    share: float
+    component: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class MeasuredLaunch:
+    """One launch, or (`invocations` above 1) the mean of several of one kernel, which a profiler did not tell apart.
+
+    `number` tells launches of a file apart. `grid` and `block` are None where the file does not say. `measures` has a key of
+    `FIELDS` for what was measured and none for what was not. `absent` are metrics that the profiler names and has no value of.
+    """
+
+    number: str
+    kernel: str
+    device: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    invocations: int
+    measures: dict[str, Measure]
+    stalls: tuple[Stall, ...]
+    absent: tuple[str, ...]
+    place: str
+
+    def value(self, name: str) -> float | None:
+        """The field `name`, None where it was not measured."""
+        found = self.measures.get(name)
+        return found.value if found else None
+
+    def clock(self) -> Measure | None:
+        """The SMs' clock in Hz: as measured, else cycles over time, else None."""
+        if "sm_clock" in self.measures:
+            return self.measures["sm_clock"]
+        cycles, seconds = self.measures.get("cycles"), self.measures.get("seconds")
+        if cycles is None or seconds is None or not seconds.value:
+            return None
+        return Measure(cycles.value / seconds.value, f"{cycles.metric} / {seconds.metric}")
+
+    def component_shares(self) -> dict[str, float]:
+        """Shares of the stall reasons by component of the CPI stack; reasons near none under ``""``. Empty without stalls."""
+        shares: dict[str, float] = {}
+        for stall in self.stalls:
+            shares[stall.component] = shares.get(stall.component, 0.0) + stall.share
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of a launch: every field of `FIELDS`, None for what was not measured."""
+        def told(measure: Measure | None) -> dict[str, Any] | None:
+            return {"value": measure.value, "metric": measure.metric} if measure else None
+
+        return {
+            "number": self.number,
+            "kernel": self.kernel,
+            "device": self.device or None,
+            "grid": list(self.grid) if self.grid else None,
+            "block": list(self.block) if self.block else None,
+            "invocations": self.invocations,
+            **{name: told(self.measures.get(name)) for name in FIELDS},
+            "stalls": [
+                {"reason": stall.reason, "value": stall.value, "share": stall.share, "component": stall.component or None,
+                 "metric": stall.metric}
+                for stall in self.stalls
+            ],
+            "absent": list(self.absent),
+            "place": self.place,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The launches of one file, in its order. `tool` is ncu or nvprof; `notes` are what a reader must know of how it was read."""
+
+    tool: str
+    origin: str
+    launches: tuple[MeasuredLaunch, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole document."""
+        launches = [launch.to_json() for launch in self.launches]
+        return {"measured_by": self.tool, "file": self.origin, "launches": launches, "notes": list(self.notes)}
+
+
+_SHARES = ("l1_hit_rate", "l1_load_hit_rate", "l2_hit_rate", "occupancy")
+
+
+def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
+    """A note on shares above 100 %, which profilers give where hits and lookups of a short kernel come from different replays."""
+    named = [
+        f"{launch.kernel} #{launch.number}: {launch.measures[name].metric} is {100 * launch.measures[name].value:.0f} %"
+        for launch in launches
+        for name in _SHARES
+        if name in launch.measures and launch.measures[name].value > 1
+    ]
+    if not named:
+        return []
+    more = f", and {len(named) - 1} more such" if len(named) > 1 else ""
+    return [f"{named[0]}{more}; a kernel too short to be measured so"]
