@@ -10,7 +10,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.profile.dealing import makespan, makespan_of_equals
 from warpsight.profile.interval_profile import ResourceDemands
 from warpsight.profile.intervals import PathStats
-from warpsight.profile.requests import atomics, requests
+from warpsight.profile.requests import atomics, dram_bytes, requests, touched_bytes
 from warpsight.trace.schema import SECTOR_BYTES, STORE, KernelTrace
 
 Floats = npt.NDArray[np.float64]
@@ -55,7 +55,7 @@ def demands_of(
         fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
-        dram_bytes=float(misses.dram_reads.sum() + misses.dram_writes.sum()) * gpu.l2.sector_bytes / count,
+        dram_bytes=sum(dram_bytes(misses, gpu.l2)) / count,
         slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[~atomic].sum()) / count,
         atomic_repeats=float(misses.atomic_repeats.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
@@ -85,10 +85,8 @@ def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
 
 def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool_]) -> float:
     """Bytes that L1 misses bring: whole sectors of the L1, as many of a line as its requests touch on average."""
-    requests = np.maximum(misses.l1_reads[reads], 1)
-    touched = SECTOR_BYTES * misses.sectors[reads] / requests
-    sector, line = gpu.l1.sector_bytes, gpu.l1.line_bytes
-    return float((misses.l1_misses[reads] * np.minimum(np.ceil(touched / sector) * sector, line)).sum())
+    each = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
+    return float((misses.l1_misses[reads] * each).sum())
 
 
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, places: int, gpu: GpuSpec) -> float:

@@ -8,7 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.caches.miss_profile import Counts, MissProfile
-from warpsight.trace.schema import ATOMIC, StaticInstruction
+from warpsight.gpu.spec import CacheSpec
+from warpsight.trace.schema import ATOMIC, SECTOR_BYTES, StaticInstruction
+
+Floats = npt.NDArray[np.float64]
 
 
 def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
@@ -28,3 +31,24 @@ def leaving(instructions: Sequence[StaticInstruction], misses: MissProfile) -> t
     """
     atomic = atomics(instructions)
     return np.where(atomic, 0, misses.l1_misses), misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
+
+
+def touched_bytes(sectors: npt.ArrayLike, requests: npt.ArrayLike, cache: CacheSpec) -> Floats:
+    """What a request brings into `cache`, in bytes, where so many touch so many 32 B sectors: those of a line that are touched.
+
+    The mean over the requests, at least a sector of the cache and at most a line; without sectors always the line.
+    """
+    mean = SECTOR_BYTES * np.asarray(sectors, dtype=np.float64) / np.maximum(requests, 1)
+    return np.asarray(np.clip(mean, cache.sector_bytes, cache.line_bytes), dtype=np.float64)
+
+
+def dram_bytes(misses: MissProfile, l2: CacheSpec) -> tuple[float, float]:
+    """Bytes read and written at DRAM, of the whole trace. A fetch is of the sectors that its pc's requests touch on average.
+
+    A write-back is of what stores touch on average, whichever access drove the line out. An atomic asks for one sector.
+    """
+    lines = misses.l1_reads + misses.l1_writes
+    fetched = np.where(lines > 0, touched_bytes(misses.sectors, lines, l2), l2.sector_bytes)
+    stores = misses.l1_writes > 0
+    stored = touched_bytes(misses.sectors[stores].sum(), misses.l1_writes[stores].sum(), l2) if stores.any() else l2.sector_bytes
+    return float((misses.dram_reads * fetched).sum()), float(misses.dram_writes.sum() * stored)

@@ -11,10 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from warpsight.profile.requests import dram_bytes
 from warpsight.result.prediction import relative_error
-from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE
+from warpsight.trace.schema import LOAD, STORE
 
 if TYPE_CHECKING:
     from warpsight.explore.measurements.launch import MeasuredLaunch
@@ -92,7 +91,7 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
             sectors[instruction.access] += count * whole
     reached = totals["l2_reads"] + totals["l2_writes"]
     l2_hits, l2_merges = totals["l2_read_hits"] + totals["l2_write_hits"], totals["l2_read_merges"]
-    read, written = (whole * part for part in _dram_bytes(profiled, gpu))
+    read, written = (whole * part for part in dram_bytes(misses, gpu.l2))
     return {
         "warp_instructions": (float(header.warp_instructions), None),
         "thread_instructions": (float(header.thread_instructions), None),
@@ -104,25 +103,6 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
         "dram_write_bytes": (written, None),
         "dram_bytes": (read + written, None),
     }
-
-
-def _dram_bytes(profiled: ProfiledTrace, gpu: GpuSpec) -> tuple[float, float]:
-    """Bytes read and written at DRAM: whole sectors of the L2, as many of a line as the instruction's requests touch on average.
-
-    A write-back takes what stores touch on average, whichever access drove it out.
-    """
-    misses = profiled.misses
-    sector, line = gpu.l2.sector_bytes, gpu.l2.line_bytes
-
-    def touched(sectors: Any, requests: Any) -> Any:
-        return np.minimum(np.ceil(SECTOR_BYTES * sectors / np.maximum(requests, 1) / sector) * sector, line)
-
-    each = touched(misses.sectors, misses.l1_reads + misses.l1_writes)
-    # an atomic has neither reads nor writes at the L1, and its requests to the L2 are of a sector
-    each = np.where(misses.l1_reads + misses.l1_writes > 0, each, sector)
-    stores = misses.l1_writes > 0
-    stored = touched(misses.sectors[stores].sum(), misses.l1_writes[stores].sum()) if stores.any() else sector
-    return float((misses.dram_reads * each).sum()), float(misses.dram_writes.sum() * stored)
 
 
 def _shares(hits: int, merges: int, whole: int) -> tuple[float | None, float | None]:
