@@ -26,11 +26,13 @@ _NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute",
 
 
 def build_profile(
-    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans"
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans",
+    counts: bool = True,
 ) -> IntervalProfile:
     """The interval profile of `trace` on `gpu`; every distinct path is walked, the representative's intervals are kept.
 
-    `misses` is what the caches of `gpu` made of the trace, `occupancy` its residency. `representative` as for `select`.
+    `misses` is what the caches of `gpu` made of the trace, `occupancy` its residency. `representative` as for `select`. Without
+    `counts` the profile lacks those of its instructions, for models that do not ask for them.
     Raises SpecError for an op class without a latency, UsageError for an unknown method or a trace without instructions.
     """
     warps, first_warp = path_use(trace)
@@ -72,7 +74,7 @@ def build_profile(
         notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
         memory_stall_levels=_levels(found, cause, latency),
         demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
-        counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm),
+        counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
     )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight.base.errors import WarpsightError
 from warpsight.explore.runs.fingerprint import PROFILE, fingerprint
 from warpsight.explore.sweep.plan import Plan
-from warpsight.explore.sweep.tasks import MISSES, design_gpu, misses_key, opened, profile_key
+from warpsight.explore.sweep.tasks import MISSES, design_gpu, misses_key, need_counts, opened, profile_key
 
 if TYPE_CHECKING:
     from warpsight.explore.request import Method
@@ -48,6 +48,7 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
     misses: dict[str, bool] = {}
     profiles: dict[str, bool] = {}
     specs: dict[tuple[str, ...], GpuSpec | None] = {}
+    counts = need_counts(plan.study.models)
     code = fingerprint(PROFILE)
     for launch, overrides, method in _works(plan):
         if overrides not in specs:
@@ -55,7 +56,7 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
         gpu = specs[overrides]
         if gpu is None:
             continue
-        profile = profile_key(launch.key, gpu, method, code)
+        profile = profile_key(launch.key, gpu, method, code, counts)
         if profile not in profiles:
             profiles[profile] = launch.known and plan.store.get(PROFILE, profile) is not None
             blocks = _blocks_per_sm(launch, gpu)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -197,21 +198,29 @@ def shared_profile(store: ResultStore, task: RowsTask, gpu: GpuSpec, method: Met
     from warpsight.profile.build import build_profile
     from warpsight.profile.interchange import profile_document, profile_from_document
 
-    key = profile_key(task.trace, gpu, method, task.profile_print)
+    counts = need_counts(task.models)
+    key = profile_key(task.trace, gpu, method, task.profile_print, counts)
     kept = store.get(PROFILE, key)
     if kept is not None:
         return profile_from_document(kept, origin=key)
     trace = loaded(task.folder)
     resident = trace_occupancy(trace, gpu)
     misses = _shared_misses(store, task, trace, gpu, resident, method)
-    profile = build_profile(trace, misses, gpu, resident, representative=method.representative)
+    profile = build_profile(trace, misses, gpu, resident, representative=method.representative, counts=counts)
     store.put(PROFILE, key, profile_document(profile))
     return profile
 
 
-def profile_key(trace: str, gpu: GpuSpec, method: Method, code: str) -> str:
+def need_counts(models: Sequence[str]) -> bool:
+    """Whether one of the models asks for counts of instructions, which are a tenth of a profile's cost."""
+    from warpsight.models.registry import get_model
+
+    return any("counts" in get_model(model).needs for model in models)
+
+
+def profile_key(trace: str, gpu: GpuSpec, method: Method, code: str, counts: bool) -> str:
     """The key of the interval profile of the trace called `trace`; `code` is the fingerprint of what makes it."""
-    return content_key(PROFILE, trace, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), code)
+    return content_key(PROFILE, trace, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), code, str(counts))
 
 
 def misses_key(trace: str, gpu: GpuSpec, blocks_per_sm: int, method: Method, code: str) -> str:
