@@ -190,12 +190,14 @@ class Places(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Work space of one line: addresses int64 [32], lanes int64 [32], words int64 [128], banks int64 [32, 2]."""
+    """Work space of one line: addresses and lanes int64 [32], words int64 [128], a line's parts int64 [4], banks and lanes that are kept int64 [32, 2]."""
 
     address: Longs
     lane: Longs
     words: Longs
+    parts: Longs
     banks: Longs
+    kept: Longs
 
 
 LANES_SHIFT = 24

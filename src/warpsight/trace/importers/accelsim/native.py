@@ -10,9 +10,9 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 from warpsight.trace.importers.accelsim.layout import (
     LANES_SHIFT,
     MAX_REPEAT,
@@ -73,7 +73,7 @@ def _fingerprint() -> int:
 _SOURCES = _fingerprint()
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def fragment_number(start: int, length: int, st: Any, fragments: Any) -> Any:
     """The number of a fragment, a new one if need be; the caller has seen to room."""
     size = len(fragments.table)
@@ -91,7 +91,7 @@ def fragment_number(start: int, length: int, st: Any, fragments: Any) -> Any:
     return number
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def close_fragment(st: Any, fragments: Any, out: Any) -> None:
     """Append the running fragment to the warp's entries, or count one more repetition."""
     if st[_LENGTH] == 0:
@@ -109,7 +109,7 @@ def close_fragment(st: Any, fragments: Any, out: Any) -> None:
     st[_ENTRIES] = at + 1
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def count_instruction(number: int, lanes: int, st: Any, statics: Any, fragments: Any, out: Any) -> None:
     """Add one execution to the warp's stream: the running fragment goes on where the line follows in a straight line."""
     rows = statics.rows
@@ -134,7 +134,7 @@ def count_instruction(number: int, lanes: int, st: Any, statics: Any, fragments:
     st[_GOT] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def find_static(buf: Any, p: int, end: int, st: Any, statics: Any, parts: Any) -> Any:
     """(number of the line's static, mask, place behind its text); number -1: new, below: minus the answer that says what is wrong."""
     none = np.int64(0)
@@ -174,7 +174,7 @@ def find_static(buf: Any, p: int, end: int, st: Any, statics: Any, parts: Any) -
     return np.int64(-1), mask, parts[3]
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def has_same_pc_next(buf: Any, p: int, end: int, head: int, length: int) -> Any:
     """Whether the line after the one at `p` begins with the same bytes: 1 or 0; 2 if it is not in the buffer."""
     p = line_end(buf, p) + 1
@@ -188,7 +188,7 @@ def has_same_pc_next(buf: Any, p: int, end: int, head: int, length: int) -> Any:
     return 1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def of_pair(number: int, mask: int, buf: Any, p: int, q: int, end: int, st: Any, statics: Any, scratch: Any) -> Any:
     """Which of the two statics of an LDGSTS a line is: the store to shared memory or, second or alone, the load; -1: more is needed.
 
@@ -212,7 +212,7 @@ def of_pair(number: int, mask: int, buf: Any, p: int, q: int, end: int, st: Any,
     return store if following == 1 else load
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def memory_fields(number: int, mask: int, buf: Any, q: int, st: Any, statics: Any, out: Any, places: Any, scratch: Any) -> Any:
     """Read what follows the text of a memory line and append its events: (events, place), place < 0: minus the answer."""
     row = statics.rows[number]
@@ -228,7 +228,7 @@ def memory_fields(number: int, mask: int, buf: Any, q: int, st: Any, statics: An
     return np.int64(1), (q if wrong == 0 else np.int64(-wrong))
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def instruction(buf: Any, p: int, end: int, st: Any, statics: Any, fragments: Any, out: Any, places: Any, scratch: Any, parts: Any) -> Any:
     """Read one instruction line at `p`. Gives 0 and moves on, or the answer, with nothing taken in of the line."""
     if st[_PHASE] != _WARP_PHASE:
@@ -267,12 +267,12 @@ def instruction(buf: Any, p: int, end: int, st: Any, statics: Any, fragments: An
     return 0
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def parse(
     buf: Any, end: int, st: Longs, statics: Statics, fragments: Fragments, out: Out, places: Places, scratch: Scratch
 ) -> Any:
     """Read the complete lines `buf[POS:end]`, the last byte of which is a line feed. Gives why it came back (`Answer`)."""
-    parts = np.zeros(4, np.int64)
+    parts = scratch.parts
     room = _SOURCES != 0  # closes over the sources' fingerprint
     while room:
         p = st[_POS]

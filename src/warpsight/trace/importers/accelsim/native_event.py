@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 from warpsight.trace.importers.accelsim.layout import (
     ADDRESS_LIMIT,
     MOST_BULK_ADDRESSES,
@@ -34,7 +34,7 @@ _SECTORS, _EVENTS, _WRONG_AT = int(Slot.SECTORS), int(Slot.EVENTS), int(Slot.WRO
 _SPACE, _ATOMIC, _BYTES, _LANES = int(Static.SPACE), int(Static.ATOMIC), int(Static.BYTES), int(Static.LANES)
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def read_addresses(buf: Any, p: int, mask: int, st: Any, scratch: Any) -> Any:
     """Read mode and addresses behind the memory width; fills `scratch.address` and `scratch.lane` of the active lanes, in order.
 
@@ -77,7 +77,7 @@ def read_addresses(buf: Any, p: int, mask: int, st: Any, scratch: Any) -> Any:
     return p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
     """Append the event of an access by `count` lanes in `scratch`; 0, or the answer that says what is wrong.
 
@@ -121,7 +121,7 @@ def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any
     return 0
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def shared_passes(row: Any, count: int, scratch: Any) -> Any:
     """Bank passes; of a matrix access, whose rows of 16 bytes have an address for each of the first lanes, by its rows."""
     if row[_LANES] >= 32 and row[_BYTES] * 2 != row[_LANES]:
@@ -132,7 +132,7 @@ def shared_passes(row: Any, count: int, scratch: Any) -> Any:
     return bank_passes(rows, 16, scratch)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def add_generic(size: int, count: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
     """Append the sectors of generic accesses: lanes in device memory, then those in local memory; the bank passes of those in shared
     memory, or -1 if no region is left.
@@ -150,14 +150,15 @@ def add_generic(size: int, count: int, first: int, st: Any, out: Any, places: An
         return np.int64(0)
     passes = np.int64(0)
     # lanes of one kind are moved to the front: what stands there is kept until its own turn
-    kept_address = scratch.address[:count].copy()
-    kept_lane = scratch.lane[:count].copy()
+    for k in range(count):
+        scratch.kept[k, 0] = scratch.address[k]
+        scratch.kept[k, 1] = scratch.lane[k]
     for kind in (_LOCAL, _SHARED):
         n = 0
         for k in range(count):
-            if window_of(kept_address[k], st) == kind:
-                scratch.address[n] = local_offset(kept_address[k], st) if kind == _LOCAL else kept_address[k]
-                scratch.lane[n] = kept_lane[k]
+            if window_of(scratch.kept[k, 0], st) == kind:
+                scratch.address[n] = local_offset(scratch.kept[k, 0], st) if kind == _LOCAL else scratch.kept[k, 0]
+                scratch.lane[n] = scratch.kept[k, 1]
                 n += 1
         if kind == _LOCAL:
             add_local(n, size, first, st, out, places, scratch)
@@ -166,7 +167,7 @@ def add_generic(size: int, count: int, first: int, st: Any, out: Any, places: An
     return passes
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def bulk_head(buf: Any, p: int, st: Any) -> Any:
     """(bytes of each address, number of addresses, mode, place) of a bulk copy's fields up to its addresses; place < 0: what is wrong.
 
@@ -206,7 +207,7 @@ def bulk_head(buf: Any, p: int, st: Any) -> Any:
     return piece, count, mode, (after if mode == 3 else p)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def add_bulk(buf: Any, p: int, row: Any, st: Any, out: Any, places: Any) -> Any:
     """Read a bulk copy and append its events, of at most 255 sectors each: (events, place), place < 0: what is wrong."""
     piece, count, mode, p = bulk_head(buf, p, st)
@@ -249,7 +250,7 @@ def add_bulk(buf: Any, p: int, row: Any, st: Any, out: Any, places: Any) -> Any:
     return events, p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def close_bulk(row: Any, sectors: int, st: Any, out: Any) -> None:
     """Write the event of a bulk copy, or of a part of one."""
     out.events[st[_EVENTS]] = sectors

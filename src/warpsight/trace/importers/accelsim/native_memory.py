@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 from warpsight.trace.importers.accelsim.layout import (
     FIRST_REGION,
     LOCAL_PAGE_ROWS,
@@ -28,7 +28,7 @@ _SECTORS, _NEXT, _EPOCH = int(Slot.SECTORS), int(Slot.LOCAL_NEXT), int(Slot.EPOC
 _SHARED, _SHARED_BYTES, _LOCAL = int(Slot.SHARED_BASE), int(Slot.SHARED_BYTES), int(Slot.LOCAL_BASE)
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def place_of(region: int, st: Any, places: Any) -> Any:
     """The place of a region of addresses; -1 if there is none left."""
     if region == st[_REGION]:
@@ -50,7 +50,7 @@ def place_of(region: int, st: Any, places: Any) -> Any:
     return place
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def add_sector(sector: int, first: int, st: Any, sectors: Any) -> None:
     """Append a sector unless the event, whose sectors begin at `first`, has it."""
     count = st[_SECTORS]
@@ -64,7 +64,7 @@ def add_sector(sector: int, first: int, st: Any, sectors: Any) -> None:
     st[_SECTORS] = count + 1
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def add_global(address: int, size: int, first: int, st: Any, out: Any, places: Any) -> Any:
     """Append the sectors of `size` bytes at `address`. False if no region is left."""
     raw = address >> 5
@@ -78,7 +78,7 @@ def add_global(address: int, size: int, first: int, st: Any, out: Any, places: A
     return True
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def add_local(count: int, size: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> None:
     """Append the sectors of `count` lanes' local accesses at offsets `scratch.address`, word by word, lanes interleaved."""
     for word in range(max(1, size // 4)):
@@ -93,7 +93,7 @@ def add_local(count: int, size: int, first: int, st: Any, out: Any, places: Any,
             add_sector(base + row % LOCAL_PAGE_ROWS * 4 + scratch.lane[k] // 8, first, st, out.sectors)
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def local_offset(address: int, st: Any) -> Any:
     """The offset in local memory of an address in its window, or of a bare offset; -1 if it is neither."""
     base = st[_LOCAL]
@@ -102,7 +102,7 @@ def local_offset(address: int, st: Any) -> Any:
     return address if 0 <= address < LOCAL_WINDOW_BYTES else np.int64(-1)
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def window_of(address: int, st: Any) -> Any:
     """Of a generic address: 2 in shared memory, 3 in local memory, 1 else (numbers of `Space`)."""
     if st[_LOCAL] > 0 and st[_LOCAL] <= address < st[_LOCAL] + LOCAL_WINDOW_BYTES:
@@ -112,7 +112,7 @@ def window_of(address: int, st: Any) -> Any:
     return 1
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def bank_passes(count: int, size: int, scratch: Any) -> Any:
     """Passes through the 32 banks for `count` lanes, in order, of `size` bytes each: by half-warps for 8, quarters for 16."""
     share = 32 // max(1, min(size, 32) // 4)
@@ -151,7 +151,7 @@ def bank_passes(count: int, size: int, scratch: Any) -> Any:
     return total
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def most_sharing(count: int, scratch: Any) -> Any:
     """The most of `count` lanes that have one address."""
     best = np.int64(0)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from warpsight.trace.importers.accelsim.compiled import compiled
 from warpsight.trace.importers.accelsim.native_text import LF, blanks, decimal, line_end
 
 
-@nb.njit(nogil=True, cache=True)
-def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any) -> Any:
+@compiled
+def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any, number: Any) -> Any:
     """The warp (block * warps + warp of the block) and the start of each line in `buf[:end]`, which ends with a line.
 
     Key -1 for lines that are blank or comments. Gives the number of lines, or -1 - the number of the line that has no block and warp of the grid. `starts` has
-    one entry more, the end.
+    one entry more, the end; `number` int64 [4] is work space.
     """
     p = np.int64(0)
     n = 0
@@ -24,7 +24,6 @@ def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any)
         keys[n] = -1
         q = blanks(buf, p)
         if buf[q] != LF and buf[q] != 35:
-            number = np.zeros(4, np.int64)
             for k in range(4):
                 number[k], q = decimal(buf, q)
                 if q < 0 or number[k] < 0 or (k < 3 and number[k] >= grid[k]) or (k == 3 and number[k] >= warps):
@@ -36,7 +35,7 @@ def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any)
     return np.int64(n)
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> Any:
     """Copy the lines `order` of `buf` one after the other to `out`; gives their bytes."""
     at = np.int64(0)

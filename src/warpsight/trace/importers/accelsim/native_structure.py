@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
 
+from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 from warpsight.trace.importers.accelsim.layout import Answer, Phase, Row, Slot
 from warpsight.trace.importers.accelsim.native_text import decimal, line_end
 
@@ -34,7 +34,7 @@ _INSTS = np.frombuffer(b"insts", np.uint8)
 _CLUSTER = np.frombuffer(b"cluster", np.uint8)
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def begins(buf: Any, p: int, word: Any) -> Any:
     """Whether `word` stands at `p` (a line feed ends the comparison)."""
     for k in range(len(word)):
@@ -43,7 +43,7 @@ def begins(buf: Any, p: int, word: Any) -> Any:
     return True
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def after_equals(buf: Any, p: int) -> Any:
     """The place behind the line's `=`, or -1."""
     while buf[p] != 10:
@@ -53,7 +53,7 @@ def after_equals(buf: Any, p: int) -> Any:
     return np.int64(-1)
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def add_row(warp: int, st: Any, out: Any) -> None:
     """Note where a finished warp's streams end."""
     row = out.rows[st[_ROWS]]
@@ -62,7 +62,7 @@ def add_row(warp: int, st: Any, out: Any) -> None:
     st[_ROWS] += 1
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def end_warp(st: Any, out: Any) -> Any:
     """Close the running warp, if any: 0, or what is wrong."""
     if st[_WARP] < 0:
@@ -75,7 +75,7 @@ def end_warp(st: Any, out: Any) -> Any:
     return 0
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def begin_block(buf: Any, p: int, st: Any) -> Any:
     """`thread block = x,y,z`: 0, or what is wrong."""
     if st[_PHASE] != _IN_BLOCK or st[_BLOCK] >= 0:
@@ -101,7 +101,7 @@ def begin_block(buf: Any, p: int, st: Any) -> Any:
     return 0
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def structure(buf: Any, p: int, st: Any, out: Any) -> Any:
     """Read one line that is no instruction. Gives 0 and moves on, or what is wrong."""
     st[_WRONG_AT] = p
@@ -139,7 +139,7 @@ def structure(buf: Any, p: int, st: Any, out: Any) -> Any:
     return wrong
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def begin_warp(buf: Any, p: int, st: Any, out: Any) -> Any:
     """`warp = n`: 0, or what is wrong."""
     if st[_PHASE] == _OUTSIDE:

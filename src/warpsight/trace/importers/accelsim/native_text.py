@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba as nb
 import numpy as np
+
+from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 
 SPACE, TAB, CR, LF = 32, 9, 13, 10
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def blanks(buf: Any, p: int) -> Any:
     """The place of the next byte that is no blank."""
     while buf[p] == SPACE or buf[p] == TAB or buf[p] == CR:
@@ -18,7 +19,7 @@ def blanks(buf: Any, p: int) -> Any:
     return p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def word_end(buf: Any, p: int) -> Any:
     """The place behind the token at `p`."""
     while buf[p] > SPACE:
@@ -26,7 +27,7 @@ def word_end(buf: Any, p: int) -> Any:
     return p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def line_end(buf: Any, p: int) -> Any:
     """The place of the line feed."""
     while buf[p] != LF:
@@ -34,7 +35,7 @@ def line_end(buf: Any, p: int) -> Any:
     return p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def digit(c: int) -> Any:
     """Value of a hexadecimal digit, -1 for any other byte."""
     if 48 <= c <= 57:
@@ -46,7 +47,7 @@ def digit(c: int) -> Any:
     return -1
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def hexadecimal(buf: Any, p: int) -> Any:
     """(value, place behind it) of a hexadecimal number of at most 15 digits, `0x` before it or not; place -1 if it is none."""
     p = blanks(buf, p)
@@ -67,7 +68,7 @@ def hexadecimal(buf: Any, p: int) -> Any:
     return value, p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def decimal(buf: Any, p: int) -> Any:
     """(value, place behind it) of a decimal number of at most 18 digits, signed or not; place -1 if it is none."""
     p = blanks(buf, p)
@@ -86,7 +87,7 @@ def decimal(buf: Any, p: int) -> Any:
     return (-value if negative else value), p
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def same_bytes(buf: Any, p: int, end: int, pool: Any, at: int, length: int) -> Any:
     """Whether `length` bytes of the pool from `at` stand at `p`, and a blank or the line's end behind them."""
     if p + length >= end or at < 0 or at + length > len(pool):
@@ -97,7 +98,7 @@ def same_bytes(buf: Any, p: int, end: int, pool: Any, at: int, length: int) -> A
     return buf[p + length] <= SPACE
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any:
     """Hash of a key's two parts (FNV-1a), not negative."""
     code = np.uint64(14695981039346656037)
@@ -110,7 +111,7 @@ def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any
     return np.int64(code >> np.uint64(1))
 
 
-@nb.njit(nogil=True, cache=True)
+@inlined
 def tail(buf: Any, p: int) -> Any:
     """The place of the line feed behind a line's last fields: numbers and the words Val and NoVal. -1 - place of a byte that fits neither."""
     while buf[p] != LF:
@@ -123,7 +124,7 @@ def tail(buf: Any, p: int) -> Any:
     return p
 
 
-@nb.njit(nogil=True, cache=True)
+@compiled
 def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
     """Find the parts of an instruction line from its pc (or source line) on: `parts` receives where head and text begin and end.
 

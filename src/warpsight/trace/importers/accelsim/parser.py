@@ -60,7 +60,7 @@ class Parser:
             np.zeros((_ENTRIES, 2), np.uint32), np.zeros(_EVENTS, np.uint8), np.zeros(_SECTORS, np.uint32),
             np.zeros((_ROWS, Row.WIDTH), np.int64),
         )  # fmt: skip
-        self._scratch = at.Scratch(*(np.zeros(n, np.int64) for n in (32, 32, 128)), np.zeros((32, 2), np.int64))
+        self._scratch = at.Scratch(*(np.zeros(n, np.int64) for n in (32, 32, 128, 4)), *(np.zeros((32, 2), np.int64) for _ in range(2)))
         self.state = np.zeros(Slot.COUNT, np.int64)
         self._set(prefix)
         self._stuck = -1

@@ -175,7 +175,7 @@ class RawLines(_Ordered):
         header = self._header
         most = int((buffer == 10).sum())
         keys, starts = np.empty(most + 1, np.int64), np.empty(most + 2, np.int64)
-        count = int(raw_lines(buffer, len(buffer), np.array(header.grid), header.warps_per_block, keys, starts))
+        count = int(raw_lines(buffer, len(buffer), np.array(header.grid), header.warps_per_block, keys, starts, np.zeros(4, np.int64)))
         if count < 0:
             what = "a line that does not begin with a block of the grid and a warp of the block"
             raise FormatError(what, place=self._source.place(line - 1 - count), remedy="trace the program again, or give grouped files")
