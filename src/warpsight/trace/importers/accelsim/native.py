@@ -39,6 +39,7 @@ from warpsight.trace.importers.accelsim.native_text import (
     digit,
     line_end,
     line_parts,
+    population,
     same_bytes,
     tail,
     word_end,
@@ -221,10 +222,7 @@ def memory_fields(number: int, mask: int, buf: Any, q: int, st: Any, statics: An
     q = read_addresses(buf, q, mask, st, scratch)
     if q < 0 or row[_SPACE] == 0:
         return np.int64(1), q
-    count = 0
-    for lane in range(32):
-        count += mask >> lane & 1
-    wrong = add_event(row, count, st, out, places, scratch)
+    wrong = add_event(row, population(mask), st, out, places, scratch)
     return np.int64(1), (q if wrong == 0 else np.int64(-wrong))
 
 
@@ -255,10 +253,7 @@ def instruction(buf: Any, p: int, end: int, st: Any, statics: Any, fragments: An
         st[_SECTORS], st[_EVENTS] = sectors, events
         st[_WRONG_AT] = -1 - after
         return _TAIL
-    lanes = np.int64(0)
-    while mask:
-        lanes += mask & 1
-        mask >>= 1
+    lanes = population(mask)
     count_instruction(number, lanes, st, statics, fragments, out)
     for _ in range(made - 1):  # a bulk copy of more than 255 sectors goes on in the static behind it
         count_instruction(number + 1, lanes, st, statics, fragments, out)

@@ -18,6 +18,7 @@ from warpsight.trace.importers.accelsim.layout import (
     Static,
 )
 from warpsight.trace.importers.accelsim.native_memory import (
+    add_all_global,
     add_global,
     add_local,
     bank_passes,
@@ -27,11 +28,27 @@ from warpsight.trace.importers.accelsim.native_memory import (
 )
 from warpsight.trace.importers.accelsim.native_text import decimal, hexadecimal
 
+_ALL = 0xFFFFFFFF
 _MODE, _ADDRESS, _BULK = int(Answer.MODE), int(Answer.ADDRESS), int(Answer.BULK)
 _FULL, _NO_REGION, _NO_WINDOW, _COUNT = int(Answer.FULL), int(Answer.REGIONS), int(Answer.LOCAL_WINDOW), int(Answer.SECTOR_COUNT)
 _GLOBAL, _SHARED, _LOCAL, _GENERIC = int(Space.GLOBAL), int(Space.SHARED), int(Space.LOCAL), int(Space.GENERIC)
 _SECTORS, _EVENTS, _WRONG_AT = int(Slot.SECTORS), int(Slot.EVENTS), int(Slot.WRONG_AT)
 _SPACE, _ATOMIC, _BYTES, _LANES = int(Static.SPACE), int(Static.ATOMIC), int(Static.BYTES), int(Static.LANES)
+
+
+@inlined
+def lanes_of(mask: int, scratch: Any) -> Any:
+    """Fill `scratch.lane` with the active lanes, in order; gives their number."""
+    count = 0
+    if mask == _ALL:
+        for lane in range(32):
+            scratch.lane[lane] = lane
+        return 32
+    for lane in range(32):
+        if mask >> lane & 1:
+            scratch.lane[count] = lane
+            count += 1
+    return count
 
 
 @inlined
@@ -44,11 +61,7 @@ def read_addresses(buf: Any, p: int, mask: int, st: Any, scratch: Any) -> Any:
     mode, p = decimal(buf, p)
     if p < 0 or mode < 0 or mode > 2:
         return np.int64(-_MODE)
-    count = 0
-    for lane in range(32):
-        if mask >> lane & 1:
-            scratch.lane[count] = lane
-            count += 1
+    count = lanes_of(mask, scratch)
     stride = np.int64(0)
     address = np.int64(0)
     if mode == 1:
@@ -89,9 +102,8 @@ def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any
     sharing = most_sharing(count, scratch) if row[_ATOMIC] else 0
     passes = np.int64(0)
     if space == _GLOBAL:
-        for k in range(count):
-            if not add_global(scratch.address[k], size, first, st, out, places):
-                return _NO_REGION
+        if not add_all_global(count, size, first, st, out, places, scratch):
+            return _NO_REGION
     elif space == _SHARED:
         passes = shared_passes(row, count, scratch)
     elif space == _LOCAL:

@@ -22,7 +22,9 @@ from warpsight.trace.importers.accelsim.layout import (
     Slot,
 )
 
-_REGION_SECTORS = 1 << (REGION_SHIFT - 5)
+_REGION_BITS = REGION_SHIFT - 5
+_IN_REGION = (1 << _REGION_BITS) - 1
+_PAGE_BITS = LOCAL_PAGE_ROWS.bit_length() - 1
 _REGION, _PLACE, _REGIONS = int(Slot.REGION), int(Slot.REGION_PLACE), int(Slot.REGIONS)
 _SECTORS, _NEXT, _EPOCH = int(Slot.SECTORS), int(Slot.LOCAL_NEXT), int(Slot.EPOCH)
 _SHARED, _SHARED_BYTES, _LOCAL = int(Slot.SHARED_BASE), int(Slot.SHARED_BYTES), int(Slot.LOCAL_BASE)
@@ -70,27 +72,50 @@ def add_global(address: int, size: int, first: int, st: Any, out: Any, places: A
     raw = address >> 5
     last = (address + size - 1) >> 5
     while raw <= last:
-        place = place_of(raw // _REGION_SECTORS, st, places)
+        place = place_of(raw >> _REGION_BITS, st, places)
         if place < 0:
             return False
-        add_sector(place * _REGION_SECTORS + raw % _REGION_SECTORS, first, st, out.sectors)
+        add_sector(place << _REGION_BITS | (raw & _IN_REGION), first, st, out.sectors)
         raw += 1
+    return True
+
+
+@inlined
+def add_all_global(count: int, size: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
+    """Append the sectors of `count` lanes' accesses at `scratch.address`. False if no region is left.
+
+    Lanes beside each other mostly stay in one sector, which is then looked up once.
+    """
+    before = np.int64(-1)
+    for k in range(count):
+        address = scratch.address[k]
+        last = (address + size - 1) >> 5
+        if address >> 5 == before and last == before:
+            continue
+        before = last
+        if not add_global(address, size, first, st, out, places):
+            return False
     return True
 
 
 @inlined
 def add_local(count: int, size: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> None:
     """Append the sectors of `count` lanes' local accesses at offsets `scratch.address`, word by word, lanes interleaved."""
-    for word in range(max(1, size // 4)):
+    for word in range(max(1, size >> 2)):
+        before = np.int64(-1)
         for k in range(count):
             row = (scratch.address[k] >> 2) + word
-            page = row // LOCAL_PAGE_ROWS
+            key = row << 2 | scratch.lane[k] >> 3
+            if key == before:
+                continue
+            before = key
+            page = row >> _PAGE_BITS
             if places.pages[page, 0] != st[_EPOCH]:
                 places.pages[page, 0] = st[_EPOCH]
                 places.pages[page, 1] = st[_NEXT] % LOCAL_PAGES
                 st[_NEXT] += 1
             base = LOCAL_TRACE_SECTOR + places.pages[page, 1] * LOCAL_PAGE_SECTORS
-            add_sector(base + row % LOCAL_PAGE_ROWS * 4 + scratch.lane[k] // 8, first, st, out.sectors)
+            add_sector(base + (key & (LOCAL_PAGE_SECTORS - 1)), first, st, out.sectors)
 
 
 @inlined

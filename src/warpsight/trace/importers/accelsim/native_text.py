@@ -161,3 +161,11 @@ def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
         return np.int64(-2)
     parts[3] = p
     return mask
+
+
+@inlined
+def population(mask: int) -> Any:
+    """Bits that are set in a mask of 32 bits."""
+    mask = mask - ((mask >> 1) & 0x55555555)
+    mask = (mask & 0x33333333) + ((mask >> 2) & 0x33333333)
+    return ((((mask + (mask >> 4)) & 0x0F0F0F0F) * 0x01010101) & 0xFFFFFFFF) >> 24
