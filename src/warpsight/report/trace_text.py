@@ -20,7 +20,7 @@ def trace_text(document: dict[str, Any]) -> str:
         f"  thread instructions  {thousands(document['thread_instructions'])}",
         f"  warps                {thousands(document['warps'])}, {thousands(document['paths'])} distinct paths",
         f"  registers            {document['registers_per_thread']} per thread, from {document['registers_from']}",
-        f"  emulation            {duration(seconds)}{rate}",
+        f"  {'reading' if document['registers_from'] == 'trace' else 'emulation':<20} {duration(seconds)}{rate}",
         f"  trace                {document['folder']}, {thousands(document['trace_bytes'])} bytes",
     ]
     notes = [f" note: {note}" for note in document["notes"]]

@@ -43,6 +43,9 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
     """The launch with its trace's key. A kernel or a choice that cannot be launched is told in `refused`."""
     try:
         request = launched(kernel.request, choice)
+        if request.is_foreign:
+            what, remedy = "is a trace of another tool, which a study reads again and again", "convert it: `warpsight trace PATH -o DIR`"
+            raise UsageError(what, place=str(request.path), remedy=remedy)
         if request.is_trace:
             folder = Path(request.path)
             key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()

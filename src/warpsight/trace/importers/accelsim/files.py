@@ -13,6 +13,7 @@ from typing import IO, Any
 from warpsight.base.errors import FormatError
 
 PIECE_BYTES = 1 << 22
+LIST = "kernelslist"
 SUFFIXES = (".traceg", ".traceg.gz", ".traceg.xz", ".trace", ".trace.gz", ".trace.xz", ".tracez")
 _DAMAGE = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError, OSError, ValueError)
 REMEDY = "copy the trace again, or trace the program again"
@@ -21,6 +22,18 @@ REMEDY = "copy the trace again, or trace the program again"
 def is_kernel_file(path: str | Path) -> bool:
     """Whether the name is that of a kernel's trace: ``kernel-1.traceg.xz`` and the like."""
     return Path(path).name.endswith(SUFFIXES)
+
+
+def may_be_accelsim(path: str | Path) -> bool:
+    """Whether `path` is by its names a trace of Accel-Sim's tracer: a kernel's file, a list of kernels, or a folder with either."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            names = [entry.name for entry in path.iterdir()]
+            return "header.json" not in names and any(is_kernel_file(name) or name.startswith(LIST) for name in names)
+        return (is_kernel_file(path) or path.name.startswith(LIST)) and path.is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def is_raw(path: Path) -> bool:

@@ -34,10 +34,12 @@ _HELD_BYTES = 128 << 20  # of a trace that has no folder of its own, before it g
 
 
 def import_kernel(
-    path: Path, header: KernelHeader, isa: SassTable, sink: TraceSink | None = None, progress: Progress | None = None
-) -> KernelTrace:
+    path: Path, header: KernelHeader, isa: SassTable, sink: TraceSink | None = None, progress: Progress | None = None,
+    notes: tuple[str, ...] = (),
+) -> KernelTrace:  # fmt: skip
     """The trace in the file at `path`, whose header has been read, into `sink` or kept in memory or a temporary folder.
 
+    `notes` are added to those on the file.
     Raises FormatError with file and line for what is damaged or contradicts itself, LimitError past what a trace can hold.
     """
     sink = sink or SpillingSink(_HELD_BYTES)
@@ -47,16 +49,16 @@ def import_kernel(
         text = RawLines(GroupedText(path, header), header)
     started = time.perf_counter()
     try:
-        return _import(path, header, isa, sink, text, prefix, started, progress)
+        return _import(path, header, isa, sink, text, prefix, started, progress, notes)
     except OutOfOrder:
         sink.restart()
         sorted_text = SortedBlocks(GroupedText(path, header), header)
-        return _import(path, header, isa, sink, sorted_text, prefix, started, progress)
+        return _import(path, header, isa, sink, sorted_text, prefix, started, progress, notes)
 
 
 def _import(
     path: Path, header: KernelHeader, isa: SassTable, sink: TraceSink, text: Text, prefix: int, started: float,
-    progress: Progress | None,
+    progress: Progress | None, notes: tuple[str, ...],
 ) -> KernelTrace:  # fmt: skip
     parser = Parser(header, isa, text, prefix)
     paths, order = PathStore(), BlockOrder(header, text)
@@ -74,9 +76,12 @@ def _import(
     code = Code(parser.lines.lines, rows, parser.fragments.rows[: parser.state[Slot.FRAGMENTS]])
     instructions = code.instructions()
     found = _header(path, header, code, rows, order.blocks, digest.hexdigest(), time.perf_counter() - started)
+    told, extra = (*notes_of(header, code, rows, order, isa, parser.state), *notes), _extra(header, code, parser)
+    describe = getattr(sink, "describe", None)  # a folder keeps them, and must have them before it is closed
+    if describe is not None:
+        describe(told, extra)
     trace = sink.finish(found, instructions, code.block_start, code.paths(paths.table()))
-    notes = notes_of(header, code, rows, order, isa, parser.state)
-    return dataclasses.replace(trace, notes=(*trace.notes, *notes), extra={**trace.extra, **_extra(header, code, parser)})
+    return dataclasses.replace(trace, notes=told, extra=extra)
 
 
 def _header(
