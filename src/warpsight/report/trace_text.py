@@ -25,3 +25,18 @@ def trace_text(document: dict[str, Any]) -> str:
     ]
     notes = [f" note: {note}" for note in document["notes"]]
     return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def export_text(document: dict[str, Any]) -> str:
+    """What `warpsight trace export` has written."""
+    lines = [
+        f"{document['tool']}   {document['source']} : {document['kernel']}   "
+        f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}",
+        "",
+        f"  folder               {document['folder']}: {', '.join(document['files'])}",
+        f"  instruction lines    {thousands(document['lines'])}",
+        f"  warps                {thousands(document['warps'])} in {thousands(document['blocks'])} blocks",
+        f"  bytes                {thousands(document['bytes'])}",
+    ]
+    notes = [f" note: {note}" for note in document["notes"]]
+    return "\n".join([*lines, *([""] if notes else []), *notes])

@@ -20,6 +20,7 @@ class BlockOrder:
         self._warps, self._text = header.warps_per_block, text
         self.blocks = self.empty = 0
         self.first_empty = ""
+        self._numbers: list[at.Longs] = []
 
     def chunk(self, streams: Streams, paths: PathStore) -> TraceChunk:
         """The next chunk. Raises FormatError where a warp of a block is there twice."""
@@ -51,7 +52,14 @@ class BlockOrder:
             sector_offset, sectors,
         )  # fmt: skip
         self.blocks += count
+        self._numbers.append(rows[ends, Row.BLOCK])
         return chunk
+
+    @property
+    def numbers(self) -> list[int] | None:
+        """The numbers of the blocks, where some are missing; else None."""
+        found = np.concatenate(self._numbers) if self._numbers else np.zeros(0, np.int64)
+        return None if bool((found == np.arange(len(found))).all()) else [int(number) for number in found]
 
     def _note_empty(self, executed: at.Longs, block: at.Longs, rows: at.Longs) -> None:
         empty = np.flatnonzero(executed == 0)

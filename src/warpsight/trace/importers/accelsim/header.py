@@ -37,6 +37,7 @@ class KernelHeader:
     version: int
     lineinfo: bool
     format: str
+    thread_instructions: int
     other: tuple[str, ...]
     lines: int
     bytes: int
@@ -94,7 +95,7 @@ class _Reader:
             self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
             self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0),
             self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
-            self._number("enable lineinfo", 0) != 0, last, tuple(sorted(self._values)), self.line, size,
+            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1), tuple(sorted(self._values)), self.line, size,
         )  # fmt: skip
         threads = header.block[0] * header.block[1] * header.block[2]
         if threads > 1024 or header.blocks > 1 << 40:

@@ -76,7 +76,7 @@ def _import(
     code = Code(parser.lines.lines, rows, parser.fragments.rows[: parser.state[Slot.FRAGMENTS]])
     instructions = code.instructions()
     found = _header(path, header, code, rows, order.blocks, digest.hexdigest(), time.perf_counter() - started)
-    told, extra = (*notes_of(header, code, rows, order, isa, parser.state), *notes), _extra(header, code, parser)
+    told, extra = (*notes_of(header, code, rows, order, isa, parser.state), *notes), _extra(header, code, parser, order)
     describe = getattr(sink, "describe", None)  # a folder keeps them, and must have them before it is closed
     if describe is not None:
         describe(told, extra)
@@ -90,6 +90,7 @@ def _header(
     """The launch as a trace says it. With blocks missing, counts of the whole launch are scaled from those that are there."""
     counts, lanes = int(rows[:, Static.EXECUTED].sum()), int(rows[:, Static.LANE_SUM].sum())
     partial = blocks != header.blocks
+    threads = header.thread_instructions if header.thread_instructions >= 0 else _scaled(lanes, header.blocks, blocks)
     name = hashlib.sha256("\n".join([header.name, *(line.text for line in code.lines)]).encode()).hexdigest()
     shape = repr((header.grid, header.block, header.shared_bytes, content))
     return TraceHeader(
@@ -97,7 +98,7 @@ def _header(
         static_shared_bytes=header.shared_bytes, dynamic_shared_bytes=0, registers_per_thread=header.registers,
         registers_from="trace", target=f"sm_{header.binary}", kernel_hash=name,
         input_hash=hashlib.blake2b(shape.encode(), digest_size=32).hexdigest(),
-        warp_instructions=_scaled(counts, header.blocks, blocks), thread_instructions=_scaled(lanes, header.blocks, blocks),
+        warp_instructions=_scaled(counts, header.blocks, blocks), thread_instructions=threads,
         emulation_seconds=seconds, tool_version=__version__,
         sampled_blocks=blocks if partial else 0, sampled_instructions=counts if partial else 0,
     )  # fmt: skip
@@ -107,13 +108,15 @@ def _scaled(count: int, blocks: int, recorded: int) -> int:
     return (2 * count * blocks + recorded) // (2 * recorded)
 
 
-def _extra(header: KernelHeader, code: Code, parser: Parser) -> dict[str, object]:
+def _extra(header: KernelHeader, code: Code, parser: Parser, order: BlockOrder) -> dict[str, object]:
     """What is kept beside the trace: the text of each instruction by pc, and what the numbers of sectors and registers stood for."""
     places = parser.places.regions[: parser.state[Slot.REGIONS]]
     return {
         "ptx": {str(pc): line.text for pc, line in enumerate(code.lines)},
         "accelsim": {
             "pcs": [line.pc for line in code.lines],
+            "operands": [[list(names) for names in line.operands] for line in code.lines],
+            "blocks": order.numbers,
             "regions": [int(region) for region in places],
             "binary": header.binary,
             "tracer": header.version,

@@ -111,6 +111,14 @@ class Kind(IntEnum):
     BULK = auto()
 
 
+class Branch(IntEnum):
+    """Whether other lanes may go another way after an instruction."""
+
+    NONE = 0
+    BRANCH = auto()
+    EXIT = auto()
+
+
 class Space(IntEnum):
     """Where an access goes. NONE also for one that leaves no event."""
 

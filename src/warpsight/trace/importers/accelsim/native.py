@@ -18,6 +18,7 @@ from warpsight.trace.importers.accelsim.layout import (
     MAX_REPEAT,
     MOST_FRAGMENTS,
     Answer,
+    Branch,
     Fragments,
     Kind,
     Longs,
@@ -60,6 +61,7 @@ _SUCCESSOR, _GUESS, _EXECUTED, _LANE_SUM = (
     int(Static.SUCCESSOR), int(Static.GUESS), int(Static.EXECUTED), int(Static.LANE_SUM),
 )  # fmt: skip
 _BULK = int(Kind.BULK)
+_EXIT = int(Branch.EXIT)
 _SHARED_BASE, _SHARED_BYTES = int(Slot.SHARED_BASE), int(Slot.SHARED_BYTES)
 
 
@@ -112,7 +114,10 @@ def close_fragment(st: Any, fragments: Any, out: Any) -> None:
 
 @inlined
 def count_instruction(number: int, lanes: int, st: Any, statics: Any, fragments: Any, out: Any) -> None:
-    """Add one execution to the warp's stream: the running fragment goes on where the line follows in a straight line."""
+    """Add one execution to the warp's stream: the running fragment goes on where the line follows in a straight line.
+
+    An exit is a fragment of its own, so that the lanes that leave are known.
+    """
     rows = statics.rows
     last = st[_LAST]
     if st[_LENGTH] > 0:
@@ -120,7 +125,7 @@ def count_instruction(number: int, lanes: int, st: Any, statics: Any, fragments:
         if not rows[last, _BRANCH]:
             if rows[last, _SUCCESSOR] < 0:
                 rows[last, _SUCCESSOR] = number
-            goes_on = rows[last, _SUCCESSOR] == number
+            goes_on = rows[last, _SUCCESSOR] == number and rows[number, _BRANCH] != _EXIT
         if not goes_on:
             close_fragment(st, fragments, out)
     if st[_LENGTH] == 0:

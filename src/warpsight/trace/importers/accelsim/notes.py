@@ -21,6 +21,7 @@ def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder
         note
         for note in (
             _origin(header),
+            _residency(header),
             _missing(header, order),
             _unknown(code, rows),
             _own(code, isa),
@@ -37,10 +38,13 @@ def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder
 
 def _origin(header: KernelHeader) -> str:
     tool = f"Accel-Sim tracer version {header.version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
+    return f"native instructions of sm_{header.binary} ({tool}): on another GPU a compiler would choose others; addresses and control flow carry over"
+
+
+def _residency(header: KernelHeader) -> str:
     return (
-        f"native instructions of sm_{header.binary} ({tool}): control flow, addresses and sharing carry over to another GPU; "
-        f"instruction selection, {header.registers} registers a thread (and the occupancy they allow) and {header.shared_bytes} bytes of shared memory a block "
-        "are as compiled for that architecture, and how an SM divides its L1 and shared memory is as the GPU description says"
+        f"registers and shared memory, and so the occupancy, are as compiled for sm_{header.binary}; how an SM divides its L1 and shared "
+        "memory is as the GPU description says"
     )
 
 

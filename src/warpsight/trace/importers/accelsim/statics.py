@@ -11,7 +11,7 @@ from warpsight.isa.sass.registers import destinations, is_register, sources
 from warpsight.isa.sass.semantics import Meaning, SassTable, bulk_direction, is_move_of_constant
 from warpsight.isa.sass.table import TMA, SassOpcode
 from warpsight.isa.sass.width import matrix_rows
-from warpsight.trace.importers.accelsim.layout import SPACES, Kind, Static, Statics
+from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Kind, Static, Statics
 
 _MOST_STATICS = 1 << 22
 CONTINUED = "part of a bulk copy"
@@ -19,7 +19,10 @@ CONTINUED = "part of a bulk copy"
 
 @dataclass(frozen=True)
 class Line:
-    """What a line says apart from mask and addresses. `place` is where it was first seen; `part` tells lines of one pc apart."""
+    """What a line says apart from mask and addresses. `part` tells lines of one pc apart.
+
+    `destinations` and `sources` are all registers; `operands` the names that stand in the line, one for each operand.
+    """
 
     pc: int
     source_line: int
@@ -34,6 +37,7 @@ class Line:
     known: bool
     has_addresses: bool
     part: int
+    operands: tuple[tuple[str, ...], tuple[str, ...]]
 
     @property
     def text(self) -> str:
@@ -115,7 +119,7 @@ class LineTable:
         registers = destinations(row, opcode, written, size), sources(row, opcode, read, size)
 
         def line(space: str, access: str, op_class: str, part: int) -> Line:
-            return Line(pc, source, opcode, *registers, op_class, space, access, size, row, meaning.known, addressed, part)
+            return Line(pc, source, opcode, *registers, op_class, space, access, size, row, meaning.known, addressed, part, (written, read))
 
         first = line(space, access, op_class, 1 if row.name == "LDGSTS" else 0)
         if row.name == "LDGSTS" and addressed:
@@ -133,7 +137,8 @@ class LineTable:
         rows[k, Static.ATOMIC] = line.access == "atomic"
         rows[k, Static.BYTES] = line.bytes
         rows[k, Static.LANES] = matrix_rows(line.opcode) or 32
-        rows[k, Static.BRANCH] = line.row.op_class == "branch"
+        exits = line.row.name in ("EXIT", "KILL")
+        rows[k, Static.BRANCH] = Branch.EXIT if exits else Branch.BRANCH if line.row.op_class == "branch" else Branch.NONE
         rows[k, [Static.SUCCESSOR, Static.GUESS]] = -1
         self.lines.append(line)
 
