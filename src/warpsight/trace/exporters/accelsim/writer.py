@@ -222,6 +222,8 @@ class _Alive:
         """The mask of `count` lanes that leave, the highest ones; of all that are left with the last instruction of PTX."""
         if last and not self._exact:
             count = len(self._lanes)
+        if count > len(self._lanes):  # a trace that lets lanes leave twice; as many, whichever
+            return (1 << count) - 1
         gone = self._lanes[max(0, len(self._lanes) - count) :] if count else []
         del self._lanes[len(self._lanes) - len(gone) :]
         return sum(1 << lane for lane in gone)
