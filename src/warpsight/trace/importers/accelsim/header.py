@@ -75,7 +75,7 @@ class _Reader:
     """The header's lines by key."""
 
     def __init__(self, place: str) -> None:
-        self.place, self.line = place, 0
+        self.place, self.line, self._last = place, 0, 0
         self._values: dict[str, tuple[int, str]] = {}
 
     def take(self, line: str) -> None:
@@ -88,6 +88,7 @@ class _Reader:
         self._values[key] = (self.line, found[2].strip())
 
     def finish(self, last: str, size: int) -> KernelHeader:
+        lines = self._last = self.line  # which from here on is that of the value at hand
         version = self._number("accelsim tracer version")
         if version not in VERSIONS:
             self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
@@ -95,7 +96,7 @@ class _Reader:
             self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
             self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0),
             self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
-            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1), tuple(sorted(self._values)), self.line, size,
+            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1), tuple(sorted(self._values)), lines, size,
         )  # fmt: skip
         threads = header.block[0] * header.block[1] * header.block[2]
         if threads > 1024 or header.blocks > 1 << 40:
@@ -107,6 +108,7 @@ class _Reader:
             self.line, text = self._values.pop(key)
             return text
         if default is None:
+            self.line = self._last
             self._refuse(f"the header does not say -{key}")
         return default
 

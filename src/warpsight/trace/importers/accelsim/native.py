@@ -262,6 +262,7 @@ def instruction(buf: Any, p: int, end: int, st: Any, statics: Any, fragments: An
     count_instruction(number, lanes, st, statics, fragments, out)
     for _ in range(made - 1):  # a bulk copy of more than 255 sectors goes on in the static behind it
         count_instruction(number + 1, lanes, st, statics, fragments, out)
+    st[_GOT] -= made - 1
     st[_POS] = after + 1
     st[_LINE] += 1
     return 0
