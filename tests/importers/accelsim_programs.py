@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 ACCESSES = [
     ("LDG.E", "global", "load", 4), ("LDG.E.64", "global", "load", 8), ("LDG.E.128.CONSTANT", "global", "load", 16),
     ("LDG.E.U8", "global", "load", 1), ("STG.E", "global", "store", 4), ("STG.E.U16", "global", "store", 2),
-    ("LDS", "shared", "load", 4), ("LDS.64", "shared", "load", 8), ("LDS.128", "shared", "load", 16), ("STS.U8", "shared", "store", 1),
+    ("LDS", "shared", "load", 4), ("LDS.64", "shared", "load", 8), ("LDS.128", "shared", "load", 16),
+    ("STS.U8", "shared", "store", 1),
     ("ATOMS.ADD", "shared", "atomic", 4), ("ATOMG.E.ADD", "global", "atomic", 4), ("LD.E", "generic", "load", 4),
-    ("ST.E.64", "generic", "store", 8), ("ATOM.E.ADD.64", "generic", "atomic", 8), ("LDL", "local", "load", 4), ("STL.64", "local", "store", 8),
+    ("ST.E.64", "generic", "store", 8), ("ATOM.E.ADD.64", "generic", "atomic", 8), ("LDL", "local", "load", 4),
+    ("STL.64", "local", "store", 8),
 ]  # fmt: skip
 PLAIN = ["IADD3", "IMAD.WIDE", "FFMA", "ISETP.GE.AND", "S2R", "BRA", "BSYNC", "BAR.SYNC", "MUFU.RCP", "HFMA2.MMA"]
 BASES = {"global": [0x7FB0FC430E00, 0x7F1269C00000, 0x700000000000], "shared": [0, 256], "local": [0xFFC000, 0x400]}
@@ -29,7 +31,15 @@ def ops(draw: st.DrawFn, newer: bool) -> list[Op]:
             found.append(Op(16 * k, opcode, destinations, sources, space, access, width, line=draw(st.integers(0, 40))))
         else:
             read = tuple(draw(st.lists(registers, max_size=3)))
-            found.append(Op(16 * k, draw(st.sampled_from(PLAIN)), tuple(draw(st.lists(registers, max_size=1))), read, line=draw(st.integers(0, 40))))
+            found.append(
+                Op(
+                    16 * k,
+                    draw(st.sampled_from(PLAIN)),
+                    tuple(draw(st.lists(registers, max_size=1))),
+                    read,
+                    line=draw(st.integers(0, 40)),
+                )
+            )
     return [*found, Op(16 * len(found), "EXIT")]
 
 
@@ -71,7 +81,8 @@ def kernels(draw: st.DrawFn, newer: bool = False) -> Kernel:
     program = draw(ops(newer))
     warps = -(-block[0] * block[1] * block[2] // 32)
     streams = [
-        None if draw(st.integers(0, 9)) == 0 else [draw(steps(program)) for _ in range(warps)] for _ in range(grid[0] * grid[1] * grid[2])
+        None if draw(st.integers(0, 9)) == 0 else [draw(steps(program)) for _ in range(warps)]
+        for _ in range(grid[0] * grid[1] * grid[2])
     ]
     first = [Step(program[-1], 0xFFFFFFFF)]
     return Kernel(grid, block, [[first] * warps, *streams[1:]])

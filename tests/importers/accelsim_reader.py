@@ -67,10 +67,27 @@ def true_sector(trace: KernelTrace, sector: int) -> int:
 def same(one: KernelTrace, other: KernelTrace) -> list[str]:
     """What differs between two traces, apart from where and when they were read."""
     bad = [name for name in ("instructions",) if getattr(one, name) != getattr(other, name)]
-    fields = ("kernel", "mangled", "grid", "block", "static_shared_bytes", "registers_per_thread", "target", "kernel_hash", "input_hash",
-              "warp_instructions", "thread_instructions", "sampled_blocks", "sampled_instructions")
+    fields = (
+        "kernel",
+        "mangled",
+        "grid",
+        "block",
+        "static_shared_bytes",
+        "registers_per_thread",
+        "target",
+        "kernel_hash",
+        "input_hash",
+        "warp_instructions",
+        "thread_instructions",
+        "sampled_blocks",
+        "sampled_instructions",
+    )
     bad += [name for name in fields if getattr(one.header, name) != getattr(other.header, name)]
-    bad += [name for name in ("offset", "block", "lanes", "repeat") if not np.array_equal(getattr(one.paths, name), getattr(other.paths, name))]
+    bad += [
+        name
+        for name in ("offset", "block", "lanes", "repeat")
+        if not np.array_equal(getattr(one.paths, name), getattr(other.paths, name))
+    ]
     bad += [name for name in ("path", "events", "sectors") if not np.array_equal(joined(one, name), joined(other, name))]
     return bad
 

@@ -1,12 +1,15 @@
-"""A writer of traces in all dialects of Accel-Sim's tracer, made from the format's description alone, and what a reader must find in them.
+"""A writer of traces in all dialects of Accel-Sim's tracer, made from the format's description alone, and what a reader must find
+in them.
 
-A kernel is plain data: for each block and warp the lines that it executed. `expected` works out instructions, sectors, bank passes and
+A kernel is plain data: for each block and warp the lines that it executed. `expected` works out instructions, sectors, bank
+passes and
 shared addresses straight from every lane's address, by the rules of the trace's schema.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from warpsight.addressing.banks import bank_passes
 from warpsight.addressing.coalescing import sectors_of_lanes
@@ -118,7 +121,15 @@ class Dialect:
     def line(self, step: Step) -> str:
         op = step.op
         words = [str(op.line)] if self.lineinfo else []
-        words += [f"{op.pc:04x}", f"{step.mask:08x}", str(len(op.destinations)), *op.destinations, op.opcode, str(len(op.sources)), *op.sources]
+        words += [
+            f"{op.pc:04x}",
+            f"{step.mask:08x}",
+            str(len(op.destinations)),
+            *op.destinations,
+            op.opcode,
+            str(len(op.sources)),
+            *op.sources,
+        ]
         words.append(str(op.width))
         if op.width:
             words.append(packed(step, self.form))
@@ -136,7 +147,7 @@ def packed(step: Step, form: int) -> str:
         return "0" if form == 0 else "1 0x0 0"
     if form == 0:
         return " ".join(["0", *map(hex, addresses)])
-    steps = [b - a for a, b in zip(addresses, addresses[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(addresses)]
     lanes = step.lanes
     if form == 1 and len(addresses) > 1 and lanes == list(range(lanes[0], lanes[0] + len(lanes))) and len(set(steps)) == 1:
         return f"1 {addresses[0]:#x} {steps[0]}"
@@ -144,7 +155,9 @@ def packed(step: Step, form: int) -> str:
 
 
 def expected_event(step: Step) -> tuple[list[int], int, int]:
-    """(sectors as byte addresses // 32 in device memory, bank passes, lanes that share an address) of a step; local memory left out."""
+    """(sectors as byte addresses // 32 in device memory, bank passes, lanes that share an address) of a step; local memory
+    left out.
+    """
     op, size = step.op, step.op.width
     if not size:
         return [], 0, 0

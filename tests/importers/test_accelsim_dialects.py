@@ -38,7 +38,11 @@ def read(text: str, raw: bool, packing: str = "") -> KernelTrace:
         return import_accelsim(path)[0].trace()
 
 
-@pytest.mark.parametrize("dialect", DIALECTS, ids=lambda d: f"v{d.version}-{d.form}{'-raw' * d.raw}{'-line' * d.lineinfo}-{len(d.tail)}{'-mixed' * bool(d.order)}")
+@pytest.mark.parametrize(
+    "dialect",
+    DIALECTS,
+    ids=lambda d: f"v{d.version}-{d.form}{'-raw' * d.raw}{'-line' * d.lineinfo}-{len(d.tail)}{'-mixed' * bool(d.order)}",
+)
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_random_kernel_in_any_dialect_read_back_equals_what_was_written(dialect: Dialect, data: st.DataObject) -> None:
@@ -65,8 +69,14 @@ def check(trace: KernelTrace, got: list[Read], wanted: list[Step]) -> None:
         sectors, passes, sharing = expected_event(s)
         assert [x for x in r.sectors if x >= 0] == sectors
         assert (r.passes, r.sharing) == (passes, sharing)
-        local = sorted({(address >> 2) + word << 2 | lane >> 3 for lane, address in zip(s.lanes, s.addresses, strict=bool(s.op.width))
-                        if is_local(s.op, address) for word in range(max(1, s.op.width // 4))})
+        local = sorted(
+            {
+                (address >> 2) + word << 2 | lane >> 3
+                for lane, address in zip(s.lanes, s.addresses, strict=bool(s.op.width))
+                if is_local(s.op, address)
+                for word in range(max(1, s.op.width // 4))
+            }
+        )
         assert len([x for x in r.sectors if x < 0]) == len(local)
         # rows of one page stay in their order and distance
         assert sorted(-1 - x & 511 for x in r.sectors if x < 0) == sorted(x & 511 for x in local)

@@ -27,7 +27,9 @@ if not TRACES.is_dir():
 
 
 def rows() -> list[tuple[str, list[int]]]:
-    """File, and blocks, warps, instructions, lane-instructions, loads, stores and sectors, of the table that came with the traces."""
+    """File, and blocks, warps, instructions, lane-instructions, loads, stores and sectors, of the table that came with the
+    traces.
+    """
     found = []
     for line in (TRACES / "README.md").read_text(encoding="utf-8").splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]

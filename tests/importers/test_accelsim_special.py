@@ -94,8 +94,13 @@ def test_warp_group_product_has_one_field_more(tmp_path: Path) -> None:
 
 
 def test_registers_of_wide_operands_follow_each_other_and_zero_registers_are_none(tmp_path: Path) -> None:
-    lines = ["0000 ffffffff 1 R8 IMAD.WIDE 3 R2 R255 R4 0 0", "0010 ffffffff 1 R4 LDG.E.128 1 R8 16 1 0x7f0000001000 16 0",
-             "0020 ffffffff 0 STG.E.64 2 R8 R6 8 1 0x7f0000001000 8 0", "0030 ffffffff 1 R255 IADD3 1 R9 0 0", "0040 ffffffff 0 EXIT 0 0 0"]
+    lines = [
+        "0000 ffffffff 1 R8 IMAD.WIDE 3 R2 R255 R4 0 0",
+        "0010 ffffffff 1 R4 LDG.E.128 1 R8 16 1 0x7f0000001000 16 0",
+        "0020 ffffffff 0 STG.E.64 2 R8 R6 8 1 0x7f0000001000 8 0",
+        "0030 ffffffff 1 R255 IADD3 1 R9 0 0",
+        "0040 ffffffff 0 EXIT 0 0 0",
+    ]
     wide, load, store, add, _ = read(tmp_path, lines).instructions
     assert len(wide.destinations) == 2
     assert set(wide.destinations) == set(load.sources)  # the address R8, R9
@@ -107,14 +112,25 @@ def test_registers_of_wide_operands_follow_each_other_and_zero_registers_are_non
 
 def test_generic_access_is_resolved_by_the_windows_of_the_header(tmp_path: Path) -> None:
     address = SHARED_BASE + 128
-    trace = read(tmp_path, [f"0000 00000003 1 R4 LD.E 1 R2 4 2 {address:#x} 128 0", "0010 00000001 1 R4 LD.E 1 R2 4 2 0x7f0000001000 0",
-                            "0020 ffffffff 0 EXIT 0 0 0"])
+    trace = read(
+        tmp_path,
+        [
+            f"0000 00000003 1 R4 LD.E 1 R2 4 2 {address:#x} 128 0",
+            "0010 00000001 1 R4 LD.E 1 R2 4 2 0x7f0000001000 0",
+            "0020 ffffffff 0 EXIT 0 0 0",
+        ],
+    )
     (stream,) = streams(trace)
     assert [(len(r.sectors), r.passes) for r in stream[:2]] == [(0, 2), (1, 0)]
 
 
 def test_opcode_that_is_not_known_is_priced_by_the_nearest_name_with_one_warning(tmp_path: Path) -> None:
-    lines = ["0000 ffffffff 1 R4 FFMAX.NEW 1 R2 0 0", "0010 ffffffff 1 R4 FFMAX.NEW 1 R2 0 0", "0020 ffffffff 0 NOP 0 0 0", "0030 ffffffff 0 EXIT 0 0 0"]
+    lines = [
+        "0000 ffffffff 1 R4 FFMAX.NEW 1 R2 0 0",
+        "0010 ffffffff 1 R4 FFMAX.NEW 1 R2 0 0",
+        "0020 ffffffff 0 NOP 0 0 0",
+        "0030 ffffffff 0 EXIT 0 0 0",
+    ]
     trace = read(tmp_path, lines)
     assert trace.instructions[0].op_class == "fp32"
     (warning,) = [note for note in trace.notes if note.startswith("warning")]
@@ -128,7 +144,8 @@ def test_opcode_that_is_not_known_is_priced_by_the_nearest_name_with_one_warning
 
 @pytest.mark.parametrize(
     ("text", "line", "says"),
-    [("FOO: {class: integer}\n", 1, "not known"), ("IMAD: int\nFOO: {space: global}\n", 2, "no class"), ("foo: int\n", 1, "no opcode"),
+    [("FOO: {class: integer}\n", 1, "not known"),
+    ("IMAD: int\nFOO: {space: global}\n", 2, "no class"), ("foo: int\n", 1, "no opcode"),
      ("FOO: {class: memory, space: global}\n", 1, "only one of"), ("FOO: int\nFOO: fp32\n", 2, "twice")],
 )  # fmt: skip
 def test_file_of_opcodes_that_is_wrong_is_refused_at_its_line(text: str, line: int, says: str, tmp_path: Path) -> None:

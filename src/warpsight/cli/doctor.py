@@ -19,8 +19,8 @@ examples:
 def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="every PTX opcode: executed or not, op class, "
-                        "and why not; with sass every native opcode of imported traces")
+    parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="every PTX opcode: executed or not, op "
+                        "class, and why not; with sass every native opcode of imported traces")
     options.add_json(parser)
 
 

@@ -18,7 +18,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     options.add_kernel(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to make: kernelslist.g and kernel-1.traceg")
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="the folder to make: kernelslist.g and kernel-1.traceg"
+    )
     parser.add_argument("--force", action="store_true", help="replace an exported trace that is already there")
     options.add_json(parser)
 

@@ -33,7 +33,8 @@ def native_table() -> list[dict[str, Any]]:
     from warpsight.isa.sass.table import TABLE
 
     rows = [
-        {"opcode": row.name, "op_class": row.op_class, "space": row.space, "access": row.access, "what": row.what} for row in TABLE.values()
+        {"opcode": row.name, "op_class": row.op_class, "space": row.space, "access": row.access, "what": row.what}
+        for row in TABLE.values()
     ]
     return sorted(rows, key=lambda row: row["opcode"])
 

@@ -11,7 +11,9 @@ from warpsight.explore.request import KernelRequest
 from warpsight.explore.watch import Watch, stage
 
 
-def export_trace(request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None) -> dict[str, Any]:
+def export_trace(
+    request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
+) -> dict[str, Any]:
     """Write the trace of `request` to `folder` as Accel-Sim reads it: a document with counts and notes.
 
     Raises UsageError where the folder is in the way, and what obtaining the trace raises.

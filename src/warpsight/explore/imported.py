@@ -59,7 +59,8 @@ def predict_launches(
 
 
 def total(answers: Sequence[Prediction]) -> Prediction:
-    """The application: launches one after the other by one model. IPC is all instructions over the sum of the cycles (MDM section V).
+    """The application: launches one after the other by one model. IPC is all instructions over the sum of the cycles (MDM section
+    V).
 
     CPI and its stack are means over instructions; what has no sum (what bounds it, class, limiter) is of the longest launch.
     """
@@ -95,7 +96,9 @@ def _varied(answer: Prediction, varied: dict[str, Any]) -> Prediction:
     return replace(answer, provenance={**answer.provenance, "varied": varied})
 
 
-def convert(request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None) -> list[KernelTrace]:
+def convert(
+    request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
+) -> list[KernelTrace]:
     """Write the chosen launches as traces of our own: into `folder`, or where there are several into ``0001-name`` and so on in it.
 
     Raises UsageError where a folder is in the way, and what reading raises.

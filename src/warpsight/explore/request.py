@@ -50,7 +50,8 @@ class KernelRequest:
     `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel. `check` makes reads of memory that was never written faults.
-    Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes are.
+    Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes
+    are.
     """
 
     path: Any

@@ -50,8 +50,8 @@ def native_text(rows: list[dict[str, Any]]) -> str:
             shown += f" {opcode}"
         lines.append(f" {name:<12}{len(opcodes):>8} {shown}")
     accesses = sum(bool(row["access"]) for row in rows)
-    lines += ["", f" {len(rows)} native opcodes, {accesses} of them access memory ({SOURCE}, sm_35 to sm_100). Others are priced by the "
-              "nearest name, with a warning."]
+    lines += ["", f" {len(rows)} native opcodes, {accesses} of them access memory ({SOURCE}, sm_35 to sm_100). "
+              "Others are priced by the nearest name, with a warning."]
     return "\n".join(lines)
 
 

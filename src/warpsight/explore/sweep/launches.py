@@ -44,7 +44,8 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
     try:
         request = launched(kernel.request, choice)
         if request.is_foreign:
-            what, remedy = "is a trace of another tool, which a study reads again and again", "convert it: `warpsight trace PATH -o DIR`"
+            what = "is a trace of another tool, which a study would read again and again"
+            remedy = "convert it: `warpsight trace PATH -o DIR`"
             raise UsageError(what, place=str(request.path), remedy=remedy)
         if request.is_trace:
             folder = Path(request.path)

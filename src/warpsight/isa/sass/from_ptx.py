@@ -23,7 +23,8 @@ _BY_TYPE = {  # PTX opcode: (integer, f32, f64, f16)
 _CLASS_COLUMN = {"int": 0, "fp32": 1, "fp64": 2, "fp16": 3}
 _BY_NAME = {
     "and": "LOP3.LUT", "or": "LOP3.LUT", "xor": "LOP3.LUT", "not": "LOP3.LUT", "lop3": "LOP3.LUT", "cnot": "LOP3.LUT",
-    "shl": "SHF.L.U32", "shr": "SHF.R.U32", "shf": "SHF.L.U32", "popc": "POPC", "clz": "FLO.U32", "bfind": "FLO.U32", "brev": "BREV",
+    "shl": "SHF.L.U32", "shr": "SHF.R.U32", "shf": "SHF.L.U32", "popc": "POPC", "clz": "FLO.U32",
+    "bfind": "FLO.U32", "brev": "BREV",
     "prmt": "PRMT", "mov": "MOV", "cvta": "MOV", "selp": "SEL", "slct": "SEL", "vote": "VOTE.ANY", "match": "MATCH.ANY",
     "shfl": "SHFL.IDX", "bra": "BRA", "brx": "BRX", "ret": "RET.ABS", "exit": "EXIT", "call": "CALL.ABS", "trap": "BPT.TRAP",
     "bar": "BAR.SYNC", "barrier": "BAR.SYNC", "membar": "MEMBAR.SC.GPU", "fence": "MEMBAR.SC.GPU", "nanosleep": "NANOSLEEP",
@@ -32,7 +33,8 @@ _BY_NAME = {
     "ex2": "MUFU.EX2", "tanh": "MUFU.TANH",
 }  # fmt: skip
 _BY_CLASS = {
-    "int": "IADD3", "fp32": "FFMA", "fp64": "DFMA", "fp16": "HFMA2", "sfu": "MUFU.RCP", "tensor": "HMMA.16816.F32", "shared": "SHFL.IDX",
+    "int": "IADD3", "fp32": "FFMA", "fp64": "DFMA", "fp16": "HFMA2", "sfu": "MUFU.RCP",
+    "tensor": "HMMA.16816.F32", "shared": "SHFL.IDX",
     "memory": "NOP", "branch": "BRA", "barrier": "MEMBAR.SC.GPU", "control": "NOP",
 }  # fmt: skip
 _ACCESSES = {
@@ -75,7 +77,7 @@ def native_access(space: str, access: str, access_bytes: int) -> str:
 
 def is_native(opcode: str) -> bool:
     """Whether an opcode is one of SASS: PTX is written in small letters."""
-    return opcode[:1].isupper() or opcode.split(".")[0] in TABLE
+    return opcode[:1].isupper() or opcode.split(".", maxsplit=1)[0] in TABLE
 
 
 def _conversion(words: list[str]) -> str:

@@ -19,7 +19,8 @@ _ACCESSES = ("load", "store", "atomic")
 def read_isa_file(path: str | Path | None) -> SassTable:
     """The table with the rows of the file at `path` before its own; the plain table for None.
 
-    An entry is ``PREFIX: CLASS`` or ``PREFIX: {class: CLASS, space: SPACE, access: ACCESS, what: TEXT}``. Raises UsageError, with file and
+    An entry is ``PREFIX: CLASS`` or ``PREFIX: {class: CLASS, space: SPACE, access: ACCESS, what: TEXT}``. Raises UsageError, with
+    file and
     line, for anything else.
     """
     if path is None:

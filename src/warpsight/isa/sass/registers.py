@@ -1,8 +1,10 @@
 """The registers that a native instruction reads and writes, from the names that a trace lists.
 
 A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is: the
-data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA, sections
-"Matrix Fragments for mma": the same registers). Zero registers (R255, UR63 or UR255, P7 and UP7: PT) carry nothing and are left out.
+data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
+sections
+"Matrix Fragments for mma": the same registers). Zero registers
+(R255, UR63 or UR255, P7 and UP7: PT) carry nothing and are left out.
 """
 
 from __future__ import annotations
@@ -14,8 +16,18 @@ from warpsight.isa.sass.table import CONST, SassOpcode
 ZERO = frozenset({"R255", "RZ", "UR63", "UR255", "URZ", "P7", "PT", "UP7", "UPT"})
 _NAME = re.compile(r"(UR|UP|R|P)(\d{1,3})")
 # (A, B) registers of the fragments, by shape; C and D have 2 for f16, else 4 (the shapes of sm_70: 4 and 8; of f64: 4).
-_FRAGMENTS = {"884": (2, 2), "1688": (2, 1), "16816": (4, 2), "16832": (4, 2), "16864": (4, 2), "8816": (1, 1), "8832": (1, 1),
-              "88128": (1, 1), "168128": (2, 1), "168256": (4, 2)}
+_FRAGMENTS = {
+    "884": (2, 2),
+    "1688": (2, 1),
+    "16816": (4, 2),
+    "16832": (4, 2),
+    "16864": (4, 2),
+    "8816": (1, 1),
+    "8832": (1, 1),
+    "88128": (1, 1),
+    "168128": (2, 1),
+    "168256": (4, 2),
+}
 
 
 def is_register(name: str) -> bool:

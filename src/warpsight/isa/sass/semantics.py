@@ -11,7 +11,10 @@ from warpsight.isa.sass.width import access_bytes
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What an opcode is. `row` of the table; `known` is False where it was taken for its nearest name, `bytes` per lane (0: no access)."""
+    """What an opcode is.
+
+    `row` of the table; `known` is False where it was taken for its nearest name, `bytes` per lane (0: no access).
+    """
 
     row: SassOpcode
     known: bool
@@ -46,7 +49,7 @@ class SassTable:
 
         Without even a first letter in common it is taken for integer arithmetic.
         """
-        base = opcode.split(".")[0]
+        base = opcode.split(".", maxsplit=1)[0]
         best = max(self._rows, key=lambda name: (_shared(base, name), -len(name), name))
         row = self._rows[best]
         return row if _shared(base, best) else self._rows["IADD3"]
@@ -67,7 +70,9 @@ def bulk_direction(opcode: str) -> tuple[str, str]:
     base, *tokens = opcode.split(".")
     if base == "UBLKCP":
         letters = [token for token in tokens if token in ("S", "G")]
-        return {("S", "G"): (GLOBAL, LOAD), ("G", "S"): (GLOBAL, STORE)}.get(tuple(letters[:2]), ("", ""))
+        return {("S", "G"): (GLOBAL, LOAD), ("G", "S"): (GLOBAL, STORE)}.get(
+            (letters[0], letters[1]) if len(letters) > 1 else ("", ""), ("", "")
+        )
     row = TABLE.get(base)
     return (row.space, row.access) if row else ("", "")
 

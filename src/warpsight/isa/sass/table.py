@@ -1,6 +1,7 @@
 """What each native opcode is: the one table of SASS, sm_35 to sm_100.
 
-Names and meanings are those of NVIDIA's "CUDA Binary Utilities", section "Instruction Set Reference" (tables for Kepler, Maxwell and
+Names and meanings are those of NVIDIA's "CUDA Binary Utilities", section "Instruction Set Reference"
+(tables for Kepler, Maxwell and
 Pascal, Volta, Turing, Ampere and Ada, Hopper, Blackwell). The op class follows the pipeline that executes it (CUDA C++ Programming
 Guide, table "Throughput of Native Arithmetic Instructions"; the Nsight Compute guide's list of pipelines): conversions, bit counts
 and special functions are done by the narrow unit that is called `sfu` here.
@@ -41,8 +42,11 @@ def _rows(op_class: str, what: str, names: str, space: str = "", access: str = "
 TABLE: dict[str, SassOpcode] = {
     row.name: row
     for row in (
-        *_rows("fp32", "single-precision arithmetic", "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSEL FSET FSETP "
-               "FSWZ FSWZADD FCHK FCMP RRO"),
+        *_rows(
+            "fp32",
+            "single-precision arithmetic",
+            "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSEL FSET FSETP FSWZ FSWZADD FCHK FCMP RRO",
+        ),
         *_rows("fp32", "single-precision arithmetic on uniform registers", "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP"),
         *_rows("fp64", "double-precision arithmetic", "DADD DMUL DFMA DMNMX DSET", wide="ds"),
         *_rows("fp64", "double-precision comparison", "DSETP", wide="s"),
@@ -52,16 +56,29 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("sfu", "conversion from double", "F2F.F32.F64 F2I.F64 F2I.U32.F64 F2I.S64.F64 F2I.U64.F64", wide="s"),
         *_rows("sfu", "conversion to double", "F2F.F64 I2F.F64", wide="d"),
         *_rows("sfu", "bit counts", "POPC FLO BREV UPOPC UFLO UBREV"),
-        *_rows("int", "integer arithmetic", "IADD IADD3 IADD32I IADD64 IABS IDE IDP IDP4A IMAD IMADSP IMAD32I IMNMX IMUL IMUL32I ISAD ISCADD "
-               "ISCADD32I ISET ISETP ISUB ICMP LEA XMAD VABSDIFF VABSDIFF4 VADD VMAD VMNMX VSET VSETP VSHL VSHR VIADD VIADDMNMX VIMNMX "
-               "VIMNMX3 BMSK SGXT QUADI"),
+        *_rows(
+            "int",
+            "integer arithmetic",
+            "IADD IADD3 IADD32I IADD64 IABS IDE IDP IDP4A IMAD IMADSP IMAD32I IMNMX IMUL IMUL32I ISAD ISCADD "
+            "ISCADD32I ISET ISETP ISUB ICMP LEA XMAD VABSDIFF VABSDIFF4 VADD VMAD VMNMX VSET VSETP VSHL VSHR "
+            "VIADD VIADDMNMX VIMNMX "
+            "VIMNMX3 BMSK SGXT QUADI",
+        ),
         *_rows("int", "integer multiply-add with a double-width result", "IMAD.WIDE UIMAD.WIDE", wide="d"),
-        *_rows("int", "logic, shifts and bit fields", "LOP LOP3 LOP32I PLOP3 LOP3.LUT SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP"),
+        *_rows(
+            "int",
+            "logic, shifts and bit fields",
+            "LOP LOP3 LOP32I PLOP3 LOP3.LUT SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP",
+        ),
         *_rows("int", "move", "MOV MOV32I P2R R2P R2B B2R S2R S2UR R2UR REDUX CS2R.32 MOVM GETLMEMBASE SETLMEMBASE LEPC AL2P"),
         *_rows("int", "special register pair", "CS2R", wide="d"),
-        *_rows("int", "arithmetic on uniform registers", "UIADD3 UIADD3.64 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR UPLOP3 "
-               "UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS UIMNMX "
-               "UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR UGETNEXTWORKID USTGR"),
+        *_rows(
+            "int",
+            "arithmetic on uniform registers",
+            "UIADD3 UIADD3.64 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR UPLOP3 "
+            "UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS UIMNMX "
+            "UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR UGETNEXTWORKID USTGR",
+        ),
         *_rows("int", "vote and match over the warp", "VOTE VOTEU VOTE.VTG MATCH VOTE_VTG ELECT"),
         *_rows("shared", "exchange between lanes", "SHFL"),
         *_rows("int", "load of a constant", "LDC LDCU ULDC LDC.64 LD.C", CONST, LOAD),
@@ -95,14 +112,26 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("tensor", "matrix multiply of tensor memory", "UTCHMMA UTCIMMA UTCOMMA UTCQMMA UTCMXQMMA"),
         *_rows("shared", "tensor memory", "LDT LDTM STT STTM UTCCP"),
         *_rows("control", "tensor memory control", "UTCATOMSWS UTCBAR UTCSHIFT UTCLDSWS UTCSTSWS"),
-        *_rows("branch", "branch, call, return and exit", "BRA BRX BRXU JMP JMX JMXU JCAL CAL CALL RET EXIT BRK BREAK CONT KILL PBK PCNT PRET SSY "
-               "SYNC BSSY BSYNC BMOV RPCMOV RTT YIELD WARPSYNC BPT PEXIT LONGJMP PLONGJMP ACQBLK BRA.DIV RPCMOV.32"),
+        *_rows(
+            "branch",
+            "branch, call, return and exit",
+            "BRA BRX BRXU JMP JMX JMXU JCAL CAL CALL RET EXIT BRK BREAK CONT KILL PBK PCNT PRET SSY "
+            "SYNC BSSY BSYNC BMOV RPCMOV RTT YIELD WARPSYNC BPT PEXIT LONGJMP PLONGJMP ACQBLK BRA.DIV RPCMOV.32",
+        ),
         *_rows("barrier", "barrier of a thread block", "BAR BAR.SYNC BAR.RED BAR.ARV BARRIER"),
-        *_rows("barrier", "barrier of a cluster", "UCGABAR_ARV UCGABAR_WAIT UCGABAR_GET UCGABAR_SET CGABAR_ARV CGABAR_WAIT CGABAR_GET CGABAR_SET CGAERRBAR"),
+        *_rows(
+            "barrier",
+            "barrier of a cluster",
+            "UCGABAR_ARV UCGABAR_WAIT UCGABAR_GET UCGABAR_SET CGABAR_ARV CGABAR_WAIT CGABAR_GET CGABAR_SET CGAERRBAR",
+        ),
         *_rows("barrier", "memory fence", "MEMBAR FENCE ERRBAR"),
         *_rows("control", "wait for a scoreboard or group", "DEPBAR LDGDEPBAR TEXDEPBAR WARPGROUP WARPGROUPSET"),
-        *_rows("control", "no effect on data", "NOP NANOSLEEP PMTRIG CSMTEST VILD STP LDCHG SETCTAID SETLMEMBASE USETMAXREG USETSHMSZ "
-               "PREEXIT ACQBULK ACQSHMINIT ENDCOLLECTIVE COLLECTIVE IDE.DI UVIRTCOUNT ISBERD ISBEWR OUT PIXLD IPA ALD AST"),
+        *_rows(
+            "control",
+            "no effect on data",
+            "NOP NANOSLEEP PMTRIG CSMTEST VILD STP LDCHG SETCTAID SETLMEMBASE USETMAXREG USETSHMSZ "
+            "PREEXIT ACQBULK ACQSHMINIT ENDCOLLECTIVE COLLECTIVE IDE.DI UVIRTCOUNT ISBERD ISBEWR OUT PIXLD IPA ALD AST",
+        ),
     )
 }
 

@@ -12,7 +12,8 @@ WORD_BYTES = 4
 def access_bytes(opcode: str) -> int:
     """Bytes per lane: the first token after the opcode that is a number of bits, all digits or after U or S; else a word.
 
-    ``LDG.E.128`` 16, ``STG.E.U8`` 1, ``LDS.64`` 8, ``RED.E.ADD.S32`` 4, ``ATOMG.E.ADD.F64`` 8. A matrix load or store (``LDSM``, ``STSM``) moves a
+    ``LDG.E.128`` 16, ``STG.E.U8`` 1, ``LDS.64`` 8, ``RED.E.ADD.S32`` 4, ``ATOMG.E.ADD.F64`` 8. A matrix load or store (``LDSM``,
+    ``STSM``) moves a
     word for each 8x8 matrix (``.M88.4``: 16).
     """
     tokens = opcode.split(".")
@@ -28,4 +29,4 @@ def access_bytes(opcode: str) -> int:
 
 def matrix_rows(opcode: str) -> int:
     """Lanes whose address counts in a matrix load or store: eight rows for each matrix; 0 for any other opcode."""
-    return 2 * access_bytes(opcode) if opcode.split(".")[0] in ("LDSM", "STSM") else 0
+    return 2 * access_bytes(opcode) if opcode.split(".", maxsplit=1)[0] in ("LDSM", "STSM") else 0

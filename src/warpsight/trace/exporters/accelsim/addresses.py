@@ -1,7 +1,8 @@
 """Addresses of lanes that make a given event: the reverse of what an importer does.
 
-A trace keeps the sectors of an access, its passes through the banks and how many lanes share an address, not every lane's address. Here lanes get addresses
-from which the same event comes out. Lanes are those of the basic block, from lane 0 on, unless the event needs others.
+A trace keeps the sectors of an access, its passes through the banks and how many lanes share an address, not every lane's
+address. Here lanes get addresses from which the same event comes out. Lanes are those of the basic block, from lane 0 on, unless
+the event needs others.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callab
 def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, first: int = 0) -> Lanes:
     """Lanes, from lane `first` on, whose accesses of `size` bytes to shared memory take `passes` passes.
 
-    Of them at most `sharing` have one address (0: it does not matter). Of a matrix access (`rows` not 0) the first `rows` lanes have the addresses of rows of 16
+    Of them at most `sharing` have one address (0: it does not matter). Of a matrix access (`rows` not 0) the first `rows` lanes
+    have the addresses of rows of 16
     bytes.
     """
     if not passes:
@@ -86,7 +88,9 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
 
 
 class _Banks:
-    """Gives lanes addresses one after the other: first those that are shared, then those that conflict, then those that cost nothing."""
+    """Gives lanes addresses one after the other: first those that are shared, then those that conflict, then those that cost
+    nothing.
+    """
 
     def __init__(self, extra: int, width: int, sharing: int) -> None:
         self.found: Lanes = {}

@@ -4,11 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from warpsight.isa.sass.table import TMA
 from warpsight.isa.sass.width import matrix_rows
 from warpsight.trace.exporters.accelsim.addresses import WARP, Lanes, bank_lanes, local_lanes, sector_lanes
-from warpsight.trace.importers.accelsim.layout import FIRST_REGION, LOCAL_PAGE_ROWS, LOCAL_PAGE_SECTORS, LOCAL_TRACE_SECTOR, REGION_SHIFT
+from warpsight.trace.importers.accelsim.layout import (
+    FIRST_REGION,
+    LOCAL_PAGE_ROWS,
+    LOCAL_PAGE_SECTORS,
+    LOCAL_TRACE_SECTOR,
+    REGION_SHIFT,
+)
 from warpsight.trace.schema import StaticInstruction
 
 _REGION_SECTORS = 1 << (REGION_SHIFT - 5)
@@ -16,7 +23,8 @@ _REGION_SECTORS = 1 << (REGION_SHIFT - 5)
 
 @dataclass(frozen=True)
 class Place:
-    """How addresses are written: where the windows of shared and local memory lie, and which regions the places of sectors stand for.
+    """How addresses are written: where the windows of shared and local memory lie, and which regions the places of sectors stand
+    for.
 
     Without regions a sector's number is its address.
     """
@@ -44,11 +52,20 @@ class Written:
     rows: int
 
     @classmethod
-    def of(cls, instruction: StaticInstruction, pc: int, opcode: str, destinations: Sequence[str], sources: Sequence[str]) -> Written:
+    def of(
+        cls, instruction: StaticInstruction, pc: int, opcode: str, destinations: Sequence[str], sources: Sequence[str]
+    ) -> Written:
         """Compose the parts of a line."""
         event = instruction.event_bytes > 0
-        bulk = opcode.split(".")[0] in TMA
-        words = [str(len(destinations)), *destinations, opcode, str(len(sources)), *sources, str(instruction.access_bytes or 4) if event and not bulk else "0"]
+        bulk = opcode.split(".", maxsplit=1)[0] in TMA
+        words = [
+            str(len(destinations)),
+            *destinations,
+            opcode,
+            str(len(sources)),
+            *sources,
+            str(instruction.access_bytes or 4) if event and not bulk else "0",
+        ]
         if "GMMA" in opcode[:5]:
             words.insert(-1, "0")
         return cls(instruction, opcode, f"{pc:04x}", " ".join(words), matrix_rows(opcode))
@@ -100,7 +117,10 @@ class WarpLines:
             return local_lanes(sectors, size, lanes, self._offset)
         if space == "global" or not (local or passes):
             return sector_lanes(sectors, size, lanes, sharing, self._place.address)
-        found = {lane: self._place.local_base + at for lane, at in local_lanes(local, size, lanes if not passes else 0, self._offset).items()}
+        found = {
+            lane: self._place.local_base + at
+            for lane, at in local_lanes(local, size, lanes if not passes else 0, self._offset).items()
+        }
         others = [sector for sector in sectors if sector < LOCAL_TRACE_SECTOR]
         if others:
             free = [lane for lane in range(WARP) if lane not in found]
@@ -135,7 +155,7 @@ def compressed(lanes: Sequence[int], addresses: Sequence[int]) -> str:
     """Addresses of the active lanes as the tracer packs them: base and stride (1) where they allow it, else base and deltas (2)."""
     if not lanes:
         return "1 0x0 0"
-    steps = [b - a for a, b in zip(addresses, addresses[1:], strict=False)]
+    steps = [b - a for a, b in pairwise(addresses)]
     contiguous = lanes[-1] - lanes[0] == len(lanes) - 1
     if len(lanes) > 1 and contiguous and len(set(steps)) == 1:
         return f"1 {addresses[0]:#x} {steps[0]}"

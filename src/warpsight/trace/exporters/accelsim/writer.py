@@ -35,7 +35,9 @@ class Exported:
     notes: tuple[str, ...]
 
 
-def export_accelsim(trace: KernelTrace, folder: str | Path, *, overwrite: bool = False, progress: Progress | None = None) -> Exported:
+def export_accelsim(
+    trace: KernelTrace, folder: str | Path, *, overwrite: bool = False, progress: Progress | None = None
+) -> Exported:
     """Write `trace` to the new folder, whole or not at all. Of a trace that was imported, reading it back gives the same trace.
 
     Raises UsageError if the folder holds anything but an exported trace (which is replaced with `overwrite`) or the disk refuses.
@@ -84,7 +86,9 @@ class _Writer:
 
     def _compose(self, pc: int, address: int) -> Written:
         instruction = self._trace.instructions[pc]
-        opcode = sass_opcode(instruction.opcode, instruction.op_class, instruction.space, instruction.access, instruction.access_bytes)
+        opcode = sass_opcode(
+            instruction.opcode, instruction.op_class, instruction.space, instruction.access, instruction.access_bytes
+        )
         if opcode == "RET.ABS" and not self._calls:
             opcode = "EXIT"  # a kernel's own return
         operands = self._known.get("operands")
@@ -134,7 +138,8 @@ class _Writer:
             f"-shmem base_addr = {self._place.shared_base:#018x}\n-local mem base_addr = {self._place.local_base:#018x}\n"
             f"-nvbit version = {known.get('nvbit') or 'none'}\n-accelsim tracer version = 5\n-enable lineinfo = 0\n"
             f"-written by = warpsight {__version__}\n-thread instructions = {header.thread_instructions}\n\n"
-            "#traces format = PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?] [mem_addresses] immediate\n"
+            "#traces format = PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?] "
+            "[mem_addresses] immediate\n"
         )
 
     def _block(self, file: IO[str], chunk: TraceChunk, first: int, number: int) -> None:
@@ -163,25 +168,31 @@ class _Writer:
             for turn in range(repeat):
                 for part in parts:
                     if not isinstance(part, int):
-                        bulk = _flushed(bulk, lines)
+                        _flush(bulk, lines)
+                        bulk = None
                         lines.plain(part)
                         continue
                     written = self._written[part]
                     if written.is_exit:
                         last = entry == len(blocks) - 1 and turn == repeat - 1
-                        stay = counts[entry + 1] if not last and not self._known and blocks[entry + 1 : entry + 2] == [block + 1] else 0
+                        stay = (
+                            counts[entry + 1]
+                            if not last and not self._known and blocks[entry + 1 : entry + 2] == [block + 1]
+                            else 0
+                        )
                         lines.plain([f"{written.before} {alive.leave(max(0, lanes - stay), last):08x} {written.after} 0"])
                         continue
                     mine, passes, sharing = reader.next(written)
                     if bulk is not None and self._continues[part]:
                         bulk[2].extend(mine)
                         continue
-                    bulk = _flushed(bulk, lines)
+                    _flush(bulk, lines)
+                    bulk = None
                     if written.is_bulk:
                         bulk = (written, lanes, list(mine))
                     else:
                         lines.access(written, lanes, mine, passes, sharing)
-        _flushed(bulk, lines)
+        _flush(bulk, lines)
 
     def _parts(self, block: int, lanes: int) -> list[list[str] | int]:
         """A basic block entered with so many lanes: lines that never change, in lists, and pcs of memory instructions between."""
@@ -204,7 +215,7 @@ class _Writer:
         return self._blocks[key]
 
 
-def _flushed(bulk: tuple[Written, int, list[int]] | None, lines: WarpLines) -> None:
+def _flush(bulk: tuple[Written, int, list[int]] | None, lines: WarpLines) -> None:
     """Write a bulk copy whose parts have all come."""
     if bulk is not None:
         lines.access(bulk[0], bulk[1], bulk[2], 0, 0)
@@ -263,7 +274,9 @@ def _refuse_to_destroy(place: Path, overwrite: bool) -> None:
     except OSError as error:
         raise _disk_refuses(place, error) from None
     if found and not found <= {LIST, KERNEL}:
-        raise UsageError("the folder exists and holds something other than an exported trace", place=str(place), remedy="name another folder")
+        raise UsageError(
+            "the folder exists and holds something other than an exported trace", place=str(place), remedy="name another folder"
+        )
     if found and not overwrite:
         raise UsageError("an exported trace is here already", place=str(place), remedy="name another folder, or add --force")
 

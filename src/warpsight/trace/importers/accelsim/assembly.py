@@ -13,7 +13,8 @@ from warpsight.trace.schema import PathTable, StaticInstruction
 class Code:
     """The instructions that were executed, in order of pc, and the basic blocks that every warp's stream is a sequence of.
 
-    `rank` int64 [lines]: the instruction of a line, -1 if it never came. A basic block begins at a pc that was jumped to and behind a branch or an
+    `rank` int64 [lines]: the instruction of a line, -1 if it never came. A basic block begins at a pc that was jumped to and
+    behind a branch or an
     instruction that was jumped from.
     """
 
@@ -50,7 +51,8 @@ class Code:
     def _blocks_of(self, run: at.Longs) -> at.Ints:
         """The basic blocks of a fragment, in order."""
         block = np.searchsorted(self.block_start, run, side="right") - 1
-        return block[self.block_start[block] == run].astype(np.int32)
+        found: at.Ints = block[self.block_start[block] == run].astype(np.int32)
+        return found
 
     def paths(self, table: PathTable) -> PathTable:
         """The table of paths over fragments as one over basic blocks; equal runs in succession are counted once."""
@@ -96,4 +98,5 @@ def _merged(offset: at.Longs, block: at.Ints, lanes: at.Bytes, repeat: at.Ints) 
     if int(total.max(initial=0)) > at.MAX_REPEAT:
         return PathTable(offset, block, lanes, repeat)
     before = np.concatenate((np.zeros(1, np.int64), np.cumsum(~same)))
-    return PathTable(before[offset], block[kept], lanes[kept], total.astype(np.int32))
+    begins: at.Longs = before[offset].astype(np.int64)
+    return PathTable(begins, block[kept], lanes[kept], total.astype(np.int32))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from warpsight.base.errors import FormatError
@@ -26,7 +28,7 @@ class BlockOrder:
         """The next chunk. Raises FormatError where a warp of a block is there twice."""
         rows = streams.rows
         ends = rows[:, Row.WARP] < 0
-        block = np.cumsum(ends) - ends  # how manieth block of this part
+        block: at.Longs = np.cumsum(ends) - ends  # how manieth block of this part
         count = int(ends.sum())
         begins = np.vstack((np.zeros((1, Row.WIDTH), np.int64), rows[:-1]))
         here = np.flatnonzero(~ends)
@@ -36,11 +38,13 @@ class BlockOrder:
         if len(here) and int(times.max()) > 1:
             k = int(np.flatnonzero(times[place] > 1)[1])
             where = self._text.place(int(rows[here[k], Row.LINE]))
-            raise FormatError(f"warp {rows[here[k], Row.WARP]} of the block is there twice", place=where, remedy="trace the program again")
+            raise FormatError(
+                f"warp {rows[here[k], Row.WARP]} of the block is there twice", place=where, remedy="trace the program again"
+            )
         executed = np.zeros(total, np.int64)
         executed[place] = rows[here, Row.INSTRUCTIONS]
         self._note_empty(executed, block, rows)
-        parts = []
+        parts: list[tuple[Any, at.Longs]] = []
         for column, stream in ((Row.ENTRIES, streams.entries), (Row.EVENTS, streams.events), (Row.SECTORS, streams.sectors)):
             first = np.zeros(total, np.int64)
             size = np.zeros(total, np.int64)
@@ -69,7 +73,7 @@ class BlockOrder:
         self.empty += len(empty)
 
 
-def _gathered(stream: at.Words | at.Bytes, first: at.Longs, size: at.Longs) -> tuple[at.Words | at.Bytes, at.Longs]:
+def _gathered(stream: at.Words | at.Bytes, first: at.Longs, size: at.Longs) -> tuple[Any, at.Longs]:
     """The pieces of `stream` that begin at `first` and have `size` items, one after the other, and their offsets [n + 1]."""
     offset = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
     if bool((first[size > 0] == offset[:-1][size > 0]).all()) and offset[-1] == len(stream):

@@ -17,7 +17,8 @@ VERSIONS = range(1, 7)
 
 @dataclass(frozen=True)
 class KernelHeader:
-    """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM architecture as 80.
+    """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM
+    architecture as 80.
 
     Base addresses are 0 where the tracer did not write them. `thread_instructions` is only in files that Warpsight wrote, else -1.
     `lines` and `bytes` are the header's own, up to and with the line of `#` that ends it.
@@ -68,7 +69,9 @@ def read_header(text: bytes, place: str) -> KernelHeader:
             return reader.finish(line, at)
         if line:
             reader.take(line)
-    raise FormatError("the header does not end: a line of # must follow it", place=place, remedy="give a trace of Accel-Sim's tracer")
+    raise FormatError(
+        "the header does not end: a line of # must follow it", place=place, remedy="give a trace of Accel-Sim's tracer"
+    )
 
 
 class _Reader:
@@ -96,7 +99,8 @@ class _Reader:
             self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
             self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0),
             self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
-            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1), tuple(sorted(self._values)), lines, size,
+            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
+            tuple(sorted(self._values)), lines, size,
         )  # fmt: skip
         threads = header.block[0] * header.block[1] * header.block[2]
         if threads > 1024 or header.blocks > 1 << 40:

@@ -7,6 +7,7 @@ import hashlib
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,8 +66,9 @@ def _import(
     digest = hashlib.blake2b(digest_size=32)
     for streams in parser.streams():
         chunk = order.chunk(streams, paths)
-        for part in (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors):
-            digest.update(np.ascontiguousarray(part))
+        columns: tuple[Any, ...] = (chunk.path, chunk.event_offset, chunk.events, chunk.sector_offset, chunk.sectors)
+        for column in columns:
+            digest.update(np.ascontiguousarray(column).data)
         sink.add(chunk)
         if progress is not None:
             progress(order.blocks, header.blocks)
@@ -84,9 +86,7 @@ def _import(
     return dataclasses.replace(trace, notes=told, extra=extra)
 
 
-def _header(
-    path: Path, header: KernelHeader, code: Code, rows: at.Longs, blocks: int, content: str, seconds: float
-) -> TraceHeader:
+def _header(path: Path, header: KernelHeader, code: Code, rows: at.Longs, blocks: int, content: str, seconds: float) -> TraceHeader:
     """The launch as a trace says it. With blocks missing, counts of the whole launch are scaled from those that are there."""
     counts, lanes = int(rows[:, Static.EXECUTED].sum()), int(rows[:, Static.LANE_SUM].sum())
     partial = blocks != header.blocks
@@ -109,7 +109,9 @@ def _scaled(count: int, blocks: int, recorded: int) -> int:
 
 
 def _extra(header: KernelHeader, code: Code, parser: Parser, order: BlockOrder) -> dict[str, object]:
-    """What is kept beside the trace: the text of each instruction by pc, and what the numbers of sectors and registers stood for."""
+    """What is kept beside the trace: the text of each instruction by pc, and what the numbers of sectors and registers stood
+    for.
+    """
     places = parser.places.regions[: parser.state[Slot.REGIONS]]
     return {
         "ptx": {str(pc): line.text for pc, line in enumerate(code.lines)},

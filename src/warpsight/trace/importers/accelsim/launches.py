@@ -53,7 +53,8 @@ class Launch:
 def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Launch]:
     """The launches in the folder, list or kernel's file at `path`, in order; `isa` says what opcodes are.
 
-    No trace is read yet but for lists. Raises FormatError where a list names a file that is not there, UsageError where there is nothing.
+    No trace is read yet but for lists. Raises FormatError where a list names a file that is not there, UsageError where there is
+    nothing.
     """
     path, isa = Path(path), isa or SassTable()
     if is_kernel_file(path) and path.is_file():
@@ -70,7 +71,10 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Laun
 
 
 def select(launches: Sequence[Launch], kernels: str | None, numbers: str | None) -> list[Launch]:
-    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (as ``1,3-5``). Raises UsageError."""
+    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (as ``1,3-5``).
+
+    Raises UsageError.
+    """
     chosen = list(launches)
     if numbers is not None:
         wanted = _numbers(numbers, len(launches))
@@ -81,7 +85,9 @@ def select(launches: Sequence[Launch], kernels: str | None, numbers: str | None)
         for name in names:
             if name not in known:
                 shown = ", ".join(dict.fromkeys(launch.kernel for launch in launches))
-                raise UsageError(f'"{name}" is no kernel of the trace{suggestion(name, known)}', place="--kernels", remedy=f"it has {shown}")
+                raise UsageError(
+                    f'"{name}" is no kernel of the trace{suggestion(name, known)}', place="--kernels", remedy=f"it has {shown}"
+                )
         chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
     if not chosen:
         raise UsageError("no launch is left", place="--kernels", remedy="give others, or leave out --launches")
@@ -119,8 +125,7 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
     copies = size = 0
     other: list[str] = []
     for list_file in lists:
-        for number, line in enumerate(_text(list_file).splitlines(), 1):
-            line = line.strip()
+        for number, line in enumerate((each.strip() for each in _text(list_file).splitlines()), 1):
             copy = _COPY.fullmatch(line)
             if line.startswith("kernel"):
                 files.append(_file(list_file, number, line))
@@ -130,9 +135,13 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
                 other.append(f"{list_file.name}:{number}: {line[:60]}")
     notes = []
     if copies:
-        notes.append(f"the program also copies {size:,} bytes to the device in {copies:,} transfers, which are not part of the kernels' time")
+        notes.append(
+            f"the program also copies {size:,} bytes to the device in {copies:,} transfers, which are not part of the kernels' time"
+        )
     if other:
-        notes.append(f"{len(other)} lines of the list are neither kernels nor copies and have no part in this: {'; '.join(other[:3])}")
+        notes.append(
+            f"{len(other)} lines of the list are neither kernels nor copies and have no part in this: {'; '.join(other[:3])}"
+        )
     return files, tuple(notes)
 
 
@@ -155,12 +164,18 @@ def _file(list_file: Path, number: int, line: str) -> Path:
     for candidate in (named, Path(bare), Path(f"{bare}.xz"), Path(f"{bare}.gz")):
         if candidate.is_file():
             return candidate
-    raise FormatError(f'"{line[:80]}" is not there', place=f"{list_file}:{number}", remedy="put it beside the list, or remove the line")
+    raise FormatError(
+        f'"{line[:80]}" is not there', place=f"{list_file}:{number}", remedy="put it beside the list, or remove the line"
+    )
 
 
 def _loose(folder: Path) -> list[Path]:
-    """The kernels' files of a folder without a list, in order of their numbers; a grouped file stands for the raw one of the same name."""
+    """The kernels' files of a folder without a list, in order of their numbers; a grouped file stands for the raw one of the
+    same name.
+    """
     by_name: dict[str, Path] = {}
     for path in sorted((p for p in folder.iterdir() if is_kernel_file(p) and p.is_file()), key=lambda p: (not is_raw(p), p.name)):
         by_name[path.name.split(".trace")[0]] = path  # grouped ones come last and replace raw ones
-    return sorted(by_name.values(), key=lambda p: [int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", p.name)[:2]] + [0])
+    return sorted(
+        by_name.values(), key=lambda p: [int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", p.name)[:2]] + [0]
+    )

@@ -178,7 +178,7 @@ class Fragments(NamedTuple):
     """Distinct straight runs of instructions: (first static, length), and a hash table of row numbers + 1."""
 
     rows: Longs
-    table: Ints
+    table: Longs
 
 
 class Out(NamedTuple):
@@ -191,14 +191,18 @@ class Out(NamedTuple):
 
 
 class Places(NamedTuple):
-    """Regions of addresses, int64 [REGION_LIMIT] in the order of their places, and the running warp's local pages, int64 [pages, 2] (mark, place)."""
+    """Regions of addresses, int64 [REGION_LIMIT] in the order of their places, and the running warp's local pages, int64
+    [pages, 2] (mark, place).
+    """
 
     regions: Longs
     pages: Longs
 
 
 class Scratch(NamedTuple):
-    """Work space of one line: addresses and lanes int64 [32], words int64 [128], a line's parts int64 [4], banks and lanes that are kept int64 [32, 2]."""
+    """Work space of one line: addresses and lanes int64 [32], words int64 [128], a line's parts int64 [4], banks and lanes
+    that are kept int64 [32, 2].
+    """
 
     address: Longs
     lane: Longs
@@ -213,7 +217,8 @@ MAX_REPEAT = 0x7FFFFFFF
 MOST_FRAGMENTS = 1 << LANES_SHIFT
 MOST_SECTORS = 255  # an event counts them in a byte
 
-# Addresses of 64 bits are kept as 32-bit sector numbers: regions of 256 MiB get places in the order of their first use, the first 64 GiB
+# Addresses of 64 bits are kept as 32-bit sector numbers: regions of 256 MiB get places in the order of their first use, the first
+# 64 GiB
 # without the first region; beyond them lies local memory, interleaved word by word, in pages of 512 bytes a lane (16 KiB a warp).
 REGION_SHIFT = 28
 FIRST_REGION = 1

@@ -4,6 +4,8 @@ A line that is like one seen before (same pc, registers, opcode) is recognised b
 last line before; only mask and addresses are read anew.
 """
 
+# ruff: noqa: PLR1714
+
 from __future__ import annotations
 
 import hashlib
@@ -25,7 +27,6 @@ from warpsight.trace.importers.accelsim.layout import (
     Out,
     Phase,
     Places,
-    Row,
     Scratch,
     Slot,
     Static,
@@ -142,7 +143,9 @@ def count_instruction(number: int, lanes: int, st: Any, statics: Any, fragments:
 
 @inlined
 def find_static(buf: Any, p: int, end: int, st: Any, statics: Any, parts: Any) -> Any:
-    """(number of the line's static, mask, place behind its text); number -1: new, below: minus the answer that says what is wrong."""
+    """(number of the line's static, mask, place behind its text); number -1: new, below: minus the answer that says what is
+    wrong.
+    """
     none = np.int64(0)
     rows, pool = statics.rows, statics.pool
     guess = rows[st[_LAST], _GUESS] if st[_LAST] >= 0 else np.int64(-1)
@@ -196,7 +199,8 @@ def has_same_pc_next(buf: Any, p: int, end: int, head: int, length: int) -> Any:
 
 @compiled
 def of_pair(number: int, mask: int, buf: Any, p: int, q: int, end: int, st: Any, statics: Any, scratch: Any) -> Any:
-    """Which of the two statics of an LDGSTS a line is: the store to shared memory or, second or alone, the load; -1: more is needed.
+    """Which of the two statics of an LDGSTS a line is: the store to shared memory or, second or alone, the load; -1: more is
+    needed.
 
     The address tells. Without an active lane there is none: then the first line of a pair, known by the next line, is the store.
     """
@@ -232,7 +236,9 @@ def memory_fields(number: int, mask: int, buf: Any, q: int, st: Any, statics: An
 
 
 @inlined
-def instruction(buf: Any, p: int, end: int, st: Any, statics: Any, fragments: Any, out: Any, places: Any, scratch: Any, parts: Any) -> Any:
+def instruction(
+    buf: Any, p: int, end: int, st: Any, statics: Any, fragments: Any, out: Any, places: Any, scratch: Any, parts: Any
+) -> Any:
     """Read one instruction line at `p`. Gives 0 and moves on, or the answer, with nothing taken in of the line."""
     if st[_PHASE] != _WARP_PHASE:
         st[_WRONG_AT] = p
@@ -268,10 +274,15 @@ def instruction(buf: Any, p: int, end: int, st: Any, statics: Any, fragments: An
     return 0
 
 
+@inlined
+def is_full(st: Any, out: Any) -> Any:
+    """Whether a line might not find room: at most 3 event bytes, 256 sectors, an entry and two rows (bulk copies see to their own)."""
+    streams = len(out.events) - st[_EVENTS] < 4096 or len(out.sectors) - st[_SECTORS] < 4096
+    return streams or len(out.entries) - st[_ENTRIES] < 2048 or len(out.rows) - st[_ROWS] < 4
+
+
 @compiled
-def parse(
-    buf: Any, end: int, st: Longs, statics: Statics, fragments: Fragments, out: Out, places: Places, scratch: Scratch
-) -> Any:
+def parse(buf: Any, end: int, st: Longs, statics: Statics, fragments: Fragments, out: Out, places: Places, scratch: Scratch) -> Any:
     """Read the complete lines `buf[POS:end]`, the last byte of which is a line feed. Gives why it came back (`Answer`)."""
     parts = scratch.parts
     room = _SOURCES != 0  # closes over the sources' fingerprint
@@ -279,8 +290,7 @@ def parse(
         p = st[_POS]
         if p >= end:
             return _MORE
-        if len(out.entries) - st[_ENTRIES] < 2048 or len(out.events) - st[_EVENTS] < 4096 or len(out.sectors) - st[_SECTORS] < 4096 \
-                or len(out.rows) - st[_ROWS] < 4:  # fmt: skip
+        if is_full(st, out):
             return _FULL
         if 2 * st[_FRAGMENTS] + 4096 > len(fragments.table) or st[_FRAGMENTS] + 2048 > len(fragments.rows):
             return _GROW if st[_FRAGMENTS] + 4096 < MOST_FRAGMENTS else _MANY

@@ -1,5 +1,7 @@
 """Compiled: the memory fields of a line, read and turned into an event."""
 
+# ruff: noqa: PLR0912, SIM102
+
 from __future__ import annotations
 
 from typing import Any
@@ -146,7 +148,8 @@ def shared_passes(row: Any, count: int, scratch: Any) -> Any:
 
 @compiled
 def add_generic(size: int, count: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
-    """Append the sectors of generic accesses: lanes in device memory, then those in local memory; the bank passes of those in shared
+    """Append the sectors of generic accesses: lanes in device memory, then those in local memory; the bank passes of those in
+    shared
     memory, or -1 if no region is left.
     """
     locals_ = 0
@@ -181,7 +184,8 @@ def add_generic(size: int, count: int, first: int, st: Any, out: Any, places: An
 
 @inlined
 def bulk_head(buf: Any, p: int, st: Any) -> Any:
-    """(bytes of each address, number of addresses, mode, place) of a bulk copy's fields up to its addresses; place < 0: what is wrong.
+    """(bytes of each address, number of addresses, mode, place) of a bulk copy's fields up to its addresses; place < 0: what is
+    wrong.
 
     Fields: barrier, multicast (and then the blocks' mask), bytes, bytes out of bounds, mode 3 or 4.
     """
@@ -213,7 +217,7 @@ def bulk_head(buf: Any, p: int, st: Any) -> Any:
         count, after = decimal(buf, q)
     if q < 0 or after < 0 or count < 0 or count > MOST_BULK_ADDRESSES:
         return none, none, none, np.int64(-_BULK)
-    piece = max(1, -(-size // count)) if count else none
+    piece: Any = max(1, -(-size // count)) if count else none
     if piece > MOST_BULK_PIECE:
         return none, none, none, np.int64(-_BULK)
     return piece, count, mode, (after if mode == 3 else p)
@@ -226,7 +230,9 @@ def add_bulk(buf: Any, p: int, row: Any, st: Any, out: Any, places: Any) -> Any:
     if p < 0:
         return np.int64(0), p
     each = piece // 32 + 2
-    if row[_SPACE] and (len(out.sectors) - st[_SECTORS] < count * each + 512 or len(out.events) - st[_EVENTS] < 4 + count * each // 64):
+    if row[_SPACE] and (
+        len(out.sectors) - st[_SECTORS] < count * each + 512 or len(out.events) - st[_EVENTS] < 4 + count * each // 64
+    ):
         return np.int64(0), np.int64(-_FULL)
     events = np.int64(1)
     first = st[_SECTORS]
@@ -244,9 +250,9 @@ def add_bulk(buf: Any, p: int, row: Any, st: Any, out: Any, places: Any) -> Any:
             return events, np.int64(-_ADDRESS)
         if not row[_SPACE]:
             continue
-        moved = np.int64(0)
+        moved: Any = np.int64(0)
         while moved < piece:
-            step = min(32 - (address + moved) % 32, piece - moved)
+            step: Any = min(32 - (address + moved) % 32, piece - moved)
             if not add_global(address + moved, step, first, st, out, places):
                 return events, np.int64(-_NO_REGION)
             moved += step

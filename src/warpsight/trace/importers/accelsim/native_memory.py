@@ -1,6 +1,7 @@
 """Compiled: from the addresses of a line to its event: sectors, passes through the banks, lanes that share an address.
 
-The rules are those of `addressing/coalescing.py` and `addressing/banks.py`, and of the emulator's local memory; tests hold them together.
+The rules are those of `addressing/coalescing.py` and `addressing/banks.py`,
+and of the emulator's local memory; tests hold them together.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def place_of(region: int, st: Any, places: Any) -> Any:
     """The place of a region of addresses; -1 if there is none left."""
     if region == st[_REGION]:
         return st[_PLACE]
-    place = np.int64(-1)
+    place: Any = np.int64(-1)
     count = st[_REGIONS]
     for k in range(count):
         if places.regions[k] == region:

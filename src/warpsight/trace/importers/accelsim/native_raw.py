@@ -14,7 +14,8 @@ from warpsight.trace.importers.accelsim.native_text import LF, blanks, decimal, 
 def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any, number: Any) -> Any:
     """The warp (block * warps + warp of the block) and the start of each line in `buf[:end]`, which ends with a line.
 
-    Key -1 for lines that are blank or comments. Gives the number of lines, or -1 - the number of the line that has no block and warp of the grid. `starts` has
+    Key -1 for lines that are blank or comments. Gives the number of lines, or -1 - the number of the line that has no block and
+    warp of the grid. `starts` has
     one entry more, the end; `number` int64 [4] is work space.
     """
     p = np.int64(0)

@@ -1,5 +1,7 @@
 """Compiled: the lines that say which block and warp the instructions belong to."""
 
+# ruff: noqa: PLR0912, SIM110
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,7 @@
 """Compiled: tokens and numbers of a trace's lines. Every line ends with a line feed inside the buffer, where all of these stop."""
 
+# ruff: noqa: PLR1714, SIM109
+
 from __future__ import annotations
 
 from typing import Any
@@ -12,7 +14,7 @@ SPACE, TAB, CR, LF = 32, 9, 13, 10
 
 
 @inlined
-def blanks(buf: Any, p: int) -> Any:
+def blanks(buf: Any, p: Any) -> Any:
     """The place of the next byte that is no blank."""
     while buf[p] == SPACE or buf[p] == TAB or buf[p] == CR:
         p += 1
@@ -20,7 +22,7 @@ def blanks(buf: Any, p: int) -> Any:
 
 
 @inlined
-def word_end(buf: Any, p: int) -> Any:
+def word_end(buf: Any, p: Any) -> Any:
     """The place behind the token at `p`."""
     while buf[p] > SPACE:
         p += 1
@@ -28,7 +30,7 @@ def word_end(buf: Any, p: int) -> Any:
 
 
 @inlined
-def line_end(buf: Any, p: int) -> Any:
+def line_end(buf: Any, p: Any) -> Any:
     """The place of the line feed."""
     while buf[p] != LF:
         p += 1
@@ -36,7 +38,7 @@ def line_end(buf: Any, p: int) -> Any:
 
 
 @inlined
-def digit(c: int) -> Any:
+def digit(c: Any) -> Any:
     """Value of a hexadecimal digit, -1 for any other byte."""
     if 48 <= c <= 57:
         return c - 48
@@ -113,7 +115,10 @@ def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any
 
 @inlined
 def tail(buf: Any, p: int) -> Any:
-    """The place of the line feed behind a line's last fields: numbers and the words Val and NoVal. -1 - place of a byte that fits neither."""
+    """The place of the line feed behind a line's last fields: numbers and the words Val and NoVal.
+
+    -1 - place of a byte that fits neither.
+    """
     while buf[p] != LF:
         c = buf[p]
         plain = 48 <= c <= 57 or c == SPACE or 97 <= c <= 102 or c == 45 or c == TAB or c == CR

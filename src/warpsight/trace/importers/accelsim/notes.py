@@ -38,13 +38,14 @@ def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder
 
 def _origin(header: KernelHeader) -> str:
     tool = f"Accel-Sim tracer version {header.version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
-    return f"native instructions of sm_{header.binary} ({tool}): on another GPU a compiler would choose others; addresses and control flow carry over"
+    what = f"native instructions of sm_{header.binary} ({tool})"
+    return f"{what}: on another GPU a compiler would choose others; addresses and control flow carry over"
 
 
 def _residency(header: KernelHeader) -> str:
     return (
-        f"registers and shared memory, and so the occupancy, are as compiled for sm_{header.binary}; how an SM divides its L1 and shared "
-        "memory is as the GPU description says"
+        f"registers and shared memory, and so the occupancy, are as compiled for sm_{header.binary}; how an SM divides its "
+        "L1 and shared memory is as the GPU description says"
     )
 
 
@@ -65,7 +66,9 @@ def _unknown(code: Code, rows: at.Longs) -> str:
             found[line.opcode] = (found.get(line.opcode, (0, ""))[0] + int(rows[k, Static.EXECUTED]), line.row.name)
     if not found:
         return ""
-    named = ", ".join(f"{opcode} as {row} ({count / total:.2%})" for opcode, (count, row) in sorted(found.items(), key=lambda i: -i[1][0]))
+    named = ", ".join(
+        f"{opcode} as {row} ({count / total:.2%})" for opcode, (count, row) in sorted(found.items(), key=lambda i: -i[1][0])
+    )
     return (
         f"warning: {len(found)} opcodes are not in the table and are priced by the nearest name, with their share of warp "
         f"instructions: {named}; --isa-file says what they are"
@@ -97,8 +100,8 @@ def _skipped(code: Code, rows: at.Longs) -> str:
         return ""
     more = f" and {len(places) - _SHOWN} more" if len(places) > _SHOWN else ""
     return (
-        f"the pc jumps {len(places)} times where no branch was recorded ({', '.join(places[:_SHOWN])}{more}): the tracer leaves out some calls "
-        "(CALL.REL.NOINC), which are then not counted"
+        f"the pc jumps {len(places)} times where no branch was recorded ({', '.join(places[:_SHOWN])}{more}): the tracer "
+        "leaves out some calls (CALL.REL.NOINC), which are then not counted"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -60,7 +60,9 @@ class Parser:
             np.zeros((_ENTRIES, 2), np.uint32), np.zeros(_EVENTS, np.uint8), np.zeros(_SECTORS, np.uint32),
             np.zeros((_ROWS, Row.WIDTH), np.int64),
         )  # fmt: skip
-        self._scratch = at.Scratch(*(np.zeros(n, np.int64) for n in (32, 32, 128, 4)), *(np.zeros((32, 2), np.int64) for _ in range(2)))
+        self._scratch = at.Scratch(
+            *(np.zeros(n, np.int64) for n in (32, 32, 128, 4)), *(np.zeros((32, 2), np.int64) for _ in range(2))
+        )
         self.state = np.zeros(Slot.COUNT, np.int64)
         self._set(prefix)
         self._stuck = -1
@@ -127,9 +129,7 @@ class Parser:
         head, head_end, text, text_end = (int(self.state[Slot.HEAD + k]) for k in range(4))
         code = int(code_of(buffer, head, head_end, text, text_end))
         try:
-            self.lines.add(
-                buffer[head:head_end].tobytes(), buffer[text:text_end].tobytes(), code, bool(self.state[Slot.LINEINFO])
-            )
+            self.lines.add(buffer[head:head_end].tobytes(), buffer[text:text_end].tobytes(), code, bool(self.state[Slot.LINEINFO]))
         except WrongLine as error:
             raise FormatError(str(error), place=self._place(), remedy=f"the trace is cut or damaged here: {REMEDY}") from None
         except LimitError as error:
@@ -170,7 +170,7 @@ class Parser:
 
     def _make_room(self) -> None:
         """Twice the room in each stream that is more than half full of one block, or where one line needs it."""
-        st, parts = self.state, list(self.out)
+        st, parts = self.state, list[Any](self.out)
         stuck = self._stuck == int(st[Slot.LINE])
         self._stuck = int(st[Slot.LINE])
         for k, slot in enumerate((Slot.ENTRIES, Slot.EVENTS, Slot.SECTORS, Slot.ROWS)):

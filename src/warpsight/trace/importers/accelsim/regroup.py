@@ -25,7 +25,10 @@ _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{
 
 
 class _Parts:
-    """Temporary files: each holds the text of a range of blocks, beside it an int64 table of its items. They go away with this object."""
+    """Temporary files: each holds the text of a range of blocks, beside it an int64 table of its items.
+
+    They go away with this object.
+    """
 
     def __init__(self, blocks: int, columns: int) -> None:
         self.count = min(_PARTS, blocks)
@@ -92,10 +95,10 @@ class SortedBlocks(_Ordered):
             where = int(parts.part_of(np.array([block]))[0])
             parts.append(where, text, np.array([[block, line, len(text)]]))
         for part in range(parts.count):
-            text, items = parts.read(part)
+            held, items = parts.read(part)
             ends = np.cumsum(items[:, 2])
             for k in np.argsort(items[:, 0], kind="stable").tolist():
-                section = text[ends[k] - items[k, 2] : ends[k]].tobytes()
+                section = held[ends[k] - items[k, 2] : ends[k]].tobytes()
                 yield self._give(section, np.arange(section.count(b"\n")) + items[k, 1])
 
     def _sections(self) -> Iterator[tuple[int, int, bytes]]:
@@ -175,10 +178,14 @@ class RawLines(_Ordered):
         header = self._header
         most = int((buffer == 10).sum())
         keys, starts = np.empty(most + 1, np.int64), np.empty(most + 2, np.int64)
-        count = int(raw_lines(buffer, len(buffer), np.array(header.grid), header.warps_per_block, keys, starts, np.zeros(4, np.int64)))
+        count = int(
+            raw_lines(buffer, len(buffer), np.array(header.grid), header.warps_per_block, keys, starts, np.zeros(4, np.int64))
+        )
         if count < 0:
             what = "a line that does not begin with a block of the grid and a warp of the block"
-            raise FormatError(what, place=self._source.place(line - 1 - count), remedy="trace the program again, or give grouped files")
+            raise FormatError(
+                what, place=self._source.place(line - 1 - count), remedy="trace the program again, or give grouped files"
+            )
         where = np.where(keys[:count] < 0, -1, parts.part_of(keys[:count] // header.warps_per_block))
         order = np.argsort(where, kind="stable").astype(np.int64)
         out = np.empty(len(buffer), np.uint8)

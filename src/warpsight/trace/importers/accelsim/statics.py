@@ -11,7 +11,7 @@ from warpsight.isa.sass.registers import destinations, is_register, sources
 from warpsight.isa.sass.semantics import Meaning, SassTable, bulk_direction, is_move_of_constant
 from warpsight.isa.sass.table import TMA, SassOpcode
 from warpsight.isa.sass.width import matrix_rows
-from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Kind, Static, Statics
+from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Bytes, Ints, Kind, Static, Statics
 
 _MOST_STATICS = 1 << 22
 CONTINUED = "part of a bulk copy"
@@ -60,7 +60,8 @@ class LineTable:
         self._pool = 0
 
     def add(self, head: bytes, text: bytes, code: int, lineinfo: bool) -> int:
-        """Enter a line with the parts `head` (pc, source line before it) and `text` (registers to memory width) and the hash `code`.
+        """Enter a line with the parts `head` (pc, source line before it) and `text` (registers to memory width) and the hash
+        `code`.
 
         How many rows it takes (two for LDGSTS and for bulk copies). Raises WrongLine.
         """
@@ -105,7 +106,7 @@ class LineTable:
     def _variants(
         self, pc: int, source: int, opcode: str, written: tuple[str, ...], read: tuple[str, ...], meaning: Meaning, addressed: bool
     ) -> list[Line]:
-        row, base = meaning.row, opcode.split(".")[0]
+        row, base = meaning.row, opcode.split(".", maxsplit=1)[0]
         bulk = base in TMA
         space, access = bulk_direction(opcode) if bulk else (row.space, row.access)
         if access and space != "const" and not addressed and not bulk:
@@ -119,7 +120,9 @@ class LineTable:
         registers = destinations(row, opcode, written, size), sources(row, opcode, read, size)
 
         def line(space: str, access: str, op_class: str, part: int) -> Line:
-            return Line(pc, source, opcode, *registers, op_class, space, access, size, row, meaning.known, addressed, part, (written, read))
+            return Line(
+                pc, source, opcode, *registers, op_class, space, access, size, row, meaning.known, addressed, part, (written, read)
+            )
 
         first = line(space, access, op_class, 1 if row.name == "LDGSTS" else 0)
         if row.name == "LDGSTS" and addressed:
@@ -152,7 +155,7 @@ class LineTable:
             table = self._rehashed(2 * len(table), pool)
         self.native = Statics(rows, pool, table)
 
-    def _rehashed(self, size: int, pool: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def _rehashed(self, size: int, pool: Bytes) -> Ints:
         from warpsight.trace.importers.accelsim.native_text import code_of
 
         table = np.zeros(size, np.int32)

@@ -48,7 +48,8 @@ class GroupedText:
 def prefix_numbers(path: Path, header: KernelHeader) -> int:
     """How many numbers stand before the pc (and the source line): block and warp of raw files and of tracer versions 1 and 2.
 
-    Raw files have 4 (block, warp), 6 (SM and warp slot too) or 11 (cluster too). Raises FormatError if the first line is no instruction.
+    Raw files have 4 (block, warp), 6 (SM and warp slot too) or 11 (cluster too). Raises FormatError if the first line is no
+    instruction.
     """
     if not is_raw(path):
         return 4 if header.version < 3 else 0
@@ -65,6 +66,9 @@ def prefix_numbers(path: Path, header: KernelHeader) -> int:
             if _MASK.fullmatch(words[k]) and words[k + 1].isdigit() and int(words[k + 1]) <= 8 and k - 1 - header.lineinfo >= 4:
                 return k - 1 - header.lineinfo
         place = f"{path}:{header.lines + number}"
-        raise FormatError(f"no line of a raw trace, which begin with block and warp: {line[:70]!r}", place=place,
-                          remedy="give the file as the tracer wrote it, or grouped by post-traces-processing (.traceg)")
+        raise FormatError(
+            f"no line of a raw trace, which begin with block and warp: {line[:70]!r}",
+            place=place,
+            remedy="give the file as the tracer wrote it, or grouped by post-traces-processing (.traceg)",
+        )
     return 4

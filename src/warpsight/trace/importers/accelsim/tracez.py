@@ -1,6 +1,7 @@
 """`.tracez` of Accel-Sim 2.0: the lines of each warp in zstd frames with a common dictionary, and an index at the end of the file.
 
-Layout (little endian; `util/tracer_nvbit/tracer_tool/tracez_format.h` of accel-sim-framework): header text up to a zero byte; u32 size of the dictionary, u32
+Layout (little endian; `util/tracer_nvbit/tracer_tool/tracez_format.h` of accel-sim-framework): header text up to a zero byte; u32
+size of the dictionary, u32
 instructions in a frame; the dictionary; for each warp u32 instructions, u32 frames, and each frame after its u32 size; the index:
 u32 blocks, for each 11 u32 (block x y z, cluster x y z, block in cluster x y z, rank, warps), for each warp u32 instructions, u32
 frames, u64 place, u32 instructions of each frame; u64 place of the index.
@@ -28,7 +29,9 @@ def tracez_pieces(path: Path) -> Iterator[bytes]:
         import zstandard
     except ImportError:
         what = "is packed with zstd, for which the package zstandard is needed"
-        raise UsageError(what, place=str(path), remedy="python -m pip install 'warpsight[accelsim]', or unpack it with Accel-Sim's traceDsm") from None
+        raise UsageError(
+            what, place=str(path), remedy="python -m pip install 'warpsight[accelsim]', or unpack it with Accel-Sim's traceDsm"
+        ) from None
     try:
         with path.open("rb") as file:
             yield from _Reader(path, file, zstandard).text()
