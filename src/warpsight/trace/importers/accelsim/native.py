@@ -276,7 +276,7 @@ def instruction(
 
 @inlined
 def is_full(st: Any, out: Any) -> Any:
-    """Whether a line might not find room: at most 3 event bytes, 256 sectors, an entry and two rows (bulk copies see to their own)."""
+    """Whether a line may lack room: at most 3 event bytes, 256 sectors, an entry and two rows (bulk copies see to their own)."""
     streams = len(out.events) - st[_EVENTS] < 4096 or len(out.sectors) - st[_SECTORS] < 4096
     return streams or len(out.entries) - st[_ENTRIES] < 2048 or len(out.rows) - st[_ROWS] < 4
 

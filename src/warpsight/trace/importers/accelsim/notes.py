@@ -37,15 +37,14 @@ def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder
 
 
 def _origin(header: KernelHeader) -> str:
-    tool = f"Accel-Sim tracer version {header.version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
-    what = f"native instructions of sm_{header.binary} ({tool})"
-    return f"{what}: on another GPU a compiler would choose others; addresses and control flow carry over"
+    tool = f"Accel-Sim tracer {header.version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
+    return f"SASS of sm_{header.binary} ({tool}): addresses and control flow carry over to other GPUs, opcodes do not"
 
 
 def _residency(header: KernelHeader) -> str:
     return (
-        f"registers and shared memory, and so the occupancy, are as compiled for sm_{header.binary}; how an SM divides its "
-        "L1 and shared memory is as the GPU description says"
+        f"registers and shared memory, and so occupancy, are as compiled for sm_{header.binary}; the L1's part of an SM is the GPU "
+        "description's"
     )
 
 
@@ -128,7 +127,7 @@ def _continued(code: Code, rows: at.Longs) -> str:
 def _hidden(header: KernelHeader) -> str:
     if header.version >= 6:
         return ""
-    return "tracers before version 6 leave out predicates, uniform registers or constants: dependences through them are not seen"
+    return "this tracer leaves out predicates, uniform registers or constants: dependences through them are not seen"
 
 
 def _local(state: at.Longs) -> str:
