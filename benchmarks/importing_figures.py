@@ -23,7 +23,7 @@ _HEAD = """-kernel name = _Z4testPf
 -accelsim tracer version = 5
 -enable lineinfo = 0
 
-#traces format = [line_num] PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?] [mem_addresses] immediate
+#traces format = [line_num] PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [mem_addresses] immediate
 
 """
 _WARPS = 8
@@ -50,8 +50,8 @@ def lines_per_second(*, scattered: bool, megabytes: int = 100) -> float:
 def _write(path: Path, scattered: bool, size: int) -> int:
     """Write blocks until the file has about `size` bytes; gives its lines."""
     bodies = [_body(scattered, k) for k in range(32)]
-    warps = [f"\nwarp = {w}\ninsts = {20 * 32 + 1}\n" + "".join(bodies[(k + w) % 32] for k in range(32)) + "0200 ffffffff 0 EXIT 0 0 0\n"
-             for w in range(_WARPS)]  # fmt: skip
+    loops = ["".join(bodies[(k + w) % 32] for k in range(32)) for w in range(_WARPS)]
+    warps = [f"\nwarp = {w}\ninsts = {20 * 32 + 1}\n{loop}0200 ffffffff 0 EXIT 0 0 0\n" for w, loop in enumerate(loops)]
     block = "".join(warps)
     blocks = max(1, size // len(block))
     with path.open("w") as file:

@@ -93,8 +93,9 @@ def _tuple(given: Any) -> Any:
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
-    """The trace kept in `folder`; its chunks are read when iterated. Or that of another tool (docs/reference/importing-traces.md): a
-    kernel's file, or a folder with one launch. Raises FormatError or UsageError if it is none.
+    """The trace kept in `folder`; its chunks are read when iterated. Raises FormatError or UsageError if it is none.
+
+    Or the trace of another tool (docs/reference/importing-traces.md): a kernel's file, or a folder with one launch.
     """
     from warpsight.trace.store import open_trace
 

@@ -22,7 +22,8 @@ HEAD = """-kernel name = {name}
 -accelsim tracer version = 5
 #traces
 """
-LINES = ["0000 ffffffff 1 R4 IMAD 2 R2 R3 0 0", "0010 ffffffff 1 R5 LDG.E 1 R4 4 1 0x7f0000001000 4 0", "0020 ffffffff 1 R6 FADD 2 R5 R5 0 0",
+LINES = ["0000 ffffffff 1 R4 IMAD 2 R2 R3 0 0",
+         "0010 ffffffff 1 R5 LDG.E 1 R4 4 1 0x7f0000001000 4 0", "0020 ffffffff 1 R6 FADD 2 R5 R5 0 0",
          "0030 ffffffff 0 EXIT 0 0 0"]  # fmt: skip
 
 
@@ -33,7 +34,8 @@ def folder(tmp_path: Path) -> Path:
         for block in range(4):
             text += f"#BEGIN_TB\nthread block = {block},0,0\n"
             for warp in range(2):
-                text += f"warp = {warp}\ninsts = {len(LINES) * number}\n" + "\n".join(LINES[:3] * number + LINES[3:] * number) + "\n"
+                lines = LINES[:3] * number + LINES[3:] * number
+                text += "\n".join([f"warp = {warp}", f"insts = {len(lines)}", *lines, ""])
             text += "#END_TB\n"
         (tmp_path / f"kernel-{number}.traceg").write_text(text)
     (tmp_path / "kernelslist.g").write_text("kernel-1.traceg\nkernel-2.traceg\nkernel-3.traceg\n")
@@ -57,10 +59,10 @@ def test_kernels_and_launches_choose(folder: Path, capsys: pytest.CaptureFixture
     assert run(capsys, "predict", str(folder), "--launches", "7").err.startswith("error: --launches")
 
 
-def test_options_of_a_kernel_and_of_a_trace_are_told_apart(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_options_of_a_kernel_and_of_a_trace_are_told_apart(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "--grid" in run(capsys, "predict", str(folder), "--grid", "4").err
-    (tmp_path / "k.ptx").write_text(".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n")
-    assert "--launches" in run(capsys, "predict", str(tmp_path / "k.ptx"), "--launches", "1").err
+    (folder / "k.ptx").write_text(".version 8.0\n.target sm_75\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n")
+    assert "--launches" in run(capsys, "predict", str(folder / "k.ptx"), "--launches", "1").err
 
 
 def test_converted_trace_predicts_the_same(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

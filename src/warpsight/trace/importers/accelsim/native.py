@@ -8,13 +8,12 @@ last line before; only mask and addresses are read anew.
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from warpsight.trace.importers.accelsim.compiled import compiled, inlined
+from warpsight.trace.importers.accelsim.compiled import compiled, compiled_and_kept, inlined, source_fingerprint
 from warpsight.trace.importers.accelsim.layout import (
     LANES_SHIFT,
     MAX_REPEAT,
@@ -64,17 +63,6 @@ _SUCCESSOR, _GUESS, _EXECUTED, _LANE_SUM = (
 _BULK = int(Kind.BULK)
 _EXIT = int(Branch.EXIT)
 _SHARED_BASE, _SHARED_BYTES = int(Slot.SHARED_BASE), int(Slot.SHARED_BYTES)
-
-
-def _fingerprint() -> int:
-    """A number that changes with the text of any module here: what is kept of compiled code is keyed by its own file alone."""
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).resolve().parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
-
-
-_SOURCES = _fingerprint()
 
 
 @inlined
@@ -281,34 +269,43 @@ def is_full(st: Any, out: Any) -> Any:
     return streams or len(out.entries) - st[_ENTRIES] < 2048 or len(out.rows) - st[_ROWS] < 4
 
 
-@compiled
-def parse(buf: Any, end: int, st: Longs, statics: Statics, fragments: Fragments, out: Out, places: Places, scratch: Scratch) -> Any:
-    """Read the complete lines `buf[POS:end]`, the last byte of which is a line feed. Gives why it came back (`Answer`)."""
-    parts = scratch.parts
-    room = _SOURCES != 0  # closes over the sources' fingerprint
-    while room:
-        p = st[_POS]
-        if p >= end:
-            return _MORE
-        if is_full(st, out):
-            return _FULL
-        if 2 * st[_FRAGMENTS] + 4096 > len(fragments.table) or st[_FRAGMENTS] + 2048 > len(fragments.rows):
-            return _GROW if st[_FRAGMENTS] + 4096 < MOST_FRAGMENTS else _MANY
-        p = blanks(buf, p)
-        c = buf[p]
-        if c == LF:
-            st[_POS] = p + 1
-            st[_LINE] += 1
-            continue
-        hexadecimal_first = digit(np.int64(c)) >= 0 and not (c == 99 and buf[p + 1] == 108)
-        if hexadecimal_first:
-            answer = instruction(buf, p, end, st, statics, fragments, out, places, scratch, parts)
-        else:
-            if st[_LENGTH] > 0 and (c == 119 or c == 35):
-                close_fragment(st, fragments, out)
-            answer = structure(buf, p, st, out)
-        if answer == _MORE + 1000:
-            return _MORE
-        if answer != 0:
-            return answer
-    return _MORE
+def _build(fingerprint: int) -> Callable[..., Any]:
+    """The parser, kept on disk as long as no source here changes."""
+
+    @compiled_and_kept
+    def parse(
+        buf: Any, end: int, st: Longs, statics: Statics, fragments: Fragments, out: Out, places: Places, scratch: Scratch
+    ) -> Any:
+        """Read the complete lines `buf[POS:end]`, the last byte of which is a line feed. Gives why it came back (`Answer`)."""
+        parts = scratch.parts
+        while fingerprint:
+            p = st[_POS]
+            if p >= end:
+                return _MORE
+            if is_full(st, out):
+                return _FULL
+            if 2 * st[_FRAGMENTS] + 4096 > len(fragments.table) or st[_FRAGMENTS] + 2048 > len(fragments.rows):
+                return _GROW if st[_FRAGMENTS] + 4096 < MOST_FRAGMENTS else _MANY
+            p = blanks(buf, p)
+            c = buf[p]
+            if c == LF:
+                st[_POS] = p + 1
+                st[_LINE] += 1
+                continue
+            hexadecimal_first = digit(np.int64(c)) >= 0 and not (c == 99 and buf[p + 1] == 108)
+            if hexadecimal_first:
+                answer = instruction(buf, p, end, st, statics, fragments, out, places, scratch, parts)
+            else:
+                if st[_LENGTH] > 0 and (c == 119 or c == 35):
+                    close_fragment(st, fragments, out)
+                answer = structure(buf, p, st, out)
+            if answer == _MORE + 1000:
+                return _MORE
+            if answer != 0:
+                return answer
+        return _MORE
+
+    return parse
+
+
+parse = _build(source_fingerprint())

@@ -10,7 +10,7 @@ import numpy as np
 
 from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 from warpsight.trace.importers.accelsim.layout import Answer, Phase, Row, Slot
-from warpsight.trace.importers.accelsim.native_text import decimal, line_end
+from warpsight.trace.importers.accelsim.native_text import decimal, decimal_of_list, line_end
 
 _POS, _LINE, _PHASE, _BLOCK, _WARP = int(Slot.POS), int(Slot.LINE), int(Slot.PHASE), int(Slot.BLOCK), int(Slot.WARP)
 _DECLARED, _GOT, _LAST, _EPOCH = int(Slot.DECLARED), int(Slot.GOT), int(Slot.LAST), int(Slot.EPOCH)
@@ -85,11 +85,11 @@ def begin_block(buf: Any, p: int, st: Any) -> Any:
     p = after_equals(buf, p)
     x = y = z = np.int64(-1)
     if p >= 0:
-        x, p = decimal(buf, p)
+        x, p = decimal_of_list(buf, p)
     if p >= 0 and buf[p] == 44:
-        y, p = decimal(buf, p + 1)
+        y, p = decimal_of_list(buf, p + 1)
     if p >= 0 and buf[p] == 44:
-        z, p = decimal(buf, p + 1)
+        z, p = decimal_of_list(buf, p + 1)
     if p < 0 or x < 0 or y < 0 or z < 0:
         return _NUMBER
     if x >= st[_X] or y >= st[_Y] or z >= st[_Z]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.trace.importers.accelsim.compiled import compiled, inlined
+from warpsight.trace.importers.accelsim.compiled import compiled, compiled_and_kept, inlined
 
 SPACE, TAB, CR, LF = 32, 9, 13, 10
 
@@ -73,6 +73,13 @@ def hexadecimal(buf: Any, p: int) -> Any:
 @inlined
 def decimal(buf: Any, p: int) -> Any:
     """(value, place behind it) of a decimal number of at most 18 digits, signed or not; place -1 if it is none."""
+    value, p = decimal_of_list(buf, p)
+    return value, (p if p < 0 or buf[p] <= SPACE else np.int64(-1))
+
+
+@inlined
+def decimal_of_list(buf: Any, p: int) -> Any:
+    """As `decimal`, and a comma may follow."""
     p = blanks(buf, p)
     negative = buf[p] == 45
     if negative:
@@ -100,7 +107,7 @@ def same_bytes(buf: Any, p: int, end: int, pool: Any, at: int, length: int) -> A
     return buf[p + length] <= SPACE
 
 
-@compiled
+@compiled_and_kept
 def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any:
     """Hash of a key's two parts (FNV-1a), not negative."""
     code = np.uint64(14695981039346656037)

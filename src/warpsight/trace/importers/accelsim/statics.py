@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from warpsight.isa.sass.width import matrix_rows
 from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Bytes, Ints, Kind, Static, Statics
 
 _MOST_STATICS = 1 << 22
+_COUNTER, _NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]{1,12}"), re.compile(r"[0-9]{1,12}")
 CONTINUED = "part of a bulk copy"
 
 
@@ -87,21 +89,25 @@ class LineTable:
         return len(lines)
 
     def _lines(self, head: list[str], text: list[str], lineinfo: bool) -> list[Line]:
-        at = 1 + int(text[0])
-        written, opcode, read = tuple(text[1:at]), text[at], tuple(text[at + 2 : at + 2 + int(text[at + 1])])
+        try:
+            at = 1 + int(text[0])
+            written, opcode, read = tuple(text[1:at]), text[at], tuple(text[at + 2 : at + 2 + int(text[at + 1])])
+            addressed = int(text[-1]) > 0
+        except (ValueError, IndexError):  # a control character that is no blank to the parser
+            raise WrongLine(f'"{" ".join(text)[:40]}" is not registers, opcode, registers and memory width') from None
         for name in (*written, *read):
             if not is_register(name):
                 raise WrongLine(f'"{name[:20]}" is no register')
         if not opcode[:1].isalpha() or not opcode.replace(".", "").replace("_", "").isalnum():
             raise WrongLine(f'"{opcode[:30]}" is no opcode')
-        try:
-            pc, source = int(head[-1], 16), int(head[0]) if lineinfo else 0
-        except ValueError:
-            raise WrongLine(f'"{" ".join(head)[:30]}" is no program counter') from None
+        counter, number = head[-1], head[0] if lineinfo else "0"
+        if not _COUNTER.fullmatch(counter) or not _NUMBER.fullmatch(number):
+            raise WrongLine(f'"{" ".join(head)[:30]}" is no program counter')
+        pc, source = int(counter, 16), int(number)
         if not 0 <= source < 1 << 31:
             raise WrongLine(f"{source} is no source line")
         meaning = self._isa.meaning(opcode)
-        return self._variants(pc, source, opcode, written, read, meaning, int(text[-1]) > 0)
+        return self._variants(pc, source, opcode, written, read, meaning, addressed)
 
     def _variants(
         self, pc: int, source: int, opcode: str, written: tuple[str, ...], read: tuple[str, ...], meaning: Meaning, addressed: bool
