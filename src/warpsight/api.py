@@ -92,10 +92,19 @@ def _tuple(given: Any) -> Any:
 
 
 def load_trace(folder: str | PathLike[str]) -> KernelTrace:
-    """The trace kept in `folder`; its chunks are read when iterated. Raises FormatError or UsageError if it is none."""
+    """The trace kept in `folder`; its chunks are read when iterated. Raises FormatError or UsageError if it is none.
+
+    Or the trace of another tool (docs/reference/importing-traces.md): a kernel's file, or a folder with one launch.
+    """
     from warpsight.trace.store import open_trace
 
-    return open_trace(fspath(folder))
+    path = fspath(folder)
+    request = KernelRequest(path=path)
+    if request.is_foreign:
+        from warpsight.explore.imported import import_one
+
+        return import_one(request)
+    return open_trace(path)
 
 
 def profile(

@@ -32,13 +32,16 @@ _SWEEP_PARTS = (
     Command("speedups", _ANSWERS, "speed-up of each kernel over a baseline design"),
 )
 
+_TRACE_PARTS = (Command("export", "warpsight.cli.trace_export", "write a trace as Accel-Sim reads it"),)
+
 COMMANDS = (
     Command("demo", "warpsight.cli.demo", "one loop at stride 1 and 32: the same work, far apart in time, and why"),
     Command("predict", "warpsight.cli.predict", "cycles, what bounds them and the CPI stack of a kernel on a GPU"),
     Command("explain", "warpsight.cli.explain", "which source or PTX line the cycles of a prediction come from"),
     Command("advise", "warpsight.cli.advise", "what would make a kernel faster, each change evaluated, ranked by its gain"),
     Command("compare", "warpsight.cli.compare", "all models on one or more kernels, beside each other and a reference"),
-    Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions"),
+    Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions",
+            {part.name: part for part in _TRACE_PARTS}),
     Command("run", "warpsight.cli.run", "a whole CUDA program: run it here, each of its launches predicted"),
     Command("simulate", "warpsight.cli.simulate", "a kernel on a GPU cycle by cycle: the reference that models are held against"),
     Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),

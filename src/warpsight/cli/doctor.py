@@ -12,29 +12,33 @@ _EXAMPLES = """\
 examples:
   warpsight doctor
   warpsight doctor --isa
+  warpsight doctor --isa sass
 """
 
 
 def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("--isa", action="store_true", help="every PTX opcode: executed or not, op class, and why not")
+    parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="every PTX opcode: executed or not, op "
+                        "class, and why not; with sass every native opcode of imported traces")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table of instructions, or what was found on this machine."""
-    from warpsight.explore.doctor import environment, instruction_table
-    from warpsight.report.doctor_text import environment_text, instructions_text
+    from warpsight.explore.doctor import environment, instruction_table, native_table
+    from warpsight.report.doctor_text import environment_text, instructions_text, native_rows_text, native_text
     from warpsight.report.json_text import json_text
     from warpsight.report.next_step import line
 
     if arguments.isa:
-        rows = instruction_table()
+        native = native_table()
+        rows = native if arguments.isa == "sass" else instruction_table()
         if arguments.json:
             print(json_text(rows))
         else:
-            print_answer(instructions_text(rows), line(["demo"], "a kernel on this machine"))
+            text = native_rows_text(native) if arguments.isa == "sass" else instructions_text(rows)
+            print_answer(f"{text}\n\n{native_text(native)}", line(["demo"], "a kernel on this machine"))
         return 0
     found = environment()
     if arguments.json:

@@ -22,7 +22,8 @@ from warpsight.explore.request import (
 if TYPE_CHECKING:
     from warpsight.profile.static.told import Told
 
-_KERNEL_HELP = "a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, or - for source on stdin"
+_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of Accel-Sim's tracer (folder, list or "
+                "kernel-N.traceg.xz), or - for source on stdin")
 
 
 def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,
@@ -60,6 +61,11 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
                        "(--seed); all are executed")
     group.add_argument("--check", action="store_true", default=None, help="stop at reads of shared, local or allocated memory that "
                        "was never written (slower)")
+    imported = parser.add_argument_group("traces of Accel-Sim's tracer")
+    imported.add_argument("--kernels", metavar="NAME[,NAME]", help="only launches of these kernels")
+    imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, counted from 1, as 1,3-5")
+    imported.add_argument("--isa-file", metavar="FILE.yaml", help="op classes and accesses of native opcodes, "
+                          "before the table's own")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     compiling.add_argument("--arch", metavar="ARCH", help="compile for this architecture (default compute_75)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro")
@@ -86,6 +92,9 @@ def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
         heap_bytes=arguments.heap,
         stack_bytes=arguments.stack,
         check=arguments.check,
+        kernels=arguments.kernels,
+        launches=arguments.launches,
+        isa_file=arguments.isa_file,
         output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None,
     )
 

@@ -11,6 +11,7 @@ from warpsight.cli.output import print_answer, print_json, terminal_style
 from warpsight.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
+    from warpsight.explore.request import KernelRequest
     from warpsight.gpu.spec import GpuSpec
     from warpsight.result.prediction import Prediction
 
@@ -21,6 +22,7 @@ examples:
   warpsight predict launch.yaml --gpu gtx280 --model mwp-cwp --static --trips '$L__BB0_2=16'
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
   warpsight predict launch.yaml --warps 1:64
+  warpsight predict traces/bfs --kernels Kernel --launches 1-10          # a folder of Accel-Sim's tracer
 """
 
 
@@ -58,18 +60,32 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) -> list[Prediction]:
-    """One per model; with --warps or --representative all, one per model and row."""
+    """One per model; with --warps, --representative all or several launches, one per model and row."""
     from warpsight.explore import curves
     from warpsight.explore.pipeline import known_models, obtain_trace, predict_trace
 
     models, method = options.model_names(arguments), options.method(arguments)
     known_models(models)
-    trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
+    request = options.kernel_request(arguments)
+    if _has_launches(request, arguments):
+        from warpsight.explore.imported import predict_launches
+
+        return predict_launches(request, gpu, models, method, watch=bar.watch)
+    trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
     if arguments.warps:
         return curves.over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
     if arguments.representative == options.ALL:
         return curves.over_representatives(trace, gpu, models, method, watch=bar.watch)
     return predict_trace(trace, gpu, models, method, watch=bar.watch)
+
+
+def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool:
+    """Whether the input is a trace of a program with several launches: a row for each, unless the table has other rows already."""
+    if not request.is_foreign or arguments.warps or arguments.representative == options.ALL:
+        return False
+    from warpsight.explore.imported import launches_of
+
+    return len(launches_of(request)) > 1
 
 
 def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:

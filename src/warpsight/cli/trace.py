@@ -1,4 +1,4 @@
-"""`warpsight trace`: run a kernel functionally on this machine and keep what it did."""
+"""`warpsight trace`: run a kernel functionally on this machine and keep what it did, or keep what another tool has traced."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.progress import ProgressBar
 
 _EXAMPLES = """\
-example:
+examples:
   warpsight trace saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' \\
     --arg 'f32[1048576]:zeros' -o saxpy.trace
+  warpsight trace traces/bfs/kernel-1.traceg.xz -o bfs-1.trace       # of Accel-Sim's tracer, in our form
+  warpsight trace export saxpy.trace -o saxpy.accelsim               # any trace, for Accel-Sim
 """
 
 
@@ -26,14 +28,19 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trace into the folder and print the summary."""
-    from warpsight.explore.store import store_trace
+    from warpsight.explore.store import convert_traces, store_trace
     from warpsight.report.next_step import line
     from warpsight.report.trace_text import trace_text
 
+    request = options.kernel_request(arguments)
     with ProgressBar() as bar:
-        summary = store_trace(options.kernel_request(arguments), arguments.output, overwrite=arguments.force, watch=bar.watch)
+        if request.is_foreign:
+            summaries = convert_traces(request, arguments.output, overwrite=arguments.force, watch=bar.watch)
+        else:
+            summaries = [store_trace(request, arguments.output, overwrite=arguments.force, watch=bar.watch)]
     if arguments.json:
-        print_json([summary])
+        print_json(summaries)
     else:
-        print_answer(trace_text(summary), line(["predict", arguments.output], "no need to run the kernel again"))
+        text = "\n\n".join(trace_text(summary) for summary in summaries)
+        print_answer(text, line(["predict", summaries[0]["folder"]], "no need to run the kernel again"))
     return 0

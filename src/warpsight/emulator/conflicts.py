@@ -14,11 +14,12 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.emulator.layout import ARENA_BASE, LANES_SHIFT
+from warpsight.emulator.layout import ARENA_BASE
 from warpsight.emulator.static import static_instructions
 from warpsight.isa.cfg import ControlFlowGraph
 from warpsight.isa.externals import ASSERTION
 from warpsight.isa.program import Function, SpecialRegister
+from warpsight.trace.path_store import LANES_SHIFT
 from warpsight.trace.schema import ATOMIC, LOAD, STORE, StaticInstruction
 
 READ, WRITTEN = 1, 2

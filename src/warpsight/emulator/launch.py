@@ -15,11 +15,10 @@ from warpsight.emulator.buffers import MAX_BUFFER_BYTES
 from warpsight.emulator.conflicts import AccessTable, why_in_order
 from warpsight.emulator.deadlock import describe_deadlock, find_waiting
 from warpsight.emulator.device import DeviceMemory, Memory
-from warpsight.emulator.drain import PathStore
 from warpsight.emulator.externals import Externals, show_printed, uses_heap
 from warpsight.emulator.faults import FaultScene, describe_fault, limit_error
 from warpsight.emulator.interruption import Interruption
-from warpsight.emulator.layout import ARENA_BASE, LANES_SHIFT, SEGMENT_MARK, Fault, Slot
+from warpsight.emulator.layout import ARENA_BASE, SEGMENT_MARK, Fault, Slot
 from warpsight.emulator.native import NativeKernel, compile_kernel
 from warpsight.emulator.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, Apart, Conflict
 from warpsight.emulator.sampling import choose_blocks, keep_blocks
@@ -30,6 +29,7 @@ from warpsight.emulator.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worke
 from warpsight.isa.inline import inline_calls
 from warpsight.isa.places import lines_of
 from warpsight.isa.program import Function
+from warpsight.trace.path_store import LANES_SHIFT, PathStore
 from warpsight.trace.schema import KernelTrace, PathTable, TraceChunk, TraceHeader
 from warpsight.trace.sink import TraceSink
 from warpsight.trace.spill import SpillingSink

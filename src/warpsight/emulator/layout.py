@@ -174,7 +174,6 @@ ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSE
 OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE = range(5)
 
 PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see skeleton.record_block; uint32 repeat
-LANES_SHIFT = 24
 SEGMENT_MARK = 0xFFFFFFFF
 SEGMENT_WORDS = 4  # int64 warp of the launch, path, event and sector cursors at its start
 MAX_REPEAT = 0x7FFFFFFF

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from warpsight.emulator.lanes import I8, I32, I64, PTR, Builder, Value, at, intrinsic, load_as, population, store_as
-from warpsight.emulator.layout import LANES_SHIFT, MAX_REPEAT, PATH_ENTRY_BYTES, Slot
+from warpsight.emulator.layout import MAX_REPEAT, PATH_ENTRY_BYTES, Slot
 from warpsight.isa.cfg import ControlFlowGraph
 from warpsight.isa.opcodes import memory_access
 from warpsight.isa.program import Function
+from warpsight.trace.path_store import LANES_SHIFT
 
 if TYPE_CHECKING:
     from warpsight.emulator.emitter import Emitter

@@ -28,6 +28,17 @@ def instruction_table() -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: row["opcode"])
 
 
+def native_table() -> list[dict[str, Any]]:
+    """A row for each native opcode (SASS) of imported traces: `opcode`, `op_class`, `space`, `access`, `what`."""
+    from warpsight.isa.sass.table import TABLE
+
+    rows = [
+        {"opcode": row.name, "op_class": row.op_class, "space": row.space, "access": row.access, "what": row.what}
+        for row in TABLE.values()
+    ]
+    return sorted(rows, key=lambda row: row["opcode"])
+
+
 def _row(opcode: str, op_class: str, access: str, what: str, why_not: str) -> dict[str, Any]:
     return {
         "opcode": opcode,

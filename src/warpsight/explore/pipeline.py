@@ -71,7 +71,14 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
 
 
 def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
-    """The trace of `request`: read if it is a trace folder, else made in memory. `gpu` as for `trace_kernel`."""
+    """The trace of `request`: read if it is a trace folder or the trace of another tool, else made in memory. `gpu` as for
+    `trace_kernel`. Raises UsageError too where a trace of another tool has several launches.
+    """
+    if request.is_foreign:
+        from warpsight.explore.imported import import_one
+
+        return import_one(request, watch=watch)
+    request.refuse_import_options()
     if not request.is_trace:
         return trace_kernel(request, gpu=gpu, watch=watch)
     from warpsight.trace.store import open_trace

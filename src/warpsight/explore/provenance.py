@@ -37,7 +37,7 @@ def of_trace(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tu
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
         "method": {"representative": method.representative, "interleaving": method.interleaving, "caches": method.caches},
         "profile_notes": list(profile_notes),
-        "notes": [*trace.notes, *_sampling(header)],
+        "notes": [*trace.notes, *([] if "accelsim" in trace.extra else _sampling(header))],
     }
 
 

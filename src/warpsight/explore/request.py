@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from os.path import isdir
+from os.path import exists, isdir
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -20,7 +20,9 @@ CACHES = ("exact", "reuse-distance")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
 OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
-            "heap_bytes": "--heap", "stack_bytes": "--stack"}
+            "heap_bytes": "--heap", "stack_bytes": "--stack",
+            "isa_file": "--isa-file"}
+IMPORTING = ("kernels", "launches", "isa_file")  # of what other tools have traced
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class KernelRequest:
     `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
     `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
     compile-time values of a Triton kernel. `check` makes reads of memory that was never written faults.
+    Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes
+    are.
     """
 
     path: Any
@@ -69,16 +73,35 @@ class KernelRequest:
     output: TextIO | None = None
     check: bool | None = None
     constants: Mapping[str, Any] | None = None
+    kernels: str | None = None
+    launches: str | None = None
+    isa_file: str | None = None
 
     @property
     def is_trace(self) -> bool:
-        """The input is a folder: a trace made earlier."""
-        return isinstance(self.path, (str, Path)) and isdir(self.path)
+        """The input is a trace made earlier: a folder, or what another tool has traced."""
+        return isinstance(self.path, (str, Path)) and (isdir(self.path) or self.is_foreign)
+
+    @property
+    def is_foreign(self) -> bool:
+        """The input is a trace of Accel-Sim's tracer: a folder, a list of kernels, or a kernel's file."""
+        if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
+            return False
+        from warpsight.trace.importers.accelsim.files import may_be_accelsim
+
+        return may_be_accelsim(self.path)
+
+    def refuse_import_options(self) -> None:
+        """Raise `UsageError` if an option is given that only applies to the traces of other tools."""
+        for name in IMPORTING:
+            if getattr(self, name) is not None:
+                what = f"applies to a trace of Accel-Sim's tracer, and {self.path} is none"
+                raise UsageError(what, place=OPTIONS.get(name, f"--{name}"), remedy="leave the option out")
 
     def refuse_launch_options(self) -> None:
         """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed."""
         for field in fields(self):
-            if field.name not in ("path", "output") and getattr(self, field.name) is not None:
+            if field.name not in ("path", "output", *IMPORTING) and getattr(self, field.name) is not None:
                 option = OPTIONS.get(field.name, f"--{field.name}")
                 raise UsageError(
                     f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",

@@ -24,6 +24,7 @@ def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = 
     from warpsight.explore.ptx_lines import WithPtx
     from warpsight.trace.store import FolderSink
 
+    request.refuse_import_options()
     if request.is_trace:
         remedy = "copy the folder, or give the kernel it was made from"
         raise UsageError("is a trace already", place=str(request.path), remedy=remedy)
@@ -36,9 +37,22 @@ def store_trace(
     request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
 ) -> dict[str, Any]:
     """`trace_into`, and the summary document: counts, `emulation_seconds` (s), `trace_bytes` on disk."""
+    return summary_of(trace_into(request, folder, overwrite=overwrite, watch=watch), folder)
+
+
+def convert_traces(
+    request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
+) -> list[dict[str, Any]]:
+    """Store the launches of another tool's trace as our own: a summary each, as of `store_trace`."""
+    from warpsight.explore.imported import convert
+
+    return [summary_of(trace, trace.origin) for trace in convert(request, folder, overwrite=overwrite, watch=watch)]
+
+
+def summary_of(trace: KernelTrace, folder: str | Path) -> dict[str, Any]:
+    """The summary document of the trace that was stored in `folder`."""
     from warpsight.trace.store import trace_bytes
 
-    trace = trace_into(request, folder, overwrite=overwrite, watch=watch)
     header = trace.header
     return {
         "tool": TOOL,

@@ -17,7 +17,8 @@ def predictions_csv(documents: list[dict[str, Any]]) -> str:
 
     What `provenance.varied` names comes first.
     """
-    varied = list(dict.fromkeys(name for document in documents for name in document["provenance"].get("varied", ())))
+    labels = dict.fromkeys(name for document in documents for name in document["provenance"].get("varied", ()))
+    varied = [name for name in labels if name not in _FLAT]
     stack = list(dict.fromkeys(name for document in documents for name in document["cpi_stack"]))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")

@@ -23,6 +23,38 @@ def instructions_text(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def native_rows_text(rows: list[dict[str, Any]]) -> str:
+    """One native opcode a line."""
+    name = max(len(row["opcode"]) for row in rows) + 2
+    lines = [f" {'opcode':<{name}}{'op class':<10}{'access':<16}what"]
+    for row in rows:
+        access = f"{row['space']} {row['access']}".strip()
+        lines.append(f" {row['opcode']:<{name}}{row['op_class']:<10}{access:<16}{row['what']}")
+    return "\n".join(lines)
+
+
+def native_text(rows: list[dict[str, Any]]) -> str:
+    """How many native opcodes imported traces may have, by op class, and where the table is from."""
+    from warpsight.isa.sass.table import SOURCE
+
+    classes: dict[str, list[str]] = {}
+    for row in rows:
+        classes.setdefault(row["op_class"], []).append(row["opcode"])
+    lines = [f" {'op class':<12}{'opcodes':>8}  native opcodes (SASS) of imported traces"]
+    for name, opcodes in sorted(classes.items(), key=lambda item: -len(item[1])):
+        shown = ""
+        for opcode in opcodes:
+            if len(shown) + len(opcode) > 90:
+                shown += " ..."
+                break
+            shown += f" {opcode}"
+        lines.append(f" {name:<12}{len(opcodes):>8} {shown}")
+    accesses = sum(bool(row["access"]) for row in rows)
+    lines += ["", f" {len(rows)} native opcodes, {accesses} of them access memory ({SOURCE}, sm_35 to sm_100). "
+              "Others are priced by the nearest name, with a warning."]
+    return "\n".join(lines)
+
+
 def environment_text(document: dict[str, Any]) -> str:
     """Versions, tools and the cache, a line each; what is missing says what to do."""
     lines = [f"warpsight {document['warpsight']}   Python {document['python']}   {document['machine']}", ""]

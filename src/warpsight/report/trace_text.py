@@ -20,8 +20,23 @@ def trace_text(document: dict[str, Any]) -> str:
         f"  thread instructions  {thousands(document['thread_instructions'])}",
         f"  warps                {thousands(document['warps'])}, {thousands(document['paths'])} distinct paths",
         f"  registers            {document['registers_per_thread']} per thread, from {document['registers_from']}",
-        f"  emulation            {duration(seconds)}{rate}",
+        f"  {'reading' if document['registers_from'] == 'trace' else 'emulation':<20} {duration(seconds)}{rate}",
         f"  trace                {document['folder']}, {thousands(document['trace_bytes'])} bytes",
+    ]
+    notes = [f" note: {note}" for note in document["notes"]]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def export_text(document: dict[str, Any]) -> str:
+    """What `warpsight trace export` has written."""
+    lines = [
+        f"{document['tool']}   {document['source']} : {document['kernel']}   "
+        f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}",
+        "",
+        f"  folder               {document['folder']}: {', '.join(document['files'])}",
+        f"  instruction lines    {thousands(document['lines'])}",
+        f"  warps                {thousands(document['warps'])} in {thousands(document['blocks'])} blocks",
+        f"  bytes                {thousands(document['bytes'])}",
     ]
     notes = [f" note: {note}" for note in document["notes"]]
     return "\n".join([*lines, *([""] if notes else []), *notes])

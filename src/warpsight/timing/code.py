@@ -34,7 +34,7 @@ def _kind(instruction: StaticInstruction) -> int:
         return at.SHARED
     if instruction.is_block_barrier:
         return at.BARRIER
-    return at.FENCE if instruction.opcode.split(".")[0] in _FENCES else at.ALU
+    return at.FENCE if instruction.opcode.lower().split(".")[0] in _FENCES else at.ALU
 
 
 def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:

@@ -78,7 +78,8 @@ class StaticInstruction:
     def is_block_barrier(self) -> bool:
         """The whole block waits here. Warp-wide and arrive-only barriers hold nobody up."""
         words = self.opcode.lower().split(".")
-        return words[0] in ("bar", "barrier") and "warp" not in words and "arrive" not in words
+        arrives = "arrive" in words or "arv" in words  # PTX and SASS
+        return words[0] in ("bar", "barrier") and "warp" not in words and not arrives
 
 
 @dataclass(frozen=True)

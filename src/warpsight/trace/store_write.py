@@ -61,6 +61,10 @@ class FolderSink:
         if self._pending_bytes >= ROW_GROUP_BYTES:
             self._flush()
 
+    def describe(self, notes: tuple[str, ...], extra: Mapping[str, Any]) -> None:
+        """Add notes, and keys of `extra`, that are only known when all chunks have come."""
+        self.notes, self.extra = (*self.notes, *notes), {**self.extra, **extra}
+
     def restart(self) -> None:
         """Forget all chunks, on disk too."""
         self._pending, self._pending_bytes, self._warps = [], 0, 0

@@ -44,6 +44,10 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
     try:
         refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
+        if request.is_foreign:
+            what = "is a trace of another tool, which a study would read again and again"
+            remedy = "convert it: `warpsight trace PATH -o DIR`"
+            raise UsageError(what, place=str(request.path), remedy=remedy)
         if request.is_trace:
             folder = Path(request.path)
             key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()

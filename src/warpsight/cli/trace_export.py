@@ -1,0 +1,40 @@
+"""`warpsight trace export`: a trace as Accel-Sim reads it."""
+
+from __future__ import annotations
+
+import argparse
+
+from warpsight.cli import options
+from warpsight.cli.output import print_answer, print_json
+from warpsight.cli.progress import ProgressBar
+
+_EXAMPLES = """\
+example:
+  warpsight trace export saxpy.trace -o saxpy.accelsim
+"""
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    options.add_kernel(parser)
+    parser.add_argument(
+        "-o", "--output", metavar="DIR", required=True, help="the folder to make: kernelslist.g and kernel-1.traceg"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an exported trace that is already there")
+    options.add_json(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the folder and print what is in it."""
+    from warpsight.explore.export import export_trace
+    from warpsight.report.next_step import line
+    from warpsight.report.trace_text import export_text
+
+    with ProgressBar() as bar:
+        document = export_trace(options.kernel_request(arguments), arguments.output, overwrite=arguments.force, watch=bar.watch)
+    if arguments.json:
+        print_json([document])
+    else:
+        print_answer(export_text(document), line(["predict", arguments.output], "the exported trace, read back"))
+    return 0

@@ -1,0 +1,1 @@
+"""The native instructions of NVIDIA GPUs (SASS), by opcode: op class, memory access, registers."""

@@ -1,0 +1,95 @@
+"""The native opcode nearest to a PTX instruction, for tools that only read native traces.
+
+One PTX instruction becomes one native instruction of the same op class and access; a compiler would choose, merge and expand.
+"""
+
+from __future__ import annotations
+
+from warpsight.isa.sass.table import TABLE
+
+_BY_TYPE = {  # PTX opcode: (integer, f32, f64, f16)
+    "add": ("IADD3", "FADD", "DADD", "HADD2"),
+    "sub": ("IADD3", "FADD", "DADD", "HADD2"),
+    "mul": ("IMAD", "FMUL", "DMUL", "HMUL2"),
+    "mad": ("IMAD", "FFMA", "DFMA", "HFMA2"),
+    "fma": ("IMAD", "FFMA", "DFMA", "HFMA2"),
+    "neg": ("IADD3", "FADD", "DADD", "HADD2"),
+    "abs": ("IABS", "FADD", "DADD", "HADD2"),
+    "min": ("IMNMX", "FMNMX", "DMNMX", "HMNMX2"),
+    "max": ("IMNMX", "FMNMX", "DMNMX", "HMNMX2"),
+    "setp": ("ISETP.GE.AND", "FSETP.GE.AND", "DSETP.GE.AND", "HSETP2.GE.AND"),
+    "set": ("ISETP.GE.AND", "FSET", "DSETP.GE.AND", "HSET2"),
+}
+_CLASS_COLUMN = {"int": 0, "fp32": 1, "fp64": 2, "fp16": 3}
+_BY_NAME = {
+    "and": "LOP3.LUT", "or": "LOP3.LUT", "xor": "LOP3.LUT", "not": "LOP3.LUT", "lop3": "LOP3.LUT", "cnot": "LOP3.LUT",
+    "shl": "SHF.L.U32", "shr": "SHF.R.U32", "shf": "SHF.L.U32", "popc": "POPC", "clz": "FLO.U32",
+    "bfind": "FLO.U32", "brev": "BREV",
+    "prmt": "PRMT", "mov": "MOV", "cvta": "MOV", "selp": "SEL", "slct": "SEL", "vote": "VOTE.ANY", "match": "MATCH.ANY",
+    "shfl": "SHFL.IDX", "bra": "BRA", "brx": "BRX", "ret": "RET.ABS", "exit": "EXIT", "call": "CALL.ABS", "trap": "BPT.TRAP",
+    "bar": "BAR.SYNC", "barrier": "BAR.SYNC", "membar": "MEMBAR.SC.GPU", "fence": "MEMBAR.SC.GPU", "nanosleep": "NANOSLEEP",
+    "dp4a": "IDP.4A.S8.S8", "dp2a": "IDP.2A.S16.S8", "sad": "ISAD", "bmsk": "BMSK", "activemask": "VOTE.ANY", "redux": "REDUX",
+    "rcp": "MUFU.RCP", "sqrt": "MUFU.SQRT", "rsqrt": "MUFU.RSQ", "sin": "MUFU.SIN", "cos": "MUFU.COS", "lg2": "MUFU.LG2",
+    "ex2": "MUFU.EX2", "tanh": "MUFU.TANH",
+}  # fmt: skip
+_BY_CLASS = {
+    "int": "IADD3", "fp32": "FFMA", "fp64": "DFMA", "fp16": "HFMA2", "sfu": "MUFU.RCP",
+    "tensor": "HMMA.16816.F32", "shared": "SHFL.IDX",
+    "memory": "NOP", "branch": "BRA", "barrier": "MEMBAR.SC.GPU", "control": "NOP",
+}  # fmt: skip
+_ACCESSES = {
+    ("global", "load"): "LDG.E", ("global", "store"): "STG.E", ("global", "atomic"): "ATOMG.E.ADD",
+    ("shared", "load"): "LDS", ("shared", "store"): "STS", ("shared", "atomic"): "ATOMS.ADD",
+    ("local", "load"): "LDL", ("local", "store"): "STL", ("local", "atomic"): "ATOM.E.ADD",
+    ("generic", "load"): "LD.E", ("generic", "store"): "ST.E", ("generic", "atomic"): "ATOM.E.ADD",
+}  # fmt: skip
+_SIZES = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}
+
+
+def sass_opcode(opcode: str, op_class: str, space: str, access: str, access_bytes: int) -> str:
+    """The native opcode for a PTX instruction as a trace holds it. An opcode that is native already stays as it is."""
+    if is_native(opcode):
+        return opcode
+    if access:
+        return native_access(space, access, access_bytes)
+    words = opcode.split(".")
+    if words[0] in ("mul", "mad") and "wide" in words:
+        return "IMAD.WIDE"
+    if words[0] == "mma" or "mma" in words:
+        return "DMMA.884" if "f64" in words else "IMMA.16816.S8.S8" if "s32" in words else "HMMA.16816.F32"
+    if words[0] == "cvt":
+        return _conversion(words)
+    if words[0] == "bar" and "warp" in words:
+        return "WARPSYNC"
+    chosen = _BY_TYPE.get(words[0])
+    if chosen is not None and op_class in _CLASS_COLUMN:
+        return chosen[_CLASS_COLUMN[op_class]]
+    return _BY_NAME.get(words[0], _BY_CLASS[op_class])
+
+
+def native_access(space: str, access: str, access_bytes: int) -> str:
+    """The opcode of a load, store or atomic; sizes that none has (a copy's) are those of the next smaller one."""
+    if space not in ("global", "shared", "local", "generic"):
+        return f"LDC{_SIZES.get(access_bytes, '')}" if access_bytes >= 4 else "LDC"
+    size = max((n for n in _SIZES if n <= max(access_bytes, 1)), default=4)
+    return f"{_ACCESSES[space, access]}{_SIZES[size] if access != 'atomic' or size > 4 else ''}"
+
+
+def is_native(opcode: str) -> bool:
+    """Whether an opcode is one of SASS: PTX is written in small letters."""
+    return opcode[:1].isupper() or opcode.split(".", maxsplit=1)[0] in TABLE
+
+
+def _conversion(words: list[str]) -> str:
+    floats = {"f16": "F16", "f32": "F32", "f64": "F64", "bf16": "BF16"}
+    types = [word for word in words[1:] if word.lstrip("usfb").isdigit() or word in floats]
+    if len(types) < 2:
+        return "I2F" if any(word in floats for word in words) else "MOV"
+    target, source = types[0], types[-1]
+    if target in floats and source in floats:
+        return f"F2F.{floats[target]}.{floats[source]}"
+    if target in floats:
+        return f"I2F.{floats[target]}" if target == "f64" else "I2F"
+    if source in floats:
+        return f"F2I.{floats[source]}" if source == "f64" else "F2I"
+    return "MOV"

@@ -1,0 +1,90 @@
+"""The registers that a native instruction reads and writes, from the names that a trace lists.
+
+A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is: the
+data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
+sections
+"Matrix Fragments for mma": the same registers). Zero registers
+(R255, UR63 or UR255, P7 and UP7: PT) carry nothing and are left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from warpsight.isa.sass.table import CONST, SassOpcode
+
+ZERO = frozenset({"R255", "RZ", "UR63", "UR255", "URZ", "P7", "PT", "UP7", "UPT"})
+_NAME = re.compile(r"(UR|UP|R|P)(\d{1,3})")
+# (A, B) registers of the fragments, by shape; C and D have 2 for f16, else 4 (the shapes of sm_70: 4 and 8; of f64: 4).
+_FRAGMENTS = {
+    "884": (2, 2),
+    "1688": (2, 1),
+    "16816": (4, 2),
+    "16832": (4, 2),
+    "16864": (4, 2),
+    "8816": (1, 1),
+    "8832": (1, 1),
+    "88128": (1, 1),
+    "168128": (2, 1),
+    "168256": (4, 2),
+}
+
+
+def is_register(name: str) -> bool:
+    """Whether a trace's token names a register: ``R4``, ``UR8``, ``P0``, ``UP3``."""
+    return _NAME.fullmatch(name) is not None
+
+
+def destinations(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: int) -> tuple[str, ...]:
+    """All registers that are written."""
+    return _spread(names, [_destination_registers(row, opcode, access_bytes)] * len(names))
+
+
+def sources(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: int) -> tuple[str, ...]:
+    """All registers that are read. Of a store or an atomic the first names the address and the second the data."""
+    return _spread(names, _source_registers(row, opcode, len(names), access_bytes))
+
+
+def _destination_registers(row: SassOpcode, opcode: str, access_bytes: int) -> int:
+    if row.op_class == "tensor":
+        return _accumulator(opcode)
+    if row.access:
+        return max(1, access_bytes // 4)
+    return 2 if "d" in row.wide else 1
+
+
+def _source_registers(row: SassOpcode, opcode: str, count: int, access_bytes: int) -> list[int]:
+    if row.op_class == "tensor":
+        shape = next((t for t in opcode.split(".") if t in _FRAGMENTS), "")
+        a, b = _FRAGMENTS.get(shape, (1, 1))
+        return [a, b, *[_accumulator(opcode)] * count][:count]
+    if row.access and row.space != CONST:
+        address = 2 if ".E" in opcode else 1
+        data = 1 if row.access == "load" else max(1, access_bytes // 4)
+        return [address, *[data] * count][:count]
+    return [2 if "s" in row.wide else 1] * count
+
+
+def _accumulator(opcode: str) -> int:
+    tokens = opcode.split(".")
+    if "884" in tokens:
+        return 8 if "F32" in tokens else 4
+    if tokens[0] in ("HMMA", "HGMMA") and "F16" in tokens:
+        return 2
+    return 2 if "8816" in tokens or "8832" in tokens else 4 if any(t in _FRAGMENTS for t in tokens) else 1
+
+
+def _spread(names: tuple[str, ...], counts: list[int]) -> tuple[str, ...]:
+    found: dict[str, None] = {}
+    for name, count in zip(names, counts, strict=True):
+        if name in ZERO:
+            continue
+        part = _NAME.fullmatch(name)
+        if part is None or part[1] in ("P", "UP"):
+            found[name] = None
+            continue
+        for k in range(count):
+            register = f"{part[1]}{int(part[2]) + k}"
+            if register not in ZERO:
+                found[register] = None
+    return tuple(found)

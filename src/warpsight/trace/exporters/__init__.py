@@ -1,0 +1,1 @@
+"""Traces in the forms that other tools read."""

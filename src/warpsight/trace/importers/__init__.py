@@ -1,0 +1,1 @@
+"""Traces that other tools have made, read into the trace of `trace/schema.py`."""

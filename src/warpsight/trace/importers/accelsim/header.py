@@ -1,0 +1,141 @@
+"""The first lines of a kernel's trace file: what was launched, on what, and how the lines that follow are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NoReturn
+
+from warpsight.base.errors import FormatError
+
+MOST_HEADER_BYTES = 1 << 20
+_LINE = re.compile(r"-([^=]*?)\s*=\s*(.*)")
+_TRIPLE = re.compile(r"\(\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)")
+VERSIONS = range(1, 7)
+
+
+@dataclass(frozen=True)
+class KernelHeader:
+    """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM
+    architecture as 80.
+
+    Base addresses are 0 where the tracer did not write them. `thread_instructions` is only in files that Warpsight wrote, else -1.
+    `lines` and `bytes` are the header's own, up to and with the line of `#` that ends it.
+    """
+
+    name: str
+    number: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    registers: int
+    binary: int
+    stream: int
+    shared_base: int
+    local_base: int
+    nvbit: str
+    version: int
+    lineinfo: bool
+    format: str
+    thread_instructions: int
+    other: tuple[str, ...]
+    lines: int
+    bytes: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps in a block."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+
+
+def read_header(text: bytes, place: str) -> KernelHeader:
+    """Parse the header that `text` begins with. Raises FormatError, at file and line, for what is missing or no number."""
+    reader = _Reader(place)
+    at = 0
+    while at < len(text) and at < MOST_HEADER_BYTES:
+        end = text.find(b"\n", at)
+        if end < 0:
+            break
+        line = text[at:end].decode("utf-8", "replace").strip()
+        reader.line += 1
+        at = end + 1
+        if line.startswith("#"):
+            return reader.finish(line, at)
+        if line:
+            reader.take(line)
+    raise FormatError(
+        "the header does not end: a line of # must follow it", place=place, remedy="give a trace of Accel-Sim's tracer"
+    )
+
+
+class _Reader:
+    """The header's lines by key."""
+
+    def __init__(self, place: str) -> None:
+        self.place, self.line, self._last = place, 0, 0
+        self._values: dict[str, tuple[int, str]] = {}
+
+    def take(self, line: str) -> None:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            self._refuse(f'"{line[:60]}" is no line of a header, which are written -key = value')
+        key = " ".join(found[1].split())
+        if key in self._values:
+            self._refuse(f"-{key} is given twice; which one is meant?")
+        self._values[key] = (self.line, found[2].strip())
+
+    def finish(self, last: str, size: int) -> KernelHeader:
+        lines = self._last = self.line  # which from here on is that of the value at hand
+        version = self._number("accelsim tracer version")
+        if version not in VERSIONS:
+            self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
+        header = KernelHeader(
+            self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
+            self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0),
+            self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
+            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
+            tuple(sorted(self._values)), lines, size,
+        )  # fmt: skip
+        threads = header.block[0] * header.block[1] * header.block[2]
+        if threads > 1024 or header.blocks > 1 << 40:
+            self._refuse(f"grid {header.grid} of blocks {header.block} is larger than any GPU launches")
+        return header
+
+    def _text(self, key: str, default: str | None = None) -> str:
+        if key in self._values:
+            self.line, text = self._values.pop(key)
+            return text
+        if default is None:
+            self.line = self._last
+            self._refuse(f"the header does not say -{key}")
+        return default
+
+    def _parsed(self, key: str, default: int | None, pattern: str, parse: Callable[[str], int]) -> int:
+        if key not in self._values and default is not None:
+            return default
+        text = self._text(key)
+        if not re.fullmatch(pattern, text):
+            self._refuse(f'-{key} is "{text[:40]}", not a number')
+        return parse(text)
+
+    def _number(self, key: str, default: int | None = None) -> int:
+        return self._parsed(key, default, r"\d{1,15}", int)
+
+    def _address(self, key: str) -> int:
+        return self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
+
+    def _triple(self, key: str) -> tuple[int, int, int]:
+        text = self._text(key)
+        found = _TRIPLE.fullmatch(text)
+        if not found or min(int(found[k]) for k in (1, 2, 3)) < 1:
+            self._refuse(f'-{key} is "{text[:40]}", not three counts as (8,1,1)')
+        return int(found[1]), int(found[2]), int(found[3])
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise FormatError(what, place=f"{self.place}:{self.line}", remedy="correct the line, or trace the program again")

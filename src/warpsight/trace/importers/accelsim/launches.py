@@ -1,0 +1,181 @@
+"""The launches of a folder: its list of kernels, or the files that are there; each becomes a trace when it is asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.isa.sass.semantics import SassTable
+from warpsight.trace.importers.accelsim.files import LIST, is_kernel_file, is_raw
+from warpsight.trace.importers.accelsim.header import KernelHeader
+from warpsight.trace.importers.accelsim.importer import Progress, import_kernel
+from warpsight.trace.importers.accelsim.text import header_of
+from warpsight.trace.schema import KernelTrace
+from warpsight.trace.sink import TraceSink
+from warpsight.workload.mangling import display_name
+
+_COPY = re.compile(r"Memcpy\w*\s*,\s*(0[xX])?[0-9a-fA-F]+\s*,\s*(\d+)\s*")
+_UNPACKED = re.compile(r"(\.gz|\.xz)$")
+_MOST_LIST_BYTES = 1 << 26
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of a program. `number` counts from 1 in the order of the list; `path` is its file."""
+
+    path: Path
+    number: int
+    isa: SassTable
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def header(self) -> KernelHeader:
+        """What the file says of the launch, read at first use. Raises FormatError."""
+        return header_of(self.path)
+
+    @property
+    def kernel(self) -> str:
+        """The kernel's name as people write it."""
+        return display_name(self.header.name)
+
+    def trace(self, sink: TraceSink | None = None, progress: Progress | None = None) -> KernelTrace:
+        """Read the file: its trace, in `sink` or held in memory and, beyond 128 MiB, in a temporary folder.
+
+        `progress(done, total)` counts blocks. Raises FormatError with file and line, LimitError.
+        """
+        return import_kernel(self.path, self.header, self.isa, sink, progress, self.notes)
+
+
+def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Launch]:
+    """The launches in the folder, list or kernel's file at `path`, in order; `isa` says what opcodes are.
+
+    No trace is read yet but for lists. Raises FormatError where a list names a file that is not there, UsageError where there is
+    nothing.
+    """
+    path, isa = Path(path), isa or SassTable()
+    if is_kernel_file(path) and path.is_file():
+        return [Launch(path, 1, isa)]
+    lists = [path] if path.is_file() else _lists(path)
+    if lists:
+        files, notes = _listed(lists)
+    else:
+        files, notes = _loose(path), ()
+    if not files:
+        remedy = "give a folder with kernelslist.g or kernel-N.traceg files"
+        raise UsageError("there is no kernel's trace in it", place=str(path), remedy=remedy)
+    return [Launch(file, number, isa, notes) for number, file in enumerate(files, 1)]
+
+
+def select(launches: Sequence[Launch], kernels: str | None, numbers: str | None) -> list[Launch]:
+    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (as ``1,3-5``).
+
+    Raises UsageError.
+    """
+    chosen = list(launches)
+    if numbers is not None:
+        wanted = _numbers(numbers, len(launches))
+        chosen = [launch for launch in chosen if launch.number in wanted]
+    if kernels is not None:
+        names = [name.strip() for name in kernels.split(",") if name.strip()]
+        known = {name for launch in launches for name in _names(launch)}
+        for name in names:
+            if name not in known:
+                shown = ", ".join(dict.fromkeys(launch.kernel for launch in launches))
+                raise UsageError(
+                    f'"{name}" is no kernel of the trace{suggestion(name, known)}', place="--kernels", remedy=f"it has {shown}"
+                )
+        chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
+    if not chosen:
+        raise UsageError("no launch is left", place="--kernels", remedy="give others, or leave out --launches")
+    return chosen
+
+
+def _names(launch: Launch) -> set[str]:
+    return {launch.kernel, launch.header.name, launch.kernel.split("<")[0].split("::")[-1]}
+
+
+def _numbers(text: str, most: int) -> set[int]:
+    found: set[int] = set()
+    for part in text.split(","):
+        ends = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part)
+        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
+        if not 1 <= first <= last <= most:
+            what = f'"{part.strip()}" is no launch or range of launches; there are {most:,}, counted from 1'
+            raise UsageError(what, place="--launches", remedy="write e.g. 1,3-5")
+        found.update(range(first, last + 1))
+    return found
+
+
+def _lists(folder: Path) -> list[Path]:
+    """The lists in a folder: grouped ones (`.g`) if there are any, else raw ones."""
+    try:
+        found = sorted(p for p in folder.iterdir() if p.name.startswith(LIST) and p.is_file())
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", place=str(folder), remedy="check the path") from None
+    return [p for p in found if p.suffix == ".g"] or found
+
+
+def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
+    """The kernels' files of some lists, and notes on what else they say."""
+    files: list[Path] = []
+    copies = size = 0
+    other: list[str] = []
+    for list_file in lists:
+        for number, line in enumerate((each.strip() for each in _text(list_file).splitlines()), 1):
+            copy = _COPY.fullmatch(line)
+            if line.startswith("kernel"):
+                files.append(_file(list_file, number, line))
+            elif copy:
+                copies, size = copies + 1, size + int(copy[2])
+            elif line:
+                other.append(f"{list_file.name}:{number}: {line[:60]}")
+    notes = []
+    if copies:
+        notes.append(
+            f"the program also copies {size:,} bytes to the device in {copies:,} transfers, which are not part of the kernels' time"
+        )
+    if other:
+        notes.append(
+            f"{len(other)} lines of the list are neither kernels nor copies and have no part in this: {'; '.join(other[:3])}"
+        )
+    return files, tuple(notes)
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > _MOST_LIST_BYTES:
+            raise FormatError("is larger than any list of kernels", place=str(path), remedy="give a list of Accel-Sim's tracer")
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
+
+
+def _file(list_file: Path, number: int, line: str) -> Path:
+    """The file that a line names, packed or not. A list may be older than the packing of its files."""
+    named = list_file.parent / line
+    if not is_kernel_file(named):
+        what = f'"{line[:80]}" is no file of a kernel\'s trace'
+        raise FormatError(what, place=f"{list_file}:{number}", remedy="write kernel-N.traceg, .traceg.xz or .traceg.gz")
+    bare = _UNPACKED.sub("", str(named))
+    for candidate in (named, Path(bare), Path(f"{bare}.xz"), Path(f"{bare}.gz")):
+        if candidate.is_file():
+            return candidate
+    raise FormatError(
+        f'"{line[:80]}" is not there', place=f"{list_file}:{number}", remedy="put it beside the list, or remove the line"
+    )
+
+
+def _loose(folder: Path) -> list[Path]:
+    """The kernels' files of a folder without a list, in order of their numbers; a grouped file stands for the raw one of the
+    same name.
+    """
+    by_name: dict[str, Path] = {}
+    for path in sorted((p for p in folder.iterdir() if is_kernel_file(p) and p.is_file()), key=lambda p: (not is_raw(p), p.name)):
+        by_name[path.name.split(".trace")[0]] = path  # grouped ones come last and replace raw ones
+    return sorted(
+        by_name.values(), key=lambda p: [int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", p.name)[:2]] + [0]
+    )

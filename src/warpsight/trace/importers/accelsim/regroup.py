@@ -1,0 +1,204 @@
+"""Files whose lines are not in order of blocks and warps: put in order by way of temporary files, never held in memory whole.
+
+Raw files of the tracer have the lines of all warps mixed. A grouped file may have its blocks in any order.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.trace.importers.accelsim import layout as at
+from warpsight.trace.importers.accelsim.header import KernelHeader
+from warpsight.trace.importers.accelsim.text import GroupedText
+
+_PARTS = 128
+_BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})")
+
+
+class _Parts:
+    """Temporary files: each holds the text of a range of blocks, beside it an int64 table of its items.
+
+    They go away with this object.
+    """
+
+    def __init__(self, blocks: int, columns: int) -> None:
+        self.count = min(_PARTS, blocks)
+        self._blocks, self._columns = blocks, columns
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="warpsight-regroup-"))
+        except OSError as error:
+            raise _disk_refuses(error) from None
+        weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+
+    def part_of(self, block: at.Longs) -> at.Longs:
+        """The part that a block belongs to: ranges of equal size, in order."""
+        return np.asarray(block, np.int64) * self.count // self._blocks
+
+    def append(self, part: int, text: bytes, items: at.Longs) -> None:
+        """Add text and its items."""
+        try:
+            with (self._folder / f"{part}.text").open("ab") as file:
+                file.write(text)
+            with (self._folder / f"{part}.items").open("ab") as file:
+                file.write(np.ascontiguousarray(items, np.int64).tobytes())
+        except OSError as error:
+            raise _disk_refuses(error) from None
+
+    def read(self, part: int) -> tuple[at.Bytes, at.Longs]:
+        """Text and items of a part; both empty if it has none."""
+        text, items = self._folder / f"{part}.text", self._folder / f"{part}.items"
+        if not text.exists():
+            return np.zeros(0, np.uint8), np.zeros((0, self._columns), np.int64)
+        table = np.fromfile(items, np.int64).reshape(-1, self._columns)
+        return np.concatenate((np.fromfile(text, np.uint8), np.full(1, 10, np.uint8))), table
+
+
+class _Ordered:
+    """Text in order, with the lines of the file that its own lines come from."""
+
+    ordered = False
+
+    def __init__(self, source: GroupedText, header: KernelHeader) -> None:
+        self._source, self._header = source, header
+        self._lines: list[tuple[int, at.Longs]] = []  # of the last pieces: number of the first line, and the lines in the file
+        self._given = 0
+
+    def place(self, line: int) -> str:
+        """File and line."""
+        for first, lines in self._lines:
+            if first <= line - 1 < first + len(lines):
+                return self._source.place(int(lines[line - 1 - first]))
+        return self._source.place(0)
+
+    def _give(self, text: bytes, lines: at.Longs) -> bytes:
+        self._lines = [*self._lines[-2:], (self._given, lines)]
+        self._given += len(lines)
+        return text
+
+
+class SortedBlocks(_Ordered):
+    """A grouped file with its blocks in order of their numbers."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        header = self._header
+        parts = _Parts(header.blocks, 3)  # block, first line, bytes
+        for block, line, text in self._sections():
+            where = int(parts.part_of(np.array([block]))[0])
+            parts.append(where, text, np.array([[block, line, len(text)]]))
+        for part in range(parts.count):
+            held, items = parts.read(part)
+            ends = np.cumsum(items[:, 2])
+            for k in np.argsort(items[:, 0], kind="stable").tolist():
+                section = held[ends[k] - items[k, 2] : ends[k]].tobytes()
+                yield self._give(section, np.arange(section.count(b"\n")) + items[k, 1])
+
+    def _sections(self) -> Iterator[tuple[int, int, bytes]]:
+        """(block, first line, text from #BEGIN_TB to #END_TB) of each block."""
+        x, y, z = self._header.grid
+        held, line = b"", 1
+        for piece in self._source:
+            held += piece
+            while (end := held.find(b"#END_TB")) >= 0 and (stop := held.find(b"\n", end)) >= 0:
+                text, held = held[: stop + 1], held[stop + 1 :]
+                found = _BLOCK.search(text)
+                number = [int(found[k]) for k in (1, 2, 3)] if found else [0, 0, 0]
+                if not found or number[0] >= x or number[1] >= y or number[2] >= z:
+                    what = "a block without a number that lies in the grid"
+                    raise FormatError(what, place=self._source.place(line), remedy="trace the program again")
+                yield number[0] + x * (number[1] + y * number[2]), line, text
+                line += text.count(b"\n")
+        if held.strip():
+            yield self._header.blocks - 1, line, held  # cut: the parser says where
+
+
+class RawLines(_Ordered):
+    """A raw file, grouped by block and warp."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        parts = self._split()
+        warps = self._header.warps_per_block
+        for part in range(parts.count):
+            text, items = parts.read(part)
+            if not len(items):
+                continue
+            starts = np.concatenate((np.zeros(1, np.int64), np.flatnonzero(text == 10) + 1))
+            order = np.argsort(items[:, 0], kind="stable")
+            keys = items[order, 0]
+            cuts = np.flatnonzero(np.diff(keys // warps, prepend=-1, append=-2))
+            for first, last in pairwise(cuts.tolist()):
+                yield self._block(text, starts, order[first:last], items)
+
+    def _block(self, text: at.Bytes, starts: at.Longs, order: at.Longs, items: at.Longs) -> bytes:
+        """One block in the form of a grouped file."""
+        from warpsight.trace.importers.accelsim.native_raw import gather_lines
+
+        x, y, _ = self._header.grid
+        warps = self._header.warps_per_block
+        keys, lines = items[order, 0], items[order, 1]
+        buffer = np.empty(int((starts[order + 1] - starts[order]).sum()), np.uint8)
+        gather_lines(text, starts, order, buffer)
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(starts[order + 1] - starts[order])))
+        block = int(keys[0]) // warps
+        out = [f"#BEGIN_TB\nthread block = {block % x},{block // x % y},{block // (x * y)}\n".encode()]
+        origin = [np.full(2, lines[0])]
+        for first, last in pairwise(np.flatnonzero(np.diff(keys, prepend=-1, append=-1)).tolist()):
+            out.append(f"warp = {int(keys[first]) % warps}\ninsts = {last - first}\n".encode())
+            out.append(buffer[ends[first] : ends[last]].tobytes())
+            origin += [np.full(2, lines[first]), lines[first:last]]
+        out.append(b"#END_TB\n")
+        return self._give(b"".join(out), np.concatenate([*origin, np.full(1, lines[-1])]))
+
+    def _split(self) -> _Parts:
+        """Write each line to the part of its block."""
+        header = self._header
+        parts = _Parts(header.blocks, 2)  # warp of the launch, line of the file
+        line, held = 1, b""
+        for piece in self._source:
+            held += piece
+            end = held.rfind(b"\n") + 1
+            if end:
+                line = self._split_lines(np.frombuffer(held[:end], np.uint8), line, parts)
+                held = held[end:]
+        if held.strip():
+            self._split_lines(np.frombuffer(held + b"\n", np.uint8), line, parts)
+        return parts
+
+    def _split_lines(self, buffer: at.Bytes, line: int, parts: _Parts) -> int:
+        from warpsight.trace.importers.accelsim.native_raw import gather_lines, raw_lines
+
+        header = self._header
+        most = int((buffer == 10).sum())
+        keys, starts = np.empty(most + 1, np.int64), np.empty(most + 2, np.int64)
+        count = int(
+            raw_lines(buffer, len(buffer), np.array(header.grid), header.warps_per_block, keys, starts, np.zeros(4, np.int64))
+        )
+        if count < 0:
+            what = "a line that does not begin with a block of the grid and a warp of the block"
+            raise FormatError(
+                what, place=self._source.place(line - 1 - count), remedy="trace the program again, or give grouped files"
+            )
+        where = np.where(keys[:count] < 0, -1, parts.part_of(keys[:count] // header.warps_per_block))
+        order = np.argsort(where, kind="stable").astype(np.int64)
+        out = np.empty(len(buffer), np.uint8)
+        gather_lines(buffer, starts, order, out)
+        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(starts[order + 1] - starts[order])))
+        for first, last in pairwise(np.flatnonzero(np.diff(where[order], prepend=-2, append=-2)).tolist()):
+            part = int(where[order[first]])
+            if part >= 0:
+                items = np.stack((keys[order[first:last]], line + order[first:last]), axis=1)
+                parts.append(part, out[ends[first] : ends[last]].tobytes(), items)
+        return line + count
+
+
+def _disk_refuses(error: OSError) -> UsageError:
+    what = f"the lines cannot be put in order on disk ({error.strerror or error})"
+    return UsageError(what, place=tempfile.gettempdir(), remedy="make space there, or name another place with TMPDIR")
