@@ -44,11 +44,12 @@ def run(notebook: Any, folder: Path) -> None:
 
 
 def texts(notebook: Any) -> list[str]:
-    """What each code cell printed and showed as text, times of this machine left out."""
+    """What each code cell printed and showed as text, times of this machine and what went to stderr left out."""
     found = []
     for cell in notebook.cells:
         if cell.cell_type == "code":
-            parts = [output.text if output.output_type == "stream" else _shown(output) for output in cell.outputs]
+            there = [output for output in cell.outputs if output.get("name") != "stderr"]
+            parts = [output.text if output.output_type == "stream" else _shown(output) for output in there]
             found.append(_TIMES.sub("", "".join(parts)))
     return found
 
