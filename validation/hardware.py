@@ -38,10 +38,9 @@ def rows() -> list[str]:
             cycles["referee"] += simulate_trace(trace, gpu).prediction.cycles
         for by, total in cycles.items():
             micro = 1e6 * total / gpu.core_clock_hz
-            error = relative_error(micro, measured)
-            lines.append(
-                f"| {folder} | {len(traces)} | {name} | `{by}` | {total:,.0f} | {micro:.1f} | {measured:.1f} | {100 * error:+.0f} % |"
-            )
+            error = f"{100 * relative_error(micro, measured):+.0f} %"
+            cells = (folder, len(traces), name, f"`{by}`", f"{total:,.0f}", f"{micro:.1f}", f"{measured:.1f}", error)
+            lines.append(f"| {' | '.join(map(str, cells))} |")
     return lines
 
 
