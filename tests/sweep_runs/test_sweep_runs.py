@@ -188,3 +188,18 @@ def test_folder_of_something_else_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(UsageError, match="no study's folder"):
         make_folder(tmp_path, study(*AXES), str(tmp_path / "kept"))
+
+
+def test_table_that_loses_results_keeps_the_one_before(tmp_path: Path) -> None:
+    for name in ("gather.cu", "gather.yaml"):
+        (tmp_path / name).write_bytes((KERNELS / name).read_bytes())
+    copied = StudyKernel("gather", KernelRequest(path=str(tmp_path / "gather.yaml")))
+    case = study_of_options([copied], settings=["sm_count=7,28"], models=("mdm",))
+    good = table(case, run(case, tmp_path / "kept"), tmp_path / "out")
+    (tmp_path / "gather.yaml").unlink()
+    table(case, run(case, tmp_path / "kept"), tmp_path / "out")
+    assert all(row["failed"] for row in rows(tmp_path / "out"))
+    assert (tmp_path / "out" / "results.before.parquet").read_bytes() == good
+    (tmp_path / "gather.yaml").write_bytes((KERNELS / "gather.yaml").read_bytes())
+    assert table(case, run(case, tmp_path / "kept"), tmp_path / "out") == good
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["designs.parquet", "results.parquet", "study.json"]

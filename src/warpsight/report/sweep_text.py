@@ -55,6 +55,8 @@ def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     head = f"study {document['study']}: {_number(document['rows'], 'row')} of {_number(document['designs'], 'design')}, "
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
+    if document.get("before"):
+        lines.append(f"  results that it has lost are kept in {document['before']}")
     if document["failed_rows"]:
         lines.append(f"  {_number(document['failed_rows'], 'row')} without numbers:")
         reasons = list(document["reasons"].items())

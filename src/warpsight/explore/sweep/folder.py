@@ -14,6 +14,7 @@ from warpsight.explore.sweep.study_document import study_document, study_from_do
 from warpsight.explore.sweep.whole_files import forget_the_unfinished, is_unfinished, written_whole
 
 STUDY, RESULTS, DESIGNS = "study.json", "results.parquet", "designs.parquet"
+BEFORE = "results.before.parquet"
 SCHEMA = 1
 
 
@@ -29,6 +30,11 @@ class StudyFolder:
     def table(self) -> Path:
         """The file with the rows."""
         return self.path / RESULTS
+
+    @property
+    def before(self) -> Path:
+        """An earlier table with results that `table` has lost, as when a kernel's file has gone; absent otherwise."""
+        return self.path / BEFORE
 
     @property
     def designs(self) -> Path:

@@ -11,6 +11,7 @@ from typing import Any
 from warpsight.base.errors import UsageError
 from warpsight.explore.runs.executor import Executor
 from warpsight.explore.runs.store import ResultStore, default_folder
+from warpsight.explore.sweep.before import kept_if_better
 from warpsight.explore.sweep.collect import NOT_YET, designs_table, empty_table, result_tables
 from warpsight.explore.sweep.folder import StudyFolder
 from warpsight.explore.sweep.labels import labelled
@@ -102,7 +103,8 @@ def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) ->
         designs = designs_table(plan)
         write_rows([designs], labelled(plan, folder, designs.schema), folder.designs)
         schema = labelled(plan, folder, empty_table(plan).schema)
-        return write_rows(result_tables(plan, missing=missing), schema, folder.table)
+        with kept_if_better(folder, schema):
+            return write_rows(result_tables(plan, missing=missing), schema, folder.table)
     except OSError as error:
         remedy = "make room, then `warpsight sweep collect`: what was computed is kept"
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(folder.table), remedy=remedy) from None
@@ -139,5 +141,6 @@ def collected_document(folder: StudyFolder) -> dict[str, Any]:
         "kernels": sorted(pc.unique(table[KERNEL].cast("string")).to_pylist()),
         "models": sorted(pc.unique(table[MODEL].cast("string")).to_pylist()),
         "failed_rows": sum(failed.values()),
+        "before": str(folder.before) if folder.before.exists() else None,
         "reasons": dict(sorted(failed.items(), key=lambda item: (-item[1], item[0]))),
     }
