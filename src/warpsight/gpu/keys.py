@@ -219,10 +219,10 @@ _FOLLOWED = (
 
 def _order_key(name: str, attribute: str, followed: str) -> Key:
     """A key of the timing by which the cache simulation orders accesses."""
-    kind = next(key.kind for key in (*_WHOLE_GPU, *_MEMORY) if key.name == followed)
-    most = next(key.most for key in (*_WHOLE_GPU, *_MEMORY) if key.name == followed)
+    own = next(key for key in (*_WHOLE_GPU, *_MEMORY) if key.name == followed)
     meaning = f"{followed} by which the cache simulation orders accesses; 0: the GPU's own"
-    return Key(f"order.{name}", f"order.{attribute}", kind, meaning, 0, most, f"={followed}", f"default: {followed} as described")
+    reason = f"default: {followed} as described"
+    return Key(f"order.{name}", f"order.{attribute}", own.kind, meaning, 0, own.most, f"={followed}", reason)
 
 
 _ORDER = tuple(_order_key(*row) for row in _FOLLOWED)

@@ -19,7 +19,8 @@ from warpsight.explore.sweep.expressions import parse_expression
 from warpsight.explore.sweep.names import WHOLE
 from warpsight.explore.sweep.study import GRID, Axis, Referee, Sampling, Study, StudyKernel
 from warpsight.explore.sweep.study_file import is_study_file, read_study
-from warpsight.explore.sweep.study_kernels import default_name
+from warpsight.explore.sweep.study_kernels import default_name, members_of_suite
+from warpsight.explore.sweep.whole_files import written_whole
 
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
@@ -48,7 +49,7 @@ def study_of_arguments(
 
     Where `kernels` is a study file it is that one's, and nothing else may be given: nobody would know which of the two holds.
     """
-    from warpsight.models.registry import get_model
+    from warpsight.explore.pipeline import known_models
 
     if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
         refuse_beside_a_file(
@@ -62,11 +63,10 @@ def study_of_arguments(
         raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
     for key, word in asdict(method).items():
         check_value(f"method.{key}", word, key)
-    for model in models:
-        get_model(model)
+    known_models(models)
     members = [_member(name, each, store) for name, each in _named(kernels)]
     if suite is not None:
-        members += [StudyKernel(kernel.name, kernel.request()) for kernel in load_suite(suite)]
+        members += members_of_suite(load_suite(suite))
     study = Study(
         name="sweep",
         kernels=tuple(members),
@@ -162,9 +162,8 @@ def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> s
     checked = load_gpu(gpu)
     path = store.folder / "gpus" / f"{content_key(spec_hash(checked), checked.name)}.yaml"
     path.parent.mkdir(exist_ok=True)
-    temporary = path.with_suffix(f".{os.getpid()}")
-    temporary.write_text(dump_yaml(checked), encoding="utf-8")
-    temporary.replace(path)
+    with written_whole(path) as temporary:
+        temporary.write_text(dump_yaml(checked), encoding="utf-8")
     return str(path)
 
 

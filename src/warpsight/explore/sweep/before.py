@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from warpsight.explore.sweep.folder import StudyFolder
 from warpsight.explore.sweep.rows import FAILED
+from warpsight.explore.sweep.whole_files import temporary_beside
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,10 +20,9 @@ if TYPE_CHECKING:
 def kept_if_better(folder: StudyFolder, schema: pa.Schema) -> Iterator[None]:
     """Around the writing of the table: what was there stays as `folder.before` if it is of the same study and had more results."""
     there = _results_in(folder.table, schema)
-    held = folder.path / f".{folder.before.name}.{os.getpid()}"
+    held = temporary_beside(folder.before)
     if there:
-        with suppress(FileExistsError):
-            os.link(folder.table, held)
+        os.link(folder.table, held)
     try:
         yield
         now = _results_in(folder.table, schema)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from warpsight.explore.sweep.space import DesignTable, design_table, referee_des
 from warpsight.explore.sweep.stages import model_only
 from warpsight.explore.sweep.study import Study
 from warpsight.explore.sweep.tasks import PARQUET, ROWS, RefereeTask, RowsTask, SharedWork, TraceTask
+from warpsight.gpu.describe import spec_hash
 
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
@@ -65,6 +66,17 @@ class Plan:
     def own_keys(self) -> frozenset[str]:
         """Keys in which designs with one interval profile may differ."""
         return model_only(self.around, self.table.columns)
+
+    @cached_property
+    def base_hash(self) -> str:
+        """The described GPU, in keys of results."""
+        return spec_hash(self.base)
+
+    @cached_property
+    def shared_key(self) -> tuple[str, ...]:
+        """What the keys of all rows have in common: the described GPU, the models and the code."""
+        models = self.study.models
+        return (self.base_hash, fingerprint(PROFILE), fingerprint(MODELS), *map(_code_of, models), *models)
 
     def trace_tasks(self) -> list[TraceTask]:
         """Launches whose trace is still to be recorded, each once."""
@@ -135,9 +147,9 @@ def plan_sweep(study: Study, store: ResultStore) -> Plan:
 
 
 def _batches(launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
-    """The launch's groups, those that can share a cache simulation beside each other, cut into tasks."""
+    """The launch's groups, in the order of their first designs, cut into tasks."""
     pieces = [
-        Group(group.overrides, group.launch, group.method, group.designs[first : first + MOST_DESIGNS])
+        replace(group, designs=group.designs[first : first + MOST_DESIGNS])
         for group in groups
         if group.launch == launch.choice
         for first in range(0, len(group.designs), MOST_DESIGNS)
@@ -157,18 +169,12 @@ def _keyed(plan: Plan, batch: Batch) -> Batch:
     """With the key of its rows: everything that they depend on, and not the designs' places in the table."""
     if not batch.launch.key:
         return batch
-    parts: list[str | bytes] = [SCHEMA, batch.launch.key, *_of_study(plan), *plan.study.models]
+    parts: list[str | bytes] = [SCHEMA, batch.launch.key, *plan.shared_key]
     for work in plan.shared_work(batch):
         parts += [*work.overrides, repr(work.method), str(work.count)]
         for key, values in work.columns.items():
             parts += [key, values.tobytes()]
-    return Batch(batch.launch, batch.groups, content_key(ROWS, *parts))
-
-
-def _of_study(plan: Plan) -> tuple[str, ...]:
-    from warpsight.gpu.describe import spec_hash
-
-    return (spec_hash(plan.base), fingerprint(PROFILE), fingerprint(MODELS), *map(_code_of, plan.study.models))
+    return replace(batch, key=content_key(ROWS, *parts))
 
 
 def _code_of(model: str) -> str:
@@ -182,8 +188,6 @@ def _code_of(model: str) -> str:
 
 
 def _simulations(plan: Plan) -> Iterator[Simulation]:
-    from warpsight.gpu.describe import spec_hash
-
     referee = plan.study.referee
     if referee is None:
         return
@@ -191,7 +195,7 @@ def _simulations(plan: Plan) -> Iterator[Simulation]:
         choice = _choice(plan, design)
         for launch in (each for each in plan.launches if each.choice == choice):
             limit = str(referee.max_cycles)
-            key = content_key(REFEREE, launch.key, spec_hash(plan.base), *plan.overrides(design), limit, fingerprint(REFEREE))
+            key = content_key(REFEREE, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(REFEREE))
             yield Simulation(launch, design, key if launch.key else "")
 
 

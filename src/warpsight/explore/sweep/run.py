@@ -69,7 +69,7 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
             for key, reason in found.items():
                 store.put(_FAILURES, key, {"reason": reason})
             outcome.reasons |= found
-    _note_failures(outcome)
+    _note_failures(plan, outcome.reasons)
     outcome.seconds = perf_counter() - started
     return outcome
 
@@ -80,13 +80,12 @@ def with_known_failures(plan: Plan) -> Plan:
     tasks = [each.key for each in plan.batches if each.key and not plan.is_kept(each)]
     simulations = [each.key for each in plan.simulations if each.key and not plan.is_kept(each)]
     kept = {key: plan.store.get(_FAILURES, key) for key in (*traces, *tasks, *simulations)}
-    _note_failures(Outcome(plan, reasons={key: str(found["reason"]) for key, found in kept.items() if found is not None}))
+    _note_failures(plan, {key: str(found["reason"]) for key, found in kept.items() if found is not None})
     return plan
 
 
-def _note_failures(outcome: Outcome) -> None:
-    """A trace or a task that failed gives its reason to the rows that it would have made."""
-    plan, reasons = outcome.plan, outcome.reasons
+def _note_failures(plan: Plan, reasons: dict[str, str]) -> None:
+    """A trace or a task that failed gives its reason, by its key, to the rows that it would have made."""
 
     def refused(launch: StudyLaunch, *keys: str) -> StudyLaunch:
         reason = next((reasons[key] for key in (launch.key, *keys) if key in reasons), "")

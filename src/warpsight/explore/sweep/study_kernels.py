@@ -74,8 +74,13 @@ def default_name(request: KernelRequest) -> str:
 
 
 def _of_suite(suite: Suite, place: str) -> Iterator[tuple[StudyKernel, str]]:
-    for kernel in suite:
-        yield StudyKernel(kernel.name, kernel.request()), place
+    for member in members_of_suite(suite):
+        yield member, place
+
+
+def members_of_suite(suite: Suite) -> list[StudyKernel]:
+    """The kernels of a suite as a study has them, in its order."""
+    return [StudyKernel(kernel.name, kernel.request()) for kernel in suite]
 
 
 def _suite(node: YamlNode, folder: Path) -> Suite:

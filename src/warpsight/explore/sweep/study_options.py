@@ -10,7 +10,7 @@ from warpsight.explore.sweep.axes import parse_axis
 from warpsight.explore.sweep.checks import check_study
 from warpsight.explore.sweep.expressions import parse_expression
 from warpsight.explore.sweep.study import Axis, Referee, Sampling, Study, StudyKernel
-from warpsight.explore.sweep.study_kernels import default_name
+from warpsight.explore.sweep.study_kernels import default_name, members_of_suite
 from warpsight.gpu.keys import KEYS
 from warpsight.gpu.values import value_text
 
@@ -37,13 +37,12 @@ def study_of_options(
     `constraints` are expressions. A request without a name is called after its file. Raises UsageError or SpecError with the place
     `--set TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
     """
-    from warpsight.models.registry import get_model
+    from warpsight.explore.pipeline import known_models
 
-    for model in models:
-        get_model(model)
+    known_models(models)
     members = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
     if suite is not None:
-        members += [StudyKernel(kernel.name, kernel.request()) for kernel in load_suite(suite)]
+        members += members_of_suite(load_suite(suite))
     overrides: list[str] = []
     axes: list[Axis] = []
     places: dict[str, str] = {"kernels": "KERNEL", "sampling": "--sampling", "models": "--model"}

@@ -82,31 +82,24 @@ class RefereeTask:
 
 
 def run_trace(task: TraceTask) -> str:
-    """Record a kernel. The reason when that fails, else nothing."""
+    """Record a kernel. Why that fails, if it does, is its exception's to say (`runs/attempt.py`)."""
     from warpsight.explore.store import trace_into
 
-    try:
-        store = ResultStore.reopen(task.store)
-        # what the kernel prints must not stand among anybody's answer
-        request = replace(task.request, output=sys.stderr)
-        store.make_folder(task.key, lambda place: trace_into(request, place))
-    except NotKept:
-        raise
-    except WarpsightError as error:
-        return str(error)
-    except Exception as error:  # a study of many kernels outlives one that shows a defect
-        return f"{type(error).__name__}: {error}"
+    store = ResultStore.reopen(task.store)
+    # what the kernel prints must not stand among anybody's answer
+    request = replace(task.request, output=sys.stderr)
+    store.make_folder(task.key, lambda place: trace_into(request, place))
     return ""
 
 
 def run_rows(task: RowsTask) -> str:
-    """Profile and evaluate. What is refused is a row with its reason; the reason of any other failure is returned."""
+    """Profile and evaluate. What is refused is a row with its reason; of a damaged trace the reason is returned."""
     from warpsight.explore.sweep.evaluate import failed_rows, joined, model_rows
     from warpsight.explore.sweep.part_files import part_bytes
 
+    store = ResultStore.reopen(task.store)
+    found = []
     try:
-        store = ResultStore.reopen(task.store)
-        found = []
         for work in task.parts:
             try:
                 gpu = design_gpu(task.gpu, work.overrides)
@@ -117,38 +110,27 @@ def run_rows(task: RowsTask) -> str:
                 found += [failed_rows(str(error), work.count, model) for model in task.models]
                 continue
             found += [model_rows(profile, gpu, work.columns, work.count, model) for model in task.models]
-        store.put_bytes(ROWS, task.key, part_bytes(joined(found)), PARQUET)
-    except NotKept:
-        raise
     except FormatError as error:
         return _forgotten(store, task.folder, error)
-    except Exception as error:  # a study of many designs outlives one that shows a defect
-        return f"{type(error).__name__}: {error}"
+    store.put_bytes(ROWS, task.key, part_bytes(joined(found)), PARQUET)
     return ""
 
 
 def run_referee(task: RefereeTask) -> str:
-    """Simulate. A refusal is kept as a result too; the reason of any other failure is returned."""
+    """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     from warpsight.explore.referee import simulate_trace
 
+    store = ResultStore.reopen(task.store)
+    started = perf_counter()
     try:
-        store = ResultStore.reopen(task.store)
-        started = perf_counter()
-        try:
-            gpu = design_gpu(task.gpu, task.overrides)
-            answer = simulate_trace(opened(task.folder), gpu, max_cycles=task.max_cycles)
-            found = {**answer.prediction.to_json(), "provenance": None, "simulation_seconds": perf_counter() - started}
-        except FormatError:
-            raise
-        except WarpsightError as error:
-            found = {"failed": str(error)}
-        store.put(REFEREE, task.key, found)
-    except NotKept:
-        raise
+        gpu = design_gpu(task.gpu, task.overrides)
+        answer = simulate_trace(opened(task.folder), gpu, max_cycles=task.max_cycles)
+        found = {**answer.prediction.to_json(), "provenance": None, "simulation_seconds": perf_counter() - started}
     except FormatError as error:
         return _forgotten(store, task.folder, error)
-    except Exception as error:  # as above
-        return f"{type(error).__name__}: {error}"
+    except WarpsightError as error:
+        found = {"failed": str(error)}
+    store.put(REFEREE, task.key, found)
     return ""
 
 

@@ -12,10 +12,15 @@ from pathlib import Path
 _STALE_SECONDS = 24 * 3600.0
 
 
+def temporary_beside(path: Path) -> Path:
+    """A name of its own beside `path`, by which `forget_the_unfinished` knows what a killed run left."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+
+
 @contextmanager
 def written_whole(path: Path) -> Iterator[Path]:
     """A file of a name of its own beside `path`, which takes its place at the end, and is gone after an error. Raises OSError."""
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+    temporary = temporary_beside(path)
     try:
         yield temporary
         os.replace(temporary, path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import LimitError, WarpsightError
 from warpsight.explore.runs.fingerprint import REFEREE, TRACE, files_hash, fingerprint
-from warpsight.explore.runs.store import NotKept, ResultStore, StoreAddress
+from warpsight.explore.runs.store import ResultStore, StoreAddress
 from warpsight.explore.validation.points import Point
 
 if TYPE_CHECKING:
@@ -56,19 +56,7 @@ def point_key(point: Point, trace: dict[str, Any]) -> str:
 
 
 def run_trace(task: TraceTask) -> str:
-    """Record a kernel and keep what a study needs to know of the trace. The reason when that fails. Raises NotKept."""
-    try:
-        _record(task)
-    except NotKept:
-        raise
-    except WarpsightError as error:
-        return str(error)
-    except Exception as error:  # a study of many kernels outlives one that shows a defect
-        return f"{type(error).__name__}: {error}"
-    return ""
-
-
-def _record(task: TraceTask) -> None:
+    """Record a kernel and keep what a study needs to know of the trace. Its exception says why that fails (`runs/attempt.py`)."""
     from warpsight.explore.request import KernelRequest
     from warpsight.explore.store import trace_into
     from warpsight.trace.store import open_trace
@@ -93,27 +81,20 @@ def _record(task: TraceTask) -> None:
             "trace_seconds": seconds,
         },
     )
+    return ""
 
 
 def run_point(task: PointTask) -> str:
-    """Compute a point and keep it. A refusal (`WarpsightError`) is a result too; the reason of any other failure is returned.
-
-    Raises NotKept when the results folder takes no more.
-    """
+    """Compute a point and keep it. A refusal (`WarpsightError`) is a result; other exceptions are reasons (`runs/attempt.py`)."""
     store = ResultStore.reopen(task.store)
     try:
-        try:
-            trace = _opened(task.folder)
-            gpu = task.point.variant.spec()
-            _warm_up(task.point.what, trace, gpu)
-            found = _simulate(trace, gpu) if task.point.what == REFEREE else _profile(trace, gpu, task.point.representative)
-        except WarpsightError as error:
-            found = {"failed": str(error)}
-        store.put(task.point.what, task.key, found)
-    except NotKept:
-        raise
-    except Exception as error:  # a study of many points outlives one that shows a defect
-        return f"{type(error).__name__}: {error}"
+        trace = _opened(task.folder)
+        gpu = task.point.variant.spec()
+        _warm_up(task.point.what, trace, gpu)
+        found = _simulate(trace, gpu) if task.point.what == REFEREE else _profile(trace, gpu, task.point.representative)
+    except WarpsightError as error:
+        found = {"failed": str(error)}
+    store.put(task.point.what, task.key, found)
     return ""
 
 
