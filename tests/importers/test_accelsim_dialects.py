@@ -92,6 +92,14 @@ def test_trace_exported_and_imported_again_is_the_same(kernel: Kernel) -> None:
     assert same(trace, again) == []
 
 
+def test_lanes_of_an_atomic_on_local_memory_do_not_share_an_address() -> None:
+    from accelsim_writer import LOCAL_BASE, Op
+
+    atomic = Step(Op(0, "ATOM.E.ADD.64", ("R0",), ("R2", "R0"), "generic", "atomic", 8), 0xFF, (LOCAL_BASE + 64,) * 8)
+    trace = read(Dialect(5, tail=("0",)).text(Kernel((1, 1, 1), (32, 1, 1), [[[atomic, Step(Op(16, "EXIT"), 0xFFFFFFFF)]]])), False)
+    assert [access.sharing for access in streams(trace)[0]] == [1, 0]
+
+
 def test_source_lines_are_kept_where_the_tracer_wrote_them() -> None:
     from accelsim_writer import Op
 

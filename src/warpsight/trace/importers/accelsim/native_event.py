@@ -101,7 +101,7 @@ def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any
     space, size = row[_SPACE], row[_BYTES]
     at = st[_EVENTS]
     first = st[_SECTORS]
-    sharing = most_sharing(count, scratch) if row[_ATOMIC] else 0
+    sharing = most_sharing(count, st, scratch) if row[_ATOMIC] else 0
     passes = np.int64(0)
     if space == _GLOBAL:
         if not add_all_global(count, size, first, st, out, places, scratch):
