@@ -76,50 +76,64 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
         return {}
     share = 8 if rows else WARP // max(1, min(size, 32) // 4)
     width = 16 if rows else max(1, size)
-    end = min(WARP, first + max(lanes, passes, sharing, 1), (first // share + passes) * share)
-    parts = -(-min(end, rows or WARP) // share) - first // share
-    state = _Banks(passes - parts, width, sharing)
-    for lane in range(first, min(end, rows or WARP)):
-        if not state.place(lane, lane // share):
+    count = min(max(lanes, passes, sharing, 1), (first // share + passes) * share - first)
+    for parts in range(1, passes + 1):
+        chosen = _chosen(first, count, share, parts)
+        state = _Banks(passes - len({lane // share for lane in chosen if lane < (rows or WARP)}), width, sharing)
+        for lane in chosen:
+            if lane >= (rows or WARP):
+                state.found[lane] = 0
+            elif not state.place(lane, lane // share):
+                break
+        if not state.extra:
             break
-    for lane in range(rows or WARP, end):
-        state.found[lane] = 0
     return state.found
+
+
+def _chosen(first: int, count: int, share: int, parts: int) -> list[int]:
+    """`count` lanes from `first` on, in at least so many parts of `share` lanes: beside each other, but for the first of a part."""
+    begin = first // share
+    starts = [max(first, part * share) for part in range(begin, min(begin + parts, WARP // share))]
+    others = [lane for lane in range(first, WARP) if lane not in starts]
+    return sorted([*starts, *others[: max(0, count - len(starts))]])
 
 
 class _Banks:
     """Gives lanes addresses one after the other: first those that are shared, then those that conflict, then those that cost
-    nothing.
+    nothing. `extra` conflicts are still to be placed.
     """
 
     def __init__(self, extra: int, width: int, sharing: int) -> None:
         self.found: Lanes = {}
-        self._extra, self._width, self._sharing = extra, width, sharing
-        self._parts: set[int] = set()
+        self.extra, self._width, self._sharing = extra, width, sharing
+        self._rows: dict[int, int] = {}  # by part: the row in which its lanes lie beside each other, without conflicts
         self._shared = self._conflicts = self._fillers = 0
 
     def place(self, lane: int, part: int) -> bool:
         """Place a lane of a part (half or quarter of the warp); False if there is no address left for it."""
+        known = part in self._rows
+        if not known:
+            self._fillers = 0
         if self._shared < max(1, self._sharing):
             self._shared += 1
             self.found[lane] = 0
-        elif part not in self._parts and self._sharing:
+        elif not known and self._sharing:
             self._conflict(lane)
-        elif self._extra > 0:
-            if part in self._parts:
-                self._extra -= 1
+        elif self.extra > 0:
+            if known:
+                self.extra -= 1
                 self._conflict(lane)
             else:
                 self.found[lane] = 0
         elif self._sharing:
-            address = (1 + self._fillers // self._sharing) * self._width
-            if address >= ROW_BYTES:
+            place = (1 + self._fillers // self._sharing) * self._width
+            if place >= ROW_BYTES:
                 return False
             self._fillers += 1
-            self.found[lane] = address
+            self.found[lane] = self._rows[part] + place
         else:
             self.found[lane] = 0
-        self._parts.add(part)
+        self._rows.setdefault(part, self.found[lane])
         return True
 
     def _conflict(self, lane: int) -> None:
