@@ -39,6 +39,7 @@ COMMANDS = (
     Command("predict", "warpsight.cli.predict", "cycles, what bounds them and the CPI stack of a kernel on a GPU"),
     Command("explain", "warpsight.cli.explain", "which source or PTX line the cycles of a prediction come from"),
     Command("advise", "warpsight.cli.advise", "what would make a kernel faster, each change evaluated, ranked by its gain"),
+    Command("report", "warpsight.cli.report", "one HTML file that shows a kernel, a result or a study: stacks, code, what if"),
     Command("compare", "warpsight.cli.compare", "all models on one or more kernels, beside each other and a reference"),
     Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions",
             {part.name: part for part in _TRACE_PARTS}),

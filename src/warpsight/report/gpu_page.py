@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from warpsight.base.format import three_digits
 from warpsight.gpu.describe import KeyRow, describe
+from warpsight.gpu.peaks import peak_flops
 from warpsight.gpu.spec import GpuSpec
 
-_LANES = 32
 _SECTIONS = {
     "": "The whole GPU", "sm": "SM", "latency": "Latency, from issue to dependent issue",
     "initiation": "Initiation interval, between warp instructions of a scheduler", "l1": "L1, of an SM", "noc": "Network",
@@ -17,15 +17,6 @@ _SECTIONS = {
 _LEFT_OUT = ("mwp", "dvfs", "order")
 _DEFAULT = "default"
 _ESTIMATED = "estimated"
-
-
-def peak_flops(gpu: GpuSpec, op_class: str) -> float:
-    """Operations a second of `op_class`, a multiply-add counted as two: what all SMs can begin, as the GPU is described.
-
-    A scheduler begins a warp instruction of the class every initiation interval, and no more instructions than its issue width.
-    """
-    every = max(gpu.initiation_cycles[op_class], 1 / gpu.sm.issue_width)
-    return gpu.sm_count * gpu.sm.schedulers * _LANES * 2 * gpu.core_clock_hz / every
 
 
 def gpu_page(gpu: GpuSpec, command: str) -> str:

@@ -6,7 +6,7 @@ import re
 from math import cos, radians, sin
 from xml.sax.saxutils import escape, quoteattr
 
-from warpsight.report.drawing.palette import INK, PAPER, Style
+from warpsight.report.drawing.palette import INK, PAPER, THEMED, Style
 
 FONT = 11.0
 # The mean width of a letter of a sans-serif face, in its size: a little wide, so that nothing is promised less room than it takes.
@@ -34,10 +34,14 @@ def shortened(text: str, letters: int) -> str:
 
 
 class Canvas:
-    """Collects elements. `name` goes before every identifier, since all pictures of an HTML page share one space of them."""
+    """Collects elements. `name` goes before every identifier, since all pictures of an HTML page share one space of them.
 
-    def __init__(self, name: str) -> None:
+    `themed`: ink, paper and grid follow the page's own colours, for a picture within a page that is light or dark.
+    """
+
+    def __init__(self, name: str, *, themed: bool = False) -> None:
         self.name = name
+        self.themed = themed
         self._parts: list[str] = []
         self._patterns: dict[Style, str] = {}
 
@@ -49,20 +53,28 @@ class Canvas:
         more = f' text-anchor="{anchor}"' if anchor != "start" else ""
         more += f' font-size="{size:g}"' if size != FONT else ""
         more += ' font-weight="bold"' if bold else ""
-        more += f' fill="{colour}"' if colour != INK else ""
+        more += f' fill="{self.colour(colour)}"' if colour != INK else ""
         more += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{more}>{xml_text(text)}</text>')
 
-    def rect(self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "") -> None:
-        """A rectangle; `tip` shows when it is pointed at."""
-        more = f' stroke="{edge}" stroke-width="0.5"' if edge else ""
-        body = f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}" fill="{fill}"{more}'
+    def colour(self, colour: str) -> str:
+        """A colour as it is written: of a themed picture, ink and paper are the page's."""
+        return THEMED.get(colour, colour) if self.themed else colour
+
+    def rect(
+        self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = ""
+    ) -> None:
+        """A rectangle; `tip` shows when it is pointed at, `hook` is a name by which a script finds it."""
+        more = f' stroke="{self.colour(edge)}" stroke-width="0.5"' if edge else ""
+        more += f" data-hook={_attribute(hook)}" if hook else ""
+        size = f'width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
+        body = f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{self.colour(fill)}"{more}'
         self._parts.append(f"{body}><title>{xml_text(tip)}</title></rect>" if tip else f"{body}/>")
 
     def path(self, data: str, colour: str, *, width: float = 1.0, dash: str = "", fill: str = "none", tip: str = "") -> None:
         """A path with the SVG commands `data`."""
         more = f' stroke-dasharray="{dash}"' if dash else ""
-        body = f'<path d="{data}" fill="{fill}" stroke="{colour}" stroke-width="{width:g}"{more}'
+        body = f'<path d="{data}" fill="{self.colour(fill)}" stroke="{self.colour(colour)}" stroke-width="{width:g}"{more}'
         self._parts.append(f"{body}><title>{xml_text(tip)}</title></path>" if tip else f"{body}/>")
 
     def fill(self, style: Style) -> str:
@@ -100,8 +112,8 @@ class Canvas:
         head = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" role="img" aria-label={_attribute(title)} font-family="sans-serif" font-size="{FONT:g}" '
-            f'fill="{INK}">',
-            f'<rect width="{width:.0f}" height="{height:.0f}" fill="{PAPER}"/>',
+            f'fill="{self.colour(INK)}">',
+            f'<rect width="{width:.0f}" height="{height:.0f}" fill="{self.colour(PAPER)}"/>',
         ]
         defined = ["<defs>", *patterns, "</defs>"] if patterns else []
         return "\n".join([*head, *defined, *self._parts, "</svg>\n"])

@@ -117,4 +117,61 @@ class HeatMap:
     most: float | None = None
 
 
-Chart = Bars | Lines | Scatter | HeatMap
+@dataclass(frozen=True)
+class Stacks:
+    """A bar for each row, lying, its parts one after the other on a common scale; `totals` are written behind the bars."""
+
+    title: str
+    axis: Axis
+    rows: Sequence[str]
+    series: Sequence[Series]
+    totals: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Meter:
+    """`share` of a whole (above 1: beyond it), with what is written behind its bar."""
+
+    name: str
+    share: float
+    text: str
+
+
+@dataclass(frozen=True)
+class Meters:
+    """A bar for each meter, lying, with a mark where the whole is."""
+
+    title: str
+    meters: Sequence[Meter]
+
+
+@dataclass(frozen=True)
+class Roof:
+    """A limit: of a ceiling work a second, of a slope bytes a second, both in the unit of the vertical axis."""
+
+    name: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """A point: so much work for each byte at the level `name`, done at this rate."""
+
+    name: str
+    per_byte: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """`slopes` of memory levels, the `works` at these levels in the same order, and `ceilings`, on logarithmic axes."""
+
+    title: str
+    x: Axis
+    y: Axis
+    ceilings: Sequence[Roof]
+    slopes: Sequence[Roof]
+    works: Sequence[Work]
+
+
+Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline

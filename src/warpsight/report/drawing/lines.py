@@ -52,7 +52,7 @@ def draw_lines(canvas: Canvas, top: float, chart: Lines) -> tuple[float, float]:
         for sx, sy, x, value in spots if not chart.steps else ():
             tip = f"{each.name}, {label_of(x)} {chart.x.unit}: {number_text(value)} {chart.y.unit}".rstrip()
             canvas.marker(sx, sy, style, tip=tip)
-    low += _ending(canvas, plot, low, chart.x.heading, entries if not chart.steps or len(entries) > 1 else [])
+    low += draw_ending(canvas, plot, low, chart.x.heading, entries if not chart.steps or len(entries) > 1 else [])
     return plot.left + plot.width + _RIGHT, low - top
 
 
@@ -64,7 +64,7 @@ def draw_scatter(canvas: Canvas, top: float, chart: Scatter) -> tuple[float, flo
     vertical = scale_for(chart.y, [*(dot.y for dot in dots), *both])
     across = scale_for(chart.x, [*(dot.x for dot in dots), *both])
     plot = _plot(canvas, top, chart.title, vertical, chart.y, entries)
-    low = _numbers(canvas, plot, across)
+    low = draw_numbers(canvas, plot, across)
     if chart.diagonal:
         ends = [max(across.least, vertical.least), min(across.most, vertical.most)]
         way = "L".join(f"{plot.x(across.at(end)):.1f} {plot.y(vertical.at(end)):.1f}" for end in ends)
@@ -77,7 +77,7 @@ def draw_scatter(canvas: Canvas, top: float, chart: Scatter) -> tuple[float, flo
         for dot in each:
             tip = f"{dot.name}, {name}: {number_text(dot.x)} {chart.x.unit}, {number_text(dot.y)} {chart.y.unit}"
             canvas.marker(plot.x(across.at(dot.x)), plot.y(vertical.at(dot.y)), style_of(number), tip=tip)
-    low += _ending(canvas, plot, low, chart.x.heading, entries)
+    low += draw_ending(canvas, plot, low, chart.x.heading, entries)
     return plot.left + plot.width + _RIGHT, low - top
 
 
@@ -89,7 +89,7 @@ def _plot(canvas: Canvas, top: float, title: str, vertical: Scale, axis: Axis, e
     return plot
 
 
-def _ending(canvas: Canvas, plot: Plot, low: float, heading: str, entries: Sequence[Entry]) -> float:
+def draw_ending(canvas: Canvas, plot: Plot, low: float, heading: str, entries: Sequence[Entry]) -> float:
     """The horizontal axis's heading and the legend; the height they take."""
     letters = int(plot.width / text_width("x"))
     canvas.text(plot.left + plot.width / 2, low + FONT + 2, shortened(heading, letters), anchor="middle")
@@ -100,7 +100,7 @@ def _horizontal(canvas: Canvas, plot: Plot, chart: Lines) -> tuple[Callable[[flo
     """Where an x value is, 0 to 1, after the axis is drawn; and how low its labels reach."""
     if not chart.even:
         scale = scale_for(chart.x, [*chart.xs, *(x for x, _ in chart.marks)])
-        return scale.at, _numbers(canvas, plot, scale)
+        return scale.at, draw_numbers(canvas, plot, scale)
     places = {x: (k + 0.5) / len(chart.xs) for k, x in enumerate(chart.xs)}
     for place in places.values():
         canvas.path(f"M{plot.x(place):.1f} {plot.bottom:.1f}v4", INK)
@@ -108,7 +108,8 @@ def _horizontal(canvas: Canvas, plot: Plot, chart: Lines) -> tuple[Callable[[flo
     return places.__getitem__, plot.bottom + draw_names(canvas, plot, [plot.x(place) for place in places.values()], names)
 
 
-def _numbers(canvas: Canvas, plot: Plot, scale: Scale) -> float:
+def draw_numbers(canvas: Canvas, plot: Plot, scale: Scale) -> float:
+    """The numbers of a horizontal axis with their grid lines; how low they reach."""
     ticks = scale.ticks()
     for tick in ticks:
         x = plot.x(scale.at(tick))

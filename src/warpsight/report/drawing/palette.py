@@ -15,6 +15,14 @@ _DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 5", "12 3", "2 6", "9 3 2 3 2 3", "4 
 MARKERS = ("circle", "square", "triangle", "diamond", "cross", "plus", "down", "ring", "bar")
 
 INK, FAINT, PAPER = "#222222", "#dddddd", "#ffffff"
+_FAINTER = "#eeeeee"
+# In a page that is light or dark, these follow its own colours.
+_INKS, _PAPERS, _FAINTS = (INK, "#000000"), (PAPER,), (FAINT, _FAINTER)
+THEMED = {colour: f"var(--{word},{colour})" for word, colours in (("ink", _INKS), ("paper", _PAPERS), ("faint", _FAINTS))
+          for colour in colours}  # fmt: skip
+
+# The style (`style_of`) of each component of the CPI stack: the same in every picture.
+STACK_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7}
 
 
 @dataclass(frozen=True)

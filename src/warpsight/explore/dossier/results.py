@@ -1,0 +1,64 @@
+"""Prediction documents from a file, as `predict --json` and `simulate --json` write them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.result.prediction import COMPONENTS
+
+_TEXTS = ("kernel", "gpu", "model", "bound_by", "class")
+_NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occupancy")
+_REMEDY = "give what `warpsight predict --json` or `warpsight simulate --json` printed"
+
+
+def is_result(path: str) -> bool:
+    """Whether a report's input is a file of results, by its name."""
+    return path.lower().endswith(".json") and Path(path).is_file()
+
+
+def read_results(path: str) -> list[dict[str, Any]]:
+    """The prediction documents of a file: one object, or a list of them. Raises UsageError and FormatError."""
+    try:
+        found: Any = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 0)
+        place = f"{path}:{line}" if line else path
+        raise FormatError(f"is not JSON: {getattr(error, 'msg', error)}", place=place, remedy=_REMEDY) from None
+    documents = found if isinstance(found, list) else [found]
+    if not documents:
+        raise FormatError("has no prediction in it", place=path, remedy=_REMEDY)
+    for number, document in enumerate(documents, 1):
+        place = f"{path}: prediction {number}" if isinstance(found, list) else path
+        what = _wrong(document)
+        if what:
+            raise FormatError(what, place=place, remedy=_REMEDY)
+    return documents
+
+
+def _wrong(document: Any) -> str:
+    """What keeps `document` from being a prediction; empty for nothing."""
+    if not isinstance(document, dict) or "cpi_stack" not in document:
+        return "is no prediction: it has no cpi_stack"
+    for key in _TEXTS:
+        if not isinstance(document.get(key), str):
+            return f"{key} is not a text"
+    for key in _NUMBERS:
+        if not _is_number(document.get(key)):
+            return f"{key} is not a number of 0 or more"
+    stack = document["cpi_stack"]
+    if not isinstance(stack, dict) or not all(_is_number(value) for value in stack.values()):
+        return "cpi_stack is not an object of numbers"
+    if not set(COMPONENTS) & set(stack):
+        return f"cpi_stack has none of {', '.join(COMPONENTS)}"
+    if abs(sum(stack.values()) - document["cpi"]) > 1e-6 * max(1.0, document["cpi"]):
+        return "cpi is not the sum of cpi_stack"
+    return "" if isinstance(document.get("provenance"), dict) else "provenance is not an object"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")

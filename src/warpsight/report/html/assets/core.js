@@ -1,0 +1,73 @@
+// What all scripts of a page share: its document, its state in the URL's hash, small helpers, and the tip.
+W.document = JSON.parse(document.getElementById("document").textContent);
+W.parts = [];                       // functions to call once the page is there
+W.part = (begin) => W.parts.push(begin);
+W.find = (ident) => document.getElementById(ident);
+W.all = (selector, within) => Array.from((within || document).querySelectorAll(selector));
+W.listeners = [];                   // called with the state after each change
+W.watch = (listener) => W.listeners.push(listener);
+
+// #SECTION&key=value&key=value: a link with it opens the same view.
+W.read = () => {
+  const words = location.hash.slice(1).split("&");
+  const state = { section: W.decoded(words[0] || "") };
+  for (const word of words.slice(1)) {
+    const at = word.indexOf("=");
+    if (at > 0) state[W.decoded(word.slice(0, at))] = W.decoded(word.slice(at + 1));
+  }
+  return state;
+};
+W.decoded = (word) => { try { return decodeURIComponent(word); } catch { return ""; } };
+W.hash = (state) => "#" + encodeURIComponent(state.section) + Object.entries(state)
+  .filter(([key, value]) => key !== "section" && value !== "" && value !== undefined && value !== null)
+  .map(([key, value]) => "&" + encodeURIComponent(key) + "=" + encodeURIComponent(value)).join("");
+// Change parts of the state; `keep` replaces the entry of the browser's history, for what changes often.
+W.change = (changes, keep) => {
+  const state = { ...W.state, ...changes };
+  const hash = W.hash(state);
+  if (hash !== location.hash) history[keep ? "replaceState" : "pushState"](null, "", hash);
+  W.state = state;
+  for (const listener of W.listeners) listener(state);
+};
+W.say = (text) => { W.find("live").textContent = text; };
+
+// An element with text and attributes. Text is never read as HTML.
+W.make = (name, attributes, ...inside) => {
+  const made = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes || {})) made.setAttribute(key, value);
+  for (const each of inside) made.append(each);
+  return made;
+};
+
+W.tip = (target, lines) => {
+  const tip = W.find("tip");
+  if (!target || !lines.length) { tip.hidden = true; return; }
+  tip.replaceChildren(...lines.map((line) => W.make("p", {}, line)));
+  tip.hidden = false;
+  const box = target.getBoundingClientRect(), own = tip.getBoundingClientRect();
+  const left = Math.max(4, Math.min(box.left, innerWidth - own.width - 4));
+  const below = box.bottom + 8 + own.height < innerHeight;
+  tip.style.left = left + "px";
+  tip.style.top = (below ? box.bottom + 8 : Math.max(4, box.top - own.height - 8)) + "px";
+};
+
+W.number = (value) => {
+  if (value === 0) return "0";
+  const size = Math.abs(value);
+  if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
+  const digits = Math.max(0, 2 - Math.floor(Math.log10(size)));
+  return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
+};
+W.whole = (value) => Math.round(value).toLocaleString("en-US");
+W.percent = (share) => (100 * share).toFixed(1) + " %";
+
+W.start = () => {
+  W.state = W.read();
+  W.find("tools").hidden = false;
+  for (const begin of W.parts) begin();
+  const again = () => { W.state = W.read(); for (const listener of W.listeners) listener(W.state); };
+  addEventListener("hashchange", again);
+  addEventListener("popstate", again);
+  for (const listener of W.listeners) listener(W.state);
+  document.documentElement.dataset.ready = "yes";
+};

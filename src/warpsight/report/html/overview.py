@@ -1,0 +1,136 @@
+"""The overview of a kernel: what was predicted, what binds, and how far each resource is from its peak."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from warpsight.base.format import percent, three_digits
+from warpsight.report.components import shares
+from warpsight.report.drawing.charts import Axis, Chart, Meter, Meters, Roof, Roofline, Series, Stacks, Work
+from warpsight.report.drawing.palette import STACK_STYLES
+from warpsight.report.drawing.sheet import svg
+from warpsight.report.stack_text import shown
+
+_MOST_LINES = 3
+
+
+def overview(document: dict[str, Any]) -> dict[str, Any]:
+    """What the template takes; parts that the document does not have are None."""
+    predictions = document["predictions"]
+    first = predictions[0]
+    return {
+        "first": first,
+        "launch": first["provenance"].get("launch"),
+        "notes": first["provenance"].get("notes", []),
+        "predictions": predictions,
+        "refused": document.get("refused", []),
+        "stacks": drawn(stacks_of(predictions)),
+        "components": [_component(name, document) for name in shown([first])],
+        "speed": _speed(document.get("speed_of_light")),
+        "alone": _alone(document.get("alone"), first),
+        "rooflines": [drawn(_roofline(each)) for each in document.get("rooflines") or ()],
+        "latencies": _latencies(predictions),
+    }
+
+
+def drawn(chart: Chart) -> Markup:
+    """A chart as SVG in the page's own colours."""
+    return Markup(svg(chart, themed=True))
+
+
+def stacks_of(predictions: list[dict[str, Any]]) -> Stacks:
+    """A bar for each prediction, all on one scale, each part by its component."""
+    names = shown(predictions)
+    return Stacks(
+        title="CPI stacks: warp instructions of an SM",
+        axis=Axis("cycles per instruction"),
+        rows=[each["model"] for each in predictions],
+        series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], STACK_STYLES.get(name)) for name in names],
+        totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles" for each in predictions],
+    )
+
+
+def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A row of the table: its part of the CPI, the model's equation for it, and the lines that it comes from most."""
+    first = document["predictions"][0]
+    about = (document.get("models") or {}).get(first["model"]) or {}
+    return {
+        "name": name,
+        "cpi": first["cpi_stack"][name],
+        "share": shares(first)[name],
+        "equation": about.get("by_component", {}).get(name, ""),
+        "lines": top_lines(document, name),
+    }
+
+
+def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
+    """The lines that have most of a component: `place`, `share` of the component, and `anchor` of the code section."""
+    code = document.get("code") or {}
+    view = code.get("source") or code.get("line")
+    if view is None:
+        return []
+    whole = view["cpi_stack"].get(component, 0.0)
+    rows = [row for row in view["rows"] if row["cpi_stack"].get(component, 0.0) > 0.0]
+    rows.sort(key=lambda row: -row["cpi_stack"][component])
+    top = rows[:_MOST_LINES]
+    return [{"place": place_of(row), "share": row["cpi_stack"][component] / whole, "anchor": anchor_of(row)} for row in top]
+
+
+def place_of(row: dict[str, Any]) -> str:
+    """`kernel.cu:27`, or `PTX line 63` of a kernel without source lines."""
+    file = row["file"].replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{row['line']}" if file else f"PTX line {row['ptx_lines'][0]}"
+
+
+def anchor_of(row: dict[str, Any]) -> str:
+    """How the code section names a row's first instruction."""
+    return f"pc-{row['pcs'][0]}"
+
+
+def _speed(rows: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    meters = [
+        Meter(row["label"], row["percent"] / 100, f"{percent(row['percent'] / 100)}, {three_digits(row['value'])} of "
+              f"{three_digits(row['peak'])} {row['unit']}")
+        for row in rows
+    ]  # fmt: skip
+    return {"drawing": drawn(Meters("Speed of light: use over peak", meters)), "rows": rows,
+            "beyond": [row["label"] for row in rows if row["percent"] > 100.5]}  # fmt: skip
+
+
+def _alone(rows: list[dict[str, Any]] | None, first: dict[str, Any]) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    cycles = first["cycles"]
+    meters = [Meter(row["label"], row["cycles"] / cycles, f"{row['cycles']:,.0f} cycles, {percent(row['cycles'] / cycles)}")
+              for row in rows]  # fmt: skip
+    title = f"If only this bound it: cycles, of {cycles:,.0f} predicted"
+    return {"drawing": drawn(Meters(title, meters)), "rows": rows}
+
+
+def _roofline(found: dict[str, Any]) -> Roofline:
+    name = found["unit"]
+    scale = 1e9
+    return Roofline(
+        title=f"Roofline by {name}",
+        x=Axis(f"{name} per byte"),
+        y=Axis(f"10^9 {name}/s"),
+        ceilings=[Roof(each["name"], each["per_s"] / scale) for each in found["ceilings"]],
+        slopes=[Roof(each["name"], each["bytes_per_s"] / scale) for each in found["levels"]],
+        works=[Work(each["name"], found["work"] / each["bytes"], found["per_s"] / scale) for each in found["levels"]],
+    )
+
+
+def _latencies(predictions: list[dict[str, Any]]) -> Markup | None:
+    """The mean L1 read miss by where it spends its cycles, by each model that knows (MDM, Fig. 3)."""
+    known = [(each["model"], each["provenance"].get("model", {}).get("l1_miss_latency")) for each in predictions]
+    found = [(model, parts) for model, parts in known if parts]
+    if not found:
+        return None
+    names = list(dict.fromkeys(name for _, parts in found for name in parts))
+    series = [Series(name.replace("_", " "), [parts.get(name, 0.0) for _, parts in found]) for name in names]
+    totals = [f"{sum(parts.values()):,.0f} cycles" for _, parts in found]
+    return drawn(Stacks("L1 miss latency: a mean read miss", Axis("cycles"), [name for name, _ in found], series, totals))

@@ -1,0 +1,37 @@
+"""The sections of a report, in order: what each needs, its template, and the assets that it brings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from warpsight.report.html.overview import overview
+
+Context = dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Section:
+    """`name` is its id and its word in the URL's hash, `title` is what a reader sees.
+
+    `context` makes of a document what the `template` takes, or None where the document does not have it; then the section is left
+    out. `scripts` and `styles` are files of `assets/` beyond those of every page.
+    """
+
+    name: str
+    title: str
+    context: Callable[[dict[str, Any]], Context]
+    template: str
+    scripts: tuple[str, ...] = ()
+    styles: tuple[str, ...] = ()
+
+
+SECTIONS: dict[str, tuple[Section, ...]] = {
+    "kernel": (Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),),
+}
+
+
+def sections_of(kind: str) -> tuple[Section, ...]:
+    """The sections of documents of that kind. Raises KeyError for one that there is none of."""
+    return SECTIONS[kind]

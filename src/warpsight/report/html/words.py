@@ -1,0 +1,30 @@
+"""Numbers and names as a page shows them: filters of the templates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.base.format import duration, percent, thousands, three_digits
+from warpsight.report.stack_text import meaning
+from warpsight.result.cpi_stack import STACK
+
+
+def dimensions(sizes: list[int]) -> str:
+    """A grid or block as CUDA writes it: `(128,1,1)`."""
+    return f"({','.join(map(str, sizes))})"
+
+
+def nsight(component: str) -> str:
+    """The nearest stall reasons of Nsight Compute; empty where none is near."""
+    return STACK[component].nsight if component in STACK else ""
+
+
+FILTERS: dict[str, Any] = {
+    "dimensions": dimensions,
+    "duration": duration,
+    "meaning": meaning,
+    "nsight": nsight,
+    "percent": percent,
+    "significant": three_digits,
+    "thousands": thousands,
+}
