@@ -52,6 +52,13 @@ def test_model_tells_its_equations_assumptions_failures_and_citation(name: str) 
 
 
 @every_model
+def test_every_component_that_a_model_can_give_has_its_equation_and_no_other(name: str) -> None:
+    about = get_model(name).about
+    assert set(about.by_component) == set(about.stack or COMPONENTS)
+    assert all(text.strip() for text in about.by_component.values())
+
+
+@every_model
 @tried
 @given(profiles(), gpus)
 def test_stack_has_no_component_that_the_model_does_not_name(name: str, profile: IntervalProfile, gpu: GpuSpec) -> None:

@@ -22,7 +22,8 @@ def own_models() -> list[dict[str, Any]]:
 def describe_model(name: str) -> dict[str, Any]:
     """What a reader must know of a model: title, source, equations, needs, assumptions, where it fails, its stack, the citation.
 
-    `stack` names the components of the CPI stack that it fills. Raises `UsageError` for an unknown name.
+    `stack` names the components of the CPI stack that it fills, `by_component` by which equation each comes about.
+    Raises `UsageError` for an unknown name.
     """
     model = get_model(name)
     described = inspect.cleandoc(type(model).__doc__ or "")
@@ -36,5 +37,6 @@ def describe_model(name: str) -> dict[str, Any]:
         "assumptions": list(model.about.assumptions),
         "fails": list(model.about.fails),
         "stack": list(model.about.stack or COMPONENTS),
+        "by_component": dict(model.about.by_component),
         "citation": model.about.citation,
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -99,7 +99,9 @@ class About:
     """What a reader must know of a model before using it; `warpsight models show` and the documentation print it.
 
     `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the citation in full.
-    `stack` names the components of the CPI stack that can be other than zero; empty: any.
+    `stack` names the components of the CPI stack that can be other than zero; empty: any. `by_component` says of each of them by
+    which equation it comes about. `strained_by` names the checks of `explore/dossier/assumptions.py` by which a kernel may be one
+    that the assumptions do not fit.
     """
 
     equations: tuple[str, ...]
@@ -107,6 +109,8 @@ class About:
     fails: tuple[str, ...]
     citation: str
     stack: tuple[str, ...] = ()
+    by_component: dict[str, str] = field(default_factory=dict)
+    strained_by: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -9,6 +9,7 @@ from warpsight.equations import resources
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.answer import predict_one
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import idle_of_launch
 from warpsight.models.interval_model import launch_answer
 from warpsight.models.registry import MODELS
 from warpsight.models.residency import residency
@@ -16,6 +17,8 @@ from warpsight.profile.interval_profile import IntervalProfile
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
+
+_LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where this is the largest of com_struct, noc and dram; else 0"
 
 
 class Bottleneck:
@@ -36,6 +39,14 @@ class Bottleneck:
         fails=("few warps, or long chains of dependent instructions: nothing hides the latency, and cycles come out low",),
         citation="P. Denning and J. Buzen. The operational analysis of queueing network models. ACM Computing Surveys 10(3), 1978.",
         stack=("base", "com_struct", "noc", "dram", "idle"),
+        by_component={
+            "base": "1 / min(schedulers x issue width, warps of an SM in the fullest wave)",
+            "com_struct": _LARGEST.format(what="max(functional unit's cycles / schedulers, load-store unit's cycles)"),
+            "noc": _LARGEST.format(what="max(bytes of the busier direction x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices)"),
+            "dram": _LARGEST.format(what="bytes x clock x SMs / DRAM bandwidth"),
+            "idle": idle_of_launch(),
+        },
+        strained_by=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
     )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:

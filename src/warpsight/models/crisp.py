@@ -14,6 +14,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.models import interval_model
 from warpsight.models.answer import predict_one
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS
 from warpsight.models.contention import gpumech_mshrs, gpumech_queues
 from warpsight.models.registry import MODELS
 from warpsight.models.residency import residency
@@ -21,6 +22,9 @@ from warpsight.profile.interval_profile import CAUSES, IntervalProfile
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
+
+# k is the nominal clock over the target's. Stalls are GPUMech's at the nominal clock, in its cycles.
+_LOADS = "(max(k O, L + O) / k - O) x {name} / L, of the load critical path: L all load stalls, O the computation that they overlap"
 
 
 class Crisp:
@@ -54,6 +58,17 @@ class Crisp:
         ),
         citation="R. Nath and D. Tullsen. The CRISP performance model for dynamic voltage and frequency scaling in a GPGPU. "
         "MICRO 2015.",
+        stack=("base", "com_data", "mem_data", "mshr", "dram", "idle"),
+        by_component={
+            "base": "GPUMech's at the nominal clock: computation takes the same cycles at every clock",
+            "com_data": "GPUMech's at the nominal clock: computation takes the same cycles at every clock",
+            "mem_data": _LOADS.format(name="mem_data"),
+            "mshr": _LOADS.format(name="mshr"),
+            "dram": _LOADS.format(name="dram's part of loads") + "; and max(k C, C + stores) / k - C "
+            "of the compute/store path, C the other computation",
+            "idle": "all others together x what idle is of them at the nominal clock",
+        },
+        strained_by=(*INTERVAL_STRAINS, "noc-load"),
     )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_STRAINS, expected_delay, interval_components
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, gpumech_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -41,6 +42,12 @@ class GpuMechPlus(ContentionModel):
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",
         stack=("base", "com_data", "mem_data", "mshr", "noc", "dram", "idle"),
+        by_component=interval_components(
+            mshr=expected_delay(queued=True),
+            noc=GPUMECH_NOC,
+            dram=GPUMECH_DRAM,
+        ),
+        strained_by=INTERVAL_STRAINS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.equations.markov import MAX_WARPS, chain_parameters, throughput
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS, interval_components
 from warpsight.models.interval_model import IntervalModel
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -47,6 +48,8 @@ class MarkovChain(IntervalModel):
         ),
         citation="X. E. Chen and T. M. Aamodt. A first-order fine-grained multithreaded throughput model. HPCA 2009.",
         stack=("base", "com_data", "mem_data", "idle"),
+        by_component=interval_components("instructions x W / (schedulers x IPC of the chain's stationary distribution)"),
+        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
     )
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS, batches, interval_components, mdm_queue
 from warpsight.models.contention import ContentionModel, Waiting, mdm_mshrs, mdm_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -43,6 +44,12 @@ class Mdm(ContentionModel):
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",
         stack=("base", "com_data", "mem_data", "mshr", "noc", "dram", "idle"),
+        by_component=interval_components(
+            mshr=batches("MDM eqs. 4-6"),
+            noc=mdm_queue("MDM eqs. 3, 7, 9 and 10", "NoC", "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"),
+            dram=mdm_queue("MDM eqs. 3 and 8-10", "DRAM", "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"),
+        ),
+        strained_by=INTERVAL_STRAINS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS, batches, interval_components, mdm_queue
 from warpsight.models.contention import ContentionModel, Waiting, mdm_mshrs, mdm_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -41,6 +42,12 @@ class MdmLetter(ContentionModel):
         citation="L. Wang, M. Jahre, A. Adileh, Z. Wang and L. Eeckhout. Modeling emerging memory-divergent GPU applications. "
         "IEEE Computer Architecture Letters, 2019.",
         stack=("base", "com_data", "mem_data", "mshr", "noc", "dram", "idle"),
+        by_component=interval_components(
+            mshr=batches("CAL 2019, eqs. 6-8"),
+            noc=mdm_queue("CAL 2019, eqs. 2, 4 and 5", "NoC", "where the interval is divergent"),
+            dram=mdm_queue("CAL 2019, eqs. 3-5", "DRAM", "where the interval is divergent"),
+        ),
+        strained_by=INTERVAL_STRAINS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_STRAINS, batches, interval_components
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_queues, mdm_mshrs
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -39,6 +40,12 @@ class MdmMshr(ContentionModel):
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",
         stack=("base", "com_data", "mem_data", "mshr", "noc", "dram", "idle"),
+        by_component=interval_components(
+            mshr=batches("MDM eqs. 4-6"),
+            noc=GPUMECH_NOC,
+            dram=GPUMECH_DRAM,
+        ),
+        strained_by=INTERVAL_STRAINS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS, expected_delay, interval_components, mdm_queue
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, mdm_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -38,6 +39,12 @@ class MdmQueue(ContentionModel):
         ),
         citation="L. Wang, M. Jahre, A. Adileh and L. Eeckhout. MDM: the GPU memory divergence model. MICRO 2020.",
         stack=("base", "com_data", "mem_data", "mshr", "noc", "dram", "idle"),
+        by_component=interval_components(
+            mshr=expected_delay(queued=True),
+            noc=mdm_queue("MDM eqs. 3, 7, 9 and 10", "NoC", "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"),
+            dram=mdm_queue("MDM eqs. 3 and 8-10", "DRAM", "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"),
+        ),
+        strained_by=INTERVAL_STRAINS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from warpsight.models.base import About
+from warpsight.models.component_words import INTERVAL_STRAINS, interval_components
 from warpsight.models.interval_model import IntervalModel
 from warpsight.models.registry import MODELS
 
@@ -34,6 +35,8 @@ class Multithreading(IntervalModel):
         citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
         "analysis. MICRO 2014.",
         stack=("base", "com_data", "mem_data", "idle"),
+        by_component=interval_components(),
+        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS, expected_delay, interval_components
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, no_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -36,6 +37,10 @@ class MultithreadingMshr(ContentionModel):
         citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
         "analysis. MICRO 2014.",
         stack=("base", "com_data", "mem_data", "mshr", "idle"),
+        by_component=interval_components(
+            mshr=expected_delay(queued=False),
+        ),
+        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

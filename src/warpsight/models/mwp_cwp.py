@@ -53,6 +53,16 @@ class MwpCwp:
         ),
         citation="S. Hong and H. Kim. An analytical model for a GPU architecture with memory-level and thread-level parallelism "
         "awareness. ISCA 2009.",
+        stack=("base", "mem_data", "dram", "sync", "idle"),
+        by_component={
+            "base": "eqs. 19 and 21: Comp_cycles x N x Rep, the issue of all N active warps",
+            "mem_data": "(cycles of eq. 27 - base - sync) x min(MWP / N, 1), all of it where eq. 24 holds: latency that is exposed",
+            "dram": "(cycles of eq. 27 - base - sync) x (1 - MWP / N), nothing where eq. 24 holds: waiting for a departure or for "
+            "bandwidth",
+            "sync": "eq. 26: Departure_delay x (MWP - 1) x barriers x active blocks x Rep, as far as it sticks out of base",
+            "idle": "all others together x (SMs / active SMs - 1): SMs without a block",
+        },
+        strained_by=("last-wave", "equal-blocks", "slowest-warp", "units", "bank-conflicts", "caches-hit"),
     )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles
 from warpsight.models.base import About, Design
+from warpsight.models.component_words import INTERVAL_STRAINS, interval_components
 from warpsight.models.interval_model import IntervalModel
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -41,6 +42,8 @@ class NaiveInterval(IntervalModel):
         citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
         "analysis. MICRO 2014.",
         stack=("base", "com_data", "mem_data", "idle"),
+        by_component=interval_components("instructions + stalls, cycles of the representative warp alone (eqs. 1 and 5)"),
+        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
     )
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:

@@ -44,6 +44,21 @@ WARPSIGHT_PARTS = {
     "unequal-blocks": "blocks with different work leave SMs idle at the end, and no launch is over before its slowest warp",
 }
 
+# What sticks out of the issue cycles of all warps, barriers apart, is shared out in proportion to what a warp waits for.
+_WAITING = "(cycles - sync - base) x {what} / all waiting of a warp"
+_MEMORY = _WAITING.format(what="residence at the memory system, as far as it is {what}")
+_BY_COMPONENT = {
+    "base": "W x instructions / min(schedulers x issue width, W): issue slots of all W warps",
+    "com_data": _WAITING.format(what="stalls of a warp alone for arithmetic"),
+    "com_struct": _WAITING.format(what="residence R at functional units and load-store unit, without the waits for ways"),
+    "mem_data": _WAITING.format(what="stalls of a warp alone for memory"),
+    "mshr": _MEMORY.format(what="flight of misses that hold the MSHRs, and waits for a way of an L1 set"),
+    "noc": _MEMORY.format(what="residence R at the NoC, and at its ports and the L2 slices beyond it"),
+    "dram": _MEMORY.format(what="residence R at the memory channels"),
+    "sync": "barriers / (barriers + 1) x (cycles with the block as the customer - with the warp); nothing under lrr",
+    "idle": "all others together x (busiest SM's blocks / mean, unequal blocks and the slowest warp counted - 1)",
+}
+
 
 class Warpsight:
     """Each resident warp goes round a closed network: it asks for issue slots, functional units, the load-store unit and the memory
@@ -76,6 +91,8 @@ class Warpsight:
         ),
         citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
         "multiclass closed networks of queues. 1979. The model itself: this project.",
+        by_component=_BY_COMPONENT,
+        strained_by=("alike-warps",),
     )
 
     def __init__(self, left_out: Iterable[str] = ()) -> None:

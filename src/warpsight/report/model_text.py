@@ -35,8 +35,11 @@ def model_text(document: dict[str, Any]) -> str:
     lines += [*textwrap.wrap(document["description"], WIDTH - 2, initial_indent="  ", subsequent_indent="  "), ""]
     for label, texts in _parts(document):
         lines += _labelled(label, texts)
-    lines += ["", " CPI stack   what it means"]
-    lines += [f" {STACK[name].name:<11} {STACK[name].meaning}" for name in document["stack"]]
+    lines += ["", " CPI stack   what it means, and how it comes about (W: warps resident on an SM)"]
+    indent = " " * (_LABEL - 1)
+    for name in document["stack"]:
+        lines.append(f" {STACK[name].name:<11} {STACK[name].meaning}")
+        lines += textwrap.wrap(document["by_component"].get(name, ""), WIDTH, initial_indent=indent, subsequent_indent=indent)
     return "\n".join(lines)
 
 
@@ -48,7 +51,9 @@ def models_page(documents: list[dict[str, Any]], command: str) -> str:
         f"<!-- made by: {command} -->",
         "",
         "What `warpsight models show NAME` says of each; `--model NAME[,NAME]` chooses. The components of a CPI stack that a model",
-        "does not fill are 0; [cpi-stack.md](../explanation/cpi-stack.md) explains them.",
+        "does not fill are 0; [cpi-stack.md](../explanation/cpi-stack.md) explains them. In their equations W are the warps resident on an",
+        "SM, N those that are active, and a sum is over the intervals of the representative warp and the waves of the launch, divided by",
+        "the instructions that an SM executes in them.",
         "",
         "| model | is |",
         "|---|---|",
@@ -58,7 +63,8 @@ def models_page(documents: list[dict[str, Any]], command: str) -> str:
         lines += ["", f"## {document['name']}", "", f"{document['title']}.", *textwrap.wrap(document["description"], WIDTH), ""]
         for label, texts in _parts(document):
             lines += [f"- {label}:", *(f"  - {text}" for text in texts)] if len(texts) > 1 else [f"- {label}: {texts[0]}"]
-        lines.append(f"- CPI stack: {', '.join(f'`{name}`' for name in document['stack'])}")
+        lines += ["", "| component | comes about as |", "|---|---|"]
+        lines += [f"| `{name}` | {document['by_component'].get(name, '')} |" for name in document["stack"]]
     return "\n".join(lines) + "\n"
 
 
