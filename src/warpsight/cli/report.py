@@ -10,6 +10,7 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.progress import ProgressBar
+from warpsight.explore.dossier.modes import MODES, QUICK
 
 _EXAMPLES = """\
 examples:
@@ -28,6 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_method(parser)
     parser.add_argument("-o", "--output", metavar="FILE.html", help="the report (default: the input's name with .html, here)")
     parser.add_argument("--referee", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
+    parser.add_argument("--what-if", choices=MODES, default=QUICK, help="designs around the GPU to evaluate for the sliders: quick "
+                        "(about 20 s at most), full (every combination of SMs and cache sizes) or none (default: quick)")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="show it in a browser")
     options.add_json(parser)
 
@@ -66,7 +69,7 @@ def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
         beside = models[1:] if len(models) > 1 else None
-        parts = Parts(referee=arguments.referee)
+        parts = Parts(referee=arguments.referee, what_if=arguments.what_if)
         return kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
 
 

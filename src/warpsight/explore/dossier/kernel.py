@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
+from warpsight.explore.dossier.modes import QUICK, known_mode
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
+from warpsight.explore.dossier.what_if import what_if
 from warpsight.explore.explain.explanation import explain_profiled
 from warpsight.explore.pipeline import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
@@ -26,10 +28,10 @@ KERNEL, STUDY, COMPARISON = "kernel", "study", "comparison"
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts that take time a dossier has: a run of the `referee`, and the grid of designs of `what_if`."""
+    """Which parts that take time a dossier has: a run of the `referee`, and how large a grid of designs (`modes.MODES`)."""
 
     referee: bool = False
-    what_if: bool = True
+    what_if: str = QUICK
 
 
 DEFAULT_PARTS = Parts()
@@ -48,16 +50,18 @@ def kernel_dossier(
 
     Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, `model`'s
     first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`,
-    `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line).
+    `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line), `what_if` (designs around the
+    GPU, evaluated).
     Raises UsageError for an unknown model or if a block does not fit an SM, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names
 
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     known_models([model, *others])
+    known_mode(parts.what_if)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     predictions, refused = _predictions(profiled, gpu, model, others)
-    return {
+    document = {
         "schema": SCHEMA,
         "kind": KERNEL,
         "tool": TOOL,
@@ -70,7 +74,9 @@ def kernel_dossier(
         "alone": alone(profiled, gpu),
         "rooflines": rooflines(profiled, gpu, predictions[0]),
         "code": _code(profiled, gpu, model),
+        "what_if": what_if(profiled, gpu, model, parts.what_if, watch=watch),
     }
+    return {key: part for key, part in document.items() if part is not None}
 
 
 def _predictions(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.base.format import duration, percent, thousands, three_digits
+from warpsight.report.html.what_if import times
 from warpsight.report.stack_text import meaning
 from warpsight.result.cpi_stack import STACK
 
@@ -27,4 +28,5 @@ FILTERS: dict[str, Any] = {
     "percent": percent,
     "significant": three_digits,
     "thousands": thousands,
+    "times": times,
 }

@@ -1,0 +1,47 @@
+"""CPI stacks as bars of the page itself, which a script can change and a narrow page can hold: colour, hatch, share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from warpsight.base.format import percent
+from warpsight.report.drawing.palette import STACK_STYLES, style_of
+from warpsight.result.prediction import COMPONENTS
+
+_OTHERS = len(STACK_STYLES)
+
+
+def paint(name: str) -> str:
+    """The CSS background of a component: the colour and the hatch that it has in every picture."""
+    style = style_of(STACK_STYLES.get(name, _OTHERS))
+    if not style.hatch:
+        return f"background: {style.colour}"
+    picture = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">'
+        f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/></svg>'
+    )
+    return f"background: {style.colour} url('data:image/svg+xml,{quote(picture)}')"
+
+
+def named(stack: Mapping[str, float]) -> list[str]:
+    """The components of a stack in the order of all pictures, those of other models after ours."""
+    return [name for name in COMPONENTS if name in stack] + [name for name in stack if name not in COMPONENTS]
+
+
+def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -> dict[str, Any]:
+    """A lying bar: its `parts` with their width in per cent of `whole`, `label` before it and `text` behind."""
+    total = sum(stack.values())
+    parts = [
+        {
+            "name": name,
+            "width": 100 * stack[name] / whole,
+            "paint": paint(name),
+            "tip": f"{name}: {percent(stack[name] / total)}",
+        }
+        for name in named(stack)
+        if stack[name] > 0
+    ]
+    shares = ", ".join(part["tip"] for part in parts)
+    return {"label": label, "text": text, "parts": parts, "spoken": f"{label}: {text}. {shares}"}
