@@ -10,7 +10,7 @@ from warpsight.advice.base import Case, WhatIf
 from warpsight.advice.registry import all_rules
 from warpsight.base.errors import WarpsightError
 from warpsight.explore.explain.explanation import explain_profiled
-from warpsight.explore.pipeline import obtain_trace, profile_trace
+from warpsight.explore.pipeline import ProfiledTrace, obtain_trace, profile_trace
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.explore.watch import Watch, stage
@@ -99,7 +99,12 @@ def advise_trace(
     trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> Advice:
     """Evaluate every rule's proposals for `trace` on `gpu` by `model`. Raises as `predict_trace`."""
-    profiled = profile_trace(trace, gpu, method, watch=watch)
+    return advise_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, watch=watch)
+
+
+def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch: Watch | None = None) -> Advice:
+    """The same for a trace that is profiled already. Raises as `predict_profiled`."""
+    trace = profiled.trace
     view = "source" if any(instruction.file for instruction in trace.instructions) else "line"
     explained = explain_profiled(profiled, gpu, model, view)
     case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)

@@ -57,7 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     """The dossier of what the input is."""
-    from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
+    from warpsight.advice.dossier import advised_dossier
+    from warpsight.explore.dossier.kernel import Parts, result_dossier
     from warpsight.explore.dossier.results import is_result, read_results
     from warpsight.explore.pipeline import obtain_trace
     from warpsight.gpu.loader import load_gpu
@@ -69,8 +70,9 @@ def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
         beside = models[1:] if len(models) > 1 else None
-        parts = Parts(referee=arguments.referee, what_if=arguments.what_if)
-        return kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
+        command = ("warpsight", *arguments.command_line)
+        parts = Parts(referee=arguments.referee, what_if=arguments.what_if, command=command)
+        return advised_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
 
 
 def _default_name(path: str) -> str:

@@ -7,7 +7,9 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
+from warpsight.explore.dossier.assumptions import assumptions
 from warpsight.explore.dossier.modes import QUICK, known_mode
+from warpsight.explore.dossier.provenance import provenance
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
 from warpsight.explore.dossier.what_if import what_if
@@ -28,13 +30,18 @@ KERNEL, STUDY, COMPARISON = "kernel", "study", "comparison"
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts that take time a dossier has: a run of the `referee`, and how large a grid of designs (`modes.MODES`)."""
+    """Which parts that take time a dossier has: a run of the `referee`, and how large a grid of designs (`modes.MODES`).
+
+    `command` are the words of the command line that asks for it, which its provenance keeps.
+    """
 
     referee: bool = False
     what_if: str = QUICK
+    command: tuple[str, ...] = ()
 
 
 DEFAULT_PARTS = Parts()
+
 
 def kernel_dossier(
     trace: KernelTrace,
@@ -46,35 +53,53 @@ def kernel_dossier(
     parts: Parts = DEFAULT_PARTS,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """The document of `trace` on `gpu`: all parts are about `model`, the models `beside` it (None: all others) are compared.
+    """`profiled_dossier` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
+    known_mode(parts.what_if)
+    known_models([model, *(beside or ())])
+    return profiled_dossier(profile_trace(trace, gpu, method, watch=watch), gpu, model, beside=beside, parts=parts, watch=watch)
+
+
+def profiled_dossier(
+    profiled: ProfiledTrace,
+    gpu: GpuSpec,
+    model: str,
+    *,
+    beside: Sequence[str] | None = None,
+    parts: Parts = DEFAULT_PARTS,
+    watch: Watch | None = None,
+) -> dict[str, Any]:
+    """The document of a profiled trace on `gpu`: all parts are about `model`, the models `beside` it (None: all others) are compared.
 
     Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, `model`'s
     first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`,
     `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line), `what_if` (designs around the
-    GPU, evaluated).
-    Raises UsageError for an unknown model or if a block does not fit an SM, and what `model` raises where it cannot answer.
+    GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`. docs/reference/report.md has all of them.
+    Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names
 
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     known_models([model, *others])
     known_mode(parts.what_if)
-    profiled = profile_trace(trace, gpu, method, watch=watch)
     predictions, refused = _predictions(profiled, gpu, model, others)
+    speed, each_alone = speed_of_light(profiled, gpu, predictions[0]), alone(profiled, gpu)
+    grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     document = {
         "schema": SCHEMA,
         "kind": KERNEL,
         "tool": TOOL,
-        "title": f"{trace.header.kernel} on {gpu.name}",
+        "title": f"{profiled.trace.header.kernel} on {gpu.name}",
         "model": model,
         "predictions": [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)],
         "refused": refused,
         "models": {prediction.model: _about(prediction.model) for prediction in predictions},
-        "speed_of_light": speed_of_light(profiled, gpu, predictions[0]),
-        "alone": alone(profiled, gpu),
+        "speed_of_light": speed,
+        "alone": each_alone,
         "rooflines": rooflines(profiled, gpu, predictions[0]),
         "code": _code(profiled, gpu, model),
-        "what_if": what_if(profiled, gpu, model, parts.what_if, watch=watch),
+        "what_if": grid,
+        "assumptions": assumptions(profiled, gpu, predictions[0], speed, each_alone, grid),
+        "provenance": provenance(profiled, gpu, parts.command),
     }
     return {key: part for key, part in document.items() if part is not None}
 

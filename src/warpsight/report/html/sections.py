@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.report.html.advice import advice
 from warpsight.report.html.overview import overview
+from warpsight.report.html.provenance import provenance
 from warpsight.report.html.what_if import what_if
 
 Context = dict[str, Any] | None
@@ -31,7 +33,9 @@ class Section:
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
-        Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("what_if.css",)),
+        Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
+        Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
+        Section("provenance", "Provenance", provenance, "provenance.jinja", styles=("provenance.css",)),
     ),
 }
 

@@ -55,7 +55,7 @@ W.number = (value) => {
   if (value === 0) return "0";
   const size = Math.abs(value);
   if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
-  const digits = Math.max(0, 2 - Math.floor(Math.log10(size)));
+  const digits = Math.max(0, 2 - Number(value.toExponential(2).split("e")[1]));  // rounded first: 0.9996 is 1.00
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 };
 W.whole = (value) => Math.round(value).toLocaleString("en-US");

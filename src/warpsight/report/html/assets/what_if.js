@@ -64,7 +64,7 @@ W.part(() => {
   };
   const stateOf = (found) => Object.fromEntries(axes.map((axis) =>
     [axis.key, found.get(axis.key) === axis.own ? "" : axis.settings[found.get(axis.key)]]));
-  const times = (factor) => (factor === 1 ? "" : ` (x ${W.number(factor)})`);
+  const mark = (axis, at) => (at === axis.own ? "" : ` (${W.find("what-if-" + axis.key).parentElement.querySelectorAll(".marks span")[at].textContent})`);
 
   const bar = (ident, label, found, longest) => {
     const box = W.find(ident), parts = [], told = [];
@@ -90,7 +90,7 @@ W.part(() => {
     for (const axis of axes) {
       const slider = W.find("what-if-" + axis.key), at = found.get(axis.key);
       if (!slider) continue;
-      const text = axis.settings[at] + times(axis.values[at] / axis.values[axis.own]);
+      const text = axis.settings[at] + mark(axis, at);
       slider.value = at;
       slider.setAttribute("aria-valuetext", text);
       W.find("what-if-of-" + axis.key).textContent = text;

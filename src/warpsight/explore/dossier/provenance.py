@@ -1,0 +1,82 @@
+"""Where a report's numbers come from: the GPU key by key, hashes, versions, and the command that makes it again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpsight.explore.dossier.strains_of_caches import is_estimated
+from warpsight.explore.provenance import TOOL
+
+if TYPE_CHECKING:
+    from warpsight.explore.pipeline import ProfiledTrace
+    from warpsight.gpu.spec import GpuSpec
+
+# What decides numbers besides Warpsight itself: the compiler of the kernel, and of the emulator and the simulators.
+_PACKAGES = ("numpy", "numba", "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
+
+
+def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = ()) -> dict[str, Any]:
+    """The document: `gpu` (rows of key, value, source, estimated, meaning), `hashes` and `versions` by name, `command`.
+
+    What a prediction's own provenance has (launch, method, notes) is not repeated. `command` are the words of the command line,
+    where there was one.
+    """
+    from warpsight.gpu.describe import describe, spec_hash
+
+    header = profiled.trace.header
+    return {
+        "gpu": [
+            {"key": row.key, "value": row.value, "source": row.source, "estimated": is_estimated(row.source), "meaning": row.meaning}
+            for row in describe(gpu)
+        ],
+        "hashes": {
+            "kernel": header.kernel_hash,
+            "inputs": header.input_hash,
+            "trace": trace_hash(profiled),
+            "GPU": spec_hash(gpu),
+        },
+        "versions": {
+            "report": TOOL,
+            "trace": f"{header.tool_version}, schema {header.schema}",
+            "Python": platform.python_version(),
+            **{name: found for name in _PACKAGES if (found := _version(name))},
+        },
+        "command": shlex.join(command) if command else None,
+    }
+
+
+def trace_hash(profiled: ProfiledTrace) -> str:
+    """SHA-256 (64 hexadecimal digits) of what a trace says: instructions, paths, and what every warp did. However it is kept."""
+    trace = profiled.trace
+    whole = hashlib.sha256()
+    for each in trace.instructions:
+        whole.update(repr((each.pc, each.opcode, each.op_class, each.destinations, each.sources, each.space, each.access,
+                           each.access_bytes)).encode())  # fmt: skip
+    paths = trace.paths
+    for array, kind in ((trace.block_start, "<i4"), (paths.offset, "<i8"), (paths.block, "<i4"), (paths.lanes, "u1"),
+                        (paths.repeat, "<i4")):  # fmt: skip
+        whole.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    # chunks are cut as the memory of who makes them allows: each stream goes on over all of them
+    streams = [hashlib.sha256() for _ in range(5)]
+    for chunk in trace.chunks:
+        parts = ((chunk.path, "<i4"), (np.diff(chunk.event_offset), "<i8"), (chunk.events, "u1"),
+                 (np.diff(chunk.sector_offset), "<i8"), (chunk.sectors, "<u4"))  # fmt: skip
+        for stream, (array, kind) in zip(streams, parts, strict=True):
+            stream.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    for stream in streams:
+        whole.update(stream.digest())
+    return whole.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""
