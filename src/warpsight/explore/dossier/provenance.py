@@ -43,8 +43,8 @@ def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = (
             "GPU": spec_hash(gpu),
         },
         "versions": {
-            "report": TOOL,
-            "trace": f"{header.tool_version}, schema {header.schema}",
+            "report made by": TOOL,
+            "trace made by": f"warpsight {header.tool_version}, schema {header.schema}",
             "Python": platform.python_version(),
             **{name: found for name in _PACKAGES if (found := _version(name))},
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.report.html.overview import anchor_of, place_of
-from warpsight.report.html.stack_bars import stack_bar
+from warpsight.report.html.stack_bars import named, paint, stack_bar
 
 
 def advice(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -16,7 +16,10 @@ def advice(document: dict[str, Any]) -> dict[str, Any] | None:
     first = document["predictions"][0]
     places, designs = _code_places(document), _designs(document)
     changes = [_change(change, first, places, designs) for change in found["advice"]]
-    return {"first": first, "found": found, "changes": changes, "more": found["with_gain"] - len(changes)}
+    stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in found["advice"])]
+    used = [name for name in named(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
+    key = [{"name": name, "paint": paint(name)} for name in used]
+    return {"first": first, "found": found, "changes": changes, "components": key}
 
 
 def _change(change: dict[str, Any], first: dict[str, Any], places: dict[str, str], designs: dict[str, str]) -> dict[str, Any]:

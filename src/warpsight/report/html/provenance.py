@@ -22,7 +22,7 @@ def provenance(document: dict[str, Any]) -> dict[str, Any]:
         "gpu": gpu,
         "estimated": estimated,
         "hashes": more.get("hashes") or _hashes(own),
-        "versions": more.get("versions") or {"prediction": own.get("tool", "")},
+        "versions": more.get("versions") or {"prediction made by": own.get("tool", "")},
         "command": more.get("command"),
         "method": own.get("method") or {},
         "launch": own.get("launch") or {},

@@ -54,7 +54,7 @@ W.tip = (target, lines) => {
 W.number = (value) => {
   if (value === 0) return "0";
   const size = Math.abs(value);
-  if (size >= 1e15 || size < 1e-4) return value.toExponential(2);
+  if (size >= 1e15 || size < 1e-4) return value.toExponential(2).replace(/e([+-])(\d)$/, "e$10$2");
   const digits = Math.max(0, 2 - Number(value.toExponential(2).split("e")[1]));  // rounded first: 0.9996 is 1.00
   return value.toLocaleString("en-US", { minimumFractionDigits: digits, maximumFractionDigits: digits });
 };

@@ -39,7 +39,6 @@ W.part(() => {
     return Object.assign(found, { cycles, cpi, seconds: seconds ? seconds[at] : cycles / clock });
   };
   const own = new Map(axes.map((axis) => [axis.key, axis.own]));
-  W.whatIf = { design, own, axes };  // for whoever looks from outside
 
   const squeezed = (text) => text.replace(/\s/g, "").toLowerCase();
   // the places that the state asks for, and the axes that had to go back because their geometry was not simulated
@@ -127,6 +126,8 @@ W.part(() => {
   form.addEventListener("submit", (event) => event.preventDefault());
   const back = () => W.change({ section: "what-if", ...stateOf(own) });
   W.find("what-if-back").addEventListener("click", back);
+  // the keys of the page leave inputs alone, which take them themselves; a slider does not take this one
+  form.addEventListener("keydown", (event) => { if (event.key === "0") { event.preventDefault(); back(); } });
   W.key("0", "what if: back to the GPU as described", back);
   W.watch((state) => {
     if (W.find("what-if").hidden) return;
