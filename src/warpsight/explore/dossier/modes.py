@@ -6,7 +6,8 @@ from warpsight.base.errors import UsageError, suggestion
 
 QUICK, FULL, NONE = "quick", "full", "none"
 MODES = (QUICK, FULL, NONE)
-"""`quick`: as many geometries as take about 20 s, at most 16; `full`: every combination of SMs and cache sizes; `none`: no grid."""
+"""`quick`: as many geometries as take about 20 s, at most 16; `full`: every combination of SMs and cache sizes, at most 512;
+`none`: no grid."""
 
 
 def known_mode(mode: str) -> None:

@@ -27,7 +27,7 @@ from warpsight.result.prediction import COMPONENTS
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
 
-_QUICK_SECONDS, _QUICK_MOST = 20.0, 16
+_QUICK_SECONDS, _QUICK_MOST, _FULL_MOST = 20.0, 16, 512
 # What a simulation of the caches with its profile takes on one core, an upper estimate from the kernels of the suite: by request
 # at the L1, by warp instruction, and at all. From the trace alone, so that a report does not depend on who makes it.
 _OF_REQUEST, _OF_INSTRUCTION, _AT_ALL = 0.35e-6, 2e-8, 5e-3
@@ -45,7 +45,7 @@ def what_if(
     if mode == NONE:
         return None
     axes, refused = slider_axes(gpu)
-    simulations = _affordable(profiled) if mode == QUICK else 2**20
+    simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model))
     rows = evaluate(space, profiled, gpu, model, watch)
     return {

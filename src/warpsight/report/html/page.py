@@ -32,7 +32,7 @@ def page(document: dict[str, Any]) -> str:
     style = "\n".join(_asset(name) for name in (*_STYLES, *_extra(present, "styles")))
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts")))
     bodies = [{"section": section, "html": _render(section.template, **context)} for section, context in present]
-    return _render(
+    whole = _render(
         "page.jinja",
         document=content,
         sections=bodies,
@@ -42,6 +42,7 @@ def page(document: dict[str, Any]) -> str:
         "base-uri 'none'; form-action 'none'",
         data=_data(content),
     )
+    return str(whole)  # plain text: what is put beside it must not be escaped
 
 
 def _extra(present: list[tuple[Section, dict[str, Any]]], kind: str) -> list[str]:

@@ -1,0 +1,182 @@
+"""Do the sections what if, advice and provenance show what their document says, and only where it says something?"""
+
+from __future__ import annotations
+
+import copy
+import re
+from html.parser import HTMLParser
+from typing import Any
+
+import numpy as np
+import pytest
+
+import warpsight
+from warpsight.advice.dossier import advised_dossier
+from warpsight.explore.dossier.kernel import Parts, result_dossier
+from warpsight.explore.dossier.what_if import unpacked
+from warpsight.gpu.loader import load_gpu
+from warpsight.report.html.page import page
+from warpsight.report.html.stack_bars import paint, stack_bar
+from warpsight.report.html.what_if import times
+from warpsight.result.prediction import COMPONENTS
+
+pytestmark = pytest.mark.unit
+
+SOURCE = """
+extern "C" __global__ void strided(const float *in, float *out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = in[(i * 32) % n] * 2.0f;
+}
+"""
+
+
+class Sections(HTMLParser):
+    """The text of each section, its links and its style attributes."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text: dict[str, str] = {}
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self._at = ""
+        self.feed(str(text))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "section":
+            self._at = found["id"] or ""
+        if found.get("id"):
+            self.ids.append(found["id"] or "")
+        if tag == "a":
+            self.links.append(found.get("href") or "")
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "section":
+            self._at = ""
+
+    def handle_data(self, data: str) -> None:
+        self.text[self._at] = self.text.get(self._at, "") + data
+
+
+@pytest.fixture(scope="module")
+def dossier() -> dict[str, Any]:
+    trace = warpsight.trace(SOURCE, grid=64, block=128, args=["f32[8192]:uniform", "f32[8192]:zeros", "i32:8192"])
+    parts = Parts(command=("warpsight", "report", "strided.cu"))
+    return advised_dossier(trace, load_gpu("mdm-pascal"), "mdm", beside=["mt"], parts=parts)
+
+
+@pytest.fixture(scope="module")
+def sections(dossier: dict[str, Any]) -> Sections:
+    return Sections(page(dossier))
+
+
+def test_one_change_at_a_time_is_a_table_of_the_document_s_rows_without_a_script(
+    dossier: dict[str, Any], sections: Sections
+) -> None:
+    text = sections.text["what-if"]
+    assert len(dossier["what_if"]["one_at_a_time"]) >= 14
+    for row in dossier["what_if"]["one_at_a_time"]:
+        assert f"{row['label']} {row['setting']}" in text
+        assert f"{row['cycles']:,.0f}" in text
+
+
+def test_each_slider_has_a_value_for_each_computed_one_and_begins_at_the_gpu_s_own(dossier: dict[str, Any]) -> None:
+    html = page(dossier)
+    for axis in dossier["what_if"]["axes"]:
+        slider = re.search(rf'<input type="range" id="what-if-{re.escape(axis["key"])}"[^>]*>', html)
+        assert slider is not None
+        assert f'max="{len(axis["values"]) - 1}"' in slider[0]
+        assert f'value="{axis["own"]}"' in slider[0]
+        assert f'aria-valuetext="{axis["settings"][axis["own"]]}"' in slider[0]
+
+
+def test_grid_s_own_point_is_the_prediction_that_the_overview_shows(dossier: dict[str, Any]) -> None:
+    grid, first = dossier["what_if"], dossier["predictions"][0]
+    columns = unpacked(grid)
+    assert columns["cycles"][grid["own"]] == pytest.approx(first["cycles"], rel=1e-12)
+    assert grid["bounds"][columns["bound_by"][grid["own"]]] == first["bound_by"]
+    shares = [columns[f"share.{name}"][grid["own"]] for name in COMPONENTS if f"share.{name}" in columns]
+    assert np.sum(shares) == pytest.approx(1, abs=1e-8)
+
+
+def test_every_advised_change_is_there_with_its_gain_its_cost_and_a_link_to_its_place(
+    dossier: dict[str, Any], sections: Sections
+) -> None:
+    text = " ".join(sections.text["advice"].split())
+    assert dossier["advice"]["advice"]
+    for change in dossier["advice"]["advice"]:
+        for part in (change["title"], change["reason"], change["cost"], change["owner"], f"{change['gain_cycles']:,.0f}"):
+            assert " ".join(part.split()) in text
+        if change["setting"]:
+            assert change["setting"] in text
+    assert any(link.startswith("#code&line=pc-") for link in sections.links)
+    assert any(link.startswith("#what-if&noc.bandwidth=") for link in sections.links)
+
+
+def test_provenance_has_every_key_with_its_source_and_the_checks_with_their_figures(
+    dossier: dict[str, Any], sections: Sections
+) -> None:
+    text = sections.text["provenance"]
+    for row in dossier["provenance"]["gpu"]:
+        assert row["key"] in text
+        assert row["source"] in text
+    for name, value in dossier["provenance"]["hashes"].items():
+        assert f"hash of {name}" in text
+        assert value in text
+    for check in dossier["assumptions"]["checks"]:
+        assert f"assumption-{check['key']}" in sections.ids
+        assert check["detail"] in text
+    strained = sum(check["strained"] for check in dossier["assumptions"]["checks"])
+    assert text.count("strained") >= strained
+    assert "warpsight report strided.cu" in text
+    for each in dossier["models"]["mdm"]["assumptions"]:
+        assert each in text
+
+
+def test_component_s_equation_is_in_the_overview_s_table(dossier: dict[str, Any], sections: Sections) -> None:
+    for name, equation in dossier["models"]["mdm"]["by_component"].items():
+        assert (equation in sections.text["overview"]) == (name == "base" or dossier["predictions"][0]["cpi_stack"][name] > 0)
+
+
+def test_results_alone_have_no_sliders_and_no_advice_but_their_own_provenance(dossier: dict[str, Any]) -> None:
+    shown = Sections(page(result_dossier([dossier["predictions"][0]])))
+    assert "what-if" not in shown.text
+    assert "advice" not in shown.text
+    assert "noc.bandwidth" in shown.text["provenance"]
+    assert dossier["predictions"][0]["provenance"]["gpu_hash"] in shown.text["provenance"]
+
+
+def test_names_and_reasons_are_shown_as_they_are_and_never_run(dossier: dict[str, Any]) -> None:
+    bad = "<script>alert(1)</script>"
+    document = copy.deepcopy(dossier)
+    document["predictions"][0]["gpu"] = document["predictions"][0]["kernel"] = bad
+    document["advice"]["advice"][0] |= {"title": bad, "reason": bad, "place": bad, "cost": bad}
+    document["advice"]["refused"] = [{"title": bad, "why": bad}]
+    document["assumptions"]["checks"][0]["detail"] = bad
+    document["provenance"]["command"] = document["provenance"]["gpu"][0]["source"] = bad
+    document["what_if"]["one_at_a_time"][0]["setting"] = document["what_if"]["not_possible"] = bad
+    document["what_if"]["not_possible"] = [{"setting": bad, "why": bad}]
+    html = page(document)
+    assert html.count("<script") == 2
+    assert bad not in html
+    shown = Sections(html)
+    assert all(bad in shown.text[name] for name in ("what-if", "advice", "provenance"))
+
+
+def test_same_document_gives_the_same_page(dossier: dict[str, Any]) -> None:
+    assert page(copy.deepcopy(dossier)) == page(dossier)
+
+
+def test_bar_is_as_long_as_its_stack_is_of_the_whole_and_says_its_shares() -> None:
+    bar = stack_bar("now", {"base": 1.0, "dram": 3.0, "noc": 0.0}, 8.0, "4 cycles")
+    assert [(part["name"], part["width"]) for part in bar["parts"]] == [("base", 12.5), ("dram", 37.5)]
+    assert bar["spoken"] == "now: 4 cycles. base: 25.0 %, dram: 75.0 %"
+
+
+def test_every_component_has_a_paint_of_its_own() -> None:
+    assert len({paint(name) for name in COMPONENTS}) == len(COMPONENTS)
+
+
+@pytest.mark.parametrize(("factor", "text"), [(2.0, "x 2"), (0.5, "x 1/2"), (1.0, "x 1"), (1.25, "x 5/4"), (0.3, "x 0.300")])
+def test_factor_is_said_as_a_reader_says_it(factor: float, text: str) -> None:
+    assert times(factor) == text
