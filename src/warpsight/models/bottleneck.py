@@ -18,7 +18,7 @@ from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
 
-_LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where this is the largest of com_struct, noc and dram; else 0"
+_LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
 
 class Bottleneck:
@@ -42,7 +42,9 @@ class Bottleneck:
         by_component={
             "base": "1 / min(schedulers x issue width, warps of an SM in the fullest wave)",
             "com_struct": _LARGEST.format(what="max(functional unit's cycles / schedulers, load-store unit's cycles)"),
-            "noc": _LARGEST.format(what="max(bytes of the busier direction x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices)"),
+            "noc": _LARGEST.format(
+                what="max(bytes of the busier direction x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices)"
+            ),
             "dram": _LARGEST.format(what="bytes x clock x SMs / DRAM bandwidth"),
             "idle": idle_of_launch(),
         },

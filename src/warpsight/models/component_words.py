@@ -7,7 +7,7 @@ launch, divided by the instructions that the SM executes in them.
 from __future__ import annotations
 
 # GPUMech, section VII, as `interval_model.stack_cycles` has it.
-_BASE = "instructions x W / min(schedulers x issue width, W): the issue slots that the warps need; all of F where a warp never stalls"
+_BASE = "instructions x W / min(schedulers x issue width, W): the warps' issue slots; all of F where a warp never stalls"
 _SHARE = "(F - base) x {cause} stalls / all stalls of the representative warp (GPUMech, section VII), F = {free}"
 _IDLE = "all others together x (blocks of the busiest SM / mean blocks of an SM - 1): SMs with fewer blocks wait for it"
 MULTITHREADED = "instructions + stalls + non-overlapped instructions (GPUMech eqs. 8-16) / issue width, cycles without contention"
@@ -51,6 +51,9 @@ def mdm_queue(equations: str, level: str, condition: str) -> str:
     service = {"NoC": "clock x L1 line / NoC bandwidth", "DRAM": "LLC miss ratio x clock x L2 line / DRAM bandwidth"}[level]
     flight = "(min(read misses x W, MSHRs) + write misses x W)"
     return f"{equations}: sum of {flight} x SMs x s, s = {service}; in full {condition}, else by half{_STICKS_OUT}"
+
+
+MDM_EXPOSED = "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"
 
 
 def idle_of_launch() -> str:

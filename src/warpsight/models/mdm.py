@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.models.base import About, Design
-from warpsight.models.component_words import INTERVAL_STRAINS, batches, interval_components, mdm_queue
+from warpsight.models.component_words import INTERVAL_STRAINS, MDM_EXPOSED, batches, interval_components, mdm_queue
 from warpsight.models.contention import ContentionModel, Waiting, mdm_mshrs, mdm_queues
 from warpsight.models.registry import MODELS
 from warpsight.profile.interval_profile import IntervalProfile
@@ -46,8 +46,8 @@ class Mdm(ContentionModel):
         stack=("base", "com_data", "mem_data", "mshr", "noc", "dram", "idle"),
         by_component=interval_components(
             mshr=batches("MDM eqs. 4-6"),
-            noc=mdm_queue("MDM eqs. 3, 7, 9 and 10", "NoC", "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"),
-            dram=mdm_queue("MDM eqs. 3 and 8-10", "DRAM", "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"),
+            noc=mdm_queue("MDM eqs. 3, 7, 9 and 10", "NoC", MDM_EXPOSED),
+            dram=mdm_queue("MDM eqs. 3 and 8-10", "DRAM", MDM_EXPOSED),
         ),
         strained_by=INTERVAL_STRAINS,
     )

@@ -21,7 +21,7 @@ REGISTERED = (strains_of_warps, strains_of_resources, strains_of_caches)
 
 
 def checks_of(model: str) -> list[Check]:
-    """The checks of a model: its own in the order in which it names them, then those of all. Raises UsageError for an unknown one."""
+    """The checks of a model: its own in the order in which it names them, then those of all. Raises UsageError for no model."""
     from warpsight.models.registry import get_model
 
     own = [CHECKS.get(key) for key in get_model(model).about.strained_by]

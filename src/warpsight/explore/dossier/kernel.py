@@ -68,12 +68,12 @@ def profiled_dossier(
     parts: Parts = DEFAULT_PARTS,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """The document of a profiled trace on `gpu`: all parts are about `model`, the models `beside` it (None: all others) are compared.
+    """The document of a profiled trace on `gpu`: all parts are about `model`, and those `beside` it (None: all others) answer too.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, `model`'s
-    first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`,
+    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents,
+    `model`'s first), `refused` (models that cannot answer, and why), `models` (what is known of each), `speed_of_light`, `alone`,
     `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line), `what_if` (designs around the
-    GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`. docs/reference/report.md has all of them.
+    GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`. docs/reference/report.md says them all.
     Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names

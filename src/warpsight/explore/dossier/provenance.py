@@ -10,6 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from warpsight.explore.dossier.strains_of_caches import is_estimated
 from warpsight.explore.provenance import TOOL
@@ -33,7 +34,13 @@ def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = (
     header = profiled.trace.header
     return {
         "gpu": [
-            {"key": row.key, "value": row.value, "source": row.source, "estimated": is_estimated(row.source), "meaning": row.meaning}
+            {
+                "key": row.key,
+                "value": row.value,
+                "source": row.source,
+                "estimated": is_estimated(row.source),
+                "meaning": row.meaning,
+            }
             for row in describe(gpu)
         ],
         "hashes": {
@@ -60,16 +67,20 @@ def trace_hash(profiled: ProfiledTrace) -> str:
         whole.update(repr((each.pc, each.opcode, each.op_class, each.destinations, each.sources, each.space, each.access,
                            each.access_bytes)).encode())  # fmt: skip
     paths = trace.paths
-    for array, kind in ((trace.block_start, "<i4"), (paths.offset, "<i8"), (paths.block, "<i4"), (paths.lanes, "u1"),
-                        (paths.repeat, "<i4")):  # fmt: skip
-        whole.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+    tables: tuple[tuple[str, npt.NDArray[Any]], ...] = (
+        ("<i4", trace.block_start), ("<i8", paths.offset), ("<i4", paths.block), ("u1", paths.lanes), ("<i4", paths.repeat),
+    )  # fmt: skip
+    for kind, table in tables:
+        whole.update(table.astype(kind).tobytes())
     # chunks are cut as the memory of who makes them allows: each stream goes on over all of them
     streams = [hashlib.sha256() for _ in range(5)]
     for chunk in trace.chunks:
-        parts = ((chunk.path, "<i4"), (np.diff(chunk.event_offset), "<i8"), (chunk.events, "u1"),
-                 (np.diff(chunk.sector_offset), "<i8"), (chunk.sectors, "<u4"))  # fmt: skip
-        for stream, (array, kind) in zip(streams, parts, strict=True):
-            stream.update(np.ascontiguousarray(array, dtype=kind).tobytes())
+        parts: tuple[tuple[str, npt.NDArray[Any]], ...] = (
+            ("<i4", chunk.path), ("<i8", np.diff(chunk.event_offset)), ("u1", chunk.events), ("<i8", np.diff(chunk.sector_offset)),
+            ("<u4", chunk.sectors),
+        )  # fmt: skip
+        for stream, (kind, array) in zip(streams, parts, strict=True):
+            stream.update(array.astype(kind, copy=False).tobytes())
     for stream in streams:
         whole.update(stream.digest())
     return whole.hexdigest()

@@ -16,12 +16,13 @@ from warpsight.profile.requests import atomics
 # With random arrivals and service, a queue's wait is as long as the service from this load on (M/M/1).
 _HALF = 0.5
 _QUEUE = "from half of its peak on, a wait in a queue is as long as the service itself (M/M/1)"
-_TENTH = "a tenth of the cycles is what models are wrong by anyway"
+_TENTH = "about a tenth of the cycles is what the best models are wrong by anyway"
 
 
 def _load(name: str, case: Strained) -> Figure:
     row = case.speed[name]
-    return Figure(row["percent"] / 100, f"{row['label']}: {three_digits(row['value'])} of {three_digits(row['peak'])} {row['unit']}")
+    used = f"{three_digits(row['value'])} of {three_digits(row['peak'])} {row['unit']}"
+    return Figure(row["percent"] / 100, f"{row['label']}: {used}")
 
 
 for _key, _name, _what in (
@@ -38,12 +39,12 @@ for _key, _name, _what in (
     "No resource gives more than its peak.",
     "the largest use of a resource over its peak, in the predicted time",
     1.005,
-    "what is above the peak cannot be: the model does not know this limit, and its cycles are too few (half a per cent is rounding)",
+    "what is above the peak cannot be: the model does not know this limit, and gives too few cycles (half a per cent is rounding)",
     always=True,
 )
 def _peak(case: Strained) -> Figure:
-    row = max((row for name, row in case.speed.items() if name != "occupancy"), key=lambda row: float(row["percent"]))
-    return Figure(row["percent"] / 100, f"{row['label']}: {three_digits(row['value'])} of {three_digits(row['peak'])} {row['unit']}")
+    resource = max((name for name in case.speed if name != "occupancy"), key=lambda name: float(case.speed[name]["percent"]))
+    return _load(resource, case)
 
 
 @check(
@@ -137,4 +138,5 @@ def _caches(case: Strained) -> Figure | None:
         return None
     beyond = float((misses.l2_read_misses + misses.l2_read_merges)[reads].sum())
     served = 1 - min(beyond / requests, 1.0)
-    return Figure(served, f"of {thousands(requests)} line requests {thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2")
+    told = f"of {thousands(requests)} line requests {thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
+    return Figure(served, told)

@@ -61,7 +61,7 @@ def _mean(case: Strained) -> Figure:
     "No single warp holds the launch up.",
     "cycles of the slowest warp with an SM for itself, over the predicted ones",
     0.5,
-    "from half of the launch on, few others are left at its end to fill the slowest one's stalls; above 1 the prediction is too low",
+    "from half of the launch on, few others are left at its end to fill the slowest one's stalls; above 1 it is too low",
 )
 def _slowest(case: Strained) -> Figure:
     slowest = case.demands.longest_warp * case.mean_alone
@@ -78,8 +78,8 @@ def _slowest(case: Strained) -> Figure:
 )
 def _equal(case: Strained) -> Figure:
     surplus = case.demands.work_imbalance - 1.0
-    return Figure(max(surplus, 0.0), f"dealt as they are, the blocks take {three_digits(case.demands.work_imbalance)} times as long "
-                  "as equal ones")  # fmt: skip
+    times = three_digits(case.demands.work_imbalance)
+    return Figure(max(surplus, 0.0), f"dealt as they are, the blocks take {times} times as long as equal ones")
 
 
 @check(
@@ -98,7 +98,8 @@ def _waves(case: Strained) -> Figure | None:
     if full == 0:  # nothing follows, so that no block could begin before
         return Figure(0.0, f"one wave: {thousands(launch.blocks)} blocks on {thousands(places)} places")
     empty = 1 - launch.blocks / ((full + 1) * places)
-    return Figure(empty, f"{full + 1:.0f} waves of {thousands(places)} places; the last has {thousands(launch.blocks - full * places)} blocks")
+    last = thousands(launch.blocks - full * places)
+    return Figure(empty, f"{full + 1:.0f} waves of {thousands(places)} places; the last has {last} blocks")
 
 
 @check(

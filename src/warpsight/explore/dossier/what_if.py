@@ -81,7 +81,8 @@ def evaluate(
 
 
 def _rows(
-    group: Group, columns: dict[str, npt.NDArray[np.float64]], own: frozenset[str], profiled: ProfiledTrace, gpu: GpuSpec, model: str
+    group: Group, columns: dict[str, npt.NDArray[np.float64]], own: frozenset[str], profiled: ProfiledTrace, gpu: GpuSpec,
+    model: str,
 ) -> dict[str, Any]:
     """The rows of designs with one profile; the one of the GPU itself is there already."""
     count = len(group.designs)

@@ -43,5 +43,5 @@ def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -
         for name in named(stack)
         if stack[name] > 0
     ]
-    shares = ", ".join(part["tip"] for part in parts)
+    shares = ", ".join(str(part["tip"]) for part in parts)
     return {"label": label, "text": text, "parts": parts, "spoken": f"{label}: {text}. {shares}"}

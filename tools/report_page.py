@@ -1,0 +1,50 @@
+"""Writes the table of checks into docs/reference/report.md.
+
+Usage: python tools/report_page.py [--check]
+
+`--check` only tells whether the page would change (exit code 1).
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from warpsight.base.format import percent, three_digits
+from warpsight.explore.dossier.assumptions import REGISTERED
+from warpsight.explore.dossier.strain import CHECKS, Check
+
+PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "report.md"
+BEGIN, END = "<!-- checks: python tools/report_page.py -->\n", "<!-- end checks -->"
+HEAD = "| check | the model takes it that | measured | bound |\n|---|---|---|---|\n"
+
+
+def table() -> str:
+    """The rows of all checks, each model's own before those of all."""
+    checks = sorted((CHECKS.get(key) for key in CHECKS.names()), key=lambda check: check.always)
+    return "".join(map(_row, checks))
+
+
+def _row(check: Check) -> str:
+    bound = percent(check.bound) if check.unit == "share" else three_digits(check.bound)
+    every = " (all)" if check.always else ""
+    return f"| `{check.key}`{every} | {check.assumption} | {check.measure} | {check.side} {bound}: {check.why} |\n"
+
+
+def main(words: list[str]) -> int:
+    """Write or check the page."""
+    assert REGISTERED, "importing them fills the registry"
+    text = PAGE.read_text("utf-8")
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    fresh = f"{before}{BEGIN}{HEAD}{table()}{END}{after}"
+    if "--check" in words:
+        same = fresh == text
+        print("the page is up to date" if same else f"{PAGE.name} is out of date: run python tools/report_page.py")
+        return 0 if same else 1
+    PAGE.write_text(fresh, "utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
