@@ -30,7 +30,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-o", "--output", metavar="FILE.html", help="the report (default: the input's name with .html, here)")
     parser.add_argument("--referee", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
     parser.add_argument("--what-if", choices=MODES, default=QUICK, help="designs around the GPU to evaluate for the "
-                        "sliders: quick (at most about 20 s), full (all SMs with all cache sizes), none (default: quick)")  # fmt: skip
+                        "sliders: quick (at most about 20 s), full (any SMs with any caches), none (default: quick)")  # fmt: skip
     parser.add_argument("--open", action="store_true", help="show it in a browser")
     options.add_json(parser)
 
