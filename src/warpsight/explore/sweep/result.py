@@ -133,6 +133,10 @@ class Sweep:
             return energy(self._select(about, [term]), memory=memory, power=term)
         return energy(self._select(about), memory=memory, power=power)
 
+    def selection(self, about: Question = EVERYTHING) -> Selection:
+        """The designs that are asked about, with their performance."""
+        return self._select(about)
+
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
         """What is asked about, with every key that `costs` read."""
         where = [Term(text, parse_expression(text, "where", _IN_CONDITIONS)) for text in about.where]
