@@ -32,8 +32,8 @@ def page(document: dict[str, Any]) -> str:
     present = [(section, context) for section, context in shown if context is not None]
     style = "\n".join(_asset(name) for name in (*_STYLES, *_extra(present, "styles")))
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts")))
-    bodies = [{"section": section, "html": _render(section.template, **context)} for section, context in present]
-    return _render(
+    bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
+    return render(
         "page.jinja",
         document=content,
         sections=bodies,
@@ -90,6 +90,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(template: str, **context: Any) -> Markup:
-    """The template's text, marked as HTML that is already escaped."""
+def render(template: str, **context: Any) -> Markup:
+    """The text of a template of ours, marked as HTML that is already escaped. What `context` holds is escaped."""
     return Markup(_environment().get_template(template).render(**context))
