@@ -49,11 +49,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Make the document, draw it, write it."""
     from warpsight.explore.dossier.file import write_report
-    from warpsight.report.html.page import page
+    from warpsight.report.html.page import checked_page
     from warpsight.report.json_text import plain
 
     document = plain(_document(arguments))
-    path = write_report(arguments.output or _default_name(arguments.paths), page(document))
+    path = write_report(arguments.output or _default_name(arguments.paths), checked_page(document, arguments.paths[0]))
     if arguments.json:
         print_json([document])
     else:
@@ -114,13 +114,13 @@ def _of_study(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
-    from warpsight.explore.dossier.results import is_result, read_results
+    from warpsight.explore.dossier.kernel import Parts, kernel_dossier
+    from warpsight.explore.dossier.results import dossier_of_file, is_result
     from warpsight.explore.pipeline import obtain_trace
     from warpsight.gpu.loader import load_gpu
 
     if is_result(request.path):
-        return result_dossier(read_results(request.path))
+        return dossier_of_file(request.path)
     gpu = load_gpu(gpu_name, overrides=arguments.overrides)
     models = options.model_names(arguments)
     with ProgressBar() as bar:
