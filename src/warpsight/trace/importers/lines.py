@@ -9,6 +9,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -133,8 +134,7 @@ class _Reader:
         self._known_texts[text] = what
         return what
 
-    def _refuse(self, raw: bytes, what: str) -> None:
+    def _refuse(self, raw: bytes, what: str) -> NoReturn:
         shown = raw[:60].decode("ascii", "replace").strip()
-        raise FormatError(
-            f"no line of a trace: {shown!r}: {what}", place=f"{self._path}:{self.line}", remedy=f"the trace is cut or damaged here: {REMEDY}"
-        )
+        what = f"no line of a trace: {shown!r}: {what}"
+        raise FormatError(what, place=f"{self._path}:{self.line}", remedy=f"the trace is cut or damaged here: {REMEDY}")

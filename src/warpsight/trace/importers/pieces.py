@@ -1,7 +1,7 @@
 """A trace of another format as the text that the reader of grouped traces takes (Accel-Sim's form), piece by piece.
 
-The reader's rules for sectors, banks, registers and opcodes then hold for every format, and an error still has the place in the file
-that the line came from.
+The reader's rules for sectors, banks, registers and opcodes then hold for every format, and an error still has the place in the
+file that the line came from.
 """
 
 from __future__ import annotations

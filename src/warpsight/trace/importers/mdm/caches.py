@@ -35,7 +35,8 @@ def read_cache_file(path: Path) -> CacheFile:
             continue
         found = _LINE.fullmatch(line)
         if not found or found[1] not in _KEYS or found[1] in values or (found[1] != _KEYS[3] and not _is_size(found[2])):
-            raise FormatError(f"no line of a cache file: {line[:60]!r}", place=f"{path}:{number}", remedy=f"write {' = ..., '.join(_KEYS)} = ...")
+            what = f"no line of a cache file: {line[:60]!r}"
+            raise FormatError(what, place=f"{path}:{number}", remedy=f"write {' = ..., '.join(_KEYS)} = ...")
         values[found[1]] = found[2]
     missing = [key for key in _KEYS if key not in values]
     if missing:
@@ -44,4 +45,4 @@ def read_cache_file(path: Path) -> CacheFile:
 
 
 def _is_size(text: str) -> bool:
-    return text.isascii() and text.isdigit() and 0 < int(text[:10]) and len(text) <= 10
+    return text.isascii() and text.isdigit() and int(text[:10]) > 0 and len(text) <= 10

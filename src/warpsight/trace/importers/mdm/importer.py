@@ -15,7 +15,7 @@ from warpsight.trace.importers.launch import Progress
 from warpsight.trace.importers.lines import Lines, read_lines
 from warpsight.trace.importers.mdm.caches import CacheFile, read_cache_file
 from warpsight.trace.importers.mdm.launches import TracedKernel
-from warpsight.trace.importers.mdm.memory import Accesses, read_accesses
+from warpsight.trace.importers.mdm.memory import Accesses, Longs, read_accesses
 from warpsight.trace.importers.mdm.names import CACHE_FILES, FUNCTIONAL, INSTRUCTIONS, MEMORY
 from warpsight.trace.importers.mdm.notes import notes_of
 from warpsight.trace.importers.mdm.program import Program, clean, program_of
@@ -91,15 +91,15 @@ class KernelReader:
         if accesses is None:
             accessing = sorted({i.opcode for i in self.program.instructions if isa.meaning(i.opcode).row.space == "global"})
             if accessing:
-                what = f"there is no {MEMORY.format(self.kernel.file_number)}, and the kernel accesses device memory ({accessing[0]})"
+                name = MEMORY.format(self.kernel.file_number)
+                what = f"there is no {name}, and the kernel accesses device memory ({accessing[0]})"
                 raise FormatError(what, place=str(self.path), remedy="trace the program with MDM's memory tool too (MDM_mem-trace)")
             return
         for pc, load, line in zip(accesses.pc.tolist(), accesses.load.tolist(), accesses.line.tolist(), strict=True):
             row, opcode = rows.get(pc, (None, ""))
             if row is None:
-                raise FormatError(
-                    f"an access of pc {pc:#x}, which no warp executed", place=f"{accesses.path}:{line}", remedy=f"a file is cut: {REMEDY}"
-                )
+                what = f"an access of pc {pc:#x}, which no warp executed"
+                raise FormatError(what, place=f"{accesses.path}:{line}", remedy=f"a file is cut: {REMEDY}")
             if not row.access or (row.access in ("load", "store") and load != (row.access == "load")):
                 kind = "a load" if load else "a store"
                 what = f"{kind} of pc {pc:#x}, where the instruction is {opcode}"
@@ -135,7 +135,7 @@ class KernelReader:
     def _whole(self, line: int) -> str:
         return str(self.path)
 
-    def _by_warp(self, there: np.ndarray) -> dict[int, list[int]]:  # type: ignore[type-arg]
+    def _by_warp(self, there: Longs) -> dict[int, list[int]]:
         """The accesses of each warp, in order. Raises FormatError for those of a warp without instructions."""
         accesses = self.accesses
         if accesses is None:
@@ -149,7 +149,7 @@ class KernelReader:
         ends = np.append(cuts[1:], len(order))
         return {w: order[a:b].tolist() for w, a, b in zip(there.tolist(), cuts.tolist(), ends.tolist(), strict=True)}
 
-    def _warp(self, warp: int, index: np.ndarray, given: list[int] | tuple[()]) -> Piece:  # type: ignore[type-arg]
+    def _warp(self, warp: int, index: Longs, given: list[int] | tuple[()]) -> Piece:
         """One warp's lines. The n-th access of a pc belongs to its n-th execution by this warp."""
         number = warp % self.header.warps_per_block
         threads = self.header.block[0] * self.header.block[1] * self.header.block[2]
@@ -183,7 +183,7 @@ class KernelReader:
                 raise FormatError(what, place=place, remedy=f"{self.path} is cut, or of another run: {REMEDY}")
         return Piece(b"".join(out), lambda line: self._place(index, where, line))
 
-    def _place(self, index: np.ndarray, where: dict[int, int], line: int) -> str:  # type: ignore[type-arg]
+    def _place(self, index: Longs, where: dict[int, int], line: int) -> str:
         """Where a line of a warp came from: its access, else its instruction."""
         k = min(max(line - WARP_LINES, 0), len(index) - 1)
         if k in where and self.accesses is not None:

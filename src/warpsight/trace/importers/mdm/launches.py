@@ -98,7 +98,8 @@ class TracedKernel(Launch):
 
     def _contradiction(self, name: str, found: object, printed: object) -> NoReturn:
         where = f" ({self.log.path})" if self.log.path else ""
-        raise UsageError(f"{found} cannot be: it is {printed}{where}", place=f"--{name}", remedy="leave the option out, or correct it")
+        what = f"{found} cannot be: it is {printed}{where}"
+        raise UsageError(what, place=f"--{name}", remedy="leave the option out, or correct it")
 
 
 def import_mdm(path: str | Path, isa: SassTable | None, facts: LaunchFacts) -> list[TracedKernel]:

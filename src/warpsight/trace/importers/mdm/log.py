@@ -1,4 +1,5 @@
-"""What MDM's tools print while they trace: the launches, and which opcode has which number. Users keep it as a file beside the trace.
+"""What MDM's tools print while they trace: the launches, and which opcode has which number. Users keep it as a file beside the
+trace.
 
 The lines are ``Kernel NAME - grid size X,Y,Z - block size X,Y,Z - nregs N - shmem BYTES - cuda stream id N`` and
 ``OPCODE NAME MAPS TO ID N``. Numbers are given out in the order in which a run meets opcodes: they are those of one run.
@@ -17,7 +18,10 @@ from warpsight.trace.importers.mdm.names import kernel_of
 _SUFFIXES = (".log", ".out", ".txt", ".err", "")
 _THREE = r"(\d{1,10}),(\d{1,10}),(\d{1,10})"
 _KERNEL = re.compile(
-    rf"Kernel (.{{1,4000}}) - grid size {_THREE} - block size {_THREE} - nregs (\d{{1,4}}) - shmem (\d{{1,9}}) - cuda stream id (\d+)\s*".encode()
+    (
+        rf"Kernel (.{{1,4000}}) - grid size {_THREE} - block size {_THREE} - nregs (\d{{1,4}}) - shmem (\d{{1,9}}) "
+        r"- cuda stream id (\d{1,20})\s*"
+    ).encode()
 )
 _OPCODE = re.compile(rb"OPCODE ([A-Za-z][\w.]{0,80}) MAPS TO ID (\d{1,9})\s*")
 
@@ -47,7 +51,8 @@ class Log:
 def read_log(folder: Path) -> Log:
     """What the tool printed, from the one file of the folder that has such lines.
 
-    Raises FormatError where two files have them (numbers of two runs have nothing to do with each other), or one contradicts itself.
+    Raises FormatError where two files have them (numbers of two runs have nothing to do with each other), or one contradicts
+    itself.
     """
     found = Log()
     try:
@@ -62,7 +67,8 @@ def read_log(folder: Path) -> Log:
             continue
         if found.path is not None:
             what = f"{found.path.name} and {name} both hold what a tool printed, and numbers of opcodes are those of one run"
-            raise FormatError(what, place=str(folder), remedy="keep the output of the run that made instruction_trace_<k>.txt alone")
+            remedy = "keep the output of the run that made instruction_trace_<k>.txt alone"
+            raise FormatError(what, place=str(folder), remedy=remedy)
         found = log
     return found
 

@@ -1,7 +1,7 @@
 """`mem_trace_<k>.txt` and `memory_access_<k>.txt`: the cache lines that each access touches.
 
-``warp,sm,pc,RoW,line,line,...,`` with RoW 1 for a load and 0 for anything else; of the functional simulator ``warp,pc,R|W,...,``. The
-numbers behind are addresses divided by the size of a cache line (128 bytes in the tool), each once, in ascending order.
+``warp,sm,pc,RoW,line,line,...,`` with RoW 1 for a load and 0 for anything else; of the functional simulator ``warp,pc,R|W,...,``.
+The numbers behind are addresses divided by the size of a cache line (128 bytes in the tool), each once, in ascending order.
 """
 
 from __future__ import annotations
@@ -73,8 +73,13 @@ def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
             numbers.append(line)
             touched.extend(kept)
             offset.append(len(touched))
-    columns = (np.frombuffer(column, np.int64) if len(column) else np.zeros(0, np.int64) for column in (warp, pc, load, numbers, offset, touched))
-    return Accesses(path, *columns, dropped)
+    return Accesses(
+        path, _held(warp), _held(pc), _held(load), _held(numbers), _held(offset), _held(touched), dropped
+    )
+
+
+def _held(column: array[int]) -> Longs:
+    return np.frombuffer(column, np.int64) if len(column) else np.zeros(0, np.int64)
 
 
 def _refuse(path: Path, line: int, raw: bytes, what: str) -> NoReturn:

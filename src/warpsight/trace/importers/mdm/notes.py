@@ -15,11 +15,11 @@ def notes_of(reader: KernelReader) -> tuple[str, ...]:
     return tuple(
         note
         for note in (
-            f"accesses are told as lines of {reader.line_bytes} B: each counts as all of its {reader.line_bytes // 32} sectors, so that "
-            "traffic of L2 and DRAM is as of whole lines",
+            f"accesses are told as lines of {reader.line_bytes} B: each counts as all of its {reader.line_bytes // 32} sectors, so "
+            "that traffic of L2 and DRAM is as of whole lines",
             "this tool writes no masks: every lane of a warp counts as active; shared and local memory have no addresses",
-            "this tool writes operands as numbers, whatever they are: immediates and constants below 256 count as registers, so that "
-            "some dependences are not the program's",
+            "this tool writes operands as numbers, whatever they are: immediates and constants below 256 count as registers, so "
+            "that some dependences are not the program's",
             f"{varying:,} operand fields hold something else each time, which is no operand, and are left out" if varying else "",
             f"{reader.lacking:,} executions of accesses have none in the memory trace: no lane was on, or another run was traced"
             if reader.lacking
@@ -39,6 +39,6 @@ def _cache(name: str, reader: KernelReader) -> str:
     cache = reader.caches[name]
     size = cache.lines * cache.line_bytes
     return (
-        f"{name}: {size:,} B in {cache.lines:,} lines of {cache.line_bytes} B, {cache.ways} ways, {cache.policy}; it is not used, the "
-        "caches are the GPU description's (--set)"
+        f"{name}: {size:,} B in {cache.lines:,} lines of {cache.line_bytes} B, {cache.ways} ways, {cache.policy}; it is not used, "
+        "the caches are the GPU description's (--set)"
     )

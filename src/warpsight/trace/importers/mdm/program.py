@@ -38,8 +38,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions in order of pc; `of_text` int32 [texts]: the instruction of each text; `isa` with rows for accesses whose opcode is
-    not known. `varying` operand fields were not the same each time and are left out.
+    """Instructions in order of pc; `of_text` int32 [texts]: the instruction of each text; `isa` with rows for accesses whose
+    opcode is not known. `varying` operand fields were not the same each time and are left out.
     """
 
     instructions: list[Instruction]
@@ -86,7 +86,8 @@ def program_of(path: Path, lines: Lines, accesses: Accesses | None, opcodes: Map
         raise FormatError(
             f"which opcodes the numbers {shown} are is not known: the tool numbers them anew in each run, and prints them",
             place=str(path),
-            remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give --isa-file with `3: LDG.E`",
+            remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give --isa-file with "
+            "`3: LDG.E`",
         )
     instructions, varying = [], 0
     place = {pc: k for k, pc in enumerate(sorted(fields))}

@@ -1,14 +1,14 @@
 """The warps of a block as lines: what every block writes once, and for each block its own addresses in their places.
 
-The tracer writes an access's record in the moment in which it writes the access's line. The records of a block are thus in the order of
-its lines, over all its warps, and where the lines of a block are in the trace the n-th record belongs to the n-th line of an
-opcode that has records. Of blocks whose lines are not in the trace (PPT-GPU writes those of one block) the order of warps is not known:
-there the n-th record of an opcode is given to the n-th line of that opcode in the block that was written.
+The tracer writes an access's record in the moment in which it writes the access's line. The records of a block are thus in the
+order of its lines, over all its warps, and where the lines of a block are in the trace the n-th record belongs to the n-th line
+of an opcode that has records. Of blocks whose lines are not in the trace (PPT-GPU writes those of one block) the order of warps is not
+known: there the n-th record of an opcode is given to the n-th line of that opcode in the block that was written.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ Form = tuple[bytes, bytes]
 _SHARED_LIMIT = 1 << 24  # offsets in shared memory are below it, addresses of device memory above
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Slot:
     """A line whose addresses come from a record: the k-th of its warp, and the part of the warp's text that it is."""
 
@@ -48,6 +48,9 @@ class BlockLines:
             self._add(number, stream, sequence, forms, addressed, lanes_of_warp(stream.warp, threads))
         self.slots.sort(key=lambda slot: slot.line)
         self.order = [slot.opcode for slot in self.slots]
+        self._of_stream: list[list[int]] = [[] for _ in streams]
+        for number, slot in enumerate(self.slots):
+            self._of_stream[slot.stream].append(number)
 
     def _add(self, number: int, stream: WarpStream, sequence: Ints, forms: list[Form], addressed: list[str], mask: int) -> None:
         """The parts of one warp: lines that never change joined, and one part for each access."""
@@ -68,21 +71,21 @@ class BlockLines:
 
     def pieces(self, records: list[Record | None], path: Path) -> Iterator[Piece]:
         """The warps' text with the records of the slots, in their order (None: no lane was active); `path` is the records' file."""
-        parts = [list(own) for own in self._parts]
-        where: list[dict[int, int]] = [{} for _ in parts]
-        doubled = [0] * len(parts)
-        for slot, record in zip(self.slots, records, strict=True):
-            text = masked(slot.form, 0, b" 0") if record is None else _access(slot, record, path)
-            doubled[slot.stream] += text.count(b"\n") - 1
-            parts[slot.stream][slot.part] = text
-            if record is not None:
-                where[slot.stream][slot.k] = record.line
         for number, stream in enumerate(self._streams):
-            count = len(stream.index) + doubled[number]
-            text = warp_begins(stream.warp, count) + b"".join(parts[number])
-            yield Piece(text, self._placing(stream, where[number], path))
+            parts = list(self._parts[number])
+            where: dict[int, int] = {}
+            doubled = 0
+            for at in self._of_stream[number]:
+                slot, record = self.slots[at], records[at]
+                text = masked(slot.form, 0, b" 0") if record is None else _access(slot, record, path)
+                doubled += text.count(b"\n") - 1
+                parts[slot.part] = text
+                if record is not None:
+                    where[slot.k] = record.line
+            text = warp_begins(stream.warp, len(stream.index) + doubled) + b"".join(parts)
+            yield Piece(text, self._placing(stream, where, path))
 
-    def _placing(self, stream: WarpStream, where: dict[int, int], path: Path):  # type: ignore[no-untyped-def]
+    def _placing(self, stream: WarpStream, where: dict[int, int], path: Path) -> Callable[[int], str]:
         """Where a line of the warp's text came from: the record of an access, else the line of the instruction."""
 
         def place(line: int) -> str:
@@ -102,7 +105,7 @@ def _access(slot: Slot, record: Record, path: Path) -> bytes:
     shared = [word for word in words if int(word, 16) < _SHARED_LIMIT]
     device = [word for word in words if int(word, 16) >= _SHARED_LIMIT]
     if max(len(shared), len(device)) > 32:
-        what = f"a copy to shared memory with {len(shared)} and {len(device)} addresses, and a warp has 32 lanes"
+        what = f"a copy to shared memory has {len(shared)} and {len(device)} addresses, and a warp 32 lanes"
         raise FormatError(what, place=f"{path}:{record.line}", remedy=REMEDY)
     first = listed(slot.form, len(shared), b" ".join(shared)) if shared else b""
     return first + listed(slot.form, len(device), b" ".join(device))
@@ -116,7 +119,8 @@ def in_order(block: BlockLines, records: list[Record], sass: SassFile, path: Pat
             raise FormatError(what, place=f"{path}:{record.line}", remedy=REMEDY)
     if len(records) != len(block.slots):
         what = f"{len(records):,} records of accesses, and the block's lines have {len(block.slots):,}"
-        raise FormatError(what, place=f"{path}:{records[-1].line}" if records else str(path), remedy=f"one of them is cut: {REMEDY}")
+        place = f"{path}:{records[-1].line}" if records else str(path)
+        raise FormatError(what, place=place, remedy=f"one of them is cut: {REMEDY}")
     return list(records)
 
 

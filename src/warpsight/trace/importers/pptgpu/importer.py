@@ -117,8 +117,7 @@ class KernelReader:
             return
         self.by_opcode = ByOpcode(block)
         for number, file in self.files.items():
-            records = self.by_opcode.assign(read_records(file, self.dropped), file)
-            yield from self._block(number, block.pieces(records, file))
+            yield from self._block(number, block.pieces(self.by_opcode.assign(read_records(file, self.dropped), file), file))
         if not self.by_opcode.exact:
             what = "no block's records are in the order of these lines, as those of the block that was written must be"
             raise FormatError(what, place=str(self.sass.path), remedy=f"this file or one of memory_traces is cut: {REMEDY}")
@@ -131,7 +130,8 @@ class KernelReader:
             numbered[bx + x * (by + y * bz)] = (streams, [next(self._places) for _ in streams])
         for number, file in self.files.items():
             if number not in numbered:
-                raise FormatError("the block of these records has no lines", place=str(file), remedy=f"{self.sass.path} is cut: {REMEDY}")
+                what = "the block of these records has no lines"
+                raise FormatError(what, place=str(file), remedy=f"{self.sass.path} is cut: {REMEDY}")
         for number in sorted(numbered):
             streams, places = numbered.pop(number)
             block = BlockLines(self.sass, streams, places, self._forms, self._addressed, self.config.threads)

@@ -1,7 +1,7 @@
 """`memory_traces/kernel_<k>_block_<b>.mem`: the addresses of a block's accesses, in the order in which the tracer met them.
 
-A record is ``OPCODE 0xaddress ...``; PPT-GPU puts ``=====`` on a line before each, AMALI only a line feed. A blank stands behind every
-word. Addresses that are zero are not written.
+A record is ``OPCODE 0xaddress ...``; PPT-GPU puts ``=====`` on a line before each, AMALI only a line feed. A blank stands behind
+every word. Addresses that are zero are not written.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _OPCODES = re.compile(rb"^[A-Za-z][\w.]{0,80}(?=[ \n]|$)", re.MULTILINE)
 _LANES = 32
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Record:
     """One access: its addresses as text with blanks between, `count` of them; `line` in the file."""
 
@@ -62,7 +62,8 @@ def read_records(path: Path, dropped: Dropped) -> list[Record]:
             found = _RECORD.fullmatch(raw)
             if found is None:
                 shown = raw[:60].decode("ascii", "replace")
-                raise FormatError(f"no record of an access: {shown!r}", place=f"{path}:{line}", remedy=f"the trace is cut or damaged here: {REMEDY}")
+                what = f"no record of an access: {shown!r}"
+                raise FormatError(what, place=f"{path}:{line}", remedy=f"the trace is cut or damaged here: {REMEDY}")
             addresses = found[2]
             if _LONG.search(addresses):
                 addresses = _real(addresses, dropped)

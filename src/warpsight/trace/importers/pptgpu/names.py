@@ -37,7 +37,7 @@ def sass_file(folder: Path, kernel: int) -> Path:
 
 
 def memory_files(folder: Path, kernel: int) -> dict[int, Path]:
-    """The files with the addresses of a kernel by number of block, in order of that. Other names in the folder are not looked at."""
+    """The files with the addresses of a kernel by number of block, in order. Other names in the folder are not looked at."""
     try:
         names = [entry.name for entry in (folder / MEMORY).iterdir()]
     except OSError:

@@ -43,8 +43,8 @@ def _assigned(reader: KernelReader) -> tuple[str, ...]:
     if reader.by_opcode is None:
         return ()
     return (
-        "the instructions are those of one block, taken for all; accesses of the others are given to instructions by opcode, in the "
-        "order of the tracer, so that warps of a block may have each other's addresses",
+        "the instructions are those of one block, taken for all; accesses of the others are given to instructions by opcode, in "
+        "the order of the tracer, so that warps of a block may have each other's addresses",
     )
 
 
@@ -53,8 +53,9 @@ def _odd(reader: KernelReader) -> tuple[str, ...]:
     notes = []
     if given is not None and given.odd:
         notes.append(
-            f"warning: {given.odd:,} blocks have not as many accesses as the block whose instructions are taken for all (the first: "
-            f"{given.first}): {given.lacking:,} instructions have no addresses, {given.surplus:,} accesses have no instruction and are left out"
+            f"warning: {given.odd:,} blocks have not as many accesses as the block whose instructions are taken for all (the "
+            f"first: {given.first}): {given.lacking:,} instructions have no addresses, {given.surplus:,} accesses have no "
+            "instruction and are left out"
         )
     if dropped:
         notes.append(f"{dropped:,} addresses beyond any memory, of lanes that were off, are left out")

@@ -1,11 +1,11 @@
 """Which instruction of the program a line is, in a trace without program counters.
 
 Native code goes on in a straight line up to the next branch, call, return, barrier of convergence or exit (op class `branch`), and
-these are in the trace whether they are taken or not. A warp's stream is cut behind each of them into *runs*. Two runs that end at one
-branch of the program begin at different places before it, so that one is the end of the other: a run that equals the end of a
+these are in the trace whether they are taken or not. A warp's stream is cut behind each of them into *runs*. Two runs that end at
+one branch of the program begin at different places before it, so that one is the end of the other: a run that equals the end of a
 longer one is taken for that place. What is left are the longest runs; their instructions, one behind the other, are the program as
-far as it was executed. Two pieces of code with the same text up to their branch count as one; code that is entered by a call which the
-tracer leaves out counts once for each caller.
+far as it was executed. Two pieces of code with the same text up to their branch count as one; code that is entered by a call
+which the tracer leaves out counts once for each caller.
 """
 
 from __future__ import annotations
