@@ -1,9 +1,9 @@
 """The warps of a block as lines: what every block writes once, and for each block its own addresses in their places.
 
 The tracer writes an access's record in the moment in which it writes the access's line. The records of a block are thus in the
-order of its lines, over all its warps, and where the lines of a block are in the trace the n-th record belongs to the n-th line
-of an opcode that has records. Of blocks whose lines are not in the trace (PPT-GPU writes those of one block) the order of warps is not
-known: there the n-th record of an opcode is given to the n-th line of that opcode in the block that was written.
+order of its lines, over all its warps, and where the lines of a block are in the trace the n-th record belongs to the n-th
+line of an opcode that has records. Of blocks whose lines are not in the trace (PPT-GPU writes those of one block) the order of
+warps is not known: there the n-th record of an opcode is given to the n-th line of that opcode in the block that was written.
 """
 
 from __future__ import annotations
