@@ -25,7 +25,8 @@ S2R, FADD = MdmOp(0, "S2R", (0, 33, 0, 0)), MdmOp(16, "FADD", (5, 4, 255, 0))
 LOAD, STORE = MdmOp(32, "LDG.E", (4, 2, 0, 0), 1), MdmOp(48, "STG.E", (2, 4, 0, 0), 0)
 BRANCH, EXIT = MdmOp(64, "BRA", (NONE, 0, 0, 0)), MdmOp(80, "EXIT")
 WARP = [
-    MdmStep(S2R), MdmStep(LOAD, tuple(BASE + 4 * k for k in range(32))), MdmStep(FADD), MdmStep(STORE, (BASE + 900,)), MdmStep(EXIT),
+    MdmStep(S2R), MdmStep(LOAD, tuple(BASE + 4 * k for k in range(32))), MdmStep(FADD), MdmStep(STORE, (BASE + 900,)),
+    MdmStep(EXIT),
 ]  # fmt: skip
 
 

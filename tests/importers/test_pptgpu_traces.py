@@ -158,7 +158,8 @@ def test_addresses_that_no_memory_has_and_zeros_are_left_out_and_said() -> None:
         ("LDG.E", "R4 R2", "R4"), ("STG.E", "R2 R4", ""), ("RED.E.ADD", "R2 R4", ""), ("ATOMG.E.ADD", "P7 R0 R2 R5", "P7 R0"),
         ("ISETP.GE.AND", "P0 P7 R0 P7", "P0 P7"), ("IADD3", "R2 P0 R4 R5", "R2 P0"), ("IADD3.X", "R3 R4 R5 P0", "R3"),
         ("LOP3.LUT", "P0 R1 R2 R3", "P0 R1"), ("FCHK", "P0 R1 R2", "P0"), ("BRA", "P0", ""), ("BAR.SYNC", "R0", ""),
-        ("SEL", "R0 R1 R2 P0", "R0"), ("SHFL.IDX", "P7 R4 R5", "P7 R4"), ("LDGSTS.E", "R1 R2", ""), ("VOTE.ANY", "R0 P7 P0", "R0 P7"),
+        ("SEL", "R0 R1 R2 P0", "R0"), ("SHFL.IDX", "P7 R4 R5", "P7 R4"), ("LDGSTS.E", "R1 R2", ""),
+        ("VOTE.ANY", "R0 P7 P0", "R0 P7"),
     ],
 )  # fmt: skip
 def test_operands_that_are_written_come_first(opcode: str, names: str, written: str) -> None:
@@ -195,7 +196,8 @@ def test_real_trace_rewritten_as_amali_writes_has_the_published_counts(
 def _rewritten(path: Path, folder: Path) -> Path:
     """A grouped trace of Accel-Sim's tracer (version 5) in the form of AMALI's."""
     text = lzma.decompress(path.read_bytes()).decode()
-    grid, block = ([int(n) for n in re.findall(rf"-{what} dim = \((\d+),(\d+),(\d+)\)", text)[0]] for what in ("grid", "block"))
+    dimensions = r"dim = \((\d+),(\d+),(\d+)\)"
+    grid, block = ([int(n) for n in re.findall(f"-{what} {dimensions}", text)[0]] for what in ("grid", "block"))
     (folder / "sass_traces").mkdir(parents=True)
     (folder / "memory_traces").mkdir()
     (folder / "app_config.py").write_text(
