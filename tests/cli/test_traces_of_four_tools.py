@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "importers"))
 
 from mdm_writer import write_mdm
 from pptgpu_writer import Op, Step, Written, write
+from rowsum_example import make
 from test_mdm_traces import WARP
 
 pytestmark = pytest.mark.unit
@@ -65,3 +66,18 @@ def test_trace_of_one_kernel_is_named_by_its_file(tmp_path: Path) -> None:
     assert warpsight.load_trace(ppt / "sass_traces" / "kernel_1.sass").header.warp_instructions == 6
     mdm = write_mdm(tmp_path / "mdm", [WARP] * 4, (2, 1, 1), (64, 1, 1))
     assert warpsight.load_trace(mdm / "instruction_trace_1.txt").header.warp_instructions == 20
+
+
+@pytest.mark.parametrize("name", ["rowsum.ppt", "rowsum.mdm"])
+def test_documented_example_prints_what_the_document_shows(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "120")
+    document = (Path(__file__).parents[2] / "docs" / "reference" / "importing-traces.md").read_text("utf-8")
+    shown = document.split(f"$ warpsight predict {name}\n")[1].split("```")[0]
+    notes = [line.strip() for line in shown.splitlines() if line.startswith(" note:")]
+    printed = [line.strip() for line in run(capsys, "predict", name).out.splitlines() if line.startswith(("  predicted", " note:"))]
+    assert [line for line in printed if line.startswith("note:")] == notes
+    assert printed[0] in " ".join(line.strip() for line in shown.splitlines())

@@ -45,7 +45,7 @@ def ids_of(warps: list[list[MdmStep]]) -> dict[str, int]:
 
 def write_mdm(
     folder: Path, warps: list[list[MdmStep]], grid: tuple[int, int, int], block: tuple[int, int, int], *, log: bool = True,
-    functional: bool = False, number: int = 1,
+    functional: bool = False, number: int = 1, name: str = "saxpy(float*, float)",
 ) -> Path:  # fmt: skip
     """Write the folder: lines of the warps in turns, as they reach the host."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -62,13 +62,13 @@ def write_mdm(
                 head = f"{warp},{op.pc},{'RW'[1 - op.load]}," if functional else f"{warp},{warp % 3},{op.pc},{op.load},"
                 accesses.append(head + lines)
     (folder / f"instruction_trace_{number}.txt").write_text("".join(f"{line}\n" for line in instructions))
-    name = "memory_access" if functional else "mem_trace"
-    (folder / f"{name}_{number}.txt").write_text("".join(f"{line}\n" for line in accesses))
+    kind = "memory_access" if functional else "mem_trace"
+    (folder / f"{kind}_{number}.txt").write_text("".join(f"{line}\n" for line in accesses))
     if log:
         text = "-" * 100 + "\n" + "".join(f"OPCODE {opcode} MAPS TO ID {k}\n" for opcode, k in ids.items())
         for _ in range(number):
             text += (
-                f"Kernel saxpy(float*, float) - grid size {','.join(map(str, grid))} - block size {','.join(map(str, block))} - "
+                f"Kernel {name} - grid size {','.join(map(str, grid))} - block size {','.join(map(str, block))} - "
                 "nregs 20 - shmem 256 - cuda stream id 0\n"
             )
         (folder / "run.log").write_text(text + "done: 3.5 ms\n")

@@ -99,7 +99,7 @@ def test_user_and_tool_that_contradict_each_other_are_refused(tmp_path: Path) ->
 def test_numbers_without_opcodes_are_refused_unless_a_file_says_them(tmp_path: Path) -> None:
     write_mdm(tmp_path, [WARP] * 4, (2, 1, 1), (64, 1, 1), log=False)
     facts = LaunchFacts(2, 64, 0, 20)
-    with pytest.raises(FormatError, match=r"the numbers 0, 2, 4 are is not known") as refusal:  # 1 and 3 are accesses
+    with pytest.raises(FormatError, match=r"of the numbers 0, 2, 4 are not known") as refusal:  # 1 and 3 are accesses
         load(tmp_path, None, facts)
     assert "--isa-file" in refusal.value.remedy
     (tmp_path / "isa.yaml").write_text("0: S2R\n2: fp64\n4: EXIT\n3: STG.E.64\n")

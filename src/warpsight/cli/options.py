@@ -22,8 +22,8 @@ from warpsight.explore.request import (
 if TYPE_CHECKING:
     from warpsight.profile.static.told import Told
 
-_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of Accel-Sim's tracer (folder, list or "
-                "kernel-N.traceg.xz), or - for source on stdin")
+_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (of Accel-Sim a folder, "
+                "list or kernel-N.traceg.xz; of PPT-GPU, AMALI or MDM a folder), or - for source on stdin")
 
 
 def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,

@@ -84,7 +84,7 @@ def program_of(path: Path, lines: Lines, accesses: Accesses | None, opcodes: Map
     if missing:
         shown = ", ".join(map(str, sorted(missing)[:_SHOWN])) + (" ..." if len(missing) > _SHOWN else "")
         raise FormatError(
-            f"which opcodes the numbers {shown} are is not known: the tool numbers them anew in each run, and prints them",
+            f"the opcodes of the numbers {shown} are not known: the tool numbers them anew in each run, and prints them",
             place=str(path),
             remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give --isa-file with "
             "`3: LDG.E`",
