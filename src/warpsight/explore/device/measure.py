@@ -167,8 +167,8 @@ def measure(gpu: Gpu, case: Case, settings: Settings) -> tuple[dict[str, Any], d
     """The document of a case, and the arrays that are not as the emulator left them, by the parameter's number.
 
     Keys: `registers`, `static_shared`, `local_bytes` (as assembled here), `buffers` (`equality.difference` of each compared array,
-    with its `parameter`), `equal` (all of them, bit for bit), `repeatable` (the last measured run wrote what the first did), `kernel`
-    and `empty` (`Stopwatch.series`), `state` (`nvml_state` after the runs).
+    with its `parameter`), `equal` (all of them, bit for bit), `repeatable` (the last run wrote what the first did), `kernel` and
+    `empty` (`Stopwatch.series`), `state` (`nvml_state` after the runs).
     Raises DeviceError for a launch that the GPU refuses or stops, UnsupportedError for a kernel of a newer GPU.
     """
     loaded = Loaded(gpu, case)

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsight.base.errors import WarpsightError
+from warpsight.base.errors import FormatError, WarpsightError
 from warpsight.explore.device.suite import WORKER, worker_environment
 from warpsight.explore.measurements.launch import Measurements
-from warpsight.explore.measurements.ncu import read_ncu
+from warpsight.explore.measurements.ncu import is_ncu, read_ncu
 
 _LOAD, _STORE = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld", "l1tex__t_sectors_pipe_lsu_mem_global_op_st"
 METRICS = (
@@ -69,7 +69,7 @@ def profile_cases(paths: Sequence[Path], kernels: Sequence[str], *, device: int 
             why = f"ncu did not end within {limit:.0f} seconds" if isinstance(error, subprocess.TimeoutExpired) else str(error)
             break
         try:
-            found = _checked(read_ncu(ended.stdout, "ncu"), kernels)
+            found = _checked(ended.stdout, kernels)
         except WarpsightError as error:
             why = _reason(ended.stdout + ended.stderr) or f"what ncu wrote is not understood: {error}"
             if _PERMISSION in why:
@@ -89,11 +89,13 @@ def _version(program: str) -> str:
     return found[1] if found else ""
 
 
-def _checked(found: Measurements, kernels: Sequence[str]) -> Measurements:
-    """`found`, if its launches are those that were made. Raises FormatError otherwise."""
-    from warpsight.base.errors import FormatError
+def _checked(text: str, kernels: Sequence[str]) -> Measurements:
+    """What ncu wrote, if its launches are those that were made. Raises FormatError otherwise."""
     from warpsight.explore.compare.measured import base_name
 
+    if not is_ncu(text):
+        raise FormatError("it wrote no table", place="ncu", remedy="profile again")
+    found = read_ncu(text, "ncu")
     names = [base_name(launch.kernel) for launch in found.launches]
     if names != [base_name(kernel) for kernel in kernels]:
         what = f"has {len(names)} launches where {len(kernels)} were made, or of other kernels"

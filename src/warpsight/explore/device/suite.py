@@ -51,7 +51,7 @@ def measure_cases(
     """Measure the cases NAME.npz in `folder`, one process each; the whole document.
 
     Keys: `schema`, `tool`, `date`, `device` (`device_document`), `settings`, `swept_l2s`, `kernels`: a row each with `name`, the
-    case's `kernel`, `grid`, `block`, `shared`, `registers`, `target`, `program` and `may_differ`, and `measured` (`measure.measure`,
+    case's `kernel`, `grid`, `block`, `shared`, `registers`, `target`, `program` and `may_differ`, and `measured` (`measure`,
     with `right`, see `_verdict`) or `failed`, the reason.
     """
     told_device = device_document(device)
