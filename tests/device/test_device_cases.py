@@ -105,12 +105,41 @@ def test_instructions_that_may_differ_are_named_by_why() -> None:
 }
 """
     found = may_differ(load_source(text), "k")
-    assert found["approximate"] == ["sin.approx.f32"]
-    assert found["order of atomics"] == ["atom.global.add.f32", "atom.global.add.u32"] or all("add" in o for o in found["order of atomics"])
-    # a product with a rounding of its own is never fused, the sum of it may not be either without a product
-    assert "mul.rn.f32" not in found.get("may be fused", [])
+    # the first atomic adds floats; a product that says how it is rounded is never part of a sum
+    assert found == {"approximate": ["sin.approx.f32"], "order of atomics": ["atom.global.add.f32", "atom.global.add.u32"]}
     whole = 'extern "C" __global__ void k(int* n) { n[threadIdx.x] += 3; }\n'
     assert may_differ(load_source(whole), "k") == {}
+
+
+PTX = """.version 8.0
+.target sm_75
+.address_size 64
+.visible .entry k(.param .u64 p) {{
+  .reg .f32 %f<4>;
+  .reg .u64 %d<2>;
+  .reg .u32 %r<4>;
+  ld.param.u64 %d1, [p];
+  ld.global.f32 %f1, [%d1];
+  {product} %f2, %f1, %f1;
+  {sum} %f3, %f2, %f1;
+  atom.global.add.u32 %r1, [%d1+4], {added};
+  st.global.f32 [%d1], %f3;
+  ret;
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("product", "total", "added", "expected"),
+    [
+        ("mul.f32", "add.f32", "1", {"may be fused": ["add.f32", "mul.f32"]}),
+        ("mul.rn.f32", "add.f32", "1", {}),
+        ("mul.f32", "sub.rn.f32", "1", {}),
+        ("mul.rn.f32", "add.rn.f32", "%r1", {"order of atomics": ["atom.global.add.u32"]}),
+    ],
+)
+def test_only_what_can_differ_is_named(product: str, total: str, added: str, expected: dict[str, list[str]]) -> None:
+    assert may_differ(load_source(PTX.format(product=product, sum=total, added=added)), "k") == expected
 
 
 def test_settings_out_of_range_are_refused() -> None:

@@ -16,8 +16,8 @@ from warpsight.explore.device.measure import Loaded, Settings, measure
 from warpsight.explore.device.prepare import helpers_ptx, make_case
 from warpsight.explore.device.ptx_version import for_driver, readable_version
 from warpsight.explore.suites.suite import Suite
-from warpsight.workload.nvjitlink import assemble
 from warpsight.workload.architecture import parse_architecture
+from warpsight.workload.nvjitlink import assemble
 
 pytestmark = pytest.mark.unit
 Make = Callable[..., Suite]
@@ -90,14 +90,15 @@ def test_other_bits_are_counted_and_kept(fake_gpu: Path, suite_of: Make) -> None
 
 def test_fault_of_a_kernel_is_told_with_the_drivers_words(fake_gpu: Path, suite_of: Make) -> None:
     case = make_case(suite_of("faulty").kernel("faulty").request(), "faulty")
-    with pytest.raises(DeviceError, match=r"running faulty: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), an illegal memory access") as caught:
-        with Gpu() as gpu:
-            Loaded(gpu, case).run_once()
+    said = r"running faulty: CUDA_ERROR_ILLEGAL_ADDRESS \(700\), an illegal memory access was encountered"
+    with pytest.raises(DeviceError, match=said) as caught, Gpu() as gpu:
+        Loaded(gpu, case).run_once()
     assert caught.value.code == 700
 
 
 def test_assemblers_log_is_shown(fake_gpu: Path) -> None:
-    with Gpu() as gpu, pytest.raises(DeviceError, match=r"(?s)does not take mine: CUDA_ERROR_INVALID_PTX \(218\).*line 7; error") as caught:
+    said = r"(?s)does not take mine: CUDA_ERROR_INVALID_PTX \(218\).*line 7; error"
+    with Gpu() as gpu, pytest.raises(DeviceError, match=said) as caught:
         gpu.load(".version 9.0\n.target sm_75\nunknown.opcode;", [], "mine")
     assert "\n" in caught.value.what
 

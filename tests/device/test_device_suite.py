@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_profiler import TENTH, TWICE, fake_ncu
 
 from warpsight.explore.device.described import catalogue_name, gpu_of
 from warpsight.explore.device.measure import Settings
@@ -92,40 +91,6 @@ def test_names_of_drivers_are_names_of_the_catalogue() -> None:
     assert all(load_gpu(name).name == name for name in names.values() if name)
 
 
-NCU = """#!{python}
-import subprocess, sys
-if sys.argv[1:] == ["--version"]:
-    print("NVIDIA (R) Nsight Compute Command Line Profiler\\nVersion 2025.3.1.0 (build 1) (public-release)")
-    sys.exit(0)
-refused = {refused!r}
-if refused and refused in " ".join(sys.argv):
-    print("==ERROR== Failed to find metric regex:smsp__x")
-    sys.exit(1)
-if {permission}:
-    print("==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access NVIDIA GPU Performance Counters")
-    sys.exit(1)
-at = sys.argv.index({python!r})
-print("==PROF== Connected to process 1")
-code = subprocess.run(sys.argv[at:]).returncode
-print('"ID","Kernel Name","Block Size","Grid Size","gpc__cycles_elapsed.max","gpu__time_duration.sum","smsp__cycles_elapsed.avg.per_second"')
-print('"","","","","cycle","ns","Hz"')
-for number, name in enumerate({names!r}):
-    print(f'"{{number}}","{{name}}","(64, 1, 1)","(4, 1, 1)","{{18000 + number}}","12000","1500000000"')
-sys.exit(code)
-"""
-
-
-def _ncu(monkeypatch: pytest.MonkeyPatch, place: Path, *names: str, refused: str = "", permission: bool = False) -> None:
-    place.mkdir(exist_ok=True)
-    program = place / "ncu"
-    program.write_text(NCU.format(python=sys.executable, names=names, refused=refused, permission=permission))
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{place}{os.pathsep}{os.environ['PATH']}")
-
-
-TWICE, TENTH = "twice(const float *, float *, int *, int)", "tenth(const float *, float *, int *, int)"
-
-
 def _profiled(suite: Suite, tmp_path: Path) -> Any:
     folder = tmp_path / "cases"
     if not folder.exists():
@@ -137,7 +102,7 @@ def _profiled(suite: Suite, tmp_path: Path) -> Any:
 def test_profiler_sees_each_case_once_and_nothing_else(
     fake_gpu: Path, suite_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _ncu(monkeypatch, tmp_path / "bin", TENTH, TWICE)
+    fake_ncu(monkeypatch, tmp_path / "bin", TENTH, TWICE)
     found = _profiled(suite_of("tenth", "twice"), tmp_path)
     assert found.why_not == ""
     assert found.version == "2025.3.1.0"
@@ -150,17 +115,17 @@ def test_profiler_sees_each_case_once_and_nothing_else(
 def test_profiler_that_does_not_know_a_metric_is_asked_for_its_whole_set(
     fake_gpu: Path, suite_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _ncu(monkeypatch, tmp_path / "bin", TWICE, refused="--metrics")
+    fake_ncu(monkeypatch, tmp_path / "bin", TWICE, refused="--metrics")
     assert _profiled(suite_of("twice"), tmp_path).measurements is not None
 
 
 def test_why_the_profiler_cannot_is_told(fake_gpu: Path, suite_of: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     suite = suite_of("twice")
-    _ncu(monkeypatch, tmp_path / "bin", TWICE, permission=True)
+    fake_ncu(monkeypatch, tmp_path / "bin", TWICE, permission=True)
     assert "ERR_NVGPUCTRPERM: this user may not read" in _profiled(suite, tmp_path).why_not
-    _ncu(monkeypatch, tmp_path / "bin", TWICE, refused="--csv")
+    fake_ncu(monkeypatch, tmp_path / "bin", TWICE, refused="--csv")
     assert _profiled(suite, tmp_path).why_not == "Failed to find metric regex:smsp__x"
-    _ncu(monkeypatch, tmp_path / "bin", TWICE, TENTH)
+    fake_ncu(monkeypatch, tmp_path / "bin", TWICE, TENTH)
     assert "has 2 launches where 1 were made" in _profiled(suite, tmp_path).why_not
     monkeypatch.setattr("warpsight.explore.device.profiler.find_ncu", lambda: None)
     assert _profiled(suite, tmp_path).why_not.startswith("ncu is neither on PATH")

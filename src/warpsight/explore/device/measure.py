@@ -105,7 +105,7 @@ class Stopwatch:
         self.empty, clock, sweep = gpu.load(helpers, ["warpsight_empty", "warpsight_clock", "warpsight_sweep"], "its own kernels")
         self._first, self._second = gpu.event(), gpu.event()
         self._clocks = gpu.allocate(16)
-        self._clock = self._reader(clock, 1000 * settings.hold_microseconds)
+        self.hold = self._reader(clock, 1000 * settings.hold_microseconds)
         self._sweep = self._sweeper(sweep)
         self._settle(self._reader(clock, _SETTLING_NANOSECONDS))
 
@@ -141,7 +141,7 @@ class Stopwatch:
     def time(self, launch: PackedLaunch, before: Callable[[], None]) -> tuple[float, float]:
         """Seconds between the events around a launch, and the SMs' clock in Hz just before."""
         before()
-        self._clock.launch()
+        self.hold.launch()
         if self.settings.cold:
             self._sweep.launch()
         self.gpu.record(self._first)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -81,29 +82,50 @@ def helpers_ptx(target: str) -> str:
 def may_differ(source: KernelSource, kernel: str) -> dict[str, list[str]]:
     """Instructions of `kernel`, and of functions of its module, by why two implementations of PTX may give other bits.
 
-    Approximate ones are only bounded in their error; a product and a sum without a rounding of their own may be fused (PTX ISA,
-    section 9.7.3); atomics of floats sum in any order, and those that return a value, in the order in which threads come.
+    Approximate ones are only bounded in their error; a product and a sum without a rounding of their own may be fused (PTX ISA, add
+    and mul); atomics of floats sum in any order, and those whose result is used give it in the order in which threads come.
     """
     module = source.module
     found: dict[str, set[str]] = {}
-    functions = [function for name, function in module.functions.items() if name == kernel or name not in module.kernels]
-    for instruction in (each for function in functions for each in function.instructions):
-        why = _why(instruction)
-        if why:
-            found.setdefault(why, set()).add(instruction.text)
+    for name, function in module.functions.items():
+        if name != kernel and name in module.kernels:
+            continue
+        named = Counter(register for each in function.instructions for register in _registers(each.operands))
+        for instruction in function.instructions:
+            why = _why(instruction, named)
+            if why:
+                found.setdefault(why, set()).add(instruction.text)
+    opcodes = {text.partition(".")[0] for text in found.get(FUSED, ())}
+    if "mul" not in opcodes or opcodes == {"mul"}:
+        found.pop(FUSED, None)  # there is no product, or no sum, that could be part of one
     return {why: sorted(texts) for why, texts in sorted(found.items())}
 
 
-def _why(instruction: Instruction) -> str:
+def _why(instruction: Instruction, named: Counter[str]) -> str:
     opcode, modifiers = instruction.opcode, instruction.modifiers
     floats = any(kind in modifiers for kind in _FLOATS)
     if "approx" in modifiers or "full" in modifiers:
         return APPROXIMATE
     if opcode in ("add", "sub", "mul") and floats and not any(mode in modifiers for mode in _ROUNDED):
         return FUSED
-    if opcode == "atom" or (opcode == "red" and floats):
-        return ORDER
-    return ""
+    # a result that no other instruction names is thrown away
+    used = opcode == "atom" and any(named[register] > 1 for register in _registers(instruction.operands[:1]))
+    return ORDER if used or (opcode in ("atom", "red") and floats) else ""
+
+
+def _registers(operands: Iterable[Any]) -> Iterator[str]:
+    """The names of the registers that operands name, in addresses and vectors too."""
+    from warpsight.isa.program import Address, Negated, Register, Vector
+
+    for operand in operands:
+        if isinstance(operand, Register):
+            yield operand.name
+        elif isinstance(operand, Vector):
+            yield from _registers(operand.elements)
+        elif isinstance(operand, Address):
+            yield from _registers((operand.base,))
+        elif isinstance(operand, Negated):
+            yield operand.register.name
 
 
 def _refuse(source: KernelSource, launch: Launch) -> None:
