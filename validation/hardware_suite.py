@@ -52,6 +52,7 @@ def main(words: Sequence[str] | None = None) -> int:
     arguments = _parser().parse_args(words)
     told = Clock()
     try:
+        _refuse_together(arguments)
         suite = load_suite(arguments.suite)
         if arguments.only_cases:
             return _only_cases(arguments, suite, told)
@@ -97,6 +98,16 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", default="", help="of the files (default: the GPU's name)")
     parser.add_argument("--out", metavar="DIR", default=str(FOLDER), help="their folder (default: validation/hardware)")
     return parser
+
+
+def _refuse_together(arguments: argparse.Namespace) -> None:
+    """Options that say how to measure say nothing where nothing is measured."""
+    measuring = ("kernels", "device", "runs", "warm_up", "warm", "no_ncu", "cases", "only_cases", "no_page", "name", "out")
+    usual = _parser().parse_args([])
+    changed = [name for name in measuring if getattr(arguments, name) != getattr(usual, name)]
+    if arguments.given and changed:
+        what = "says how to measure, and --from takes what was measured"
+        raise UsageError(what, place=f"--{changed[0].replace('_', '-')}", remedy="leave one of them out")
 
 
 def _chosen(arguments: argparse.Namespace, suite: Suite) -> list[SuiteKernel]:

@@ -175,7 +175,7 @@ def _measured(found: Compared) -> str:
             f"{row.net_microseconds:.2f}", f"{told['kernel']['clock_hz'] / 1e6:,.0f}", _count(row.measured(EVENTS)),
             _count(row.measured(NCU)), bits if told["repeatable"] else f"{bits}, differ from run to run",
         ))  # fmt: skip
-    return _table(header, "---rrrrrrrr-", lines)
+    return _table(header, "---rrrrrrr-", lines)
 
 
 def _buffers(found: Compared) -> str:
@@ -190,6 +190,8 @@ def _buffers(found: Compared) -> str:
                 first = f"[{buffer['first']['index']}] {buffer['first']['found']} for {buffer['first']['expected']}"
                 share = f"{buffer['differing']:,} of {buffer['elements']:,}"
                 lines.append((row.kernel.name, buffer["parameter"], share, ulp, first, verdict, why or "nothing in its PTX"))
+    if not found.rows:
+        return "No kernel was measured."
     if not lines:
         return "None: every element of every array of every kernel has the bits that the emulator gave it."
     header = (
@@ -262,6 +264,7 @@ def _table(header: Sequence[str], kinds: str, rows: Sequence[Sequence[object]]) 
 
 
 def _lines(header: Sequence[str], kinds: str, rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    assert len(header) == len(kinds)
     yield f"| {' | '.join(header)} |"
     yield "|" + "|".join("---:" if kind == "r" else "---" for kind in kinds) + "|"
     for row in rows:

@@ -112,6 +112,11 @@ def test_file_that_is_no_measurement_is_told(text: str, said: str, tmp_path: Pat
     assert said in capsys.readouterr().err
 
 
+def test_options_that_measure_are_refused_where_nothing_is_measured(capsys: pytest.CaptureFixture[str]) -> None:
+    assert hardware_suite.main(["--from", "a.json", "--no-ncu"]) == 2
+    assert "--no-ncu: says how to measure" in capsys.readouterr().err
+
+
 def test_without_a_gpu_it_says_so_and_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", "libcuda-that-is-not-there.so.1")
     assert hardware_suite.main([]) == 3

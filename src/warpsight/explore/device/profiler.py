@@ -25,7 +25,10 @@ METRICS = (
     "dram__bytes_read.sum", "dram__bytes_write.sum", "regex:smsp__average_warps_issue_stalled_.*_per_issue_active[.]ratio",
 )  # fmt: skip
 # the clocks as they are and caches flushed: as a kernel is measured without the profiler
-_OPTIONS = ("--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none", "--cache-control", "all")
+_OPTIONS = (
+    "--target-processes", "all", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
+    "--cache-control", "all",
+)  # fmt: skip
 _PLACES = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute")
 LIMIT_SECONDS = 240
 _PERMISSION = "ERR_NVGPUCTRPERM"
