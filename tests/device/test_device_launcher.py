@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import warpsight
 from warpsight.base.errors import UnsupportedError
 from warpsight.explore.device.api import DeviceError
 from warpsight.explore.device.gpu import Gpu, PackedLaunch, refuse_old
@@ -153,6 +154,26 @@ def test_gpu_older_than_the_kernel_is_told() -> None:
     refuse_old(7, 5, "sm_75, texmode_independent")
     with pytest.raises(UnsupportedError, match=r"compiled for sm_75, and this GPU has compute capability 7\.0"):
         refuse_old(7, 0, "sm_75")
+
+
+def test_sweep_reads_every_piece() -> None:
+    ptx, pieces = helpers_ptx("sm_75"), 1000
+    for place in (None, 0, 3, 1023, 2048, 4 * pieces - 1):
+        data, out = np.zeros(4 * pieces, np.uint32), np.zeros(1, np.uint32)
+        if place is not None:
+            data[place] = 1
+        warpsight.trace(ptx, kernel="warpsight_sweep", grid=2, block=128, args=[data, pieces, out])
+        assert out[0] == (place is not None)
+
+
+def test_clock_is_read_for_the_time_that_is_asked_for() -> None:
+    # the emulator's clock and timer both count instructions: a cycle is a nanosecond there
+    for nanoseconds in (10, 500, 5000):
+        out = np.zeros(2, np.uint64)
+        warpsight.trace(helpers_ptx("sm_75"), kernel="warpsight_clock", grid=1, block=1, args=[out, nanoseconds])
+        cycles, measured = map(int, out)
+        assert nanoseconds <= measured <= nanoseconds + 50
+        assert abs(cycles - measured) <= 20
 
 
 @pytest.mark.parametrize("architecture", ["75", "90", "120"])

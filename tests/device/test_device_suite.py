@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,6 +11,7 @@ from typing import Any
 import pytest
 from fake_profiler import TENTH, TWICE, fake_ncu
 
+from warpsight.explore.device.clocks import nvml_state
 from warpsight.explore.device.described import catalogue_name, gpu_of
 from warpsight.explore.device.measure import Settings
 from warpsight.explore.device.prepare import prepare_cases
@@ -78,6 +81,31 @@ def test_device_is_described_by_the_catalogue_or_by_what_its_driver_told(fake_gp
     made, said = gpu_of(device_document(0))
     assert (made.name, made.sm_count, made.core_clock_hz) == ("nvidia-h800", 132, 1.98e9)
     assert said.startswith("as `warpsight gpus from-device` describes it")
+
+
+@pytest.mark.parametrize("name", ["nvmlDeviceGetCurrentClocksEventReasons", "nvmlDeviceGetCurrentClocksThrottleReasons"])
+def test_nvml_tells_what_it_can_and_no_more(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    nvml = types.ModuleType("pynvml")
+    failure = type("NVMLError", (Exception,), {})
+
+    def fails(device: object) -> int:
+        raise failure
+
+    facts = {
+        "NVMLError": failure, "nvmlInit": lambda: None, "nvmlShutdown": lambda: None, "NVML_CLOCK_SM": 1, "NVML_CLOCK_MEM": 2,
+        "nvmlDeviceGetHandleByPciBusId": lambda bus: bus, "nvmlSystemGetDriverVersion": lambda: b"580.65.06",
+        "nvmlDeviceGetClockInfo": lambda device, kind: {1: 1755, 2: 2619}[kind], "nvmlDeviceGetPowerUsage": fails,
+        # the power cap and the temperature, by NVML's table of bits
+        name: lambda device: 0x4 | 0x20,
+    }  # fmt: skip
+    for key, fact in facts.items():
+        monkeypatch.setattr(nvml, key, fact, raising=False)
+    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    assert nvml_state("0000:3b:00.0") == {
+        "driver": "580.65.06", "sm_clock_hz": 1.755e9, "memory_clock_hz": 2.619e9, "held_by": ["power cap", "temperature"],
+    }  # fmt: skip
+    monkeypatch.setattr(nvml, "nvmlInit", lambda: fails(None))
+    assert nvml_state("0000:3b:00.0") == {}
 
 
 def test_names_of_drivers_are_names_of_the_catalogue() -> None:

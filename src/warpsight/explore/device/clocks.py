@@ -31,7 +31,7 @@ def nvml_state(bus: str) -> dict[str, Any]:
             "watts": lambda: pynvml.nvmlDeviceGetPowerUsage(device) / 1000,
             "celsius": lambda: pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU),
             "ecc": lambda: bool(pynvml.nvmlDeviceGetEccMode(device)[0]),
-            "held_by": lambda: _reasons(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons(device)),
+            "held_by": lambda: _reasons(_asked_reasons(pynvml)(device)),
         }
         for name, ask in asked.items():
             try:
@@ -41,6 +41,13 @@ def nvml_state(bus: str) -> dict[str, Any]:
         pynvml.nvmlShutdown()
     except pynvml.NVMLError:
         return found
+    return found
+
+
+def _asked_reasons(nvml: Any) -> Callable[[Any], int]:
+    """NVML's function of that, under its name of today or the one before."""
+    today = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    found: Callable[[Any], int] = today or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
     return found
 
 

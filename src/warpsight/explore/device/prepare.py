@@ -6,6 +6,7 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -168,7 +169,7 @@ def _file_hash(path: str) -> str:
 def prepare_cases(
     requests: Iterable[tuple[str, KernelRequest]], folder: Path, *, processes: int = 1, told: Callable[[str], None] | None = None
 ) -> dict[str, str]:
-    """A file NAME.npz in `folder` for each request, several at a time; the reason of each that failed, by name."""
+    """A file NAME.npz in `folder` for each request, several at a time, each on one thread; by name, why there is none."""
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
     from multiprocessing import get_context
@@ -176,7 +177,9 @@ def prepare_cases(
     folder.mkdir(parents=True, exist_ok=True)
     failed: dict[str, str] = {}
     with ProcessPoolExecutor(max(1, processes), mp_context=get_context("spawn")) as pool:
-        waiting = {name: pool.submit(_save_case, request, name, folder / f"{name}.npz") for name, request in requests}
+        waiting = {
+            name: pool.submit(_save_case, replace(request, threads=1), name, folder / f"{name}.npz") for name, request in requests
+        }
         for name, future in waiting.items():
             try:
                 reason = future.result()
