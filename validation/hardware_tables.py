@@ -189,7 +189,8 @@ def _buffers(found: Compared) -> str:
                 ulp = "" if buffer["largest_ulp"] is None else f"{buffer['largest_ulp']:,}"
                 first = f"[{buffer['first']['index']}] {buffer['first']['found']} for {buffer['first']['expected']}"
                 share = f"{buffer['differing']:,} of {buffer['elements']:,}"
-                lines.append((row.kernel.name, buffer["parameter"], share, ulp, first, verdict, why or "no instruction; a race would"))
+                reason = why or "no instruction; a race would"
+                lines.append((row.kernel.name, buffer["parameter"], share, ulp, first, verdict, reason))
     if not found.rows:
         return "No kernel was measured."
     if not lines:
