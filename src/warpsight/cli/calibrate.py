@@ -44,12 +44,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the sources, or fit, print, and write the description."""
     from warpsight.explore.microbenchmarks.timings import is_timings
 
+    _check_run(arguments)
     if (arguments.timings is None) == (arguments.kernels is None):
         what = "give timings to fit, or --kernels DIR to write the micro-benchmarks, one of them"
         raise UsageError(what, place="calibrate", remedy="`warpsight calibrate --help` shows examples")
     if arguments.kernels is not None:
         return _save(arguments)
-    _check_run(arguments)
     if arguments.like and arguments.gpu != DEFAULT_GPU:
         raise UsageError("says the same as --gpu", place="--like", remedy="leave one of them out")
     if arguments.output and arguments.overrides:
@@ -68,6 +68,11 @@ def _check_run(arguments: argparse.Namespace) -> None:
     """What --run and --device cannot be given with."""
     if arguments.device is not None and not arguments.run:
         raise UsageError("says on which GPU to run, and nothing is run", place="--device", remedy="add --run, or leave it out")
+    if arguments.run and arguments.timings is None:
+        what = "there is no file in which the timings are kept"
+        raise UsageError(what, place="--run", remedy="name one: warpsight calibrate timings.csv --run -o mine.yaml")
+    if arguments.run and arguments.kernels is not None:
+        raise UsageError("writes the sources, and --run runs them", place="--kernels", remedy="leave one of them out")
     if arguments.run and Path(arguments.timings).exists():
         what = "exists, and --run would write over it"
         raise UsageError(what, place=arguments.timings, remedy="name another file, or leave out --run to fit this one")
