@@ -150,17 +150,17 @@ class Warpsight:
         servers = np.stack([issue, demands.unit_cycles / design.schedulers, port, memory], axis=1)
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
-        # a warp alone takes its instructions and its stalls; what of its services lies within them is no further delay
-        own = issue + servers[:, 1] + demands.l1_cycles - instructions if self._has("own-time") else 0.0 * memory
         # under lrr warps of a block come to each of their instructions together
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
         group = np.where(step, per_block, 1.0)
+        own = self._own_time(demands, servers, found, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
         apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once, found.last)
         # under gto they come to a barrier one behind the other, the more often there is one the less apart, as through a pipeline
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
-        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - own - behind, found.last)
+        one = self._own_time(demands, servers, found, instructions, np.ones(len(warps)))
+        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - one - behind, found.last)
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         _, from_memory = stall_shares(profile)
@@ -175,6 +175,21 @@ class Warpsight:
         sync = np.maximum(total - np.maximum(apart, warps * issue), 0.0)
         stack = _shared_out(total - sync, warps * issue, waits)
         return stack | {"sync": sync}, warps * servers[:, :3].max(axis=1), warps * carried
+
+    def _own_time(
+        self, demands: ResourceDemands, servers: Floats, found: Residency, instructions: float, group: Floats
+    ) -> Floats:
+        """Cycles [R] of a group's services that are no further delay: they lie within the instructions and stalls of its warps.
+
+        A group of `group` [R] warps alone takes its instructions, on as many schedulers as it has warps for, and the stalls of one:
+        units are a scheduler's own, and the load-store unit is the SM's.
+        """
+        if not self._has("own-time"):
+            return 0.0 * group
+        design = found.design
+        slots = np.minimum(design.schedulers * design.issue_width, found.warps)
+        issue = group * servers[:, 0] - instructions * np.maximum(group / slots, 1.0)
+        return np.asarray(issue + servers[:, 1] * np.minimum(group, design.schedulers) + demands.l1_cycles)
 
     def _cycles(
         self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: npt.NDArray[np.bool_]
