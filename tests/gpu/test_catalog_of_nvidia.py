@@ -106,8 +106,8 @@ def test_page_names_every_estimate_and_every_source() -> None:
 @pytest.mark.parametrize(
     ("name", "l1", "l2", "memory", "shared"),
     [
-        # Jia et al. 2018, table 3.1 and figure 3.2. Luo et al. 2025, tables 3 and 4: hits in the SM's own partition, misses in the mean of
-        # both. markdewing/AI_kernels: 700 and 291 of an H100 SXM, whose L2 is Accel-Sim's 41 + 237
+        # Jia et al. 2018, table 3.1 and figure 3.2. Luo et al. 2025, tables 3 and 4: hits in the SM's own partition, misses in the
+        # mean of both. markdewing/AI_kernels: 700 and 291 of an H100 SXM, whose L2 is Accel-Sim's 41 + 237
         ("v100", 28, 193, 375, 19),
         ("a100", 33, 208.0, (474.9 + 622.7) / 2, 29.0),
         ("rtx4090", 33, 273.0, 571, 30.1),
@@ -146,8 +146,9 @@ def test_latencies_of_arithmetic_are_the_published_measurements(name: str, laten
 @pytest.mark.parametrize(
     ("name", "multiply", "every"),
     [
-        # cycles to a dependent 16x8x16 multiply: NVIDIA's data for Turing in Mesa's NAK; DocumentSASS, sm_86, 16-bit sums; Accel-Sim's
-        # A100 and H100. Every so many a scheduler begins one: 2,048 FMA over a quarter of the white papers' FMA a clock and SM
+        # cycles to a dependent 16x8x16 multiply: NVIDIA's data for Turing in Mesa's NAK; DocumentSASS, sm_86, 16-bit sums;
+        # Accel-Sim's A100 and H100, and Luo et al. 2025, table 7 (24.6 and 24.1). A scheduler begins one every so many: 2,048 FMA
+        # over a quarter of the white papers' FMA a clock and SM
         ("rtx2060", 22, 2048 * 4 / 512),
         ("rtx3070", 24, 2048 * 4 / 512),
         ("a100", 25, 2048 * 4 / 1024),

@@ -45,7 +45,7 @@ def test_one_warp_takes_its_instructions_and_its_stalls() -> None:
 
 
 def test_block_on_schedulers_of_its_own_takes_what_one_warp_takes() -> None:
-    """Four warps in step on four schedulers wait for nobody; on two, they issue in two turns, which hides nothing in this profile."""
+    """Four warps in step on four schedulers wait for nobody; on two, they issue in two turns, which here hide nothing."""
     block = LaunchShape(28, 4, 1)
     for schedulers, expected in ((8, 160), (4, 160), (2, 260)):
         found = changed(launched(COMPUTE, block), stall_in_step=60.0)
