@@ -92,6 +92,36 @@ def test_trace_exported_and_imported_again_is_the_same(kernel: Kernel) -> None:
     assert same(trace, again) == []
 
 
+@pytest.mark.parametrize("offsets", [{0: 0}, dict.fromkeys(range(32), 0), {4: 8, 31: 8, **dict.fromkeys(range(5, 31), 0)}])
+def test_atomic_on_local_memory_is_exported_with_as_many_lanes_at_one_address(offsets: dict[int, int]) -> None:
+    from accelsim_writer import LOCAL_BASE, Op, Step
+
+    mask, addresses = sum(1 << lane for lane in offsets), tuple(LOCAL_BASE + 64 + offsets[lane] for lane in sorted(offsets))
+    atomic = Op(16, "ATOM.E.ADD.64", ("R0",), ("R2", "R4"), "generic", "atomic", 8)
+    steps = [Step(Op(0, "IADD3"), 0xFFFFFFFF), Step(atomic, mask, addresses)]
+    trace = read(Dialect(6, tail=("0", "0", "NoVal")).text(Kernel((1, 1, 1), (32, 1, 1), [[steps]])), False)
+    with tempfile.TemporaryDirectory() as folder:
+        export_accelsim(trace, Path(folder) / "out")
+        again = import_accelsim(Path(folder) / "out")[0].trace()
+    assert same(trace, again) == []
+    assert streams(trace)[0][1].sharing == max(list(offsets.values()).count(n) for n in offsets.values())
+
+
+@pytest.mark.parametrize("opcode", ["ATOMS.ADD.64", "ATOM.E.ADD.64", "ATOMS.ADD"])
+@pytest.mark.parametrize("spread", [1, 2, 16, 32])
+@pytest.mark.parametrize("mask", [0xFFFFFFFF, 0xF0F0F0F0, 0x80000001])
+def test_atomic_on_shared_memory_is_exported_with_all_its_lanes(opcode: str, spread: int, mask: int) -> None:
+    from accelsim_writer import SHARED_BASE, Op, Step
+
+    base, width = (0, "shared") if opcode.startswith("ATOMS") else (SHARED_BASE, "generic"), 8 if opcode.endswith("64") else 4
+    atomic = Op(0, opcode, ("R0",), ("R2", "R4"), base[1], "atomic", width)
+    step = Step(atomic, mask, tuple(base[0] + k // spread * width for k in range(bin(mask).count("1"))))
+    trace = read(Dialect(6, tail=("0", "0", "NoVal")).text(Kernel((1, 1, 1), (32, 1, 1), [[[step]]])), False)
+    with tempfile.TemporaryDirectory() as folder:
+        export_accelsim(trace, Path(folder) / "out")
+        assert same(trace, import_accelsim(Path(folder) / "out")[0].trace()) == []
+
+
 def test_source_lines_are_kept_where_the_tracer_wrote_them() -> None:
     from accelsim_writer import Op
 

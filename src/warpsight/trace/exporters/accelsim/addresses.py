@@ -43,26 +43,41 @@ def sector_lanes(sectors: Sequence[int], size: int, lanes: int, sharing: int, ad
     return {lane: address for lane, address in found.items() if lane < WARP}
 
 
-def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callable[[int], int]) -> Lanes:
+def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callable[[int], int], sharing: int = 0) -> Lanes:
     """Lanes whose words of local memory lie in `sectors`: eight lanes to a sector, each word of the access in a row of its own.
 
-    `offset_of(sector)` is the byte offset in a thread's local memory of the row that the sector is in.
+    `offset_of(sector)` is the byte offset in a thread's local memory of the row that the sector is in. With `sharing` not 0 so many
+    lanes have one offset if the sectors allow it, and no more lanes take part than that needs.
     """
     words = max(1, size // 4)
     first = sectors[: max(1, len(sectors) // words)] if sectors else []
     by_quarter: dict[int, list[int]] = {}
     for sector in first:
         by_quarter.setdefault(sector & 3, []).append(sector)
-    spare = max(0, lanes - len(first))
+    spare = 0 if sharing else max(0, lanes - len(first))
     found: Lanes = {}
     for quarter, rows in sorted(by_quarter.items()):
         count = min(8, len(rows) + spare)
         spare -= max(0, count - len(rows))
         for j in range(count):
             found[8 * quarter + j] = offset_of(rows[min(j, len(rows) - 1)])
+    if sharing:
+        _share(found, by_quarter, offset_of, sharing)
     for sector in sectors[len(first) :]:  # in the order of their first use
         offset_of(sector)
     return found
+
+
+def _share(found: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[[int], int], sharing: int) -> None:
+    """Give `sharing` lanes the offset of one row, in those quarters of the warp that touch it and have lanes left."""
+    used = list(found.values())
+    for row in sorted(dict.fromkeys(used), key=used.count, reverse=True):  # the row that needs the fewest lanes more
+        quarters = [quarter for quarter, rows in by_quarter.items() if any(offset_of(sector) == row for sector in rows)]
+        free = [8 * quarter + j for quarter in quarters for j in range(8) if 8 * quarter + j not in found]
+        missing = sharing - used.count(row)
+        if missing <= len(free):
+            found.update(dict.fromkeys(free[: max(0, missing)], row))
+            return
 
 
 def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, first: int = 0) -> Lanes:
@@ -77,14 +92,26 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
     share = 8 if rows else WARP // max(1, min(size, 32) // 4)
     width = 16 if rows else max(1, size)
     end = min(WARP, first + max(lanes, passes, sharing, 1), (first // share + passes) * share)
-    parts = -(-min(end, rows or WARP) // share) - first // share
-    state = _Banks(passes - parts, width, sharing)
-    for lane in range(first, min(end, rows or WARP)):
+    chosen = list(range(first, min(end, rows or WARP)))
+    # lanes that share an address cost a pass in each part that they are in: where too few others are left, more parts
+    begin = (chosen[-1] // share + 1) * share
+    while begin < WARP and sharing + passes - _parts(chosen, share) > len(chosen) and _parts(chosen, share) < passes:
+        if len(chosen) > _parts(chosen, share):  # one that is not alone in its part moves
+            chosen.remove(next(lane for lane in reversed(chosen) if lane % share))
+        chosen.append(begin)
+        begin += share
+    state = _Banks(passes - _parts(chosen, share), width, sharing)
+    for lane in chosen:
         if not state.place(lane, lane // share):
             break
     for lane in range(rows or WARP, end):
         state.found[lane] = 0
     return state.found
+
+
+def _parts(lanes: Sequence[int], share: int) -> int:
+    """Parts of the warp (halves, quarters) that the lanes are in."""
+    return len({lane // share for lane in lanes})
 
 
 class _Banks:
@@ -96,15 +123,21 @@ class _Banks:
         self.found: Lanes = {}
         self._extra, self._width, self._sharing = extra, width, sharing
         self._parts: set[int] = set()
-        self._shared = self._conflicts = self._fillers = 0
+        self._shared = self._conflicts = self._fillers = self._row = 0
 
     def place(self, lane: int, part: int) -> bool:
-        """Place a lane of a part (half or quarter of the warp); False if there is no address left for it."""
+        """Place a lane of a part (half or quarter of the warp); False if there is no address left for it.
+
+        Lanes that cost nothing lie in the row of banks that the part's first lane is in.
+        """
+        if part not in self._parts:
+            self._fillers = 0
         if self._shared < max(1, self._sharing):
             self._shared += 1
             self.found[lane] = 0
         elif part not in self._parts and self._sharing:
             self._conflict(lane)
+            self._row = self.found[lane]
         elif self._extra > 0:
             if part in self._parts:
                 self._extra -= 1
@@ -116,7 +149,7 @@ class _Banks:
             if address >= ROW_BYTES:
                 return False
             self._fillers += 1
-            self.found[lane] = address
+            self.found[lane] = self._row + address
         else:
             self.found[lane] = 0
         self._parts.add(part)
