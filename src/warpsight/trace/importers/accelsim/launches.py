@@ -143,7 +143,7 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
         )
     if other:
         named = "; ".join(other[:3])
-        notes.append(f"{len(other)} lines of the list are neither kernels nor copies to the device and have no part in this: {named}")
+        notes.append(f"{len(other)} lines of the list are no kernels or copies to the device and have no part in this: {named}")
     return files, tuple(notes)
 
 
