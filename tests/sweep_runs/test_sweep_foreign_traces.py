@@ -119,7 +119,8 @@ def test_damaged_trace_fails_its_own_rows_alone(folder: Path, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    ("path", "name"), [("a/kernel-1-ctx_0x55.traceg.xz", "kernel-1-ctx_0x55"), ("kernel-3.trace", "kernel-3"), ("a/saxpy.cu", "saxpy")]
+    ("path", "name"),
+    [("a/kernel-1-ctx_0x55.traceg.xz", "kernel-1-ctx_0x55"), ("kernel-3.trace", "kernel-3"), ("a/saxpy.cu", "saxpy")],
 )
 def test_file_of_a_trace_is_called_without_its_endings(path: str, name: str) -> None:
     assert default_name(KernelRequest(path=path)) == name
