@@ -92,7 +92,8 @@ def test_trace_exported_and_imported_again_is_the_same(kernel: Kernel) -> None:
     assert same(trace, again) == []
 
 
-@pytest.mark.parametrize("offsets", [{0: 0}, dict.fromkeys(range(32), 0), {4: 8, 31: 8, **dict.fromkeys(range(5, 31), 0)}])
+@pytest.mark.parametrize("offsets", [{0: 0}, dict.fromkeys(range(32), 0), {4: 8, 31: 8, **dict.fromkeys(range(5, 31), 0)},
+                                     {30: 8, 31: 8, **dict.fromkeys(range(30), 0)}])  # fmt: skip
 def test_atomic_on_local_memory_is_exported_with_as_many_lanes_at_one_address(offsets: dict[int, int]) -> None:
     from accelsim_writer import LOCAL_BASE, Op, Step
 
@@ -105,6 +106,20 @@ def test_atomic_on_local_memory_is_exported_with_as_many_lanes_at_one_address(of
         again = import_accelsim(Path(folder) / "out")[0].trace()
     assert same(trace, again) == []
     assert streams(trace)[0][1].sharing == max(list(offsets.values()).count(n) for n in offsets.values())
+
+
+@pytest.mark.parametrize("elsewhere", [2, 16, 30])
+def test_generic_access_to_several_windows_is_exported_with_all_its_sectors(elsewhere: int) -> None:
+    from accelsim_writer import LOCAL_BASE, Op, Step
+
+    addresses = [LOCAL_BASE + 64] * (32 - elsewhere) + [0x7F0000001000 + 4096 * k for k in range(elsewhere)]
+    step = Step(Op(0, "LD.E", ("R0",), ("R2",), "generic", "load", 4), 0xFFFFFFFF, tuple(addresses))
+    trace = read(Dialect(6, tail=("0", "0", "NoVal")).text(Kernel((1, 1, 1), (32, 1, 1), [[[step]]])), False)
+    with tempfile.TemporaryDirectory() as folder:
+        export_accelsim(trace, Path(folder) / "out")
+        again = import_accelsim(Path(folder) / "out")[0].trace()
+    assert len(streams(trace)[0][0].sectors) == elsewhere + len({lane // 8 for lane in range(32 - elsewhere)})
+    assert sorted(streams(again)[0][0].sectors) == sorted(streams(trace)[0][0].sectors)
 
 
 @pytest.mark.parametrize("opcode", ["ATOMS.ADD.64", "ATOM.E.ADD.64", "ATOMS.ADD"])

@@ -44,7 +44,7 @@ def test_launches_of_one_kernel_are_matched_in_the_order_of_the_program(tmp_path
     request, csv = program(tmp_path, ["step", "sum", "step"], [("step", 100), ("sum", 200), ("step", 300)])
     found = compare([request], GPU, ["mdm"], against=csv)
     assert [(launch.label, launch.reference.cycles) for launch in found.launches if launch.reference] == [
-        ("step (1)", 100), ("sum (2)", 200), ("step (3)", 300),
+        ("launch 1", 100), ("launch 2", 200), ("launch 3", 300),
     ]  # fmt: skip
     for launch in found.launches:
         error, answer = launch.answers[0].error(launch.reference), launch.answers[0].prediction

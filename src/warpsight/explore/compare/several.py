@@ -17,7 +17,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Part:
-    """One launch to compare: `shown` is what it is called ("": by its kernel), `turn` None where the input is no program's trace."""
+    """One launch to compare, called `shown` ("": by its kernel); `turn` is None where the input is no program's trace."""
 
     request: KernelRequest
     shown: str = ""
@@ -27,7 +27,7 @@ class Part:
 def launches_apart(request: KernelRequest, label: str) -> list[Part]:
     """The launches that a request chooses, of a trace of another tool; else the request alone.
 
-    With a `label`, which is of one launch, several are left together, for the reader to refuse. Raises what reading the folder raises.
+    With a `label`, which is of one launch, several are left together, for the reader to refuse. Raises what reading them raises.
     """
     if not request.is_foreign:
         return [Part(request)]
@@ -40,7 +40,7 @@ def launches_apart(request: KernelRequest, label: str) -> list[Part]:
     for launch in chosen:
         alike = [number for number, size in sizes.items() if size == sizes[launch.number]]
         one = replace(request, path=str(launch.path), kernels=None, launches=None)
-        parts.append(Part(one, f"{launch.kernel} ({launch.number})", Turn(alike.index(launch.number), len(alike))))
+        parts.append(Part(one, f"launch {launch.number}", Turn(alike.index(launch.number), len(alike))))
     if len(parts) > 1:
         return [Part(request)] if label else parts
     return [replace(parts[0], request=request, shown="")]

@@ -47,7 +47,7 @@ def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callab
     """Lanes whose words of local memory lie in `sectors`: eight lanes to a sector, each word of the access in a row of its own.
 
     `offset_of(sector)` is the byte offset in a thread's local memory of the row that the sector is in. With `sharing` not 0 so many
-    lanes have one offset if the sectors allow it, and no more lanes take part than that needs.
+    lanes, and no more, have one offset if the sectors allow it.
     """
     words = max(1, size // 4)
     first = sectors[: max(1, len(sectors) // words)] if sectors else []
@@ -63,6 +63,7 @@ def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callab
             found[8 * quarter + j] = offset_of(rows[min(j, len(rows) - 1)])
     if sharing:
         _share(found, by_quarter, offset_of, sharing)
+        _fill(found, by_quarter, offset_of, sharing, lanes)
     for sector in sectors[len(first) :]:  # in the order of their first use
         offset_of(sector)
     return found
@@ -107,6 +108,20 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
     for lane in range(rows or WARP, end):
         state.found[lane] = 0
     return state.found
+
+
+def _fill(
+    found: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[[int], int], sharing: int, lanes: int
+) -> None:
+    """Let so many `lanes` take part as can without more than `sharing` at one offset."""
+    used = list(found.values())
+    for quarter, rows in by_quarter.items():
+        for lane in (8 * quarter + j for j in range(8) if 8 * quarter + j not in found):
+            row = next((row for row in map(offset_of, rows) if used.count(row) < sharing), None)
+            if row is None or len(used) >= lanes:
+                break
+            found[lane] = row
+            used.append(row)
 
 
 def _parts(lanes: Sequence[int], share: int) -> int:

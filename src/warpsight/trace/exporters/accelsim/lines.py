@@ -121,11 +121,12 @@ class WarpLines:
         shared = 1 if sharing and (others or passes) else sharing  # lanes elsewhere share the address then
         found = {
             lane: self._place.local_base + at
-            for lane, at in local_lanes(local, size, lanes if not passes else 0, self._offset, shared).items()
+            for lane, at in local_lanes(local, size, 0 if passes or others else lanes, self._offset, shared).items()
         }
         if others:
             free = [lane for lane in range(WARP) if lane not in found]
-            spread = sector_lanes(others, size, 0, sharing, self._place.address)
+            rest = 0 if passes else min(len(free), max(0, lanes - len(found)))
+            spread = sector_lanes(others, size, rest, sharing, self._place.address)
             found |= {free[k]: address for k, address in spread.items() if k < len(free)}
         begin = max(found, default=-1) + 1
         if passes and begin < WARP:
