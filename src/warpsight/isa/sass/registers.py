@@ -31,8 +31,9 @@ _FRAGMENTS = {
 
 
 def is_register(name: str) -> bool:
-    """Whether a trace's token names a register: ``R4``, ``UR8``, ``P0``, ``UP3``."""
-    return _NAME.fullmatch(name) is not None
+    """Whether a trace's token names a register: ``R4``, ``UR8``, ``P0``, ``UP3``; 256 general ones, 8 predicates."""
+    found = _NAME.fullmatch(name)
+    return found is not None and int(found[2]) < (8 if found[1] in ("P", "UP") else 256)
 
 
 def destinations(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: int) -> tuple[str, ...]:

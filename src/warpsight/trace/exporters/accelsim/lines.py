@@ -117,14 +117,16 @@ class WarpLines:
             return local_lanes(sectors, size, lanes, self._offset)
         if space == "global" or not (local or passes):
             return sector_lanes(sectors, size, lanes, sharing, self._place.address)
+        others = [sector for sector in sectors if sector < LOCAL_TRACE_SECTOR]
+        shared = 1 if sharing and (others or passes) else sharing  # lanes elsewhere share the address then
         found = {
             lane: self._place.local_base + at
-            for lane, at in local_lanes(local, size, lanes if not passes else 0, self._offset).items()
+            for lane, at in local_lanes(local, size, 0 if passes or others else lanes, self._offset, shared).items()
         }
-        others = [sector for sector in sectors if sector < LOCAL_TRACE_SECTOR]
         if others:
             free = [lane for lane in range(WARP) if lane not in found]
-            spread = sector_lanes(others, size, 0, sharing, self._place.address)
+            rest = 0 if passes else min(len(free), max(0, lanes - len(found)))
+            spread = sector_lanes(others, size, rest, sharing, self._place.address)
             found |= {free[k]: address for k, address in spread.items() if k < len(free)}
         begin = max(found, default=-1) + 1
         if passes and begin < WARP:

@@ -16,6 +16,7 @@ from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Bytes, Int
 
 _MOST_STATICS = 1 << 22
 _COUNTER, _NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]{1,12}"), re.compile(r"[0-9]{1,12}")
+_OPCODE = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Za-z0-9_]+)*")
 CONTINUED = "part of a bulk copy"
 
 
@@ -102,7 +103,7 @@ class LineTable:
         for name in (*written, *read):
             if not is_register(name):
                 raise WrongLine(f'"{name[:20]}" is no register')
-        if not opcode[:1].isalpha() or not opcode.replace(".", "").replace("_", "").isalnum():
+        if not _OPCODE.fullmatch(opcode):
             raise WrongLine(f'"{opcode[:30]}" is no opcode')
         counter, number = head[-1], head[0] if lineinfo else "0"
         if not _COUNTER.fullmatch(counter) or not _NUMBER.fullmatch(number):
