@@ -11,12 +11,11 @@ from typing import IO, Any
 
 from warpsight._version import __version__
 from warpsight.base.errors import UsageError
-from warpsight.isa.sass.from_ptx import is_native, sass_opcode
+from warpsight.isa.sass.from_ptx import architecture, is_native, sass_opcode
 from warpsight.trace.exporters.accelsim.lines import Place, WarpLines, Written
 from warpsight.trace.schema import KernelTrace, TraceChunk
 
 LIST, KERNEL = "kernelslist.g", "kernel-1.traceg"
-_PTX_BINARY = 75
 _WINDOWS = (0x7F0000000000, 0x7F0010000000)  # of shared and local memory, far from any address that the emulator gives
 _MOST_SOURCES, _REGISTERS = 4, 255
 Progress = Callable[[int, int], None]
@@ -128,8 +127,7 @@ class _Writer:
 
     def _header(self, file: IO[str]) -> None:
         header, known = self._trace.header, self._known
-        digits = header.target.removeprefix("sm_")
-        binary = known.get("binary") or (int(digits) if digits.isdigit() else _PTX_BINARY)
+        binary = known.get("binary") or architecture(w.opcode for w in self._written)
         file.write(
             f"-kernel name = {header.mangled}\n-kernel id = 1\n"
             f"-grid dim = ({','.join(map(str, header.grid))})\n-block dim = ({','.join(map(str, header.block))})\n"
