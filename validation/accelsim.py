@@ -30,6 +30,7 @@ from warpsight.result.prediction import relative_error
 from warpsight.trace.importers.accelsim.launches import import_accelsim
 
 MODELS = ("warpsight", "mdm", "gpumech")
+_STAGES = 5  # cycles of Accel-Sim's pipeline around a unit, as chains of dependent instructions measure them
 _L1 = re.compile(r"^GPGPU-Sim: Reconfigure L1 cache to (\d+)KB", re.MULTILINE)
 
 
@@ -48,8 +49,8 @@ class Row:
         return relative_error(self.cycles[by], measured) if measured else None
 
 
-def described(configs: Sequence[str], log: str, scratch: Path) -> GpuSpec:
-    """The GPU of the configuration, its L1 as large as the simulator made it for this kernel."""
+def described(configs: Sequence[str], log: str, scratch: Path, stages: int) -> GpuSpec:
+    """The GPU of the configuration, its L1 as large as the simulator made it for this kernel; `stages` of the pipeline."""
     found = _L1.search(log)
     carve_out = None
     if found is not None:
@@ -57,18 +58,18 @@ def described(configs: Sequence[str], log: str, scratch: Path) -> GpuSpec:
         for path in configs:
             read_options(Path(path), read_text(Path(path)), options)
         carve_out = (options.need("-gpgpu_unified_l1d_size").whole() - int(found[1])) * 1024
-    imported = import_configuration(list(configs), choices=Choices(carve_out=carve_out))
+    imported = import_configuration(list(configs), choices=Choices(carve_out=carve_out, stages=stages))
     scratch.write_text(made_yaml(imported))
     return load_gpu(str(scratch))
 
 
-def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path) -> Iterator[Row]:
+def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path, stages: int) -> Iterator[Row]:
     """A row for each launch that is in both folders."""
     for folder in sorted(path for path in traces.iterdir() if (path / "kernelslist.g").is_file()):
         log = logs / f"{folder.name}.log"
         if not log.is_file():
             continue
-        gpu = described(configs, log.read_text(), scratch)
+        gpu = described(configs, log.read_text(), scratch, stages)
         measurements = read_measurements(str(log))
         for imported in import_accelsim(folder):
             trace = imported.trace()
@@ -100,7 +101,8 @@ def _both(row: InputRow | None) -> str:
 def cycles_table(found: Sequence[Row]) -> list[str]:
     """Cycles by the simulator, and each one's error."""
     by = ("referee", *MODELS)
-    lines = [f"| trace | Accel-Sim | referee | {' | '.join(f'{name} error' for name in by)} |", f"|---|---:|---:|{'---:|' * len(by)}"]
+    head = ("trace", "Accel-Sim", "referee", *(f"{name} error" for name in by))
+    lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     for row in found:
         cells = [row.name, f"{row.launch.value('cycles') or 0:,.0f}", f"{row.cycles['referee']:,.0f}"]
         lines.append(f"| {' | '.join([*cells, *(_percent(row.error(name)) for name in by)])} |")
@@ -118,10 +120,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--config", action="append", required=True, metavar="FILE", help="gpgpusim.config; trace.config")
     parser.add_argument("--gpu", type=Path, default=Path("accelsim-gpu.yaml"), help="where the GPU description is written")
+    parser.add_argument("--pipeline-stages", type=int, default=_STAGES, help="as of warpsight gpus import")
     parser.add_argument("traces", type=Path)
     parser.add_argument("logs", type=Path)
     arguments = parser.parse_args()
-    found = list(rows(arguments.config, arguments.traces, arguments.logs, arguments.gpu))
+    found = list(rows(arguments.config, arguments.traces, arguments.logs, arguments.gpu, arguments.pipeline_stages))
     print("\n".join([*counts_table(found), "", *cycles_table(found)]))
 
 

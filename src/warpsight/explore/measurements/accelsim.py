@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
-from warpsight.explore.measurements.launch import MeasuredLaunch, Measure, Measurements
+from warpsight.explore.measurements.launch import Measure, MeasuredLaunch, Measurements
 
 TOOL = "accelsim"
 _CYCLES = re.compile(r"^gpu_sim_cycle\s*=", re.MULTILINE)
@@ -25,7 +25,8 @@ _LINE = re.compile(
     r"|-kernel name = (?P<read>[^\n]*?)"
     r"|-(?P<what>grid|block) dim = \((?P<size>[\d,]+)\)"
     r"|launching kernel name: (?P<launched>[^\n]*?) uid: (?P<uid>\d+)[^\n]*"
-    r"|GPGPU-Sim PTX: pushing kernel '(?P<pushed>[^']*)'[^\n]*?gridDim= ?\((?P<grid>[\d,]+)\) blockDim = \((?P<block>[\d,]+)\)[^\n]*"
+    r"|GPGPU-Sim PTX: pushing kernel '(?P<pushed>[^']*)'[^\n]*?"
+    r"gridDim= ?\((?P<grid>[\d,]+)\) blockDim = \((?P<block>[\d,]+)\)[^\n]*"
     r"|-(?P<option>gpgpu_clock_domains|gpgpu_kernel_launch_latency|gpgpu_n_mem_per_ctrlr|gpgpu_dram_buswidth"
     r"|gpgpu_dram_burst_length|gpgpu_coalesce_arch)[ \t]+(?P<setting>\S+)[^\n]*"
     r")[ \t\r]*$",
@@ -242,7 +243,7 @@ def _plain(counts: dict[str, int], name: str) -> Measure | None:
 
 
 def _clock(text: str, place: str) -> Measure:
-    first = text.split(":")[0]
+    first = text.split(":", maxsplit=1)[0]
     if not re.fullmatch(r"\d+(\.\d+)?", first):
         raise FormatError(f'-gpgpu_clock_domains is "{text[:40]}"', place=place, remedy="give the log as it was written")
     return Measure(float(first) * _MEGA, "-gpgpu_clock_domains")

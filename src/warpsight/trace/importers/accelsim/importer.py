@@ -127,5 +127,6 @@ def _extra(header: KernelHeader, code: Code, parser: Parser, order: BlockOrder) 
             "local_base": header.local_base,
             "stream": header.stream,
             "number": header.number,
+            **({"one_register": True} if header.one_register else {}),
         },
     }

@@ -51,7 +51,7 @@ class Parser:
 
     def __init__(self, header: KernelHeader, isa: SassTable, text: Text, prefix: int) -> None:
         self.header, self.text = header, text
-        self.lines = LineTable(isa)
+        self.lines = LineTable(isa, header.one_register)
         self.fragments = at.Fragments(np.zeros((1 << 13, 2), np.int64), np.zeros(1 << 14, np.int64))
         self.places = at.Places(
             np.zeros(at.REGION_LIMIT, np.int64), np.zeros((at.LOCAL_WINDOW_BYTES // (4 * at.LOCAL_PAGE_ROWS) + 2, 2), np.int64)

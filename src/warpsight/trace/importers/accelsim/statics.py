@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsight.base.errors import LimitError
-from warpsight.isa.sass.registers import destinations, is_register, sources
+from warpsight.isa.sass.registers import destinations, is_register, named, sources
 from warpsight.isa.sass.semantics import Meaning, SassTable, bulk_direction, is_move_of_constant
 from warpsight.isa.sass.table import TMA, SassOpcode
 from warpsight.isa.sass.width import matrix_rows
@@ -55,8 +55,8 @@ class WrongLine(Exception):
 class LineTable:
     """All distinct lines of a kernel, and the tables that the compiled parser knows them by."""
 
-    def __init__(self, isa: SassTable) -> None:
-        self._isa = isa
+    def __init__(self, isa: SassTable, one_register: bool = False) -> None:
+        self._isa, self._one_register = isa, one_register
         self.lines: list[Line] = []
         self.native = Statics(np.zeros((256, Static.WIDTH), np.int64), np.zeros(1 << 14, np.uint8), np.zeros(1024, np.int32))
         self._pool = 0
@@ -124,6 +124,8 @@ class LineTable:
         if bulk and access:
             size = 32
         registers = destinations(row, opcode, written, size), sources(row, opcode, read, size)
+        if self._one_register:
+            registers = named(written), named(read)
 
         def line(space: str, access: str, op_class: str, part: int) -> Line:
             return Line(
