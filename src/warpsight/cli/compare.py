@@ -29,8 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
                         help="the performance models (default all; a model that cannot answer then says why)")
     options.add_method(parser)
-    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured; or reference cycles: columns "
-                        "gpu,kernel,cycles, where needed size, grid, block, cpi_stack.NAME; - reads stdin")
+    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or a log of Accel-Sim; or "
+                        "reference cycles: columns gpu,kernel,cycles, where needed size, grid, block, "
+                        "cpi_stack.NAME; - reads stdin")
     parser.add_argument("--gate", metavar="MODEL:PERCENT", dest="gates", action="append", default=[],
                         help="exit with 1 when the model's MAPE is above this (repeatable)")
     parser.add_argument("-o", "--output", metavar="FILE|-", help="CSV, one row per launch and model, to FILE, or to stdout for -")

@@ -54,7 +54,7 @@ def read_against(path: str) -> Against:
     try:
         data = sys.stdin.read().encode("utf-8", "surrogateescape") if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        remedy = "name a CSV file with the columns gpu,kernel,cycles, or one of ncu --csv or nvprof --csv"
+        remedy = "name a CSV file with the columns gpu,kernel,cycles, or what ncu --csv, nvprof --csv or Accel-Sim wrote"
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None
     text = text_of(data, origin)
     measurements = measurements_of(text, origin)

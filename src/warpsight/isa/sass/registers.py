@@ -46,6 +46,11 @@ def sources(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: 
     return _spread(names, _source_registers(row, opcode, len(names), access_bytes))
 
 
+def named(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The registers that are named, each once: of lines that do not tell wide operands."""
+    return _spread(names, [1] * len(names))
+
+
 def _destination_registers(row: SassOpcode, opcode: str, access_bytes: int) -> int:
     if row.op_class == "tensor":
         return _accumulator(opcode)

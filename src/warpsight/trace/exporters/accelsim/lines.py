@@ -18,6 +18,7 @@ from warpsight.trace.importers.accelsim.layout import (
 )
 from warpsight.trace.schema import StaticInstruction
 
+_MOST_STRIDE = (1 << 31) - 1  # Accel-Sim reads a stride as an int of 32 bits, and deltas as 64
 _REGION_SECTORS = 1 << (REGION_SHIFT - 5)
 
 
@@ -159,6 +160,6 @@ def compressed(lanes: Sequence[int], addresses: Sequence[int]) -> str:
         return "1 0x0 0"
     steps = [b - a for a, b in pairwise(addresses)]
     contiguous = lanes[-1] - lanes[0] == len(lanes) - 1
-    if len(lanes) > 1 and contiguous and len(set(steps)) == 1:
+    if len(lanes) > 1 and contiguous and len(set(steps)) == 1 and abs(steps[0]) <= _MOST_STRIDE:
         return f"1 {addresses[0]:#x} {steps[0]}"
     return " ".join([f"2 {addresses[0]:#x}", *map(str, steps)])

@@ -24,9 +24,10 @@ class KernelHeader:
     architecture as 80.
 
     Base addresses are 0 where the tracer did not write them, `binary` is where it does not name the architecture.
-    `thread_instructions` is only in files that Warpsight wrote, else -1. `other` are keys that no tracer known here writes. `lines`
-    and `bytes` are the header's own, up to and with the line of `#` that ends it. `origin` is what to say of the tool where it is
-    not Accel-Sim's.
+    `thread_instructions` is only in files that Warpsight wrote, else -1; in those of PTX a name is one register, of whatever size
+    (`one_register`), where a native one begins a pair or a quad. `other` are keys that no tracer known here writes. `lines` and
+    `bytes` are the header's own, up to and with the line of `#` that ends it. `origin` is what to say of the tool where it is not
+    Accel-Sim's.
     """
 
     name: str
@@ -44,6 +45,7 @@ class KernelHeader:
     lineinfo: bool
     format: str
     thread_instructions: int
+    one_register: bool
     other: tuple[str, ...]
     lines: int
     bytes: int
@@ -109,6 +111,7 @@ class _Reader:
             self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0, 20),
             self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
             self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
+            self._number("one register an operand", 0) != 0,
             tuple(sorted(self._values.keys() - _OURS)), lines, size,
         )  # fmt: skip
         threads = header.block[0] * header.block[1] * header.block[2]

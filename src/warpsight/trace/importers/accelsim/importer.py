@@ -52,10 +52,11 @@ def import_kernel(
         text = RawLines(GroupedText(path, header), header)
     source = Source(path, header, isa, prefix, lambda: notes)
     try:
-        return import_text(source, text, LineTable(isa), sink, progress)
+        return import_text(source, text, LineTable(isa, one_register=header.one_register), sink, progress)
     except OutOfOrder:
         sink.restart()
-        return import_text(source, SortedBlocks(GroupedText(path, header), header), LineTable(isa), sink, progress)
+        table = LineTable(isa, one_register=header.one_register)
+        return import_text(source, SortedBlocks(GroupedText(path, header), header), table, sink, progress)
 
 
 @dataclass(frozen=True)
@@ -151,5 +152,6 @@ def _extra(header: KernelHeader, code: Code, parser: Parser, order: BlockOrder) 
             "local_base": header.local_base,
             "stream": header.stream,
             "number": header.number,
+            **({"one_register": True} if header.one_register else {}),
         },
     }

@@ -51,7 +51,7 @@ class TracedKernel(Launch):
         name = printed.name if printed else f"kernel_{self.file_number}"
         return KernelHeader(
             name, self.file_number, grid, block, shared, registers, 0, printed.stream if printed else 0, 0, 0, "", 6, False, "", -1,
-            (), 0, 0, _ORIGIN,
+            False, (), 0, 0, _ORIGIN,
         )  # fmt: skip
 
     def files(self) -> tuple[Path, ...]:

@@ -29,7 +29,7 @@ class TracedKernel(Launch):
         config = self.config
         return KernelHeader(
             config.name, config.number, (config.blocks, 1, 1), (config.threads, 1, 1), config.shared_bytes, config.registers, 0,
-            max(0, config.stream), 0, 0, "", 6, False, "", -1, (), 0, 0, "SASS",
+            max(0, config.stream), 0, 0, "", 6, False, "", -1, False, (), 0, 0, "SASS",
         )  # fmt: skip
 
     def files(self) -> tuple[Path, ...]:
