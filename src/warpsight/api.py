@@ -215,7 +215,7 @@ def report(
     *,
     referee: bool = False,
 ) -> Path:
-    """Write the report of a trace, of a study, or of predictions of one kernel on one GPU to the HTML file `out`, and give its path.
+    """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
 
     `what` may be the folder of a trace. `gpu`, `model` and `overrides` are for a trace, as for `predict`; `referee` simulates it
     cycle by cycle too. Raises WarpsightError for what cannot be predicted or written.
