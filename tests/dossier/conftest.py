@@ -1,56 +1,44 @@
-"""Kernels small enough to run at once, each with something that a model may not expect."""
+"""Dossiers that several tests look at."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 import warpsight
-from warpsight.trace.schema import KernelTrace
+from warpsight.explore.dossier.kernel import kernel_dossier
+from warpsight.gpu.loader import load_gpu
+from warpsight.report.json_text import plain
 
-STREAM = """
-extern "C" __global__ void stream(const float *in, float *out, int n) {
+SOURCE = """
+extern "C" __global__ void stride(const float* in, float* out, int step) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = in[i] * 2.0f;
+    out[i] = 2.0f * in[i * step] + 1.0f;
 }
 """
-GATHER = """
-extern "C" __global__ void gather(const int *from, const float *in, float *out, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = in[from[i]] * 2.0f + in[from[(i * 7) % n]];
-}
-"""
-# Every lane of a warp goes to the same bank: 32 passes. Every second warp has far more to do, with a quarter of its lanes.
-UNEVEN = """
-extern "C" __global__ void uneven(float *out, int *count) {
-    __shared__ float rows[32 * 32];
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    rows[lane * 32 + warp % 32] = lane;
-    __syncthreads();
-    float x = rows[lane * 32];
-    if (warp % 2 && lane < 8) for (int k = 0; k < 400; k++) x = x * 1.25f + 1.0f;
-    out[blockIdx.x * blockDim.x + threadIdx.x] = x;
-    atomicAdd(count, 1);
-}
-"""
-Traced = Callable[[str], KernelTrace]
 
 
 @pytest.fixture(scope="session")
-def traced() -> Traced:
-    """The trace of a kernel by name: stream, gather or uneven."""
-    found: dict[str, KernelTrace] = {}
-    launches = {
-        "stream": (STREAM, 256, 128, ["f32[32768]:uniform", "f32[32768]:zeros", "i32:32768"]),
-        "gather": (GATHER, 96, 128, ["i32[12288]:randint(0,12288)", "f32[12288]:uniform", "f32[12288]:zeros", "i32:12288"]),
-        "uneven": (UNEVEN, 56, 256, ["f32[14336]:zeros", "i32[1]:zeros"]),
-    }
+def strided(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The trace of a kernel that reads 32 sectors a warp and writes 4."""
+    path = tmp_path_factory.mktemp("kernel") / "stride.cu"
+    path.write_text(SOURCE)
+    return warpsight.trace(str(path), grid=64, block=128, args=["f32[262144]:uniform", "f32[8192]:zeros", 32])
 
-    def trace(name: str) -> KernelTrace:
-        if name not in found:
-            source, grid, block, args = launches[name]
-            found[name] = warpsight.trace(source, grid=grid, block=block, args=args)
-        return found[name]
 
-    return trace
+@pytest.fixture(scope="session")
+def dossier(strided: Any) -> dict[str, Any]:
+    """Its dossier on mdm-pascal, as JSON has it."""
+    found: dict[str, Any] = plain(kernel_dossier(strided, load_gpu("mdm-pascal"), "mdm"))
+    return found
+
+
+@pytest.fixture
+def results(tmp_path: Path, dossier: dict[str, Any]) -> Path:
+    """A folder with a file of predictions."""
+    import json
+
+    (tmp_path / "stride.json").write_text(json.dumps(dossier["predictions"][:1]))
+    return tmp_path

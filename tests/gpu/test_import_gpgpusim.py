@@ -48,7 +48,7 @@ def test_qv100_has_the_published_sms_cache_and_bandwidth(load: Load) -> None:
     assert (gpu.sm_count, gpu.core_clock_hz, gpu.sm.max_warps, gpu.sm.schedulers, gpu.sm.policy) == (80, 1.132e9, 64, 4, "lrr")
     assert (gpu.l2.size_bytes, gpu.l2.slices, gpu.l2.ways) == (6 * 2**20, 64, 24)
     assert gpu.dram.bandwidth_bytes_per_s == pytest.approx(870.4e9)
-    assert (gpu.l1.size_bytes, gpu.l1.ways, gpu.l1.sector_bytes, gpu.l1.mshrs, gpu.l1.targets) == (32 * 1024, 64, 32, 512, 8)
+    assert (gpu.l1.size_bytes, gpu.l1.ways, gpu.l1.sector_bytes, gpu.l1.mshrs, gpu.l1.targets) == (32 * 1024, 64, 32, 512, 4 * 8)
     assert (gpu.l1.miss_queue, gpu.l1.allocation, gpu.l1.index, gpu.l1.latency_cycles) == (16, "on-miss", "modulo", 20)
     assert all(value.source for value in made.values.values() if not isinstance(value.content, str | bool))
 
@@ -149,6 +149,13 @@ def test_network_file_gives_the_flit_and_must_have_a_node_for_every_port(load: L
     made, gpu = load(text)
     assert gpu.noc.flit_bytes == 32
     assert any("no interconnect file was given" in note for note in made.notes)
+
+
+def test_network_file_is_left_alone_where_the_simulator_reads_none(load: Load) -> None:
+    # as shipped for RTX 2060: a file for 52 nodes, 54 clusters and slices, and -network_mode 2
+    made, gpu = load(configuration(network_mode="2"), NETWORK.replace("k = ", "k = 9"))
+    assert gpu == load(configuration(network_mode="2"))[1]
+    assert any("not used" in note for note in made.notes)
 
 
 def test_network_file_that_the_configuration_names_is_read_from_beside_it(tmp_path: Path) -> None:

@@ -82,7 +82,10 @@ def _put_cache(draft: Draft, level: str, option: Option, cache: CacheText, sets:
     draft.put(f"{level}.sector", cache.sector, option, sectors)
     per = f" of {cache.sector} B each, where a description counts lines" if cache.kind == "sectored" else ""
     draft.put(f"{level}.mshrs", cache.entries, option, f"{cache.mshr} miss registers{per}")
-    draft.put(f"{level}.targets", cache.merge, option, "requests that one miss register merges")
+    # a sectored cache keeps a miss register for each sector on its way, with its own list of requests
+    sectors_of_line = cache.line // cache.sector
+    how = f"{cache.merge} requests that one miss register merges" + (f" x {sectors_of_line} sectors of a line" if per else "")
+    draft.put(f"{level}.targets", cache.merge * sectors_of_line, option, how)
     _put_writes(draft, level, option, cache)
     _put_index(draft, level, option, cache, sets)
     if cache.port:
@@ -148,6 +151,9 @@ def put_noc(draft: Draft, network: dict[str, Option]) -> None:
         draft.note(mode, "no interconnect file was given; -icnt_flit_size stands for its flit_size")
     elif mode.value != "2":
         raise mode.wrong("is neither 1 (interconnect file) nor 2 (local crossbar)", "write 1 or 2")
+    elif network:
+        draft.note(mode, "the simulator reads no interconnect file in this mode, and the one that was given is not used")
+        network = {}
     data = flit.whole(1) - _HEADER_BYTES
     if data < 1:
         raise flit.wrong(f"a flit of {flit.whole()} B has no room behind a header of {_HEADER_BYTES} B", "check the flit size")

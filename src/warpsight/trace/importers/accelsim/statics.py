@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsight.base.errors import LimitError
-from warpsight.isa.sass.registers import destinations, is_register, sources
+from warpsight.isa.sass.registers import destinations, is_register, named, sources
 from warpsight.isa.sass.semantics import Meaning, SassTable, bulk_direction, is_move_of_constant
 from warpsight.isa.sass.table import TMA, SassOpcode
 from warpsight.isa.sass.width import matrix_rows
@@ -16,6 +16,7 @@ from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Bytes, Int
 
 _MOST_STATICS = 1 << 22
 _COUNTER, _NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]{1,12}"), re.compile(r"[0-9]{1,12}")
+_OPCODE = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Za-z0-9_]+)*")
 CONTINUED = "part of a bulk copy"
 
 
@@ -53,10 +54,16 @@ class WrongLine(Exception):
 
 
 class LineTable:
-    """All distinct lines of a kernel, and the tables that the compiled parser knows them by."""
+    """All distinct lines of a kernel, and the tables that the compiled parser knows them by.
 
-    def __init__(self, isa: SassTable) -> None:
-        self._isa = isa
+    Without `bulk`, lines of bulk copies have no addresses. With `request_bytes`, each address of an access to device memory stands
+    for so many bytes, whatever the opcode's width. With `one_register`, a name is one register, whatever the operand's size.
+    """
+
+    def __init__(
+        self, isa: SassTable, *, bulk: bool = True, request_bytes: int = 0, one_register: bool = False
+    ) -> None:
+        self._isa, self._bulk, self._request_bytes, self._one_register = isa, bulk, request_bytes, one_register
         self.lines: list[Line] = []
         self.native = Statics(np.zeros((256, Static.WIDTH), np.int64), np.zeros(1 << 14, np.uint8), np.zeros(1024, np.int32))
         self._pool = 0
@@ -98,7 +105,7 @@ class LineTable:
         for name in (*written, *read):
             if not is_register(name):
                 raise WrongLine(f'"{name[:20]}" is no register')
-        if not opcode[:1].isalpha() or not opcode.replace(".", "").replace("_", "").isalnum():
+        if not _OPCODE.fullmatch(opcode):
             raise WrongLine(f'"{opcode[:30]}" is no opcode')
         counter, number = head[-1], head[0] if lineinfo else "0"
         if not _COUNTER.fullmatch(counter) or not _NUMBER.fullmatch(number):
@@ -113,7 +120,7 @@ class LineTable:
         self, pc: int, source: int, opcode: str, written: tuple[str, ...], read: tuple[str, ...], meaning: Meaning, addressed: bool
     ) -> list[Line]:
         row, base = meaning.row, opcode.split(".", maxsplit=1)[0]
-        bulk = base in TMA
+        bulk = self._bulk and base in TMA
         space, access = bulk_direction(opcode) if bulk else (row.space, row.access)
         if access and space != "const" and not addressed and not bulk:
             space, access = "", ""  # the tracer gives no addresses, as for textures
@@ -124,6 +131,8 @@ class LineTable:
         if bulk and access:
             size = 32
         registers = destinations(row, opcode, written, size), sources(row, opcode, read, size)
+        if self._one_register:
+            registers = named(written), named(read)
 
         def line(space: str, access: str, op_class: str, part: int) -> Line:
             return Line(
@@ -139,12 +148,13 @@ class LineTable:
         rows = self.native.rows
         k = len(self.lines)
         rows[k] = 0
-        bulk = line.opcode.split(".")[0] in TMA
+        bulk = self._bulk and line.opcode.split(".")[0] in TMA
         rows[k, [Static.PC, Static.AT, Static.HEAD, Static.TEXT]] = line.pc, at, head, text
         rows[k, Static.KIND] = Kind.BULK if bulk else Kind.MEMORY if line.has_addresses else Kind.PLAIN
         rows[k, Static.SPACE] = SPACES.get(line.space, 0) if line.access else 0
         rows[k, Static.ATOMIC] = line.access == "atomic"
-        rows[k, Static.BYTES] = line.bytes
+        whole = self._request_bytes if line.access and line.space in ("global", "generic") else 0
+        rows[k, Static.BYTES] = whole or line.bytes
         rows[k, Static.LANES] = matrix_rows(line.opcode) or 32
         exits = line.row.name in ("EXIT", "KILL")
         rows[k, Static.BRANCH] = Branch.EXIT if exits else Branch.BRANCH if line.row.op_class == "branch" else Branch.NONE
