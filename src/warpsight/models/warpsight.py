@@ -56,7 +56,8 @@ _BY_COMPONENT = {
     "mshr": _MEMORY.format(what="flight of misses that hold the MSHRs, and waits for a way of an L1 set"),
     "noc": _MEMORY.format(what="residence R at the NoC, and at its ports and the L2 slices beyond it"),
     "dram": _MEMORY.format(what="residence R at the memory channels"),
-    "sync": "barriers / (barriers + 1) x (cycles with the block as the customer - with the warp); nothing under lrr",
+    "sync": "barriers / (barriers + 1) x (cycles with the block as the customer - with the warp), as far as it is above the issue "
+    "slots; nothing under lrr",
     "idle": "all others together x (busiest SM's blocks / mean, unequal blocks and the slowest warp counted - 1)",
 }
 
