@@ -64,10 +64,12 @@ def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     models = options.model_names(arguments)
     with ProgressBar() as bar:
-        trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
+        request = options.kernel_request(arguments)
+        trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
         beside = models[1:] if len(models) > 1 else None
         parts = Parts(referee=arguments.referee)
-        return kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
+        method = options.method(arguments)
+        return kernel_dossier(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
 
 
 def _default_name(path: str) -> str:
