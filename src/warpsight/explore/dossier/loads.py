@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
     from warpsight.trace.schema import StaticInstruction
 
-DRAWN = 40
+# Instructions that are drawn, those with most sectors; fewer of long code, so that a report stays small.
+DRAWN, DRAWN_OF_LONG, LONG = 40, 16, 1000
 
 
 def loads(
@@ -34,14 +35,16 @@ def loads(
     lane, `sectors` and `passes` (through the banks of shared memory) as pairs (how many, executions), `levels` (requests by what
     became of them, from the miss profile), and where they are drawn `patterns` and `reuse`. A pattern is `typical`, the most
     frequent number of sectors, or the `worst`; with `executions` that have as many, `warp` and `before` of one of them, its
-    `sectors` in the order of lanes from the `first` line on, and `lanes`: byte offsets from there, null: not active; or null.
+    `sectors` in the order of lanes, from the first line on, `lines` of them, and `lanes`: byte offsets from there, null: not active;
+    or null where they are not known. `bytes_asked`: by these lanes, each byte once; null like them.
     Raises as `trace_kernel` does, where the kernel of `request` is run again for the lanes.
     """
     trace, misses = profiled.trace, profiled.misses
     sectors, passes = histograms(trace)
     memory = [instruction for instruction in trace.instructions if instruction.event_bytes]
     asked = sectors @ np.arange(sectors.shape[1])
-    drawn = sorted((i.pc for i in memory if asked[i.pc]), key=lambda pc: (-int(asked[pc]), pc))[:DRAWN]
+    drawn = sorted((i.pc for i in memory if asked[i.pc]), key=lambda pc: (-int(asked[pc]), pc))
+    drawn = drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]
     patterns, unknown = _patterns(profiled, gpu, drawn, sectors, request, watch)
     reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
     curves, note = reuse_curves(trace, gpu, profiled.occupancy.blocks_per_sm, reading, int(misses.l1_reads.sum()))
@@ -96,7 +99,8 @@ def _patterns(
     found: dict[int, list[dict[str, Any]]] = {}
     for (kind, access), known in zip(chosen, lanes, strict=True):
         executions = int(sectors[access.pc, len(access.sectors)])
-        pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes)}
+        asked = None if known is None else len({*known} - {None}) * profiled.trace.instructions[access.pc].access_bytes
+        pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes), "bytes_asked": asked}
         found.setdefault(access.pc, []).append(pattern)
     return found, unknown
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Longs = npt.NDArray[np.int64]
 
 MOST_REQUESTS = 4_000_000  # of the blocks that the stacks are made of: some seconds
+MOST_STEPS = 40  # points of a curve
 _SHARE_DIGITS = 5
 
 
@@ -50,26 +51,20 @@ def reuse_curves(
 
 
 def curve(distances: Longs, lines: int) -> dict[str, Any]:
-    """The curve of reuse distances (-1: first use), at powers of two and half between, and at `lines`."""
+    """The curve of reuse distances (-1: first use): capacities where it rises, and `lines`; of many, those `MOST_STEPS` of a rise."""
     reused = np.sort(distances[distances >= 0])
-    most = max(int(reused[-1]) + 1 if len(reused) else 1, lines)
-    capacities = sorted({lines, *_steps(most)})
-    hits = np.searchsorted(reused, capacities, side="left")  # a distance below n hits in n lines
+    rises, times = np.unique(reused + 1, return_counts=True)  # a distance below n hits in n lines
+    if len(rises) > MOST_STEPS:
+        risen = np.cumsum(times) / len(reused)
+        rises = rises[np.unique(np.searchsorted(risen, np.arange(1, MOST_STEPS + 1) / MOST_STEPS).clip(max=len(rises) - 1))]
+    capacities = sorted({1, lines, *rises.tolist()})
+    hits = np.searchsorted(reused, capacities, side="left")
     return {
         "capacities": capacities,
         "hit_shares": [round(share, _SHARE_DIGITS) for share in (hits / len(distances)).tolist()],
         "requests": len(distances),
         "first_uses": len(distances) - len(reused),
     }
-
-
-def _steps(most: int) -> list[int]:
-    """1, 2, 3, 4, 6, 8, 12, ... up to the first that is `most` or more."""
-    found = [1]
-    while found[-1] < most:
-        last = found[-1]
-        found.append(last * 3 // 2 if last & (last - 1) == 0 and last > 1 else last * 4 // 3 if last > 1 else 2)
-    return found
 
 
 def _most_threads(trace: KernelTrace, requests: int) -> int | None:

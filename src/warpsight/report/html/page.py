@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from warpsight.report.html.embedded import embedded
 from warpsight.report.html.sections import Section, sections_of
 from warpsight.report.json_text import plain
 
@@ -40,7 +41,7 @@ def page(document: dict[str, Any]) -> str:
         script=script,
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
         "base-uri 'none'; form-action 'none'",
-        data=_data(content),
+        data=_data(embedded(content)),
     )
 
 

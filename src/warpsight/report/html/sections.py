@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.report.html.code import code
 from warpsight.report.html.overview import overview
 
 Context = dict[str, Any] | None
@@ -28,7 +29,10 @@ class Section:
 
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
-    "kernel": (Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),),
+    "kernel": (
+        Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
+    ),
 }
 
 
