@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 DIGITS = 5  # significant ones of a row's numbers: what a page shows has three
 # What others tell: the sum of the stack, and `base` over all in cycles.
 _TOLD = ("cpi", "issue_cycles")
+_ALWAYS = ("file", "cause")
 
 
 def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
 
 
 def _short(row: dict[str, Any]) -> dict[str, Any]:
-    shown = {key: value for key, value in row.items() if key in ("file", "cause") or key not in _TOLD and value not in (None, "")}
+    shown = {key: value for key, value in row.items() if key in _ALWAYS or (key not in _TOLD and value not in (None, ""))}
     shown["cpi_stack"] = {name: _rounded(value) for name, value in row["cpi_stack"].items() if value}
     shown["waits_for"] = [{"pc": each["pc"], "stall_cycles": _rounded(each["stall_cycles"])} for each in row["waits_for"]]
     return {key: _rounded(value) for key, value in shown.items()}

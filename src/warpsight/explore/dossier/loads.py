@@ -1,4 +1,4 @@
-"""What each memory instruction does: the sectors that a warp's lanes ask for, how far its data are from their last use, its hits."""
+"""What each memory instruction does: the sectors that a warp's lanes ask for, how far data are from their last use, its hits."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ DRAWN, DRAWN_OF_LONG, LONG = 40, 16, 1000
 def loads(
     profiled: ProfiledTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
 ) -> dict[str, Any]:
-    """`loads`, an entry for each load, store and atomic, by pc; and `loads_about`, what a reader must know of all of them:
-    `line_bytes` and `l1_lines` of the L1, `lanes_unknown` and `reuse_note` (why some lanes are not known, which blocks reuse is of;
-    "": nothing to say), and `drawn`: how many have patterns and a curve, those with most sectors.
+    """`loads`, an entry for each load, store and atomic, by pc; and `loads_about`, what a reader must know of all of
+    them: `line_bytes` and `l1_lines` of the L1, `lanes_unknown` and `reuse_note` (why some lanes are not known, which blocks reuse
+    is of; "": nothing to say), and `drawn`: how many have patterns and a curve, those with most sectors.
 
-    An entry has `pc`, `opcode`, `space`, `access`, `access_bytes` of a lane, `file`, `line`, `ptx_line`, `executions` with an active
-    lane, `sectors` and `passes` (through the banks of shared memory) as pairs (how many, executions), `levels` (requests by what
-    became of them, from the miss profile), and where they are drawn `patterns` and `reuse`. A pattern is `typical`, the most
+    An entry has `pc`, `opcode`, `space`, `access`, `access_bytes` of a lane, `file`, `line`, `ptx_line`, `executions` with an
+    active lane, `sectors` and `passes` (through the banks of shared memory) as pairs (how many, executions), `levels` (requests by
+    what became of them, from the miss profile), and where they are drawn `patterns` and `reuse`. A pattern is `typical`, the most
     frequent number of sectors, or the `worst`; with `executions` that have as many, `warp` and `before` of one of them, its
-    `sectors` in the order of lanes, from the first line on, `lines` of them, and `lanes`: byte offsets from there, null: not active;
-    or null where they are not known. `bytes_asked`: by these lanes, each byte once; null like them.
+    `sectors` in the order of lanes, from the first line on, `lines` of them, and `lanes`: byte offsets from there, null: not
+    active; or null where they are not known. `bytes_asked`: by these lanes, each byte once; null like them.
     Raises as `trace_kernel` does, where the kernel of `request` is run again for the lanes.
     """
     trace, misses = profiled.trace, profiled.misses

@@ -47,10 +47,10 @@ def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
         banks = np.flatnonzero(has_degree[events.pc])
         degree = np.asarray(chunk.events)[events.at[banks] + has_sectors[events.pc[banks]]].astype(np.int64)
         passes += np.bincount(events.pc[banks] * _BYTE + degree, minlength=len(passes))
-    sectors, passes = sectors.reshape(count, _BYTE), passes.reshape(count, _BYTE)
-    # an access of no lane, or to the other space, is none
-    sectors[:, 0] = passes[:, 0] = 0
-    return sectors, passes
+    tables = sectors.reshape(count, _BYTE), passes.reshape(count, _BYTE)
+    for table in tables:
+        table[:, 0] = 0  # an access of no lane, or to the other space, is none
+    return tables
 
 
 def typical_and_worst(sectors: Longs) -> dict[str, Longs]:

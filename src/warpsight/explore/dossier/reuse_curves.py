@@ -51,7 +51,7 @@ def reuse_curves(
 
 
 def curve(distances: Longs, lines: int) -> dict[str, Any]:
-    """The curve of reuse distances (-1: first use): capacities where it rises, and `lines`; of many, those `MOST_STEPS` of a rise."""
+    """The curve of reuse distances (-1: first use): where it rises (of many places at most `MOST_STEPS`), and `lines`."""
     reused = np.sort(distances[distances >= 0])
     rises, times = np.unique(reused + 1, return_counts=True)  # a distance below n hits in n lines
     if len(rises) > MOST_STEPS:

@@ -178,8 +178,8 @@ class Roofline:
 class Lanes:
     """The lanes of a warp above the lines and sectors that they access, joined.
 
-    `lanes` are byte offsets from the first line on, None: not active; without any nothing is joined. `sectors` are numbered from the
-    first line on, in the order of lanes; lines and sectors have so many bytes, and a lane accesses `access_bytes`.
+    `lanes` are byte offsets from the first line on, None: not active; without any nothing is joined. `sectors` are numbered from
+    the first line on, in the order of lanes; lines and sectors have so many bytes, and a lane accesses `access_bytes`.
     """
 
     title: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from warpsight.base.format import percent, three_digits
@@ -23,6 +24,10 @@ COLUMNS = (
 ALWAYS = sum(always for _, _, _, always in COLUMNS)
 WHOLE_ROWS = 600
 HOT, LEAST_SHARE = 20, 0.0005
+# Of the other columns the key of a row, and how its number is shown.
+_PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
+          "l1": ("l1_hit_rate", percent), "l2": ("l2_hit_rate", percent), "lanes": ("lanes", three_digits)}  # fmt: skip
+_COMMENT = re.compile(r"/\*.*?\*/")  # of native instructions, their place
 
 
 def code(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -32,6 +37,7 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
         return None
     line, source = views["line"], views.get("source")
     rows = line["rows"]
+    written = language(rows)
     columns = COLUMNS if len(rows) + (len(source["rows"]) if source else 0) <= WHOLE_ROWS else COLUMNS[:ALWAYS]
     drawn = {entry["pc"] for entry in document.get("loads") or ()}
     ranks = _ranks(rows)
@@ -42,19 +48,20 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
     return {
         "model": line["model"],
         "columns": columns,
-        "language": language(rows),
+        "language": written,
         "instructions": instructions,
         "files": _files(source, columns) if source else [],
         "without_source": _without_source(source, columns) if source else None,
         "rest": rest,
-        "loads": load_panels(document),
+        "loads": load_panels(document, written),
     }  # fmt: skip
 
 
 def language(rows: list[dict[str, Any]]) -> str:
     """PTX, or SASS where instructions are native ones: their opcodes are written in capitals."""
-    first = next((row["text"] for row in rows if row.get("text")), "")
-    return "SASS" if first and first.split()[0].isupper() else "PTX"
+    texts = (_COMMENT.sub("", row.get("text", "")).split() for row in rows)
+    opcode = next((word for words in texts for word in words if not word.startswith("@")), "")
+    return "SASS" if opcode[:1].isupper() else "PTX"
 
 
 def _most(rows: list[dict[str, Any]]) -> float:
@@ -97,8 +104,7 @@ def cell(row: dict[str, Any], name: str) -> str:
     if name == "interval":
         span = row.get("intervals")
         return "" if span is None else f"{span[0]}" if span[0] == span[1] else f"{span[0]}-{span[1]}"
-    key, shown = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
-                  "l1": ("l1_hit_rate", percent), "l2": ("l2_hit_rate", percent), "lanes": ("lanes", three_digits)}[name]  # fmt: skip
+    key, shown = _PLAIN[name]
     value = row.get(key)
     return "" if value is None else shown(value)
 
@@ -129,7 +135,8 @@ def _line(number: int, line: int, text: str, row: dict[str, Any] | None, columns
     """A row of the left-hand table."""
     made = {"id": f"src-{number}-{line}", "line": line}
     if row is None:
-        return made | {"text": text, "pcs": "", "share": "", "heat": "0", "cells": [""] * len(columns)}  # a line without an instruction
+        blank = [""] * len(columns)  # a line without an instruction
+        return made | {"text": text, "pcs": "", "share": "", "heat": "0", "cells": blank}
     return made | _source(row, text, columns, most)
 
 

@@ -10,8 +10,9 @@ LONG = 1000  # instructions: from here on the page has their text once, in its t
 def embedded(document: dict[str, Any]) -> dict[str, Any]:
     """`document` with `rows` of each view of its `code` as {"columns": names, "values": a list for each row}; the rest as it is.
 
-    What a row lacks is null, and left out at its end. Where there is a `source` view, its rows have no `waits_for`, which is that of
-    their instructions, and those of `line` no file and line: each source line names its `pcs`. Long code has no `text` here.
+    What a row lacks is null, and left out at its end. Where there is a `source` view, its rows have no `waits_for`, which is
+    that of their instructions, and those of `line` no file and line: each source line names its `pcs`. Long code has no `text`
+    here.
     """
     code = document.get("code")
     if not code:

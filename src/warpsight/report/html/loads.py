@@ -14,18 +14,22 @@ _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes"
 _PARTS = {"hit": "hit", "merged": "merged", "miss": "miss", "written through": "through", "read": "miss", "written": "through"}
 
 
-def load_panels(document: dict[str, Any]) -> dict[str, Any] | None:
-    """A panel for each memory instruction, in order of pc, and what is said of all; None where the document has none."""
+def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | None:
+    """A panel for each memory instruction, in order of pc, and what is said of all; None where the document has none.
+
+    `language` is what the instructions are written in.
+    """
     entries = document.get("loads")
     if not entries:
         return None
     about = document["loads_about"]
-    return {"panels": [_panel(entry, about) for entry in entries], "about": about, "left_out": len(
+    return {"panels": [_panel(entry, about, language) for entry in entries], "about": about, "left_out": len(
         [entry for entry in entries if entry["sectors"] and "patterns" not in entry])}  # fmt: skip
 
 
-def _panel(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    place = place_of({"file": entry["file"], "line": entry["line"], "ptx_lines": [entry["ptx_line"]]})
+def _panel(entry: dict[str, Any], about: dict[str, Any], language: str) -> dict[str, Any]:
+    line = f"{language} line {entry['ptx_line']}"
+    place = f"{place_of(entry)}, {line}" if entry["file"] else line
     return {
         "pc": entry["pc"],
         "opcode": entry["opcode"],
@@ -51,6 +55,8 @@ def _pattern(entry: dict[str, Any], pattern: dict[str, Any], line_bytes: int) ->
         fetched = _SECTOR * count
         words.append(f"here {_many(active, 'active lane')} ask for {pattern['bytes_asked']:,} B of {fetched:,} B in these sectors "
                      f"({percent(pattern['bytes_asked'] / fetched)})")  # fmt: skip
+    elif count == 1:
+        words.append("all active lanes ask for it")
     else:
         words.append("which lane asks for which sector is not known here")
     words.append(f"drawn: warp {pattern['warp']:,}, access {pattern['before'] + 1:,} of it here")
@@ -64,13 +70,15 @@ def _many(count: int, what: str) -> str:
 
 def _histogram(name: str, pairs: list[list[int]]) -> dict[str, Any]:
     """Executions by sectors, or by passes through the banks: as rows, and as a place of a bar for each number from 1 on."""
-    total, most, by_count = sum(times for _, times in pairs), max(times for _, times in pairs), dict(pairs)
+    by_count = {pair[0]: pair[1] for pair in pairs}
+    total, most, last = sum(by_count.values()), max(by_count.values()), max(by_count)
     rows = [{"count": count, "times": times, "share": percent(times / total)} for count, times in pairs]
     what = "sectors" if name == "sectors" else "passes through the banks"
     mean = sum(count * times for count, times in pairs) / total
-    last = max(by_count)
-    places = [{"height": f"{100 * by_count.get(count, 0) / most:.1f}", "tip": f"{count} {what}: {by_count.get(count, 0):,} executions"}
-              for count in range(1, max(_WARP, last) + 1)] if len(pairs) > 1 else []  # fmt: skip
+    places = []
+    for count in range(1, max(_WARP, last) + 1) if len(pairs) > 1 else ():
+        times = by_count.get(count, 0)
+        places.append({"height": f"{100 * times / most:.1f}", "tip": f"{count} {what}: {times:,} executions"})
     return {"what": what, "rows": rows, "mean": three_digits(mean), "places": places}
 
 
@@ -80,11 +88,14 @@ def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     at_own = reuse["hit_shares"][reuse["capacities"].index(lines)]
     l1 = entry["levels"].get("L1", {})
     reads = sum(l1.get(name, 0) for name in ("hit", "merged", "miss"))
-    words = [f"{_many(reuse['requests'], 'request')}, {percent(reuse['first_uses'] / reuse['requests'])} of them first uses of their "
-             f"line by an SM; in an LRU cache as large as this L1 ({lines:,} lines) {percent(at_own)} hit"]  # fmt: skip
+    first = percent(reuse["first_uses"] / reuse["requests"])
+    words = [
+        f"{_many(reuse['requests'], 'request')}, {first} of them first uses of their line by an SM",
+        f"in an LRU cache as large as this L1 ({lines:,} lines) {percent(at_own)} hit",
+    ]
     if reads:
         hits = percent((l1.get("hit", 0) + l1.get("merged", 0)) / reads)
-        words.append(f"in the L1 itself, with its sets and with accesses as they come in time, {hits} hit or merge")
+        words.append(f"in the L1 itself, with its sets, its sectors and accesses as they come in time, {hits} hit or merge")
     if about["reuse_note"]:
         words.append(about["reuse_note"])
     chart = None
