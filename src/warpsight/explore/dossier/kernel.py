@@ -49,8 +49,8 @@ def kernel_dossier(
 ) -> dict[str, Any]:
     """The document of `trace` on `gpu`: all parts are about `model`, the models `beside` it (None: all others) are compared.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents,
-    `model`'s first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`,
+    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model`
+    first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`,
     `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line: `code_views`), `loads`
     and `loads_about` (what each memory instruction does: `loads.loads`).
     `request` is what `trace` was made of, to run it again for the addresses of lanes.

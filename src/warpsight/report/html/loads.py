@@ -6,7 +6,8 @@ from typing import Any
 
 from warpsight.base.format import percent, three_digits
 from warpsight.report.drawing.charts import LOG, Axis, Lanes, Lines, Series
-from warpsight.report.html.overview import drawn, place_of
+from warpsight.report.html.drawn import drawn
+from warpsight.report.html.overview import place_of
 
 _SECTOR, _WARP = 32, 32
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.report.html import study
 from warpsight.report.html.code import code
+from warpsight.report.html.comparison import differences
 from warpsight.report.html.overview import overview
 
 Context = dict[str, Any] | None
@@ -28,7 +30,24 @@ class Section:
     styles: tuple[str, ...] = ()
 
 
+def _side(number: int) -> Callable[[dict[str, Any]], Context]:
+    """The overview of one side of a comparison."""
+    return lambda document: overview(document["sides"][number], ("before-", "after-")[number])
+
+
 SECTIONS: dict[str, tuple[Section, ...]] = {
+    "comparison": (
+        Section("differences", "Differences", differences, "differences.jinja"),
+        Section("before", "Before", _side(0), "overview.jinja"),
+        Section("after", "After", _side(1), "overview.jinja"),
+    ),
+    "study": (
+        Section("summary", "Summary", study.summary, "study_summary.jinja"),
+        Section("sensitivity", "Sensitivity", study.sensitivity, "drawings.jinja"),
+        Section("fronts", "Pareto fronts", study.fronts, "fronts.jinja", scripts=("fronts.js",)),
+        Section("maps", "Maps", study.maps, "drawings.jinja"),
+        Section("designs", "Designs", study.designs, "designs.jinja", scripts=("stacks.js", "designs.js")),
+    ),
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
         Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),

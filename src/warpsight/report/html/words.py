@@ -19,12 +19,18 @@ def nsight(component: str) -> str:
     return STACK[component].nsight if component in STACK else ""
 
 
+def signed(number: float) -> str:
+    """A whole number with its sign, thousands separated."""
+    return f"{number:+,.0f}" if round(number) else "0"
+
+
 FILTERS: dict[str, Any] = {
     "dimensions": dimensions,
     "duration": duration,
     "meaning": meaning,
     "nsight": nsight,
     "percent": percent,
+    "signed": signed,
     "significant": three_digits,
     "thousands": thousands,
 }
