@@ -140,7 +140,8 @@ def test_columns_say_what_explain_says(document: dict[str, Any]) -> None:
 def test_hot_lines_are_numbered_by_share(document: dict[str, Any]) -> None:
     found = rows_of(document)
     ranked = {ident: int(a["data-rank"] or 0) for ident, a in found.attributes.items() if "data-rank" in a}
-    assert sorted(ranked, key=lambda ident: ranked[ident]) == [f"pc-{pc}" for pc in (1, 6, 3, 5, 7, 0, 4)]
+    # the others have less than a twentieth of the hottest
+    assert sorted(ranked, key=lambda ident: ranked[ident]) == [f"pc-{pc}" for pc in (1, 6, 3, 5, 7)]
     assert all("hot" in (found.attributes[ident]["class"] or "").split() for ident in ranked)
     many = [row(pc, 0.01) for pc in range(50)]
     document["code"] = {"line": view("line", many)}

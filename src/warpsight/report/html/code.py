@@ -23,7 +23,7 @@ COLUMNS = (
 )
 ALWAYS = sum(always for _, _, _, always in COLUMNS)
 WHOLE_ROWS = 600
-HOT, LEAST_SHARE = 20, 0.0005
+HOT, LEAST_HEAT, LEAST_SHARE = 20, 0.05, 0.0005  # how many at most, of the hottest one's share, and what is shown as a share
 # Of the other columns the key of a row, and how its number is shown.
 _PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
           "l1": ("l1_hit_rate", percent), "l2": ("l2_hit_rate", percent), "lanes": ("lanes", three_digits)}  # fmt: skip
@@ -71,7 +71,7 @@ def _most(rows: list[dict[str, Any]]) -> float:
 
 def _ranks(rows: list[dict[str, Any]]) -> dict[int, int]:
     """The places of the hottest instructions, from 1, by pc."""
-    hot = sorted((row for row in rows if row["share"] > 0.0), key=lambda row: (-row["share"], row["pcs"][0]))
+    hot = sorted((row for row in rows if row["share"] > LEAST_HEAT * _most(rows)), key=lambda row: (-row["share"], row["pcs"][0]))
     return {row["pcs"][0]: rank for rank, row in enumerate(hot[:HOT], 1)}
 
 

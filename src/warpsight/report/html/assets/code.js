@@ -6,8 +6,9 @@ W.part(() => {
   const data = new Map(instructions.map((row) => [row.pcs[0], row]));
   const sourceOf = new Map();       // a pc's source row
   for (const row of rows) if (row.dataset.pcs) for (const pc of row.dataset.pcs.split(" ")) sourceOf.set(Number(pc), row);
+  const language = W.find("ptx").caption.textContent;
   const place = (pc) => {
-    const source = sourceOf.get(pc), line = "line " + data.get(pc).ptx_lines[0];
+    const source = sourceOf.get(pc), line = language + " line " + data.get(pc).ptx_lines[0];
     return source && source.cells[0].textContent !== "none" ? "source line " + source.cells[0].textContent + ", " + line : line;
   };
   W.find("code-tools").hidden = false;
@@ -33,6 +34,8 @@ W.part(() => {
     if (section.hidden) return;
     W.reveal(row);
     if (others.length) W.reveal(others[0]);
+    const pane = row.closest(".pane"), box = pane.getBoundingClientRect();
+    if (box.bottom < 80 || box.top > innerHeight - 80) pane.scrollIntoView({ block: "nearest" });
   };
   const go = (row, keep) => W.change({ section: "code", line: row ? row.id : "" }, keep);
 
@@ -47,7 +50,7 @@ W.part(() => {
     if (own.cause) lines.push(W.percent(own.share) + " of the cycles, mostly " + own.cause);
     for (const wait of own.waits_for || []) {
       const maker = rowOf(wait.pc);
-      lines.push("waits for " + W.textOf(maker) + " (" + place(wait.pc) + "): " + W.number(wait.stall_cycles) + " stall cycles");
+      lines.push("waits for " + W.textOf(maker) + " (" + place(wait.pc) + "): " + W.number(wait.stall_cycles) + " stall cycles of the representative warp");
       maker.classList.add("waited");
       waited.push(maker);
     }
