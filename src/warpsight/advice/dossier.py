@@ -9,7 +9,7 @@ from warpsight.advice.advise import advise_profiled
 from warpsight.explore.dossier.kernel import DEFAULT_PARTS, Parts, profiled_dossier
 from warpsight.explore.dossier.modes import known_mode
 from warpsight.explore.pipeline import known_models, profile_trace
-from warpsight.explore.request import DEFAULT_METHOD, Method
+from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.explore.watch import Watch
 
 if TYPE_CHECKING:
@@ -25,12 +25,13 @@ def advised_dossier(
     *,
     beside: Sequence[str] | None = None,
     parts: Parts = DEFAULT_PARTS,
+    request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`kernel_dossier` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
     known_mode(parts.what_if)
     known_models([model, *(beside or ())])
     profiled = profile_trace(trace, gpu, method, watch=watch)
-    document = profiled_dossier(profiled, gpu, model, beside=beside, parts=parts, watch=watch)
+    document = profiled_dossier(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
     advice = advise_profiled(profiled, gpu, model, watch=watch).to_json()
     return document | {"advice": {key: value for key, value in advice.items() if key not in ("tool", "prediction")}}

@@ -144,7 +144,8 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
         command = ("warpsight", *arguments.command_line)
         parts = Parts(arguments.referee, NONE if side else arguments.what_if or QUICK, command)
         make = kernel_dossier if side else advised_dossier
-        return make(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
+        method = options.method(arguments)
+        return make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
 
 
 def _default_name(paths: list[str]) -> str:

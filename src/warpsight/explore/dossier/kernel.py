@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
 from warpsight.explore.dossier.assumptions import assumptions
+from warpsight.explore.dossier.code import code_views
+from warpsight.explore.dossier.loads import loads
 from warpsight.explore.dossier.modes import QUICK, known_mode
 from warpsight.explore.dossier.provenance import provenance
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
 from warpsight.explore.dossier.what_if import what_if
-from warpsight.explore.explain.explanation import explain_profiled
 from warpsight.explore.pipeline import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.request import DEFAULT_METHOD, Method
 from warpsight.explore.watch import Watch
 
 if TYPE_CHECKING:
+    from warpsight.explore.request import KernelRequest
     from warpsight.gpu.spec import GpuSpec
     from warpsight.result.prediction import Prediction
     from warpsight.trace.schema import KernelTrace
@@ -51,12 +53,14 @@ def kernel_dossier(
     *,
     beside: Sequence[str] | None = None,
     parts: Parts = DEFAULT_PARTS,
+    request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`profiled_dossier` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
     known_mode(parts.what_if)
     known_models([model, *(beside or ())])
-    return profiled_dossier(profile_trace(trace, gpu, method, watch=watch), gpu, model, beside=beside, parts=parts, watch=watch)
+    profiled = profile_trace(trace, gpu, method, watch=watch)
+    return profiled_dossier(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
 
 
 def profiled_dossier(
@@ -66,14 +70,17 @@ def profiled_dossier(
     *,
     beside: Sequence[str] | None = None,
     parts: Parts = DEFAULT_PARTS,
+    request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`: all parts are about `model`, and those `beside` it (None: all others) answer too.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents,
-    `model`'s first), `refused` (models that cannot answer, and why), `models` (what is known of each), `speed_of_light`, `alone`,
-    `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line), `what_if` (designs around the
-    GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`. docs/reference/report.md says them all.
+    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first),
+    `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`, `rooflines`,
+    `code` (explanation documents by PTX line and, where there are any, by source line: `code_views`), `loads` and `loads_about`
+    (what each memory instruction does: `loads.loads`), `what_if` (designs around the GPU, evaluated), `assumptions` (which of the
+    model's the kernel strains), `provenance`. docs/reference/report.md says them all.
+    `request` is what the trace was made of, to run it again for the addresses of lanes.
     Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names
@@ -96,7 +103,8 @@ def profiled_dossier(
         "speed_of_light": speed,
         "alone": each_alone,
         "rooflines": rooflines(profiled, gpu, predictions[0]),
-        "code": _code(profiled, gpu, model),
+        "code": code_views(profiled, gpu, model),
+        **loads(profiled, gpu, request, watch),
         "what_if": grid,
         "assumptions": assumptions(profiled, gpu, predictions[0], speed, each_alone, grid),
         "provenance": provenance(profiled, gpu, parts.command),
@@ -131,16 +139,6 @@ def _about(name: str) -> dict[str, Any]:
 
     model = get_model(name)
     return {"title": model.title, "source": model.source, **asdict(model.about)}
-
-
-def _code(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
-    """The rows of `explain`, by PTX line and, where the kernel has any, by source line; without the prediction, which is there."""
-    by = ["line", *(["source"] if any(instruction.file for instruction in profiled.trace.instructions) else [])]
-    found = {}
-    for view in by:
-        found[view] = explain_profiled(profiled, gpu, model, view).to_json()
-        del found[view]["prediction"]
-    return found
 
 
 def result_dossier(documents: list[dict[str, Any]]) -> dict[str, Any]:

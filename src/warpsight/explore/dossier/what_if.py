@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.dossier.modes import NONE, QUICK, known_mode
+from warpsight.explore.dossier.modes import FULL, NONE, QUICK, known_mode
 from warpsight.explore.dossier.what_if_space import SliderAxis, Space, axis_document, point, slider_axes, space_of
 from warpsight.explore.pipeline import ProfiledTrace, profile_trace
 from warpsight.explore.sweep.evaluate import failed_rows, joined, model_rows
@@ -32,7 +32,7 @@ _QUICK_SECONDS, _QUICK_MOST, _FULL_MOST = 20.0, 16, 512
 # at the L1, by warp instruction, and at all. From the trace alone, so that a report does not depend on who makes it.
 _OF_REQUEST, _OF_INSTRUCTION, _AT_ALL = 0.35e-6, 2e-8, 5e-3
 # Characters that the columns may take in the document, which JSON's own text is added to.
-_MOST_CHARACTERS = 380_000
+_MOST_CHARACTERS = {QUICK: 200_000, FULL: 380_000}
 _SHARE = 2**32 - 1
 _IS_CLOCK = 1e-12
 
@@ -46,7 +46,7 @@ def what_if(
         return None
     axes, refused = slider_axes(gpu)
     simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
-    space = space_of(axes, simulations, _most_points(gpu, model))
+    space = space_of(axes, simulations, _most_points(gpu, model, mode))
     rows = evaluate(space, profiled, gpu, model, watch)
     return {
         "mode": mode,
@@ -107,7 +107,7 @@ def _affordable(profiled: ProfiledTrace) -> int:
     return min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
 
 
-def _most_points(gpu: GpuSpec, model: str) -> int:
+def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
     """Designs whose columns take no more than their room: cycles 8 bytes, a component 4, what binds 1; base64.
 
     Seconds take 8 more where they may be of another clock than the core's.
@@ -116,7 +116,7 @@ def _most_points(gpu: GpuSpec, model: str) -> int:
 
     components = get_model(model).about.stack or COMPONENTS
     seconds = 8 if gpu.dvfs.target_clock_hz else 0
-    return int(_MOST_CHARACTERS / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
+    return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
 
 
 def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:

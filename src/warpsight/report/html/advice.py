@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.report.html.overview import anchor_of, place_of
-from warpsight.report.html.stack_bars import named, paint, stack_bar
+from warpsight.report.html.stack_bars import named, paint_class, stack_bar
 
 
 def advice(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -18,7 +18,7 @@ def advice(document: dict[str, Any]) -> dict[str, Any] | None:
     changes = [_change(change, first, places, designs) for change in found["advice"]]
     stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in found["advice"])]
     used = [name for name in named(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
-    key = [{"name": name, "paint": paint(name)} for name in used]
+    key = [{"name": name, "paint": paint_class(name)} for name in used]
     return {"first": first, "found": found, "changes": changes, "components": key}
 
 

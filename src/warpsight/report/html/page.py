@@ -14,7 +14,9 @@ from markupsafe import Markup
 
 from warpsight.base.errors import FormatError
 from warpsight.report.drawing.component_key import component_key
+from warpsight.report.html.embedded import embedded
 from warpsight.report.html.sections import Section, sections_of
+from warpsight.report.html.stack_bars import paints
 from warpsight.report.json_text import plain
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     content = plain(document)
     shown = [(section, section.context(content)) for section in sections_of(content["kind"])]
     present = [(section, context) for section, context in shown if context is not None]
-    style = "\n".join(_asset(name) for name in (*_STYLES, *_extra(present, "styles")))
+    style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints()])
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
     bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
     whole = render(
@@ -56,7 +58,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         script=script,
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
         f"base-uri 'none'; form-action 'none'{'; connect-src ' + SELF if live else ''}",
-        data=_data(content),
+        data=_data(embedded(content)),
         key=Markup(component_key()),
     )
     return str(whole)  # plain text: what is put beside it must not be escaped

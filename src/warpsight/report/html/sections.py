@@ -8,6 +8,7 @@ from typing import Any
 
 from warpsight.report.html import study
 from warpsight.report.html.advice import advice
+from warpsight.report.html.code import code
 from warpsight.report.html.comparison import differences
 from warpsight.report.html.overview import overview
 from warpsight.report.html.provenance import provenance
@@ -52,6 +53,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
     ),
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
         Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
         Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
         Section("provenance", "Provenance", provenance, "provenance.jinja", styles=("provenance.css",)),

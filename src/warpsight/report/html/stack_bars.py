@@ -25,19 +25,29 @@ def paint(name: str) -> str:
     return f"background: {style.colour} url('data:image/svg+xml,{quote(picture)}')"
 
 
+def paint_class(name: str) -> str:
+    """The class of a component's paint in `paints`; components of other models share one."""
+    return f"paint-{name}" if name in COMPONENTS else "paint-other"
+
+
+def paints() -> str:
+    """The style sheet of all paints: each is in a page once, and named by its class."""
+    return "\n".join(f".{paint_class(name)} {{ {paint(name)}; }}" for name in (*COMPONENTS, "other"))
+
+
 def named(stack: Mapping[str, float]) -> list[str]:
     """The components of a stack in the order of all pictures, those of other models after ours."""
     return [name for name in COMPONENTS if name in stack] + [name for name in stack if name not in COMPONENTS]
 
 
 def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -> dict[str, Any]:
-    """A lying bar: its `parts` with their width in per cent of `whole`, `label` before it and `text` behind."""
+    """A lying bar: its `parts` with their width in per cent of `whole` and their class, `label` before it and `text` behind."""
     total = sum(stack.values())
     parts = [
         {
             "name": name,
             "width": 100 * stack[name] / whole,
-            "paint": paint(name),
+            "paint": paint_class(name),
             "tip": f"{name}: {percent(stack[name] / total)}",
         }
         for name in named(stack)

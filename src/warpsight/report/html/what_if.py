@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.base.format import duration, three_digits
-from warpsight.report.html.stack_bars import paint, stack_bar
+from warpsight.report.html.stack_bars import paint_class, stack_bar
 
 _FACTORS = {0.25: "1/4", 0.5: "1/2", 0.75: "3/4", 1.25: "5/4", 1.5: "3/2"}
 
@@ -25,7 +25,7 @@ def what_if(document: dict[str, Any]) -> dict[str, Any] | None:
         "axes": [_slider(axis) for axis in grid["axes"] if len(axis["values"]) > 1],
         "bar": stack_bar("as described", stack, 1.0, f"{duration(first['seconds'])}, {first['cycles']:,.0f} cycles"),
         "components": [
-            {"name": name, "paint": paint(name), "cpi": first["cpi_stack"].get(name, 0.0), "share": stack.get(name, 0.0)}
+            {"name": name, "paint": paint_class(name), "cpi": first["cpi_stack"].get(name, 0.0), "share": stack.get(name, 0.0)}
             for name in names
         ],
         "rows": grid["one_at_a_time"],

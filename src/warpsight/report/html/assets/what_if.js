@@ -6,7 +6,7 @@ W.part(() => {
   const each = free.reduce((count, axis) => count * axis.values.length, 1);
   const geometries = new Map(grid.geometries.map((places, at) => [places.join(), at]));
   const rows = W.all("tr[data-name]", W.find("what-if"));
-  const fills = new Map(rows.map((row) => [row.dataset.name, row.querySelector(".swatch").getAttribute("style")]));
+  const fills = new Map(rows.map((row) => [row.dataset.name, row.querySelector(".swatch").classList[1]]));
   let columns = null;
 
   const unpack = ({ type, data }) => {
@@ -69,7 +69,7 @@ W.part(() => {
     const box = W.find(ident), parts = [], told = [];
     for (const [name, cpi] of found.stack) {
       if (!(cpi > 0)) continue;
-      const share = cpi / found.cpi, part = W.make("span", { title: `${name}: ${W.percent(share)}`, style: fills.get(name) });
+      const share = cpi / found.cpi, part = W.make("span", { title: `${name}: ${W.percent(share)}`, class: fills.get(name) });
       part.style.width = 100 * share * found.seconds / longest + "%";
       parts.push(part);
       told.push(`${name}: ${W.percent(share)}`);
