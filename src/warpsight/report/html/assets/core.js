@@ -18,7 +18,7 @@ W.read = () => {
   return state;
 };
 W.decoded = (word) => { try { return decodeURIComponent(word); } catch { return ""; } };
-W.hash = (state) => "#" + encodeURIComponent(state.section) + Object.entries(state)
+W.hash = (state) => "#" + encodeURIComponent(state.section || W.sections[0]) + Object.entries(state)
   .filter(([key, value]) => key !== "section" && value !== "" && value !== undefined && value !== null)
   .map(([key, value]) => "&" + encodeURIComponent(key) + "=" + encodeURIComponent(value)).join("");
 // Change parts of the state; `keep` replaces the entry of the browser's history, for what changes often.
