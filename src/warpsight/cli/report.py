@@ -28,6 +28,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_method(parser)
     parser.add_argument("-o", "--output", metavar="FILE.html", help="the report (default: the input's name with .html, here)")
     parser.add_argument("--referee", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
+    parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="which cycles of the referee's timeline are shown (default: "
+                        "from 0 on, as many as the report holds)")
+    parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="of which SM (default 0)")
+    parser.add_argument("--perfetto", metavar="FILE.json", help="write what that SM did, all of it, for Perfetto too")
     parser.add_argument("--open", action="store_true", help="show it in a browser")
     options.add_json(parser)
 
@@ -56,9 +60,12 @@ def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     """The dossier of what the input is."""
     from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
     from warpsight.explore.dossier.results import is_result, read_results
+    from warpsight.explore.dossier.timeline import window_of
     from warpsight.explore.pipeline import obtain_trace
     from warpsight.gpu.loader import load_gpu
 
+    window = window_of(arguments.timeline_cycles, arguments.timeline_sm)
+    _refuse_without_referee(arguments)
     if is_result(arguments.path):
         return result_dossier(read_results(arguments.path))
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
@@ -66,8 +73,32 @@ def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
         beside = models[1:] if len(models) > 1 else None
-        parts = Parts(referee=arguments.referee)
-        return kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
+        parts = Parts(referee=arguments.referee, window=window, perfetto=arguments.perfetto)
+        document = kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
+    if arguments.referee and arguments.path != "-":
+        document["timeline"]["command"] = _simulate_command(arguments)
+    return document
+
+
+def _refuse_without_referee(arguments: argparse.Namespace) -> None:
+    """The options of the timeline need the referee, and the referee needs a kernel. Raises UsageError."""
+    from warpsight.explore.dossier.results import is_result
+
+    for option in ("--timeline-cycles", "--timeline-sm", "--perfetto"):
+        if getattr(arguments, option[2:].replace("-", "_")) is not None and not arguments.referee:
+            raise UsageError("says what is shown of the referee's run", place=option, remedy="add --referee")
+    if arguments.referee and is_result(arguments.path):
+        what = "simulates a kernel, and a file of results has none"
+        raise UsageError(what, place="--referee", remedy="give the kernel or its trace, or add what `warpsight simulate --json` printed")
+
+
+def _simulate_command(arguments: argparse.Namespace) -> str:
+    """What writes the same timeline as a file for Perfetto."""
+    from warpsight.report.next_step import command_after
+
+    own = ("-o", "--output", "--model", "--representative", "--interleaving", "--caches", "--timeline-cycles", "--perfetto")
+    added = ("--timeline", arguments.perfetto or Path(arguments.path).stem + ".timeline.json")
+    return command_after("simulate", arguments.command_line, without=own, flags=("--referee", "--open", "--json"), added=added)
 
 
 def _default_name(path: str) -> str:

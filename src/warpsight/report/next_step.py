@@ -46,12 +46,23 @@ def followed_by(
     """
     if "-" in command:
         return line(["models", "show", model], "what the model assumes")
+    return line([*_same_input(name, command, without), *added], why)
+
+
+def command_after(name: str, command: Sequence[str], *, without: Sequence[str], flags: Sequence[str], added: Sequence[str]) -> str:
+    """`warpsight NAME ...` for the same kernel and GPU, less the options `without` and their values and the `flags`, and `added`."""
+    kept = [word for word in _same_input(name, command, without) if word not in flags]
+    return shlex.join(["warpsight", *kept, *added])
+
+
+def _same_input(name: str, command: Sequence[str], without: Sequence[str]) -> list[str]:
+    """The words of `command` for another command, less the options `without` and their values."""
     words, skip = [name], False
     for word in command[1:]:
         if not skip and word.partition("=")[0] not in without:
             words.append(word)
         skip = not skip and word in without
-    return line([*words, *added], why)
+    return words
 
 
 def _lookup(spec: Any, key: str) -> str:

@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
+from warpsight.explore.dossier.reference import refereed, references
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
+from warpsight.explore.dossier.timeline import Window
 from warpsight.explore.explain.explanation import explain_profiled
 from warpsight.explore.pipeline import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
@@ -26,10 +28,15 @@ KERNEL, STUDY, COMPARISON = "kernel", "study", "comparison"
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts that take time a dossier has: a run of the `referee`, and the grid of designs of `what_if`."""
+    """Which parts that take time a dossier has: a run of the `referee`, and the grid of designs of `what_if`.
+
+    Of the referee's run the `window` is shown, and all that is known of that SM goes into the file `perfetto`, if one is named.
+    """
 
     referee: bool = False
     what_if: bool = True
+    window: Window = Window()
+    perfetto: str | None = None
 
 
 DEFAULT_PARTS = Parts()
@@ -48,7 +55,8 @@ def kernel_dossier(
 
     Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, `model`'s
     first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`,
-    `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line).
+    `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line). With the referee, whose
+    prediction is then the second, `references` (`reference.references`) and `timeline` (`timeline.timeline_part`).
     Raises UsageError for an unknown model or if a block does not fit an SM, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names
@@ -57,19 +65,27 @@ def kernel_dossier(
     known_models([model, *others])
     profiled = profile_trace(trace, gpu, method, watch=watch)
     predictions, refused = _predictions(profiled, gpu, model, others)
+    about = {prediction.model: _about(prediction.model) for prediction in predictions}
+    simulated: dict[str, Any] = {}
+    if parts.referee:
+        answer, simulated["timeline"] = refereed(trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
+        predictions.insert(1, answer)
+    documents = [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)]
     return {
         "schema": SCHEMA,
         "kind": KERNEL,
         "tool": TOOL,
         "title": f"{trace.header.kernel} on {gpu.name}",
         "model": model,
-        "predictions": [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)],
+        "predictions": documents,
+        "references": references(documents),
         "refused": refused,
-        "models": {prediction.model: _about(prediction.model) for prediction in predictions},
+        "models": about,
         "speed_of_light": speed_of_light(profiled, gpu, predictions[0]),
         "alone": alone(profiled, gpu),
         "rooflines": rooflines(profiled, gpu, predictions[0]),
         "code": _code(profiled, gpu, model),
+        **simulated,
     }
 
 
@@ -125,4 +141,5 @@ def result_dossier(documents: list[dict[str, Any]]) -> dict[str, Any]:
         "title": f"{first['kernel']} on {first['gpu']}",
         "model": first["model"],
         "predictions": documents,
+        "references": references(documents),
     }

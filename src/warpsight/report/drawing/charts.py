@@ -174,4 +174,29 @@ class Roofline:
     works: Sequence[Work]
 
 
-Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline
+@dataclass(frozen=True)
+class State:
+    """A state of a strip: its `letter`, what it is called, its colour, and how much of the strip's height it fills (0 to 1)."""
+
+    letter: str
+    name: str
+    colour: str
+    height: float
+
+
+@dataclass(frozen=True)
+class Strips:
+    """A row for each of `rows`, in it its `runs` one after the other: a state's letter and for how many steps, from `begin` on.
+
+    Steps are whole numbers of the axis' unit; a run in a state that `states` does not have is left empty.
+    """
+
+    title: str
+    axis: Axis
+    begin: int
+    rows: Sequence[str]
+    runs: Sequence[Sequence[tuple[str, int]]]
+    states: Sequence[State]
+
+
+Chart = Strips | Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline

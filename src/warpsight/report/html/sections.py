@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpsight.report.html.overview import overview
+from warpsight.report.html.timeline import timeline
 
 Context = dict[str, Any] | None
 
@@ -28,7 +29,10 @@ class Section:
 
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
-    "kernel": (Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),),
+    "kernel": (
+        Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("timeline", "Timeline", timeline, "timeline.jinja", scripts=("timeline.js",), styles=("timeline.css",)),
+    ),
 }
 
 
