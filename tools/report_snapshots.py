@@ -2,8 +2,8 @@
 
 Usage: python tools/report_snapshots.py [--check]
 
-`--check` only tells which would change (exit code 1), and shows the difference. A snapshot is the page's markup: in place of styles,
-scripts and data, which are files of their own, it says what is there.
+`--check` only tells which would change (exit code 1), and shows the difference. A snapshot is the page's markup: in place of
+styles, scripts and data, which are files of their own, it says what is there.
 """
 
 from __future__ import annotations

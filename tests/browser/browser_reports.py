@@ -17,7 +17,10 @@ from warpsight.trace.schema import KernelTrace
 
 # What a name may be: markup, ends of attributes and sections, an address that runs, text that turns round.
 HOSTILE = "<script>document.broken=1;alert(1)</script>"
-WORSE = f"\" onmouseover=\"document.broken=1\" ']]></script><img src=x onerror=document.broken=1> javascript:alert(1) \u202eabc {HOSTILE}"
+WORSE = (
+    "\" onmouseover=\"document.broken=1\" ']]></script><img src=x onerror=document.broken=1> javascript:alert(1) \u202eabc "
+    f"{HOSTILE}"
+)
 LONG_LINES = 2000
 
 

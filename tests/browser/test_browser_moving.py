@@ -48,11 +48,11 @@ def test_back_and_forward_go_through_the_sections_that_were_open(visit: Callable
         opened.page.click(f"#tab-{name}")
     for name in reversed(names[:-1]):
         opened.page.go_back()
-        opened.page.wait_for_function("(name) => !document.getElementById(name).hidden", arg=name)
+        opened.until(f"!document.getElementById('{name}').hidden")
         assert opened.shown == [name]
     if len(names) > 1:
         opened.page.go_forward()
-        opened.page.wait_for_function("(name) => !document.getElementById(name).hidden", arg=names[1])
+        opened.until(f"!document.getElementById('{names[1]}').hidden")
 
 
 def test_link_with_a_hash_opens_the_same_view(visit: Callable[..., Visit]) -> None:
@@ -113,7 +113,7 @@ def test_theme_is_the_system_s_until_the_reader_chooses(visit: Callable[..., Vis
     opened.page.keyboard.press("d")
     assert opened.ask(colour) == paper[system]
     opened.page.reload()
-    opened.page.wait_for_function(READY)
+    opened.until(READY)
     assert opened.ask(colour) == paper[system]
 
 

@@ -15,7 +15,7 @@ from warpsight.report.html.page import page
 
 pytestmark = pytest.mark.browser
 KINDS = ("divergent", "coalesced", "results")
-_TOTAL = re.compile(r"^([\d.,]+) CPI, ([\d,]+) cycles$")
+_TOTAL = re.compile(r"^([\d.,]+) CPI, ([\d,]+) cycles(?:, ([-+][\d.,]+) %)?$")
 
 
 def number(text: str) -> float:
@@ -37,13 +37,17 @@ def test_report_opens_with_its_first_section_and_no_complaint(visit: Callable[..
 @pytest.mark.parametrize("name", KINDS)
 def test_stacks_on_the_screen_total_what_the_data_say(visit: Callable[..., Visit], name: str) -> None:
     opened = visit(name)
-    predictions = data_of(opened.path)["predictions"]
+    document = data_of(opened.path)
+    predictions = document["predictions"]
     drawing = opened.page.locator("#overview svg").first
     totals = [found for text in drawing.locator("text").all_text_contents() if (found := _TOTAL.match(text))]
     assert len(totals) == len(predictions)
     for found, prediction in zip(totals, predictions, strict=True):
         assert number(found[1]) == pytest.approx(sum(prediction["cpi_stack"].values()), abs=half_unit(found[1]))
         assert number(found[2]) == pytest.approx(prediction["cycles"], abs=0.5001)
+        errors = document["references"][0]["errors"] if document["references"] else {}
+        shown = None if found[3] is None else number(found[3]) / 100
+        assert shown == pytest.approx(errors.get(prediction["model"]), abs=5.1e-4)
     rows = opened.page.locator("#overview table.components tbody td:nth-child(2)").all_inner_texts()
     assert sum(map(number, rows)) == pytest.approx(predictions[0]["cpi"], abs=sum(map(half_unit, rows)))
     assert number(opened.page.locator(".card .value").first.inner_text()) == pytest.approx(predictions[0]["cycles"], abs=0.5001)

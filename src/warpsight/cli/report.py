@@ -89,7 +89,8 @@ def _refuse_without_referee(arguments: argparse.Namespace) -> None:
             raise UsageError("says what is shown of the referee's run", place=option, remedy="add --referee")
     if arguments.referee and is_result(arguments.path):
         what = "simulates a kernel, and a file of results has none"
-        raise UsageError(what, place="--referee", remedy="give the kernel or its trace, or add what `warpsight simulate --json` printed")
+        remedy = "give the kernel or its trace, or add what `warpsight simulate --json` printed"
+        raise UsageError(what, place="--referee", remedy=remedy)
 
 
 def _simulate_command(arguments: argparse.Namespace) -> str:

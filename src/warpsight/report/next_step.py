@@ -50,7 +50,10 @@ def followed_by(
 
 
 def command_after(name: str, command: Sequence[str], *, without: Sequence[str], flags: Sequence[str], added: Sequence[str]) -> str:
-    """`warpsight NAME ...` for the same kernel and GPU, less the options `without` and their values and the `flags`, and `added`."""
+    """`warpsight NAME ...` for the same kernel and GPU, less the options `without` with their values and the `flags`, plus `added`.
+
+    The command is quoted for a shell.
+    """
     kept = [word for word in _same_input(name, command, without) if word not in flags]
     return shlex.join(["warpsight", *kept, *added])
 

@@ -10,7 +10,7 @@ from warpsight.base.errors import WarpsightError
 from warpsight.explore.dossier.reference import refereed, references
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
-from warpsight.explore.dossier.timeline import Window
+from warpsight.explore.dossier.timeline import START, Window
 from warpsight.explore.explain.explanation import explain_profiled
 from warpsight.explore.pipeline import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
@@ -35,7 +35,7 @@ class Parts:
 
     referee: bool = False
     what_if: bool = True
-    window: Window = Window()
+    window: Window = START
     perfetto: str | None = None
 
 
@@ -53,10 +53,10 @@ def kernel_dossier(
 ) -> dict[str, Any]:
     """The document of `trace` on `gpu`: all parts are about `model`, the models `beside` it (None: all others) are compared.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, `model`'s
-    first), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`,
-    `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line). With the referee, whose
-    prediction is then the second, `references` (`reference.references`) and `timeline` (`timeline.timeline_part`).
+    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, the
+    first of `model`), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`,
+    `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line), `references`
+    (`reference.references`). With the referee, whose prediction is then the second, `timeline` (`timeline.timeline_part`).
     Raises UsageError for an unknown model or if a block does not fit an SM, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names

@@ -39,6 +39,9 @@ class Window:
     end: int | None = None
 
 
+START = Window()
+
+
 def window_of(text: str | None, sm: int | None) -> Window:
     """The window that `BEGIN:END` names, of that SM (default 0). Raises UsageError."""
     if text is None:
@@ -53,10 +56,11 @@ def window_of(text: str | None, sm: int | None) -> Window:
 def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) -> dict[str, Any]:
     """The states of each warp slot of the watched SM over the cycles of `window`, or of as much of it as a page holds.
 
-    Keys: `sm`; `cycles` [begin, end) that are shown, of the `simulated_cycles`; `issued` instructions in them, of the
-    `issued_of` that were kept, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
-    `runs` (a letter and for how many cycles, 1 where no number is there: "-2IA5I2M340": an I is one instruction a cycle), `pcs` (of each I in order, and of the
-    instruction that waits at the end), `warps` ([place in pcs from which on, number in the launch]); `instructions` by pc.
+    Keys: `sm`; `cycles` [begin, end) that are shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
+    that were kept, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
+    `runs` (a letter and for how many cycles, 1 where no number is there: "-2IA5I2M340", an I being one instruction a cycle),
+    `pcs` (of each I in order, and of the instruction that waits at the end), `warps` ([place in pcs from which on, number in the
+    launch]); `instructions` by pc.
     Raises UsageError if the window begins behind what was kept.
     """
     timeline = simulation.timeline
@@ -68,7 +72,7 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
     end = min(kept, kept if window.end is None else window.end, _room(timeline, window.begin, kept))
     slots = np.unique(timeline.slot).tolist()
     rows = [_row(timeline, slot, window.begin, end) for slot in slots]
-    counted = {letter: 0 for letter in STATES}
+    counted = dict.fromkeys(STATES, 0)
     for row in rows:
         for letter, cycles in row["runs"]:
             counted[letter] += cycles

@@ -11,8 +11,8 @@ from warpsight.report.html.overview import drawn
 
 _RUN = re.compile(r"([-A-Z])(\d*)")
 # Okabe and Ito's colours; heights, so that a state can be told without its colour.
-_LOOKS = {"I": ("#009E73", 1.0), "E": ("#999999", 0.8), "A": ("#56B4E9", 0.6), "F": ("#F0E442", 0.6), "B": ("#CC79A7", 0.6),
-          "M": ("#0072B2", 0.6)}  # fmt: skip
+_LOOKS = {"I": ("#009E73", 1.0), "E": ("#999999", 0.88), "A": ("#56B4E9", 0.75), "F": ("#F0E442", 0.75), "B": ("#CC79A7", 0.75),
+          "M": ("#0072B2", 0.75)}  # fmt: skip
 _STATIC_CYCLES, _STATIC_ROWS = 100, 16
 
 
@@ -29,7 +29,7 @@ def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
     ]  # fmt: skip
     rest = next((state for state in part["states"] if state["letter"] == "-"), None)
     return {"part": part, "states": states, "rest": rest and {**rest, "share": rest["warp_cycles"] / whole},
-            "drawing": drawn(_first(part)), "kernel": document["predictions"][0]["kernel"]}  # fmt: skip
+            "drawing": drawn(_first(part)), "command": part.get("command", "")}  # fmt: skip
 
 
 def _first(part: dict[str, Any]) -> Strips:

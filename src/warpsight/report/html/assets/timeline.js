@@ -57,7 +57,7 @@ W.part(() => {
     const pen = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
     const [ink, faint, focus] = ["--ink", "--faint", "--focus"].map((name) => style.getPropertyValue(name).trim());
     pen.scale(sharp, sharp);
-    pen.font = "11px sans-serif";
+    pen.font = "10px sans-serif";
     const each = (width - LEFT - 4) / cycles, x = (cycle) => LEFT + (cycle - from) * each;
     const raw = cycles * 90 / (width - LEFT), size = 10 ** Math.floor(Math.log10(raw));
     const step = Math.max(1, [1, 2, 5, 10].find((k) => k * size >= raw) * size);
@@ -79,7 +79,7 @@ W.part(() => {
         pen.fillRect(left, y + STRIP * (1 - look.height), Math.max(0.5, wide - (wide > 4 ? 1 : 0)), STRIP * look.height);
         if (wide < 9) continue;
         pen.fillStyle = look.ink;
-        pen.fillText(row.letter[k], left + 2, y + STRIP - (look.height < 0.7 ? 0 : 2), wide);
+        pen.fillText(row.letter[k], left + 2, y + STRIP - (look.height < 1 ? 1.5 : 3), wide);
       }
       if (!chosen || chosen.row !== number || chosen.cycle < from || chosen.cycle >= from + cycles) return;
       pen.strokeStyle = focus;
