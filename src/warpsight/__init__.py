@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from warpsight._version import __version__
+from warpsight.base.display import DISPLAY
 
 if TYPE_CHECKING:
     from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, simulate, sweep, trace
@@ -86,6 +87,16 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+
+
+def _in_notebooks(value: object) -> str:
+    """How results show themselves in notebooks: drawn by the reports, which are above them."""
+    from warpsight.report.html.notebook import notebook_html
+
+    return notebook_html(value)
+
+
+DISPLAY.by(_in_notebooks)
 
 
 def __getattr__(name: str) -> Any:

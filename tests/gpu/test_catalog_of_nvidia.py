@@ -107,11 +107,13 @@ def test_page_names_every_estimate_and_every_source() -> None:
 @pytest.mark.parametrize(
     ("name", "l1", "l2", "memory", "shared"),
     [
-        # Jia et al. 2018, table 3.1 and figure 3.2; Luo et al. 2024, table IV
+        # Jia et al. 2018, table 3.1 and figure 3.2. Luo et al. 2025, tables 3 and 4: hits in the SM's own partition, misses in the
+        # mean of both. markdewing/AI_kernels: 700 and 291 of an H100 SXM, whose L2 is Accel-Sim's 41 + 237
         ("v100", 28, 193, 375, 19),
-        ("a100", 37.9, 261.5, 466.3, 29.0),
-        ("rtx4090", 43.4, 273.0, 541.5, 30.1),
-        ("h100-pcie", 40.7, 263.0, 478.8, 29.0),
+        ("a100", 33, 208.0, (474.9 + 622.7) / 2, 29.0),
+        ("rtx4090", 33, 273.0, 571, 30.1),
+        ("h100-pcie", 33, 258.0, (555.5 + 743.7) / 2, 29.0),
+        ("h100-sxm", 33, 41 + 237, 41 + 237 + 700 - 291, 29.0),
     ],
 )
 def test_latencies_of_memory_are_the_published_measurements(name: str, l1: float, l2: float, memory: float, shared: float) -> None:
@@ -125,14 +127,92 @@ def test_latencies_of_memory_are_the_published_measurements(name: str, l1: float
 @pytest.mark.parametrize(
     ("name", "latencies"),
     [
-        # Jia et al. 2019, table 4.1: IADD, FFMA, DADD, MUFU, HFMA2; Abdelkhalik et al. 2022, table II, has no MUFU
-        ("gtx1080", (6, 6, 8, 14, 6)),
+        # IADD, FFMA, DADD, MUFU, HFMA2. Jia et al. 2019, table 4.1; fp64 of GP104 by Arafa et al. 2019 in PPT-GPU's Pascal.py
+        ("gtx1080", (6, 6, 45, 14, 6)),
         ("v100", (4, 4, 8, 14, 6)),
         ("rtx2060", (4, 4, 48, 15, 6)),
-        ("a100", (4, 4, 5, None, 3)),
+        # NVIDIA's scheduling data in Mesa's NAK; MUFU: DocumentSASS, sm_86; Ada: steinmarder's RTX 4070 Ti Super, whole cycles
+        ("a100", (4, 4, 6, None, 4)),
+        ("rtx3070", (4, 4, None, 17, 4)),
+        ("rtx4090", (4, 4, 48, 17, 4)),
+        ("h100-sxm", (4, 4, 8, 23, 5)),
     ],
 )
 def test_latencies_of_arithmetic_are_the_published_measurements(name: str, latencies: tuple[int | None, ...]) -> None:
     gpu = load_gpu(name)
     for op, cycles in zip(("int", "fp32", "fp64", "sfu", "fp16"), latencies, strict=True):
         assert cycles in (None, gpu.latency_cycles[op])
+
+
+@pytest.mark.parametrize(
+    ("name", "multiply", "every"),
+    [
+        # cycles to a dependent 16x8x16 multiply: NVIDIA's data for Turing in Mesa's NAK; DocumentSASS, sm_86, 16-bit sums;
+        # Accel-Sim's A100 and H100, and Luo et al. 2025, table 7 (24.6 and 24.1). A scheduler begins one every so many: 2,048 FMA
+        # over a quarter of the white papers' FMA a clock and SM
+        ("rtx2060", 22, 2048 * 4 / 512),
+        ("rtx3070", 24, 2048 * 4 / 512),
+        ("a100", 25, 2048 * 4 / 1024),
+        ("h100-sxm", 24, 2048 * 4 / 2048),
+    ],
+)
+def test_matrix_multiply_is_as_measured_and_as_often_as_the_white_paper_says(name: str, multiply: int, every: float) -> None:
+    gpu = load_gpu(name)
+    assert (gpu.latency_cycles["tensor"], gpu.initiation_cycles["tensor"]) == (multiply, every)
+
+
+# CUDA C++ Best Practices Guide, table "Throughput of Native Arithmetic Instructions": results a clock and SM of compute capability
+# 6.1, 7.0, 7.5, 8.0, 8.6, 8.9, 9.0, in fp16, fp32, fp64, 32-bit integer addition, and special functions
+THROUGHPUT = {
+    "6.1": (2, 128, 4, 128, 32), "7.0": (128, 64, 32, 64, 16), "7.5": (128, 64, 2, 64, 16), "8.0": (256, 64, 32, 64, 16),
+    "8.6": (128, 128, 2, 64, 16), "8.9": (128, 128, 2, 64, 16), "9.0": (256, 128, 64, 64, 16),
+}  # fmt: skip
+CAPABILITY = {
+    "gtx1080": "6.1", "titan-v": "7.0", "v100": "7.0", "gv100": "7.0", "rtx2060": "7.5", "rtx3070": "8.6", "a100": "8.0",
+    "h100-pcie": "9.0", "h100-sxm": "9.0", "h200": "9.0", "l4": "8.9", "rtx4090": "8.9",
+}  # fmt: skip
+# resident warps and blocks of an SM, most shared memory of an SM and a block, memory of L1 and shared memory together, KiB
+RESIDENT = {
+    "6.1": (64, 32, 96, 48, 144), "7.0": (64, 32, 96, 96, 128), "7.5": (32, 16, 64, 64, 96), "8.0": (64, 32, 164, 163, 192),
+    "8.6": (48, 16, 100, 99, 128), "8.9": (48, 24, 100, 99, 128), "9.0": (64, 32, 228, 227, 256),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_units_have_the_throughput_of_the_compute_capability(name: str) -> None:
+    gpu = load_gpu(name)
+    a_clock = [gpu.sm.schedulers * 32 / gpu.initiation_cycles[op] for op in ("fp16", "fp32", "fp64", "int", "sfu")]
+    # an instruction of 16-bit numbers makes two results a lane
+    assert (2 * a_clock[0], *a_clock[1:]) == THROUGHPUT[CAPABILITY[name]]
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_sm_holds_what_the_compute_capability_allows(name: str) -> None:
+    gpu = load_gpu(name)
+    warps, blocks, shared, of_block, together = RESIDENT[CAPABILITY[name]]
+    largest = gpu.sm.max_shared_memory_per_block_bytes or gpu.sm.shared_memory_bytes
+    assert (gpu.sm.max_warps, gpu.sm.max_blocks, gpu.sm.registers) == (warps, blocks, 65_536)
+    assert (gpu.sm.shared_memory_bytes, largest) == (shared * 1024, of_block * 1024)
+    assert gpu.l1.size_bytes + gpu.sm.shared_memory_bytes == together * 1024
+
+
+@pytest.mark.parametrize(
+    ("name", "bits", "rate"),
+    [
+        # the bus of the data sheet, and Gbit/s of each of its bits
+        ("gtx1080", 256, 10.0),
+        ("titan-v", 3072, 1.7),
+        ("v100", 4096, 1.756),
+        ("gv100", 4096, 1.7),
+        ("rtx2060", 192, 14.0),
+        ("rtx3070", 256, 14.0),
+        ("a100", 5120, 2.43),
+        ("h100-pcie", 5120, 3.186),
+        ("h100-sxm", 5120, 5.238),
+        ("h200", 6144, 6.25),
+        ("l4", 192, 12.5),
+        ("rtx4090", 384, 21.0),
+    ],
+)
+def test_memory_bandwidth_is_that_of_bus_and_data_rate(name: str, bits: int, rate: float) -> None:
+    assert load_gpu(name).dram.bandwidth_bytes_per_s == pytest.approx(bits / 8 * rate * 1e9, rel=0.01)

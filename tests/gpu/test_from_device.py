@@ -98,7 +98,7 @@ def test_a100_is_what_its_driver_says(monkeypatch: pytest.MonkeyPatch, tmp_path:
     assert (gpu.sm_count, gpu.core_clock_hz, gpu.l2.size_bytes, gpu.sm.max_warps) == (108, 1.41e9, 40 * 2**20, 64)
     assert (gpu.sm, gpu.latency_cycles, gpu.l1, gpu.l2) == (base.sm, base.latency_cycles, base.l1, base.l2)
     assert "memory clock 1593 MHz x 2" in gpu.sources["dram.bandwidth"]
-    assert gpu.sources["l2.latency"].startswith("must be calibrated: as on a100 (Luo et al. 2024")
+    assert gpu.sources["l2.latency"].startswith("must be calibrated: as on a100 (Luo et al. 2025")
 
 
 def test_numbers_that_no_driver_tells_are_marked(monkeypatch: pytest.MonkeyPatch) -> None:

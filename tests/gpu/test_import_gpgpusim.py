@@ -48,7 +48,7 @@ def test_qv100_has_the_published_sms_cache_and_bandwidth(load: Load) -> None:
     assert (gpu.sm_count, gpu.core_clock_hz, gpu.sm.max_warps, gpu.sm.schedulers, gpu.sm.policy) == (80, 1.132e9, 64, 4, "lrr")
     assert (gpu.l2.size_bytes, gpu.l2.slices, gpu.l2.ways) == (6 * 2**20, 64, 24)
     assert gpu.dram.bandwidth_bytes_per_s == pytest.approx(870.4e9)
-    assert (gpu.l1.size_bytes, gpu.l1.ways, gpu.l1.sector_bytes, gpu.l1.mshrs, gpu.l1.targets) == (32 * 1024, 64, 32, 512, 8)
+    assert (gpu.l1.size_bytes, gpu.l1.ways, gpu.l1.sector_bytes, gpu.l1.mshrs, gpu.l1.targets) == (32 * 1024, 64, 32, 512, 4 * 8)
     assert (gpu.l1.miss_queue, gpu.l1.allocation, gpu.l1.index, gpu.l1.latency_cycles) == (16, "on-miss", "modulo", 20)
     assert all(value.source for value in made.values.values() if not isinstance(value.content, str | bool))
 

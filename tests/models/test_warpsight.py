@@ -44,6 +44,14 @@ def test_one_warp_takes_its_instructions_and_its_stalls() -> None:
     assert cycles(launched(COMPUTE, LaunchShape(28, 1, 1))) == pytest.approx(160)
 
 
+def test_block_on_schedulers_of_its_own_takes_what_one_warp_takes() -> None:
+    """Four warps in step on four schedulers wait for nobody; on two, they issue in two turns, which here hide nothing."""
+    block = LaunchShape(28, 4, 1)
+    for schedulers, expected in ((8, 160), (4, 160), (2, 260)):
+        found = changed(launched(COMPUTE, block), stall_in_step=60.0)
+        assert cycles(found, gpu(schedulers=schedulers, policy="lrr")) == pytest.approx(expected)
+
+
 def test_warps_beyond_what_hides_the_stalls_take_their_issue_slots_and_the_last_ones_stalls() -> None:
     # 8 warps issue 800 cycles; of the last one's 60 stall cycles 800 x 60 / 860 stick out
     assert cycles(launched(COMPUTE, ONE_WAVE)) == pytest.approx(800 + 800 * 60 / 860)

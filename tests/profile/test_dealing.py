@@ -46,6 +46,20 @@ def test_equal_warps_take_their_work_and_what_the_last_does_besides() -> None:
     assert makespan_of_equals(100, 10, 28 * 40, 1, 40, 28) == pytest.approx(400 + 400 * 90 / 490)
 
 
+def test_warps_of_different_schedulers_do_not_slow_each_other_down_and_do_not_help_each_other_out() -> None:
+    alone, demand = np.array([20.0, 40.0, 20.0, 40.0]), np.array([20.0, 40.0, 20.0, 40.0])
+    for greedy in (False, True):
+        # slots 0 and 2 are the first scheduler's, 1 and 3 the second's: 40 cycles of work, and 80, which share nothing
+        assert makespan(alone, demand, 1, 4, 1, greedy, 2) == pytest.approx(80)
+        # one resource does all 120
+        assert makespan(alone, demand, 1, 4, 1, greedy) == pytest.approx(120)
+
+
+def test_equal_warps_take_the_scheduler_with_most_of_them() -> None:
+    # 6 warps on 4 schedulers: two of them have two, and of the last one's other 10 cycles 20 x 10 / 30 stick out
+    assert makespan_of_equals(20, 10, 1, 6, 1, 1, 4) == pytest.approx(20 + 20 * 10 / 30)
+
+
 WARPS = st.lists(st.tuples(st.floats(1, 100), st.floats(0, 1)), min_size=1, max_size=40)
 
 

@@ -58,10 +58,17 @@ def test_stalls_in_step_are_what_outlasts_the_other_warps() -> None:
     assert stall_in_step(instructions, stalls, port, 4) == (100 - 30) + 0 + (500 - 48)
 
 
+def test_warps_in_step_on_schedulers_of_their_own_hide_nothing_from_each_other_but_at_the_port() -> None:
+    instructions, stalls, port = np.array([10.0, 2.0, 4.0]), np.array([100.0, 20.0, 500.0]), np.array([0.0, 30.0, 16.0])
+    # on four slots all four issue at once; eight take two turns
+    assert stall_in_step(instructions, stalls, port, 4, 4) == 100 + 0 + (500 - 48)
+    assert stall_in_step(instructions, stalls, port, 8, 4) == (100 - 10) + 0 + (500 - 112)
+
+
 def _imbalance(launched: KernelTrace, work: list[float], sm_count: int, places: int = 1) -> float:
     """Of blocks of one warp that does nothing but work."""
     stats = PathStats(np.array(work, dtype=np.int64), np.array(work))
-    return work_imbalance(launched, stats, np.array(work), places, gpu(sm_count=sm_count))
+    return work_imbalance(launched, stats, np.array(work), 1, places, gpu(sm_count=sm_count))
 
 
 def test_blocks_of_unequal_work_leave_the_busiest_sm_above_the_mean() -> None:
@@ -91,8 +98,20 @@ def test_busiest_resource_is_the_one_that_all_warps_together_need_most() -> None
     machine = replace(gpu(), initiation_cycles={"sfu": 4})
     none, times = np.zeros(2), np.array([40, 10])
     # 50 instructions are more than 10 x 4 cycles of the special functions; with 8 cycles each they are less
-    assert busiest_on_path(launched, machine, none, times).tolist() == [30, 20]
-    assert busiest_on_path(launched, replace(machine, initiation_cycles={"sfu": 8}), none, times).tolist() == [0, 80]
+    busiest, _ = busiest_on_path(launched, machine, none, times)
+    assert busiest.tolist() == [30, 20]
+    busiest, _ = busiest_on_path(launched, replace(machine, initiation_cycles={"sfu": 8}), none, times)
+    assert busiest.tolist() == [0, 80]
+
+
+def test_units_are_a_schedulers_and_the_load_store_unit_is_the_sms() -> None:
+    launched = trace((op(0, (1,)), op(1, (2,), (), "sfu")), [0, 1, 2], [[(0, 30)], [(0, 10), (1, 10)]], [0, 1], warps_per_block=1)
+    machine = replace(gpu(), initiation_cycles={"sfu": 8}, sm=replace(gpu().sm, schedulers=4))
+    times = np.array([40, 10])
+    # 80 cycles of the special functions are 20 of each of four; 10 instructions with 3 cycles of the port are more
+    assert busiest_on_path(launched, machine, np.zeros(2), times)[1] == 4
+    port, parts = busiest_on_path(launched, machine, np.array([0.0, 3.0]), times)
+    assert (port.tolist(), parts) == ([0, 30], 1)
 
 
 def test_slowest_warp_is_measured_against_the_mean_of_all() -> None:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
+  warpsight calibrate timings.csv --run -o mine.yaml
   warpsight calibrate --kernels microbenchmarks
   warpsight calibrate timings.csv --like mdm-pascal -o mine.yaml
   warpsight calibrate mwp-timings.csv --gpu gtx280
@@ -26,7 +27,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     parser.add_argument("timings", metavar="CSV", nargs="?", help="what the micro-benchmarks of --kernels wrote; or timings for "
-                        "MWP-CWP, one a line: launch, instruction counts, cycles")
+                        "MWP-CWP, one a line: launch, instruction counts, cycles; with --run, where timings are kept")
+    parser.add_argument("--run", action="store_true", help="run the micro-benchmarks on a GPU of this machine first, which needs "
+                        "its driver and no toolkit")
+    parser.add_argument("--device", metavar="N", help="with --run: which GPU (default 0)")
     parser.add_argument("--kernels", metavar="DIR", help="write the CUDA sources of the micro-benchmarks into DIR, to be compiled "
                         "with nvcc and run where the GPU is")
     parser.add_argument("--like", metavar="NAME|FILE", help="the GPU that the new description inherits from: what is not measured, "
@@ -40,6 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the sources, or fit, print, and write the description."""
     from warpsight.explore.microbenchmarks.timings import is_timings
 
+    _check_run(arguments)
     if (arguments.timings is None) == (arguments.kernels is None):
         what = "give timings to fit, or --kernels DIR to write the micro-benchmarks, one of them"
         raise UsageError(what, place="calibrate", remedy="`warpsight calibrate --help` shows examples")
@@ -50,11 +55,55 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output and arguments.overrides:
         what = "a description that inherits from another would not have what --set changed"
         raise UsageError(what, place="--set", remedy="leave out -o, or put the change into a description of your own")
+    if arguments.run:
+        _measure(arguments)
     try:
         text = Path(arguments.timings).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         text = ""  # told with place and remedy by what reads timings for MWP-CWP
     return _fit_machine(arguments, text) if is_timings(text) else _fit_mwp(arguments)
+
+
+def _check_run(arguments: argparse.Namespace) -> None:
+    """What --run and --device cannot be given with."""
+    if arguments.device is not None and not arguments.run:
+        raise UsageError("says on which GPU to run, and nothing is run", place="--device", remedy="add --run, or leave it out")
+    if arguments.run and arguments.timings is None:
+        what = "there is no file in which the timings are kept"
+        raise UsageError(what, place="--run", remedy="name one: warpsight calibrate timings.csv --run -o mine.yaml")
+    if arguments.run and arguments.kernels is not None:
+        raise UsageError("writes the sources, and --run runs them", place="--kernels", remedy="leave one of them out")
+    if arguments.run and Path(arguments.timings).exists():
+        what = "exists, and --run would write over it"
+        raise UsageError(what, place=arguments.timings, remedy="name another file, or leave out --run to fit this one")
+
+
+def _measure(arguments: argparse.Namespace) -> None:
+    """Run the micro-benchmarks into the file of timings, and choose what the GPU is like where it is not said."""
+    from warpsight.cli.gpus_made import count
+    from warpsight.cli.progress import ProgressBar
+    from warpsight.explore.device.described import catalogue_name
+    from warpsight.explore.microbenchmarks.run import run_microbenchmarks
+    from warpsight.explore.watch import stage
+    from warpsight.gpu.importers.driver import read_device
+
+    number = count(arguments.device or "0", "--device", 1024)
+    name = read_device(number).name
+    if not arguments.like and arguments.gpu == DEFAULT_GPU:
+        arguments.like = catalogue_name(name)
+        if not arguments.like:
+            remedy = f"`warpsight gpus from-device --device {number} -o base.yaml`, then --like base.yaml"
+            raise UsageError(f"the catalogue has no description of {name}", place="--like", remedy=remedy)
+    path = Path(arguments.timings)
+    try:
+        # before minutes are spent, and in the way that a file is taken which another program makes meanwhile
+        with path.open("x", encoding="utf-8") as file, ProgressBar() as bar:
+            file.write(run_microbenchmarks(number, progress=stage(bar.watch, "running the micro-benchmarks")))
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another file") from None
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
 
 
 def _save(arguments: argparse.Namespace) -> int:

@@ -41,7 +41,7 @@ def _import(arguments: argparse.Namespace) -> int:
     carve_out = None
     if arguments.carve_out is not None:
         carve_out = int(parse_quantity(arguments.carve_out, SIZE, key="the carve-out", place="--shared-memory"))
-    choices = Choices(carve_out, arguments.policy, _count(arguments.stages, "--pipeline-stages", 64))
+    choices = Choices(carve_out, arguments.policy, count(arguments.stages, "--pipeline-stages", 64))
     name = Path(arguments.output).stem if arguments.output else ""
     return _answer(arguments, import_configuration(arguments.files, name=name, choices=choices))
 
@@ -53,10 +53,10 @@ def _from_device(arguments: argparse.Namespace) -> int:
     from warpsight.gpu.importers.device import describe_device
 
     name = Path(arguments.output).stem if arguments.output else ""
-    return _answer(arguments, describe_device(_count(arguments.device, "--device", 1024), name=name))
+    return _answer(arguments, describe_device(count(arguments.device, "--device", 1024), name=name))
 
 
-def _count(text: str, place: str, most: int) -> int:
+def count(text: str, place: str, most: int) -> int:
     """A whole number from 0 to `most`."""
     from warpsight.base.errors import UsageError
 

@@ -22,8 +22,8 @@ from warpsight.explore.request import (
 if TYPE_CHECKING:
     from warpsight.profile.static.told import Told
 
-_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of Accel-Sim's tracer (folder, list or "
-                "kernel-N.traceg.xz), or - for source on stdin")
+_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (of Accel-Sim a folder, "
+                "list or kernel-N.traceg.xz; of PPT-GPU, AMALI or MDM a folder), or - for source on stdin")
 
 
 def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,
@@ -61,7 +61,7 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
                        "(--seed); all are executed")
     group.add_argument("--check", action="store_true", default=None, help="stop at reads of shared, local or allocated memory that "
                        "was never written (slower)")
-    imported = parser.add_argument_group("traces of Accel-Sim's tracer")
+    imported = parser.add_argument_group("traces of other tools (Accel-Sim, PPT-GPU, AMALI, MDM)")
     imported.add_argument("--kernels", metavar="NAME[,NAME]", help="only launches of these kernels")
     imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, counted from 1, as 1,3-5")
     imported.add_argument("--isa-file", metavar="FILE.yaml", help="op classes and accesses of native opcodes, "

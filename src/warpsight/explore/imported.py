@@ -16,7 +16,7 @@ from warpsight.explore.watch import Watch, stage
 if TYPE_CHECKING:
     from warpsight.gpu.spec import GpuSpec
     from warpsight.result.prediction import Prediction
-    from warpsight.trace.importers.accelsim.launches import Launch
+    from warpsight.trace.importers.launch import Launch
     from warpsight.trace.schema import KernelTrace
 
 _MOST_NAMED = 8
@@ -25,10 +25,12 @@ _MOST_NAMED = 8
 def launches_of(request: KernelRequest) -> list[Launch]:
     """The launches that the request chooses. Raises UsageError for options of a kernel, and what reading the folder raises."""
     from warpsight.isa.sass.isa_file import read_isa_file
-    from warpsight.trace.importers.accelsim.launches import import_accelsim, select
+    from warpsight.trace.importers.formats import LaunchFacts, launches_in
+    from warpsight.trace.importers.launch import select
 
     request.refuse_launch_options()
-    return select(import_accelsim(request.path, read_isa_file(request.isa_file)), request.kernels, request.launches)
+    facts = LaunchFacts(request.grid, request.block, request.shared, request.registers)  # type: ignore[arg-type]
+    return select(launches_in(request.path, read_isa_file(request.isa_file), facts), request.kernels, request.launches)
 
 
 def import_one(request: KernelRequest, *, watch: Watch | None = None) -> KernelTrace:

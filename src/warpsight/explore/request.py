@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os.path import exists, isdir
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from warpsight.base.errors import UsageError
+
+if TYPE_CHECKING:
+    from warpsight.trace.importers.formats import TraceFormat
 
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
@@ -84,24 +87,33 @@ class KernelRequest:
 
     @property
     def is_foreign(self) -> bool:
-        """The input is a trace of Accel-Sim's tracer: a folder, a list of kernels, or a kernel's file."""
-        if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
-            return False
-        from warpsight.trace.importers.accelsim.files import may_be_accelsim
+        """The input is a trace of another tool (`trace/importers/formats.py`): a folder, a list of kernels, or a kernel's file."""
+        return self._format is not None
 
-        return may_be_accelsim(self.path)
+    @property
+    def _format(self) -> TraceFormat | None:
+        if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
+            return None
+        from warpsight.trace.importers.formats import format_of
+
+        return format_of(self.path)
 
     def refuse_import_options(self) -> None:
         """Raise `UsageError` if an option is given that only applies to the traces of other tools."""
         for name in IMPORTING:
             if getattr(self, name) is not None:
-                what = f"applies to a trace of Accel-Sim's tracer, and {self.path} is none"
+                what = f"applies to a trace of another tool, and {self.path} is none"
                 raise UsageError(what, place=OPTIONS.get(name, f"--{name}"), remedy="leave the option out")
 
     def refuse_launch_options(self) -> None:
-        """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed."""
+        """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed.
+
+        Formats that leave out facts of the launch take these.
+        """
+        found = self._format
+        allowed = ("path", "output", *IMPORTING, *(found.takes if found else ()))
         for field in fields(self):
-            if field.name not in ("path", "output", *IMPORTING) and getattr(self, field.name) is not None:
+            if field.name not in allowed and getattr(self, field.name) is not None:
                 option = OPTIONS.get(field.name, f"--{field.name}")
                 raise UsageError(
                     f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",

@@ -22,6 +22,7 @@ from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
 
 # Physical parts that can be left out one by one (`warpsight~spread`), to see what each is worth.
 WARPSIGHT_PARTS = {
@@ -59,7 +60,7 @@ class Warpsight:
         equations=(
             "X (Z + sum_k R_k) = C, R_k = D_k / (1 - (C - 1) / C X D_k), X <= 1 / max_k D_k (mean-value analysis, bottleneck law)",
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their flight (MDM eq. 4 less the L1's)",
-            "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all warps",
+            "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all; under lrr at least C / X",
             "the load-store unit's D: its requests, what stores and atomics add, and misses x flight x way_wait",
             "unequal blocks: a fluid on SMs, older warps first, a younger one's services on what they leave (profile/dealing.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
@@ -150,17 +151,17 @@ class Warpsight:
         servers = np.stack([issue, demands.unit_cycles / design.schedulers, port, memory], axis=1)
         # two servers at once: the shorter of the two runs off the time that is spent elsewhere
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
-        # a warp alone takes its instructions and its stalls; what of its services lies within them is no further delay
-        own = issue + servers[:, 1] + demands.l1_cycles - instructions if self._has("own-time") else 0.0 * memory
         # under lrr warps of a block come to each of their instructions together
         step = ~design.greedy if self._has("in-step") else np.zeros(len(warps), dtype=np.bool_)
         group = np.where(step, per_block, 1.0)
+        own = self._own_time(demands, servers, found, instructions, group)
         stall = np.where(step, demands.stall_in_step, demands.stall_cycles)
-        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once, found.last)
+        apart, residence = self._cycles(servers, group, warps, stall - own - group * at_once, found.last, step)
         # under gto they come to a barrier one behind the other, the more often there is one the less apart, as through a pipeline
         behind = np.maximum((per_block - 1.0) * (servers.sum(axis=1) - servers.max(axis=1)), per_block * at_once)
         blocks = np.full(len(warps), per_block)
-        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - own - behind, found.last)
+        one = self._own_time(demands, servers, found, instructions, np.ones(len(warps)))
+        together, _ = self._cycles(servers, blocks, warps, demands.stall_in_step - one - behind, found.last, np.zeros_like(step))
         mixed = apart + demands.barriers / (demands.barriers + 1.0) * (together - apart)
         total = np.where(step, apart, mixed)
         _, from_memory = stall_shares(profile)
@@ -176,20 +177,38 @@ class Warpsight:
         stack = _shared_out(total - sync, warps * issue, waits)
         return stack | {"sync": sync}, warps * servers[:, :3].max(axis=1), warps * carried
 
+    def _own_time(
+        self, demands: ResourceDemands, servers: Floats, found: Residency, instructions: float, group: Floats
+    ) -> Floats:
+        """Cycles [R] of a group's services that are no further delay: they lie within the instructions and stalls of its warps.
+
+        A group of `group` [R] warps alone takes its instructions, on as many schedulers as it has warps for, and the stalls of one:
+        units are a scheduler's own, and the load-store unit is the SM's.
+        """
+        if not self._has("own-time"):
+            return 0.0 * group
+        design = found.design
+        slots = np.minimum(design.schedulers * design.issue_width, found.warps)
+        issue = group * servers[:, 0] - instructions * np.maximum(group / slots, 1.0)
+        return np.asarray(issue + servers[:, 1] * np.minimum(group, design.schedulers) + demands.l1_cycles)
+
     def _cycles(
-        self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: npt.NDArray[np.bool_]
+        self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: Bools, in_step: Bools
     ) -> tuple[Floats, Floats]:
         """Cycles of `warps` [R] that go round in groups of `group` [R], and the residence [R, 4] of one at each server.
 
         `servers` [R, 4] cycles of service of a warp, `delay` [R] what a group spends elsewhere, without what services hide of it.
-        `last` bool [R]: nobody follows.
+        `last` [R]: nobody follows; `in_step` [R]: the groups begin together and wait for the same at the same time.
         """
         demands, slowest = servers * group[:, None], servers.max(axis=1)
         elsewhere = np.maximum(delay, slowest * group - demands.sum(axis=1))
         throughput, residence = closed_network(demands, elsewhere, warps / group)
         alone = demands.sum(axis=1) + elsewhere
         rest = alone - slowest * group if self._has("last-warp") else 0.0 * delay
-        return np.where(last, _last_wave(alone, warps * slowest, rest), warps / group / throughput), residence
+        queued = warps / group / throughput
+        # groups in step come to a server together, in the last wave as in any: none of them leaves it sooner than the network says
+        least = np.where(in_step, queued, 0.0)
+        return np.where(last, np.maximum(_last_wave(alone, warps * slowest, rest), least), queued), residence
 
     def _flight(self, demands: ResourceDemands, design: Design) -> Floats:
         """Cycles for which a miss keeps its MSHR, and its way of the set, without queues, [R]."""

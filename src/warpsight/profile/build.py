@@ -49,7 +49,8 @@ def build_profile(
     rounded = np.round(found.sums, 9)
     memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
     alone = float(found.stall_cycles.sum())
-    in_step = stall_in_step(found.instructions, found.stall_cycles, port_cycles, header.warps_per_block)
+    slots = gpu.sm.schedulers * gpu.sm.issue_width
+    in_step = stall_in_step(found.instructions, found.stall_cycles, port_cycles, header.warps_per_block, slots)
     hidden = 1.0 - in_step / alone if alone else 0.0
     own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses) / np.maximum(times, 1), gpu)
     return IntervalProfile(

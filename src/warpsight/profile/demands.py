@@ -22,12 +22,13 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
     return np.asarray(requests(trace.instructions, misses) + misses.shared_passes, dtype=np.float64)
 
 
-def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int) -> float:
+def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
     """Stall cycles that `warps` warps in step do not hide from each other; all arrays [intervals] of one of them.
 
-    They issue, and pass the load-store unit, one after the other: the last begins an interval's stall as much later than the first.
+    They issue, `slots` of them a cycle (one a scheduler and instruction of its width), and pass the load-store unit, which the SM
+    has one of, one after the other: the last begins an interval's stall as much later than the first.
     """
-    later = (warps - 1) * np.maximum(instructions, port_cycles)
+    later = np.maximum(max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles)
     return float(np.maximum(stall_cycles - later, 0.0).sum())
 
 
@@ -68,7 +69,7 @@ def demands_of(
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),
-        work_imbalance=work_imbalance(trace, stats, busiest_on_path(trace, gpu, port, times), places, gpu),
+        work_imbalance=work_imbalance(trace, stats, *busiest_on_path(trace, gpu, port, times), places, gpu),
         longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
     )
 
@@ -89,11 +90,11 @@ def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool
     return float((misses.l1_misses[reads] * each).sum())
 
 
-def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, places: int, gpu: GpuSpec) -> float:
+def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:
     """How much longer the launch's blocks take for being unequal: cycles until all are done over those of as many mean blocks.
 
-    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource. An SM has `places` for blocks.
-    In a trace of some blocks each stands for its neighbours too.
+    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource, of which the SM has `parts`.
+    An SM has `places` for blocks. In a trace of some blocks each stands for its neighbours too.
     """
     header, per_block = trace.header, trace.header.warps_per_block
     path = np.concatenate([chunk.path for chunk in trace.chunks]).reshape(-1, per_block)
@@ -103,25 +104,27 @@ def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, places
     neighbour = np.arange(header.blocks) * len(path) // header.blocks
     alone, demand = alone[neighbour].ravel(), demand[neighbour].ravel()
     greedy = gpu.sm.policy == "gto"
-    unequal = makespan(np.maximum(alone, 1.0), demand, per_block, places, gpu.sm_count, greedy)
-    apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count)
+    unequal = makespan(np.maximum(alone, 1.0), demand, per_block, places, gpu.sm_count, greedy, parts)
+    apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count, parts)
     mean = np.full((2, len(alone)), [[float(alone.mean())], [float(demand.mean())]])
-    in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy)
+    in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy, parts)
     # equal warps can be anything between in step and apart; only what lies beyond both is because they are not equal
     return unequal / min(max(unequal, min(apart, in_step)), max(apart, in_step))
 
 
-def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times: Longs) -> Floats:
-    """Cycles for which a warp on each path keeps the resource of its SM that the launch needs most, float64 [paths].
+def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times: Longs) -> tuple[Floats, int]:
+    """Cycles for which a warp on each path keeps the resource of its SM that the launch needs most, float64 [paths]; how many of
+    that resource the SM has.
 
-    One of issue slots, load-store unit (`port_cycles` [instructions], an occurrence) and functional units; `times` [instructions].
+    One of issue slots and functional units, which each scheduler has, and load-store unit, which the SM has (`port_cycles`
+    [instructions], an occurrence); `times` [instructions].
     """
-    issue = np.full(len(trace.instructions), 1.0 / (gpu.sm.schedulers * gpu.sm.issue_width))
-    costs = [issue, port_cycles]
+    issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
+    costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
     for op_class, initiation in gpu.initiation_cycles.items():
         uses = np.array([not i.access and i.op_class == op_class for i in trace.instructions], dtype=np.float64)
-        costs.append(uses * initiation / gpu.sm.schedulers)
-    cost = max(costs, key=lambda cost: float((cost * times).sum()))
+        costs.append((uses * initiation, gpu.sm.schedulers))
+    cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])
     of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)
     running = np.concatenate([[0.0], np.cumsum(of_block[trace.paths.block] * trace.paths.repeat)])
-    return np.asarray(np.diff(running[trace.paths.offset]))
+    return np.asarray(np.diff(running[trace.paths.offset])), parts

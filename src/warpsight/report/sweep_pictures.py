@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from warpsight.base.format import thousands, three_digits
@@ -13,29 +13,33 @@ from warpsight.report.sweep_units import axis_over, key_text, keys_text, si_pref
 _MOST_GROUPS = 24
 
 
-def answer_picture(document: dict[str, Any]) -> str | None:
-    """The picture of any answer's document, told by its `answer`; None for a list of best designs, which has none."""
-    draw = _PICTURES.get(document["answer"])
-    return draw(document) if draw else None
+def answer_picture(document: dict[str, Any], *, themed: bool = False) -> str | None:
+    """The picture of any answer's document, told by its `answer`; None for a list of best designs, which has none.
+
+    `themed`: for a page, in its own ink and paper.
+    """
+    charts = _CHARTS.get(document["answer"])
+    return svg(charts(document), themed=themed) if charts else None
 
 
-def pareto_picture(document: dict[str, Any]) -> str:
+def pareto_charts(document: dict[str, Any]) -> list[Chart]:
     """Performance over the first cost: the front, and points off it. With two objectives the front is a flight of steps."""
     objectives = document["objectives"]
     front = [
-        Dot(row["values"][1], row["values"][0], f"design {row['design']}: {keys_text(row['keys'])}") for row in document["front"]
+        Dot(row["values"][1], row["values"][0], f"design {row['design']}: {keys_text(row['keys'])}", f"design-{row['design']}")
+        for row in document["front"]
     ]
     off = [Dot(values[1], values[0], "bettered") for values in document["others"]]
     shown = f", 1 of {document['others_of'] / len(off):.0f} shown" if len(off) < document["others_of"] else ""
-    return svg(Scatter(
+    return [Scatter(
         f"{document['model']}: performance against {objectives[1]['name']}",
         Axis(objectives[1]["name"]), Axis(f"speed, design {document['baseline']['design']} is 1"),
         [(f"bettered by others{shown}", off), ("Pareto front", front)],
         front=1 if len(objectives) == 2 else None,
-    ))  # fmt: skip
+    )]  # fmt: skip
 
 
-def sensitivity_picture(document: dict[str, Any]) -> str:
+def sensitivity_charts(document: dict[str, Any]) -> list[Chart]:
     """Bars of each axis's share over all kernels, and a table of shades by kernel."""
     grid = document["estimator"] == "grid"
     whole, *kernels = document["of"]
@@ -49,10 +53,10 @@ def sensitivity_picture(document: dict[str, Any]) -> str:
         values = [[_percent(row[index]) for row in entry["keys"]] for entry in kernels]
         charts.append(HeatMap(f"Share by kernel, {indices[-1][0]}", Axis("axis"), Axis("kernel"), keys,
                               [entry["kernel"] for entry in kernels], values, "%", 100.0))  # fmt: skip
-    return svg(charts)
+    return charts
 
 
-def map_picture(document: dict[str, Any]) -> str:
+def map_charts(document: dict[str, Any]) -> list[Chart]:
     """A cell for each pair of values, the greatest y on top; words in colours of their own."""
     x, y = document["x"], document["y"]
     of = f" of {document['kernel']}" if document["kernel"] else ""
@@ -62,10 +66,11 @@ def map_picture(document: dict[str, Any]) -> str:
     # a word that is empty says as little as a cell without a design
     values = [[None if cell == "" else cell for cell in row] for row in reversed(document["values"])]
     rows = [key_text(y["key"], value) for value in reversed(y["values"])]
-    return svg(HeatMap(title, Axis(x["key"]), Axis(y["key"]), [key_text(x["key"], value) for value in x["values"]], rows, values))
+    columns = [key_text(x["key"], value) for value in x["values"]]
+    return [HeatMap(title, Axis(x["key"]), Axis(y["key"]), columns, rows, values)]
 
 
-def speedups_picture(document: dict[str, Any]) -> str:
+def speedups_charts(document: dict[str, Any]) -> list[Chart]:
     """Lines over the axis if it is one of numbers, else bars by design; more than 24 of them show the geometric mean alone."""
     axis, columns = document["axis"], document["columns"]
     series = [Series(kernel, row) for kernel, row in zip(document["kernels"], document["values"], strict=True)]
@@ -75,14 +80,14 @@ def speedups_picture(document: dict[str, Any]) -> str:
     xs = [design["keys"][axis] for design in columns] if axis else []
     if xs and not any(isinstance(value, str) for value in xs):
         over, scaled = axis_over(str(axis), xs)
-        return svg(Lines(title, over, Axis("speed"), scaled, series))
+        return [Lines(title, over, Axis("speed"), scaled, series)]
     names = [str(value) for value in xs] or [str(design["design"]) for design in columns]
     if len(columns) > _MOST_GROUPS:
         series, title = series[-1:], f"{title}: {series[-1].name}"
-    return svg(Bars(title, Axis("speed"), names, series))
+    return [Bars(title, Axis("speed"), names, series)]
 
 
-def energy_picture(document: dict[str, Any], kernel: int = 0) -> str:
+def energy_charts(document: dict[str, Any], kernel: int = 0) -> list[Chart]:
     """Time, and where the power is known energy and their products, over the core clock; a line for each speed of the memory.
 
     `kernel` is the number of the entry of `of`; 0 is all kernels.
@@ -105,7 +110,12 @@ def energy_picture(document: dict[str, Any], kernel: int = 0) -> str:
             told = f"{document['memory']}={key_text(document['memory'], memory)}" if document["memory"] else label
             series.append(Series(told, values))
         charts.append(Lines(f"{document['model']}, {entry['kernel']}: {label}", axis, Axis(label, prefix + unit), clocks, series))
-    return svg(charts)
+    return charts
+
+
+def energy_picture(document: dict[str, Any], kernel: int = 0) -> str:
+    """The charts of `energy_charts` as SVG."""
+    return svg(energy_charts(document, kernel))
 
 
 def cost_picture(seconds: Mapping[str, Sequence[tuple[int, float]]], title: str) -> str:
@@ -131,5 +141,10 @@ def _percent(value: float | None) -> float | None:
 
 _MEASURES = {"seconds": ("time", "s"), "joules": ("energy", "J"), "edp": ("energy x time", "J s"),
              "ed2p": ("energy x time^2", "J s^2")}  # fmt: skip
-_PICTURES = {"pareto": pareto_picture, "sensitivity": sensitivity_picture, "map": map_picture, "speedups": speedups_picture,
-             "dvfs": energy_picture}  # fmt: skip
+_CHARTS: dict[str, Callable[[dict[str, Any]], list[Chart]]] = {
+    "pareto": pareto_charts,
+    "sensitivity": sensitivity_charts,
+    "map": map_charts,
+    "speedups": speedups_charts,
+    "dvfs": energy_charts,
+}

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.base.display import DISPLAY
+
 COMPONENTS = ("base", "com_data", "com_struct", "mem_data", "mshr", "noc", "dram", "sync", "idle")
 
 
@@ -49,3 +51,6 @@ class Prediction:
         out = dict(self.__dict__)
         out["class"] = out.pop("memory_class")
         return out
+
+    def _repr_html_(self) -> str | None:
+        return DISPLAY.html(self)

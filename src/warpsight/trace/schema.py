@@ -24,6 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.display import DISPLAY
+
 SCHEMA_VERSION = 1
 SECTOR_BYTES = 32
 WARP_SIZE = 32
@@ -206,3 +208,6 @@ class KernelTrace:
     origin: str = ""
     notes: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str | None:
+        return DISPLAY.html(self)

@@ -1,4 +1,4 @@
-"""Prediction documents from a file, as `predict --json` and `simulate --json` write them."""
+"""Results from a file: predictions as `predict --json` and `simulate --json` write them, and dossiers of `report --json`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.explore.dossier.kernel import COMPARISON, KERNEL, SCHEMA, STUDY, result_dossier
 from warpsight.result.prediction import COMPONENTS
 
 _TEXTS = ("kernel", "gpu", "model", "bound_by", "class")
 _NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occupancy")
-_REMEDY = "give what `warpsight predict --json` or `warpsight simulate --json` printed"
+_REMEDY = "give what `warpsight predict --json`, `simulate --json` or `report --json` printed"
 
 
 def is_result(path: str) -> bool:
@@ -19,16 +20,30 @@ def is_result(path: str) -> bool:
     return path.lower().endswith(".json") and Path(path).is_file()
 
 
-def read_results(path: str) -> list[dict[str, Any]]:
-    """The prediction documents of a file: one object, or a list of them. Raises UsageError and FormatError."""
+def dossier_of_file(path: str) -> dict[str, Any]:
+    """The dossier of a file of results: as it is, or made of the predictions in it. Raises UsageError and FormatError."""
+    found = _read(path)
+    if isinstance(found, dict) and "kind" in found:
+        if found.get("schema") != SCHEMA or found["kind"] not in (KERNEL, STUDY, COMPARISON):
+            what = f"is no document of schema {SCHEMA} that a report is made of"
+            raise FormatError(what, place=path, remedy="make it again with `warpsight report --json`")
+        return found
+    return result_dossier(_predictions(found, path))
+
+
+def _read(path: str) -> Any:
     try:
-        found: Any = json.loads(Path(path).read_bytes())
+        return json.loads(Path(path).read_bytes())
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 0)
         place = f"{path}:{line}" if line else path
         raise FormatError(f"is not JSON: {getattr(error, 'msg', error)}", place=place, remedy=_REMEDY) from None
+
+
+def _predictions(found: Any, path: str) -> list[dict[str, Any]]:
+    """The prediction documents: one object, or a list of them."""
     documents = found if isinstance(found, list) else [found]
     if not documents:
         raise FormatError("has no prediction in it", place=path, remedy=_REMEDY)

@@ -12,7 +12,7 @@ import runpy
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 Outputs = dict[str, Array]
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,22 @@ def check_kernel(kernel: SuiteKernel) -> CheckedRun:
     from warpsight.explore.kernel_input import prepare
     from warpsight.explore.pipeline import run_ready
 
-    expected, comparable = _functions(kernel)
     ready = prepare(kernel.request())
+    return CheckedRun(kernel, *check_run(kernel, ready, lambda: run_ready(ready)))
+
+
+def check_run(
+    kernel: SuiteKernel, ready: ReadyLaunch, run: Callable[[], Result]
+) -> tuple[Result, dict[str, int], tuple[Difference, ...]]:
+    """Call `run`, which does to the arguments of `ready` what the kernel does; its result, elements and differences as there.
+
+    Raises as `check_kernel`.
+    """
+    expected, comparable = _functions(kernel)
     names = _parameter_names(kernel, expected, ready)
     before = _values(ready)
     wanted = _call(kernel, expected, *before)
-    trace = run_ready(ready)
+    result = run()
     after = dict(zip(names, _values(ready), strict=True))
     outputs = _arrays(kernel, "expected", wanted)
     _require_outputs(kernel, outputs, after)
@@ -89,7 +100,7 @@ def check_kernel(kernel: SuiteKernel) -> CheckedRun:
             _refuse(kernel, "comparable() returned other names for one result than for the other", "return the same names always")
     differences = [_difference(name, found[name], outputs[name], kernel.tolerance) for name in outputs]
     elements = {name: each.size for name, each in outputs.items()}
-    return CheckedRun(kernel, trace, elements, tuple(each for each in differences if each is not None))
+    return result, elements, tuple(each for each in differences if each is not None)
 
 
 def _refuse(kernel: SuiteKernel, what: str, remedy: str) -> NoReturn:

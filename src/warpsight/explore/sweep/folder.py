@@ -64,6 +64,11 @@ def make_folder(path: str | Path, study: Study, results: str) -> StudyFolder:
     return StudyFolder(folder, study, results)
 
 
+def is_study(path: str | Path) -> bool:
+    """Whether a study's description lies in that folder."""
+    return path != "-" and (Path(path) / STUDY).is_file()
+
+
 def open_folder(path: str | Path) -> StudyFolder:
     """A study's folder. Raises UsageError when there is none, FormatError when its description is damaged."""
     folder = Path(path)

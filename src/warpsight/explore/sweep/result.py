@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from warpsight.base.display import DISPLAY
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.explore.sweep.answers.formulas import Term
 from warpsight.explore.sweep.answers.performance import GEOMEAN
@@ -132,6 +133,13 @@ class Sweep:
             term = Term(power, parse_expression(power, "--power", {UTILISATION: NUMBER}))
             return energy(self._select(about, [term]), memory=memory, power=term)
         return energy(self._select(about), memory=memory, power=power)
+
+    def _repr_html_(self) -> str | None:
+        return DISPLAY.html(self)
+
+    def selection(self, about: Question = EVERYTHING) -> Selection:
+        """The designs that are asked about, with their performance."""
+        return self._select(about)
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
         """What is asked about, with every key that `costs` read."""

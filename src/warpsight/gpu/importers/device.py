@@ -29,7 +29,11 @@ def describe_device(number: int = 0, *, name: str = "") -> Imported:
     Raises UnsupportedError (exit code 3) without a driver or a GPU, or for a GPU older than the catalogue's, UsageError for a
     number that no GPU has, SpecError when what the driver tells cannot be a GPU.
     """
-    device = read_device(number)
+    return describe(read_device(number), name=name)
+
+
+def describe(device: Device, *, name: str = "") -> Imported:
+    """The description of a GPU whose driver told `device`, on this machine or another. Raises as `describe_device`."""
     capability = (device.attributes["major"], device.attributes["minor"])
     base_name = _base(device.name, capability)
     base = load_gpu(base_name)

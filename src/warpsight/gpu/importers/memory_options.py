@@ -82,7 +82,10 @@ def _put_cache(draft: Draft, level: str, option: Option, cache: CacheText, sets:
     draft.put(f"{level}.sector", cache.sector, option, sectors)
     per = f" of {cache.sector} B each, where a description counts lines" if cache.kind == "sectored" else ""
     draft.put(f"{level}.mshrs", cache.entries, option, f"{cache.mshr} miss registers{per}")
-    draft.put(f"{level}.targets", cache.merge, option, "requests that one miss register merges")
+    # a sectored cache keeps a miss register for each sector on its way, with its own list of requests
+    sectors_of_line = cache.line // cache.sector
+    how = f"{cache.merge} requests that one miss register merges" + (f" x {sectors_of_line} sectors of a line" if per else "")
+    draft.put(f"{level}.targets", cache.merge * sectors_of_line, option, how)
     _put_writes(draft, level, option, cache)
     _put_index(draft, level, option, cache, sets)
     if cache.port:

@@ -22,11 +22,14 @@ class Meaning:
 
 
 class SassTable:
-    """The table with the rows of a user's file before it (`isa_file.read_isa_file`)."""
+    """The table with the rows of a user's file before it (`isa_file.read_isa_file`).
 
-    def __init__(self, own: Mapping[str, SassOpcode] | None = None) -> None:
+    `numbers` are opcodes by the numbers that some tools write in their place.
+    """
+
+    def __init__(self, own: Mapping[str, SassOpcode] | None = None, numbers: Mapping[int, str] | None = None) -> None:
         self._rows = {**TABLE, **(own or {})}
-        self.own = dict(own or {})
+        self.own, self.numbers = dict(own or {}), dict(numbers or {})
 
     def meaning(self, opcode: str) -> Meaning:
         """What `opcode` is, with all its dot-separated tokens."""

@@ -33,6 +33,15 @@ def shortened(text: str, letters: int) -> str:
     return text if len(text) <= letters else text[: letters - 1] + "…"
 
 
+def pattern(style: Style, ident: str) -> str:
+    """The definition of a fill with the style's colour and hatch."""
+    hatch = f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/>' if style.hatch else ""
+    return (
+        f'<pattern id="{ident}" width="8" height="8" patternUnits="userSpaceOnUse">'
+        f'<rect width="8" height="8" fill="{style.colour}"/>{hatch}</pattern>'
+    )
+
+
 class Canvas:
     """Collects elements. `name` goes before every identifier, since all pictures of an HTML page share one space of them.
 
@@ -47,13 +56,13 @@ class Canvas:
 
     def text(
         self, x: float, y: float, text: str, *, size: float = FONT, anchor: str = "start", turned: bool = False, bold: bool = False,
-        colour: str = INK,
+        colour: str = INK, fixed: bool = False,
     ) -> None:
-        """`text` with its baseline at y. `turned` reads upwards, the baseline at x."""
+        """`text` with its baseline at y. `turned` reads upwards, the baseline at x. `fixed`: the colour in themed pictures too."""
         more = f' text-anchor="{anchor}"' if anchor != "start" else ""
         more += f' font-size="{size:g}"' if size != FONT else ""
         more += ' font-weight="bold"' if bold else ""
-        more += f' fill="{self.colour(colour)}"' if colour != INK else ""
+        more += f' fill="{colour if fixed else self.colour(colour)}"' if colour != INK else ""
         more += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
         self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{more}>{xml_text(text)}</text>')
 
@@ -62,18 +71,22 @@ class Canvas:
         return THEMED.get(colour, colour) if self.themed else colour
 
     def rect(
-        self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = ""
+        self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = "",
+        fixed: bool = False,
     ) -> None:
-        """A rectangle; `tip` shows when it is pointed at, `hook` is a name by which a script finds it."""
+        """A rectangle; `tip` shows when it is pointed at, `hook` is a name by which a script finds it; `fixed` as for `text`."""
         more = f' stroke="{self.colour(edge)}" stroke-width="0.5"' if edge else ""
         more += f" data-hook={_attribute(hook)}" if hook else ""
         size = f'width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
-        body = f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{self.colour(fill)}"{more}'
+        body = f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{fill if fixed else self.colour(fill)}"{more}'
         self._parts.append(f"{body}><title>{xml_text(tip)}</title></rect>" if tip else f"{body}/>")
 
-    def path(self, data: str, colour: str, *, width: float = 1.0, dash: str = "", fill: str = "none", tip: str = "") -> None:
-        """A path with the SVG commands `data`."""
+    def path(
+        self, data: str, colour: str, *, width: float = 1.0, dash: str = "", fill: str = "none", tip: str = "", hook: str = ""
+    ) -> None:
+        """A path with the SVG commands `data`; `tip` and `hook` as for `rect`."""
         more = f' stroke-dasharray="{dash}"' if dash else ""
+        more += f" data-hook={_attribute(hook)}" if hook else ""
         body = f'<path d="{data}" fill="{self.colour(fill)}" stroke="{self.colour(colour)}" stroke-width="{width:g}"{more}'
         self._parts.append(f"{body}><title>{xml_text(tip)}</title></path>" if tip else f"{body}/>")
 
@@ -85,8 +98,8 @@ class Canvas:
             self._patterns[style] = f"{self.name}-h{len(self._patterns)}"
         return f"url(#{self._patterns[style]})"
 
-    def marker(self, x: float, y: float, style: Style, *, size: float = 4.0, tip: str = "") -> None:
-        """The style's marker, with its middle at (x, y)."""
+    def marker(self, x: float, y: float, style: Style, *, size: float = 4.0, tip: str = "", hook: str = "") -> None:
+        """The style's marker, with its middle at (x, y); `tip` and `hook` as for `rect`."""
         if style.marker in ("circle", "ring"):
             data = f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0"
         elif style.marker in ("cross", "plus", "bar"):
@@ -99,16 +112,12 @@ class Canvas:
             corners = [(x + 1.3 * size * cos(a), y + 1.3 * size * sin(a)) for a in turns]
             data = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in corners) + "z"
         open_shape = style.marker in ("ring", "cross", "plus", "bar")
-        self.path(data, style.colour, width=1.8 if open_shape else 1.0, fill=PAPER if open_shape else style.colour, tip=tip)
+        fill = PAPER if open_shape else style.colour
+        self.path(data, style.colour, width=1.8 if open_shape else 1.0, fill=fill, tip=tip, hook=hook)
 
     def document(self, width: float, height: float, title: str) -> str:
         """The whole SVG. `title` is what a reader who does not see the picture is told."""
-        patterns = [
-            f'<pattern id="{ident}" width="8" height="8" patternUnits="userSpaceOnUse">'
-            f'<rect width="8" height="8" fill="{style.colour}"/>'
-            f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/></pattern>'
-            for style, ident in self._patterns.items()
-        ]
+        patterns = [pattern(style, ident) for style, ident in self._patterns.items()]
         head = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
             f'height="{height:.0f}" role="img" aria-label={_attribute(title)} font-family="sans-serif" font-size="{FONT:g}" '

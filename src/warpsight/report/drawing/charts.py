@@ -77,11 +77,12 @@ class Lines:
 
 @dataclass(frozen=True)
 class Dot:
-    """One point of a scatter chart, with the name that it shows when pointed at."""
+    """One point of a scatter chart, with the name that it shows when pointed at; by `hook` a page's script finds it."""
 
     x: float
     y: float
     name: str
+    hook: str = ""
 
 
 @dataclass(frozen=True)

@@ -76,7 +76,7 @@ def draw_scatter(canvas: Canvas, top: float, chart: Scatter) -> tuple[float, flo
             canvas.path(f"{way}H{plot.left + plot.width:.1f}", style_of(number).colour, width=1.5)
         for dot in each:
             tip = f"{dot.name}, {name}: {number_text(dot.x)} {chart.x.unit}, {number_text(dot.y)} {chart.y.unit}"
-            canvas.marker(plot.x(across.at(dot.x)), plot.y(vertical.at(dot.y)), style_of(number), tip=tip)
+            canvas.marker(plot.x(across.at(dot.x)), plot.y(vertical.at(dot.y)), style_of(number), tip=tip, hook=dot.hook)
     low += draw_ending(canvas, plot, low, chart.x.heading, entries)
     return plot.left + plot.width + _RIGHT, low - top
 

@@ -10,19 +10,23 @@ from markupsafe import Markup
 from warpsight.base.format import percent, three_digits
 from warpsight.report.comparison_text import signed_percent
 from warpsight.report.components import shares
-from warpsight.report.drawing.charts import Axis, Chart, Meter, Meters, Roof, Roofline, Series, Stacks, Work
+from warpsight.report.drawing.charts import Axis, Meter, Meters, Roof, Roofline, Series, Stacks, Work
 from warpsight.report.drawing.palette import STACK_STYLES
-from warpsight.report.drawing.sheet import svg
+from warpsight.report.html.drawn import drawn
 from warpsight.report.stack_text import shown
 
 _MOST_LINES = 3
 
 
-def overview(document: dict[str, Any]) -> dict[str, Any]:
-    """What the template takes; parts that the document does not have are None."""
+def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """What the template takes; parts that the document does not have are None.
+
+    `prefix` goes before the ids, where one page has several overviews; such a page has no code section to link to.
+    """
     predictions = document["predictions"]
     first, references = predictions[0], document.get("references") or []
     return {
+        "prefix": prefix,
         "first": first,
         "launch": first["provenance"].get("launch"),
         "notes": first["provenance"].get("notes", []),
@@ -36,11 +40,6 @@ def overview(document: dict[str, Any]) -> dict[str, Any]:
         "rooflines": [drawn(_roofline(each)) for each in document.get("rooflines") or ()],
         "latencies": _latencies(predictions),
     }
-
-
-def drawn(chart: Chart) -> Markup:
-    """A chart as SVG in the page's own colours."""
-    return Markup(svg(chart, themed=True))
 
 
 def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, Any]] = ()) -> Stacks:

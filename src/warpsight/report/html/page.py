@@ -5,43 +5,65 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from warpsight.base.errors import FormatError
+from warpsight.report.drawing.component_key import component_key
 from warpsight.report.html.sections import Section, sections_of
 from warpsight.report.json_text import plain
 
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+SELF = "'self'"
 _STYLES = ("base.css", "layout.css", "parts.css")
 _SCRIPTS = ("core.js", "tabs.js", "keys.js")
 
 
-def page(document: dict[str, Any]) -> str:
+def checked_page(document: dict[str, Any], place: str, *, live: bool = False) -> str:
+    """The page of a document that was read from the file `place`: raises FormatError where it is no dossier."""
+    from jinja2 import TemplateError
+
+    try:
+        return page(document, live=live)
+    except (TemplateError, LookupError, TypeError, ValueError, AttributeError) as error:
+        what = f"is no document that a report can be made of ({type(error).__name__}: {error})"
+        raise FormatError(what, place=place, remedy="make it again with `warpsight report --json` of this version") from error
+
+
+def page(document: dict[str, Any], *, live: bool = False) -> str:
     """The HTML of `document`. The same document always gives the same text; every text in it is shown as it is, never run.
 
+    `live` is for a server (`serving.py`): the page asks it whether the result has changed, and shows itself again then.
     Raises KeyError or ValueError for what is no dossier or has NaN for a number: dossiers are checked where they are made.
     """
     content = plain(document)
     shown = [(section, section.context(content)) for section in sections_of(content["kind"])]
     present = [(section, context) for section, context in shown if context is not None]
     style = "\n".join(_asset(name) for name in (*_STYLES, *_extra(present, "styles")))
-    script = _bundle((*_SCRIPTS, *_extra(present, "scripts")))
-    bodies = [{"section": section, "html": _render(section.template, **context)} for section, context in present]
-    return _render(
+    script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
+    bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
+    return render(
         "page.jinja",
         document=content,
         sections=bodies,
         style=style,
         script=script,
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
-        "base-uri 'none'; form-action 'none'",
+        f"base-uri 'none'; form-action 'none'{'; connect-src ' + SELF if live else ''}",
         data=_data(content),
+        key=Markup(component_key()),
     )
+
+
+def list_page(folder: str, items: Sequence[Any]) -> str:
+    """The page that lists results: each with `ident`, `name` and `kind`."""
+    return render("list.jinja", folder=folder, items=items, style="\n".join(_asset(name) for name in _STYLES))
 
 
 def _extra(present: list[tuple[Section, dict[str, Any]]], kind: str) -> list[str]:
@@ -88,6 +110,6 @@ def _environment() -> Environment:
     return environment
 
 
-def _render(template: str, **context: Any) -> Markup:
-    """The template's text, marked as HTML that is already escaped."""
+def render(template: str, **context: Any) -> Markup:
+    """The text of a template of ours, marked as HTML that is already escaped. What `context` holds is escaped."""
     return Markup(_environment().get_template(template).render(**context))

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from warpsight.report.html import study
+from warpsight.report.html.comparison import differences
 from warpsight.report.html.overview import overview
 from warpsight.report.html.timeline import timeline
 
@@ -28,10 +30,27 @@ class Section:
     styles: tuple[str, ...] = ()
 
 
+def _side(number: int) -> Callable[[dict[str, Any]], Context]:
+    """The overview of one side of a comparison."""
+    return lambda document: overview(document["sides"][number], ("before-", "after-")[number])
+
+
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
         Section("timeline", "Timeline", timeline, "timeline.jinja", scripts=("timeline.js",), styles=("timeline.css",)),
+    ),
+    "comparison": (
+        Section("differences", "Differences", differences, "differences.jinja"),
+        Section("before", "Before", _side(0), "overview.jinja"),
+        Section("after", "After", _side(1), "overview.jinja"),
+    ),
+    "study": (
+        Section("summary", "Summary", study.summary, "study_summary.jinja"),
+        Section("sensitivity", "Sensitivity", study.sensitivity, "drawings.jinja"),
+        Section("fronts", "Pareto fronts", study.fronts, "fronts.jinja", scripts=("fronts.js",)),
+        Section("maps", "Maps", study.maps, "drawings.jinja"),
+        Section("designs", "Designs", study.designs, "designs.jinja", scripts=("stacks.js", "designs.js")),
     ),
 }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from warpsight.report.drawing.charts import Axis, State, Strips
 from warpsight.report.drawing.palette import luminance
-from warpsight.report.html.overview import drawn
+from warpsight.report.html.drawn import drawn
 
 _RUN = re.compile(r"([-A-Z])(\d*)")
 # Okabe and Ito's colours; heights, so that a state can be told without its colour.

@@ -20,6 +20,11 @@ def nsight(component: str) -> str:
     return STACK[component].nsight if component in STACK else ""
 
 
+def signed(number: float) -> str:
+    """A whole number with its sign, thousands separated."""
+    return f"{number:+,.0f}" if round(number) else "0"
+
+
 FILTERS: dict[str, Any] = {
     "dimensions": dimensions,
     "duration": duration,
@@ -27,6 +32,7 @@ FILTERS: dict[str, Any] = {
     "nsight": nsight,
     "percent": percent,
     "signed_percent": signed_percent,
+    "signed": signed,
     "significant": three_digits,
     "thousands": thousands,
 }

@@ -20,8 +20,9 @@ class KernelHeader:
     """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM
     architecture as 80.
 
-    Base addresses are 0 where the tracer did not write them. `thread_instructions` is only in files that Warpsight wrote, else -1.
-    `lines` and `bytes` are the header's own, up to and with the line of `#` that ends it.
+    Base addresses are 0 where the tracer did not write them, `binary` is where it does not name the architecture.
+    `thread_instructions` is only in files that Warpsight wrote, else -1. `lines` and `bytes` are the header's own, up to and with
+    the line of `#` that ends it. `origin` is what to say of the tool where it is not Accel-Sim's.
     """
 
     name: str
@@ -42,6 +43,7 @@ class KernelHeader:
     other: tuple[str, ...]
     lines: int
     bytes: int
+    origin: str = ""
 
     @property
     def blocks(self) -> int:

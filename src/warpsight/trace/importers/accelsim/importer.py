@@ -6,6 +6,7 @@ import dataclasses
 import hashlib
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from warpsight.trace.importers.accelsim.layout import Slot, Static
 from warpsight.trace.importers.accelsim.notes import notes_of
 from warpsight.trace.importers.accelsim.parser import OutOfOrder, Parser, Text
 from warpsight.trace.importers.accelsim.regroup import RawLines, SortedBlocks
+from warpsight.trace.importers.accelsim.statics import LineTable
 from warpsight.trace.importers.accelsim.text import GroupedText, prefix_numbers
 from warpsight.trace.path_store import PathStore
 from warpsight.trace.schema import KernelTrace, TraceHeader
@@ -31,7 +33,7 @@ from warpsight.trace.spill import SpillingSink
 from warpsight.workload.mangling import display_name
 
 Progress = Callable[[int, int], None]
-_HELD_BYTES = 128 << 20  # of a trace that has no folder of its own, before it goes to a temporary one
+HELD_BYTES = 128 << 20  # of a trace that has no folder of its own, before it goes to a temporary one
 
 
 def import_kernel(
@@ -43,25 +45,40 @@ def import_kernel(
     `notes` are added to those on the file.
     Raises FormatError with file and line for what is damaged or contradicts itself, LimitError past what a trace can hold.
     """
-    sink = sink or SpillingSink(_HELD_BYTES)
+    sink = sink or SpillingSink(HELD_BYTES)
     text: Text = GroupedText(path, header)
     prefix = prefix_numbers(path, header)
     if is_raw(path):
         text = RawLines(GroupedText(path, header), header)
-    started = time.perf_counter()
+    source = Source(path, header, isa, prefix, lambda: notes)
     try:
-        return _import(path, header, isa, sink, text, prefix, started, progress, notes)
+        return import_text(source, text, LineTable(isa), sink, progress)
     except OutOfOrder:
         sink.restart()
-        sorted_text = SortedBlocks(GroupedText(path, header), header)
-        return _import(path, header, isa, sink, sorted_text, prefix, started, progress, notes)
+        return import_text(source, SortedBlocks(GroupedText(path, header), header), LineTable(isa), sink, progress)
 
 
-def _import(
-    path: Path, header: KernelHeader, isa: SassTable, sink: TraceSink, text: Text, prefix: int, started: float,
-    progress: Progress | None, notes: tuple[str, ...],
-) -> KernelTrace:  # fmt: skip
-    parser = Parser(header, isa, text, prefix)
+@dataclass(frozen=True)
+class Source:
+    """What is read: `prefix` numbers stand before each line; `notes` gives, once all is read, what to add to those on the text."""
+
+    path: Path
+    header: KernelHeader
+    isa: SassTable
+    prefix: int
+    notes: Callable[[], tuple[str, ...]]
+
+
+def import_text(
+    source: Source, text: Text, table: LineTable, sink: TraceSink, progress: Progress | None = None
+) -> KernelTrace:
+    """The trace that `text` gives, the lines of a file or what another tool's trace was put into. `table` is a new one.
+
+    Raises FormatError with place, LimitError, OutOfOrder.
+    """
+    started = time.perf_counter()
+    path, header, isa = source.path, source.header, source.isa
+    parser = Parser(header, table, text, source.prefix)
     paths, order = PathStore(), BlockOrder(header, text)
     digest = hashlib.blake2b(digest_size=32)
     for streams in parser.streams():
@@ -78,7 +95,8 @@ def _import(
     code = Code(parser.lines.lines, rows, parser.fragments.rows[: parser.state[Slot.FRAGMENTS]])
     instructions = code.instructions()
     found = _header(path, header, code, rows, order.blocks, digest.hexdigest(), time.perf_counter() - started)
-    told, extra = (*notes_of(header, code, rows, order, isa, parser.state), *notes), _extra(header, code, parser, order)
+    told = (*notes_of(header, code, rows, order, isa, parser.state), *source.notes())
+    extra = _extra(header, code, parser, order)
     describe = getattr(sink, "describe", None)  # a folder keeps them, and must have them before it is closed
     if describe is not None:
         describe(told, extra)
@@ -96,7 +114,7 @@ def _header(path: Path, header: KernelHeader, code: Code, rows: at.Longs, blocks
     return TraceHeader(
         kernel=display_name(header.name), mangled=header.name, source=str(path), grid=header.grid, block=header.block,
         static_shared_bytes=header.shared_bytes, dynamic_shared_bytes=0, registers_per_thread=header.registers,
-        registers_from="trace", target=f"sm_{header.binary}", kernel_hash=name,
+        registers_from="trace", target=f"sm_{header.binary}" if header.binary else "sass", kernel_hash=name,
         input_hash=hashlib.blake2b(shape.encode(), digest_size=32).hexdigest(),
         warp_instructions=_scaled(counts, header.blocks, blocks), thread_instructions=threads,
         emulation_seconds=seconds, tool_version=__version__,

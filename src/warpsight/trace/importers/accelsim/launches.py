@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.semantics import SassTable
 from warpsight.trace.importers.accelsim.files import LIST, is_kernel_file, is_raw
 from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.importer import Progress, import_kernel
 from warpsight.trace.importers.accelsim.text import header_of
+from warpsight.trace.importers.launch import Launch, select
 from warpsight.trace.schema import KernelTrace
 from warpsight.trace.sink import TraceSink
-from warpsight.workload.mangling import display_name
 
 _COPY = re.compile(r"Memcpy\w*\s*,\s*(0[xX])?[0-9a-fA-F]+\s*,\s*(\d+)\s*")
 _UNPACKED = re.compile(r"(\.gz|\.xz)$")
@@ -24,23 +23,16 @@ _MOST_LIST_BYTES = 1 << 26
 
 
 @dataclass(frozen=True)
-class Launch:
-    """One launch of a program. `number` counts from 1 in the order of the list; `path` is its file."""
+class KernelFile(Launch):
+    """One launch of a program: the file of its kernel. `notes` are on the list that names it."""
 
     path: Path
-    number: int
-    isa: SassTable
     notes: tuple[str, ...] = ()
 
     @cached_property
     def header(self) -> KernelHeader:
         """What the file says of the launch, read at first use. Raises FormatError."""
         return header_of(self.path)
-
-    @property
-    def kernel(self) -> str:
-        """The kernel's name as people write it."""
-        return display_name(self.header.name)
 
     def trace(self, sink: TraceSink | None = None, progress: Progress | None = None) -> KernelTrace:
         """Read the file: its trace, in `sink` or held in memory and, beyond 128 MiB, in a temporary folder.
@@ -50,7 +42,7 @@ class Launch:
         return import_kernel(self.path, self.header, self.isa, sink, progress, self.notes)
 
 
-def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Launch]:
+def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[KernelFile]:
     """The launches in the folder, list or kernel's file at `path`, in order; `isa` says what opcodes are.
 
     No trace is read yet but for lists. Raises FormatError where a list names a file that is not there, UsageError where there is
@@ -58,7 +50,7 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Laun
     """
     path, isa = Path(path), isa or SassTable()
     if is_kernel_file(path) and path.is_file():
-        return [Launch(path, 1, isa)]
+        return [KernelFile(1, isa, path)]
     lists = [path] if path.is_file() else _lists(path)
     if lists:
         files, notes = _listed(lists)
@@ -67,47 +59,7 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Laun
     if not files:
         remedy = "give a folder with kernelslist.g or kernel-N.traceg files"
         raise UsageError("there is no kernel's trace in it", place=str(path), remedy=remedy)
-    return [Launch(file, number, isa, notes) for number, file in enumerate(files, 1)]
-
-
-def select(launches: Sequence[Launch], kernels: str | None, numbers: str | None) -> list[Launch]:
-    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (as ``1,3-5``).
-
-    Raises UsageError.
-    """
-    chosen = list(launches)
-    if numbers is not None:
-        wanted = _numbers(numbers, len(launches))
-        chosen = [launch for launch in chosen if launch.number in wanted]
-    if kernels is not None:
-        names = [name.strip() for name in kernels.split(",") if name.strip()]
-        known = {name for launch in launches for name in _names(launch)}
-        for name in names:
-            if name not in known:
-                shown = ", ".join(dict.fromkeys(launch.kernel for launch in launches))
-                raise UsageError(
-                    f'"{name}" is no kernel of the trace{suggestion(name, known)}', place="--kernels", remedy=f"it has {shown}"
-                )
-        chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
-    if not chosen:
-        raise UsageError("no launch is left", place="--kernels", remedy="give others, or leave out --launches")
-    return chosen
-
-
-def _names(launch: Launch) -> set[str]:
-    return {launch.kernel, launch.header.name, launch.kernel.split("<")[0].split("::")[-1]}
-
-
-def _numbers(text: str, most: int) -> set[int]:
-    found: set[int] = set()
-    for part in text.split(","):
-        ends = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part)
-        first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
-        if not 1 <= first <= last <= most:
-            what = f'"{part.strip()}" is no launch or range of launches; there are {most:,}, counted from 1'
-            raise UsageError(what, place="--launches", remedy="write e.g. 1,3-5")
-        found.update(range(first, last + 1))
-    return found
+    return [KernelFile(number, isa, file, notes) for number, file in enumerate(files, 1)]
 
 
 def _lists(folder: Path) -> list[Path]:
@@ -179,3 +131,6 @@ def _loose(folder: Path) -> list[Path]:
     return sorted(
         by_name.values(), key=lambda p: [int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", p.name)[:2]] + [0]
     )
+
+
+__all__ = ["KernelFile", "import_accelsim", "select"]

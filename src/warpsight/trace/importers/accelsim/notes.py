@@ -37,13 +37,16 @@ def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder
 
 
 def _origin(header: KernelHeader) -> str:
+    if header.origin:
+        return header.origin
     tool = f"Accel-Sim tracer {header.version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
     return f"SASS of sm_{header.binary} ({tool}): addresses and control flow carry over to other GPUs, opcodes do not"
 
 
 def _residency(header: KernelHeader) -> str:
+    target = f"sm_{header.binary}" if header.binary else "the GPU of the trace, which does not name it"
     return (
-        f"registers and shared memory, and so occupancy, are as compiled for sm_{header.binary}; the L1's part of an SM is the GPU "
+        f"registers and shared memory, and so occupancy, are as compiled for {target}; the L1's part of an SM is the GPU "
         "description's"
     )
 
@@ -125,7 +128,7 @@ def _continued(code: Code, rows: at.Longs) -> str:
 
 
 def _hidden(header: KernelHeader) -> str:
-    if header.version >= 6:
+    if header.version >= 6 or header.origin:
         return ""
     return "this tracer leaves out predicates, uniform registers or constants: dependences through them are not seen"
 

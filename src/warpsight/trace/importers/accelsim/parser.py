@@ -8,7 +8,6 @@ from typing import Any, Protocol
 import numpy as np
 
 from warpsight.base.errors import FormatError, LimitError
-from warpsight.isa.sass.semantics import SassTable
 from warpsight.trace.importers.accelsim import layout as at
 from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.header import KernelHeader
@@ -49,9 +48,8 @@ class Streams:
 class Parser:
     """Reads one kernel. `streams()` gives the blocks as they come; afterwards the tables hold what all of them share."""
 
-    def __init__(self, header: KernelHeader, isa: SassTable, text: Text, prefix: int) -> None:
-        self.header, self.text = header, text
-        self.lines = LineTable(isa)
+    def __init__(self, header: KernelHeader, lines: LineTable, text: Text, prefix: int) -> None:
+        self.header, self.text, self.lines = header, text, lines
         self.fragments = at.Fragments(np.zeros((1 << 13, 2), np.int64), np.zeros(1 << 14, np.int64))
         self.places = at.Places(
             np.zeros(at.REGION_LIMIT, np.int64), np.zeros((at.LOCAL_WINDOW_BYTES // (4 * at.LOCAL_PAGE_ROWS) + 2, 2), np.int64)

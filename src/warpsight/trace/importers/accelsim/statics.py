@@ -53,10 +53,14 @@ class WrongLine(Exception):
 
 
 class LineTable:
-    """All distinct lines of a kernel, and the tables that the compiled parser knows them by."""
+    """All distinct lines of a kernel, and the tables that the compiled parser knows them by.
 
-    def __init__(self, isa: SassTable) -> None:
-        self._isa = isa
+    Without `bulk`, lines of bulk copies have no addresses. With `request_bytes`, each address of an access to device memory stands
+    for so many bytes, whatever the opcode's width.
+    """
+
+    def __init__(self, isa: SassTable, *, bulk: bool = True, request_bytes: int = 0) -> None:
+        self._isa, self._bulk, self._request_bytes = isa, bulk, request_bytes
         self.lines: list[Line] = []
         self.native = Statics(np.zeros((256, Static.WIDTH), np.int64), np.zeros(1 << 14, np.uint8), np.zeros(1024, np.int32))
         self._pool = 0
@@ -113,7 +117,7 @@ class LineTable:
         self, pc: int, source: int, opcode: str, written: tuple[str, ...], read: tuple[str, ...], meaning: Meaning, addressed: bool
     ) -> list[Line]:
         row, base = meaning.row, opcode.split(".", maxsplit=1)[0]
-        bulk = base in TMA
+        bulk = self._bulk and base in TMA
         space, access = bulk_direction(opcode) if bulk else (row.space, row.access)
         if access and space != "const" and not addressed and not bulk:
             space, access = "", ""  # the tracer gives no addresses, as for textures
@@ -139,12 +143,13 @@ class LineTable:
         rows = self.native.rows
         k = len(self.lines)
         rows[k] = 0
-        bulk = line.opcode.split(".")[0] in TMA
+        bulk = self._bulk and line.opcode.split(".")[0] in TMA
         rows[k, [Static.PC, Static.AT, Static.HEAD, Static.TEXT]] = line.pc, at, head, text
         rows[k, Static.KIND] = Kind.BULK if bulk else Kind.MEMORY if line.has_addresses else Kind.PLAIN
         rows[k, Static.SPACE] = SPACES.get(line.space, 0) if line.access else 0
         rows[k, Static.ATOMIC] = line.access == "atomic"
-        rows[k, Static.BYTES] = line.bytes
+        whole = self._request_bytes if line.access and line.space in ("global", "generic") else 0
+        rows[k, Static.BYTES] = whole or line.bytes
         rows[k, Static.LANES] = matrix_rows(line.opcode) or 32
         exits = line.row.name in ("EXIT", "KILL")
         rows[k, Static.BRANCH] = Branch.EXIT if exits else Branch.BRANCH if line.row.op_class == "branch" else Branch.NONE

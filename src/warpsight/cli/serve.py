@@ -1,0 +1,47 @@
+"""`warpsight serve`: a folder of results in the browser."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from warpsight.base.errors import UsageError
+from warpsight.cli import options
+
+_EXAMPLES = """\
+examples:
+  warpsight serve results --open
+  warpsight serve . --port 0
+"""
+_PORT, _MOST_PORT = 8765, 65535
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = _EXAMPLES
+    parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="files of `--json` results and folders of studies "
+                        "(default: this one)")
+    parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"on localhost (default {_PORT}; 0: any "
+                        "that is free)")
+    parser.add_argument("--open", action="store_true", help="show it in a browser")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    from warpsight.explore.dossier.shelf import Shelf
+    from warpsight.report.html.serving import Server
+
+    if arguments.port > _MOST_PORT:
+        raise UsageError(f"{arguments.port} is no port", place="--port", remedy=f"give one up to {_MOST_PORT}, or 0 for any")
+    with Server(Shelf(arguments.folder), arguments.port) as server:
+        print(server.url, flush=True)
+        print(f"serving {arguments.folder}, read-only, to this machine alone; Ctrl-C ends", file=sys.stderr, flush=True)
+        if arguments.open:
+            import webbrowser
+
+            webbrowser.open(server.url)
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt:
+            print("ended", file=sys.stderr)
+    return 0

@@ -1,0 +1,6 @@
+// A point of a front leads to its design.
+W.part(() => {
+  for (const point of W.all("#fronts [data-hook]")) {
+    point.addEventListener("click", () => W.change({ section: "designs", design: point.dataset.hook.slice("design-".length) }));
+  }
+});

@@ -1,0 +1,44 @@
+"""Dossiers that several tests look at."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import warpsight
+from warpsight.explore.dossier.kernel import kernel_dossier
+from warpsight.gpu.loader import load_gpu
+from warpsight.report.json_text import plain
+
+SOURCE = """
+extern "C" __global__ void stride(const float* in, float* out, int step) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    out[i] = 2.0f * in[i * step] + 1.0f;
+}
+"""
+
+
+@pytest.fixture(scope="session")
+def strided(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The trace of a kernel that reads 32 sectors a warp and writes 4."""
+    path = tmp_path_factory.mktemp("kernel") / "stride.cu"
+    path.write_text(SOURCE)
+    return warpsight.trace(str(path), grid=64, block=128, args=["f32[262144]:uniform", "f32[8192]:zeros", 32])
+
+
+@pytest.fixture(scope="session")
+def dossier(strided: Any) -> dict[str, Any]:
+    """Its dossier on mdm-pascal, as JSON has it."""
+    found: dict[str, Any] = plain(kernel_dossier(strided, load_gpu("mdm-pascal"), "mdm"))
+    return found
+
+
+@pytest.fixture
+def results(tmp_path: Path, dossier: dict[str, Any]) -> Path:
+    """A folder with a file of predictions."""
+    import json
+
+    (tmp_path / "stride.json").write_text(json.dumps(dossier["predictions"][:1]))
+    return tmp_path

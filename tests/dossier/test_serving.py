@@ -1,0 +1,98 @@
+"""Does the server show what is in its folder, again when it changes, and nothing else?"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator
+from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
+
+import pytest
+
+from warpsight.base.errors import UsageError
+from warpsight.explore.dossier.shelf import Shelf
+from warpsight.report.html.serving import Server
+
+pytestmark = pytest.mark.unit
+
+
+@pytest.fixture
+def server(results: Path) -> Iterator[Server]:
+    with Server(Shelf(results), 0) as found:
+        thread = threading.Thread(target=found.serve_forever, daemon=True)
+        thread.start()
+        yield found
+        found.shutdown()
+        thread.join()
+
+
+def ask(server: Server, path: str, method: str = "GET", host: str = "") -> tuple[HTTPResponse, str]:
+    connection = HTTPConnection("127.0.0.1", server.server_address[1], timeout=30)
+    connection.request(method, path, headers={"Host": host} if host else {})
+    answer = connection.getresponse()
+    text = answer.read().decode()
+    connection.close()
+    return answer, text
+
+
+def ident(server: Server, name: str) -> str:
+    return next(item.ident for item in server.shelf.items() if item.name == name)
+
+
+def test_result_is_listed_and_shown(server: Server) -> None:
+    shown = ident(server, "stride.json")
+    assert f"/show/{shown}" in ask(server, "/")[1]
+    answer, text = ask(server, f"/show/{shown}")
+    assert answer.status == 200
+    assert "<h1>stride on mdm-pascal</h1>" in text
+    assert "connect-src" in text
+
+
+def test_result_that_changes_has_another_stamp_and_page(server: Server, results: Path) -> None:
+    shown = ident(server, "stride.json")
+    before, _ = ask(server, f"/stamp/{shown}")[1], ask(server, f"/show/{shown}")
+    document = json.loads((results / "stride.json").read_text())
+    document[0]["kernel"] = "renamed"
+    (results / "stride.json").write_text(json.dumps(document))
+    os.utime(results / "stride.json", ns=(1, 2))
+    assert ask(server, f"/stamp/{shown}")[1] != before
+    assert "<h1>renamed on mdm-pascal</h1>" in ask(server, f"/show/{shown}")[1]
+
+
+def test_nothing_but_results_is_served(server: Server, results: Path) -> None:
+    (results / "secret.txt").write_text("secret")
+    (results / "outside.json").symlink_to("/etc/hostname")
+    for path in ("/secret.txt", "/show/secret.txt", "/show/../secret.txt", "/show/%2e%2e/secret.txt", "/show/", "/stamp/x", "/other/1"):
+        assert ask(server, path)[0].status == 404
+    assert "outside" not in ask(server, "/")[1]
+
+
+def test_only_reading_is_possible(server: Server) -> None:
+    assert {ask(server, "/", method)[0].status for method in ("POST", "PUT", "DELETE")} == {501}
+    assert ask(server, "/", "HEAD")[1] == ""
+
+
+def test_other_host_names_are_refused(server: Server) -> None:
+    assert ask(server, "/", host="evil.example")[0].status == 403
+    assert ask(server, "/", host=f"localhost:{server.server_address[1]}")[0].status == 200
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "17", '{"kind": "kernel", "schema": 1}', '{"kind": "other", "schema": 1}', "[" * 100_000])
+def test_file_that_is_no_result_says_so(server: Server, results: Path, text: str) -> None:
+    (results / "<b>wrong.json").write_text(text)
+    answer, shown = ask(server, f"/show/{ident(server, '<b>wrong.json')}")
+    assert answer.status == 422
+    assert "error:" in shown
+    assert "<b>" not in shown
+
+
+def test_port_that_is_taken_is_told(server: Server, results: Path) -> None:
+    with pytest.raises(UsageError, match="cannot be had"):
+        Server(Shelf(results), server.server_address[1])
+
+
+def test_folder_that_is_none_is_told(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="is no folder"):
+        Shelf(tmp_path / "nothing")
