@@ -6,9 +6,13 @@ import dataclasses
 from collections.abc import Callable
 from importlib.resources import files
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import warpsight
+from warpsight.explore.dossier.comparison import comparison_dossier
 from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
+from warpsight.explore.dossier.study import study_dossier
 from warpsight.explore.pipeline import obtain_trace, predict_trace, trace_kernel
 from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
@@ -24,9 +28,14 @@ WORSE = (
 LONG_LINES = 2000
 
 
-def strided(stride: int) -> KernelTrace:
+def request_of(stride: int) -> KernelRequest:
     """The demonstration's loop: stride 1 coalesces, with stride 32 each thread has a line of its own."""
-    return obtain_trace(KernelRequest(Path(str(files("warpsight.explore.demo"))) / f"stride{stride}.yaml"))
+    return KernelRequest(Path(str(files("warpsight.explore.demo"))) / f"stride{stride}.yaml")
+
+
+def strided(stride: int) -> KernelTrace:
+    """Its trace."""
+    return obtain_trace(request_of(stride))
 
 
 def hostile() -> dict[str, Any]:
@@ -66,12 +75,27 @@ def _results() -> dict[str, Any]:
     return result_dossier([each.to_json() for each in found])
 
 
+def _study() -> dict[str, Any]:
+    """Both strides on 24 designs."""
+    axes = {"sm_count": [14, 28, 56], "l1.mshrs": [32, 64, 128, 256], "noc.bandwidth": ["525 GB/s", "1050 GB/s"]}
+    kernels = {"stride 1": strided(1), f"stride 32 {HOSTILE}": strided(32)}
+    with TemporaryDirectory() as folder:
+        return study_dossier(warpsight.sweep(kernels, axes=axes, models=["mdm", "mt"], results=folder))
+
+
+def _comparison() -> dict[str, Any]:
+    sides = [kernel_dossier(strided(stride), load_gpu("mdm-pascal"), "mdm", beside=["mt"]) for stride in (32, 1)]
+    return comparison_dossier(sides[0], sides[1], ["stride 32", "stride 1"])
+
+
 DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "divergent": lambda: kernel_dossier(strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True)),
     "coalesced": lambda: kernel_dossier(strided(1), load_gpu("mdm-pascal"), "warpsight"),
     "results": _results,
     "hostile": hostile,
     "long": _long,
+    "study": _study,
+    "comparison": _comparison,
 }
 
 

@@ -12,8 +12,11 @@ pytestmark = pytest.mark.browser
 _RULES = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
 
-@pytest.mark.parametrize("width", [360, 768, 1280, 2560])
-@pytest.mark.parametrize("name", ["divergent", "results", "hostile", "long"])
+_WIDTHS = {"divergent": (360, 768, 1280, 2560), "study": (360, 768, 2560), "comparison": (360, 1280), "hostile": (360, 2560),
+           "results": (360,), "long": (360,)}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "width"), [(name, width) for name, widths in _WIDTHS.items() for width in widths])
 def test_page_is_no_wider_than_its_window_in_any_section(visit: Callable[..., Visit], name: str, width: int) -> None:
     opened = visit(name, width=width)
     for section in opened.sections:
@@ -32,7 +35,7 @@ def serious(opened: Visit) -> list[str]:
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", ["divergent", "coalesced", "results"])
+@pytest.mark.parametrize("name", ["divergent", "results", "study", "comparison"])
 def test_axe_finds_nothing_serious_in_any_section(visit: Callable[..., Visit], axe: str, name: str, theme: str) -> None:
     opened = visit(name, theme=theme)
     # evaluated past the page's own policy, which lets no other script run

@@ -10,8 +10,9 @@ from visits import READY, Visit
 pytestmark = pytest.mark.browser
 
 
-def test_mouse_on_a_tab_shows_its_section_alone(visit: Callable[..., Visit]) -> None:
-    opened = visit("divergent")
+@pytest.mark.parametrize("kind", ["divergent", "study", "comparison"])
+def test_mouse_on_a_tab_shows_its_section_alone(visit: Callable[..., Visit], kind: str) -> None:
+    opened = visit(kind)
     for name in opened.sections:
         opened.page.click(f"#tab-{name}")
         assert opened.shown == [name]
@@ -109,9 +110,10 @@ def test_theme_is_the_system_s_until_the_reader_chooses(visit: Callable[..., Vis
     assert opened.ask(colour) == paper[system]
     opened.page.click("#theme")
     assert opened.ask(colour) == paper[other]
-    assert opened.hash == f"#overview&theme={other}"
+    opened.until(f"location.hash === '#overview&theme={other}'")
     opened.page.keyboard.press("d")
     assert opened.ask(colour) == paper[system]
+    opened.until(f"location.hash === '#overview&theme={system}'")
     opened.page.reload()
     opened.until(READY)
     assert opened.ask(colour) == paper[system]

@@ -15,6 +15,7 @@ from warpsight.report.html.page import page
 
 pytestmark = pytest.mark.browser
 KINDS = ("divergent", "coalesced", "results")
+_FIRST = {"study": "summary", "comparison": "differences"}  # sections of the other kinds
 _TOTAL = re.compile(r"^([\d.,]+) CPI, ([\d,]+) cycles(?:, ([-+][\d.,]+) %)?$")
 
 
@@ -28,10 +29,10 @@ def half_unit(text: str) -> float:
     return 0.5001 * 10.0 ** -len(text.partition(".")[2])
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", (*KINDS, *_FIRST))
 def test_report_opens_with_its_first_section_and_no_complaint(visit: Callable[..., Visit], name: str) -> None:
     opened = visit(name)  # the fixture asserts: no console message, no error, no request
-    assert opened.shown == opened.sections[:1] == ["overview"]
+    assert opened.shown == opened.sections[:1] == [_FIRST.get(name, "overview")]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -65,7 +66,7 @@ def test_bars_are_as_long_as_their_stacks_say(visit: Callable[..., Visit], name:
         assert width[row] == pytest.approx(scale * prediction["cpi"], abs=1.5)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", (*KINDS, *_FIRST))
 def test_without_scripts_every_section_can_be_read(visit: Callable[..., Visit], name: str) -> None:
     opened = visit(name, scripts=False)
     assert opened.page.locator("main > section").count() == len(data_sections(opened.path))
@@ -91,12 +92,12 @@ def test_print_shows_every_section_and_no_buttons(visit: Callable[..., Visit], p
 
 
 def test_report_of_2000_lines_is_interactive_and_drawn_within_a_second(
-    visit: Callable[..., Visit], report: Callable[[str], Path]
+    visit: Callable[..., Visit]
 ) -> None:
     # the best of three: other programs of the machine are not the page's
     ready = [visit("long").ask("window.readyAt") for _ in range(3)]
     assert min(ready) < 1000, ready
-    document, drawn = data_of(report("long")), []
+    document, drawn = browser_reports.DOCUMENTS["long"](), []
     for _ in range(3):
         begun = perf_counter()
         page(document)

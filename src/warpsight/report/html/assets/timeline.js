@@ -88,10 +88,10 @@ W.part(() => {
     });
     W.find("timeline-range").textContent = `cycles ${W.whole(from)} to ${W.whole(from + cycles)}`;
   };
-  const keep = () => {                       // into the address, but not at every step of a movement
+  const keep = () => {                       // not at every step of a movement: the other sections look at each change
     clearTimeout(wait);
     const cell = () => (chosen ? { slot: String(rows[chosen.row].slot), at: String(chosen.cycle) } : {});
-    wait = setTimeout(() => W.change({ from: String(from), cycles: String(cycles), ...cell() }, true), 150);
+    wait = setTimeout(() => W.change({ from: String(from), cycles: String(cycles), ...cell() }, true), 100);
   };
   const show = (first, count) => {
     cycles = Math.round(Math.min(whole, Math.max(LEAST, count)));
@@ -176,7 +176,7 @@ W.part(() => {
     in: ["+", "timeline: zoom in", () => zoom(0.5)], out: ["-", "timeline: zoom out", () => zoom(2)],
     earlier: ["[", "timeline: earlier", () => show(from - cycles / 2, cycles)],
     later: ["]", "timeline: later", () => show(from + cycles / 2, cycles)],
-    all: ["0", "timeline: all cycles", () => show(begin, whole)],
+    all: ["a", "timeline: all cycles", () => show(begin, whole)],
   };
   for (const [name, [key, what, action]] of Object.entries(actions)) {
     W.find("timeline-" + name).addEventListener("click", action);
