@@ -13,7 +13,7 @@ from warpsight._version import __version__
 from warpsight.base.display import DISPLAY
 
 if TYPE_CHECKING:
-    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, simulate, sweep, trace
+    from warpsight.api import advise, cache_model, explain, load_trace, predict, profile, report, simulate, sweep, trace
     from warpsight.base.errors import WarpsightError
     from warpsight.explore.sweep.result import Question, Sweep
     from warpsight.gpu.loader import load_gpu
@@ -41,6 +41,7 @@ __all__ = [
     "load_trace",
     "predict",
     "profile",
+    "report",
     "simulate",
     "sweep",
     "trace",
@@ -65,11 +66,11 @@ _HOMES = {
     "simulate": "warpsight.api",
     "sweep": "warpsight.api",
 }
-_CALLABLE_PACKAGES = ("profile", "trace")
+_CALLABLE_PACKAGES = ("profile", "report", "trace")
 
 
 class _CallablePackage(ModuleType):
-    """`warpsight.trace` and `warpsight.profile` are packages and, called, the functions of that name in `warpsight.api`."""
+    """`warpsight.trace`, `.profile` and `.report` are packages and, called, the functions of that name in `warpsight.api`."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from warpsight import api
@@ -78,7 +79,7 @@ class _CallablePackage(ModuleType):
 
 
 class _Package(ModuleType):
-    """This package. The import system binds each subpackage here once it is loaded: the moment to make the two callable."""
+    """This package. The import system binds each subpackage here once it is loaded: the moment to make these callable."""
 
     def __setattr__(self, name: str, value: Any) -> None:
         if name in _CALLABLE_PACKAGES and type(value) is ModuleType:

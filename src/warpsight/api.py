@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
@@ -203,6 +204,38 @@ def advise(
 
     spec = load_gpu(gpu, overrides=overrides)
     return advise_trace(_opened(trace), spec, model, Method(representative, interleaving))
+
+
+def report(
+    what: KernelTrace | Sweep | Prediction | Sequence[Prediction] | str | PathLike[str],
+    out: str | PathLike[str],
+    gpu: str | PathLike[str] | GpuSpec = DEFAULT_GPU,
+    model: str = DEFAULT_MODEL,
+    overrides: Sequence[str] = (),
+    *,
+    referee: bool = False,
+) -> Path:
+    """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
+
+    `what` may be the folder of a trace. `gpu`, `model` and `overrides` are for a trace, as for `predict`; `referee` simulates it
+    cycle by cycle too. Raises WarpsightError for what cannot be predicted or written.
+    """
+    from warpsight.explore.dossier.file import write_report
+    from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
+    from warpsight.explore.dossier.study import study_dossier
+    from warpsight.explore.sweep.result import Sweep
+    from warpsight.gpu.loader import load_gpu
+    from warpsight.report.html.page import page
+    from warpsight.result.prediction import Prediction
+
+    if isinstance(what, Sweep):
+        return write_report(out, page(study_dossier(what)))
+    given = [what] if isinstance(what, Prediction) else what
+    if isinstance(given, (list, tuple)):
+        return write_report(out, page(result_dossier([prediction.to_json() for prediction in given])))
+    spec = load_gpu(gpu, overrides=overrides)
+    found = kernel_dossier(_opened(given), spec, model, parts=Parts(referee=referee))  # type: ignore[arg-type]
+    return write_report(out, page(found))
 
 
 def _opened(trace: KernelTrace | str | PathLike[str]) -> KernelTrace:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import warpsight
 from warpsight.base.display import DISPLAY
+from warpsight.base.errors import UsageError
 
 pytestmark = pytest.mark.unit
 
@@ -38,3 +40,12 @@ def test_trace_shows_what_was_run(strided: Any) -> None:
 def test_what_has_no_drawing_is_told() -> None:
     with pytest.raises(TypeError, match="has no drawing"):
         DISPLAY.html(17)
+
+
+def test_report_of_a_trace_and_of_predictions_is_written(strided: Any, tmp_path: Path) -> None:
+    whole = warpsight.report(strided, tmp_path / "whole.html", model="warpsight")
+    assert "<h1>stride on mdm-pascal</h1>" in whole.read_text()
+    told = warpsight.report([warpsight.predict(strided), warpsight.predict(strided, model="gpumech")], tmp_path / "told.html")
+    assert told.stat().st_size < whole.stat().st_size
+    with pytest.raises(UsageError, match="cannot be written"):
+        warpsight.report(warpsight.predict(strided), tmp_path / "nowhere" / "x.html")

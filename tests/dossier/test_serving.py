@@ -64,7 +64,8 @@ def test_result_that_changes_has_another_stamp_and_page(server: Server, results:
 def test_nothing_but_results_is_served(server: Server, results: Path) -> None:
     (results / "secret.txt").write_text("secret")
     (results / "outside.json").symlink_to("/etc/hostname")
-    for path in ("/secret.txt", "/show/secret.txt", "/show/../secret.txt", "/show/%2e%2e/secret.txt", "/show/", "/stamp/x", "/other/1"):
+    wrong = ("/secret.txt", "/show/secret.txt", "/show/../secret.txt", "/show/%2e%2e/secret.txt", "/show/", "/stamp/x", "/other/1")
+    for path in wrong:
         assert ask(server, path)[0].status == 404
     assert "outside" not in ask(server, "/")[1]
 
@@ -79,7 +80,9 @@ def test_other_host_names_are_refused(server: Server) -> None:
     assert ask(server, "/", host=f"localhost:{server.server_address[1]}")[0].status == 200
 
 
-@pytest.mark.parametrize("text", ["{", "[]", "17", '{"kind": "kernel", "schema": 1}', '{"kind": "other", "schema": 1}', "[" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["{", "[]", "17", '{"kind": "kernel", "schema": 1}', '{"kind": "other", "schema": 1}', "[" * 100_000]
+)
 def test_file_that_is_no_result_says_so(server: Server, results: Path, text: str) -> None:
     (results / "<b>wrong.json").write_text(text)
     answer, shown = ask(server, f"/show/{ident(server, '<b>wrong.json')}")

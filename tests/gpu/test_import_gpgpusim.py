@@ -151,6 +151,13 @@ def test_network_file_gives_the_flit_and_must_have_a_node_for_every_port(load: L
     assert any("no interconnect file was given" in note for note in made.notes)
 
 
+def test_network_file_is_left_alone_where_the_simulator_reads_none(load: Load) -> None:
+    # as shipped for RTX 2060: a file for 52 nodes, 54 clusters and slices, and -network_mode 2
+    made, gpu = load(configuration(network_mode="2"), NETWORK.replace("k = ", "k = 9"))
+    assert gpu == load(configuration(network_mode="2"))[1]
+    assert any("not used" in note for note in made.notes)
+
+
 def test_network_file_that_the_configuration_names_is_read_from_beside_it(tmp_path: Path) -> None:
     (tmp_path / "net.icnt").write_text(NETWORK)
     (tmp_path / "gpgpusim.config").write_text(configuration(network_mode="1", inter_config_file="net.icnt"))

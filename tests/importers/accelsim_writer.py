@@ -170,9 +170,7 @@ def expected_event(step: Step) -> tuple[list[int], int, int]:
     if op.space in ("global", "generic"):
         outside = [address for address in step.addresses if not is_shared(op, address) and not is_local(op, address)]
         found = sectors_of_lanes(outside, size)
-    # a thread's local memory is its own
-    lanes = [1 if is_local(op, address) else step.addresses.count(address) for address in step.addresses]
-    sharing = max(lanes, default=0) if op.access == "atomic" else 0
+    sharing = max((step.addresses.count(address) for address in step.addresses), default=0) if op.access == "atomic" else 0
     return found, passes, sharing
 
 

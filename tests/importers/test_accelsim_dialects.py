@@ -92,12 +92,49 @@ def test_trace_exported_and_imported_again_is_the_same(kernel: Kernel) -> None:
     assert same(trace, again) == []
 
 
-def test_lanes_of_an_atomic_on_local_memory_do_not_share_an_address() -> None:
-    from accelsim_writer import LOCAL_BASE, Op
+@pytest.mark.parametrize("offsets", [{0: 0}, dict.fromkeys(range(32), 0), {4: 8, 31: 8, **dict.fromkeys(range(5, 31), 0)},
+                                     {30: 8, 31: 8, **dict.fromkeys(range(30), 0)}])  # fmt: skip
+def test_atomic_on_local_memory_is_exported_with_as_many_lanes_at_one_address(offsets: dict[int, int]) -> None:
+    from accelsim_writer import LOCAL_BASE, Op, Step
 
-    atomic = Step(Op(0, "ATOM.E.ADD.64", ("R0",), ("R2", "R0"), "generic", "atomic", 8), 0xFF, (LOCAL_BASE + 64,) * 8)
-    trace = read(Dialect(5, tail=("0",)).text(Kernel((1, 1, 1), (32, 1, 1), [[[atomic, Step(Op(16, "EXIT"), 0xFFFFFFFF)]]])), False)
-    assert [access.sharing for access in streams(trace)[0]] == [1, 0]
+    mask, addresses = sum(1 << lane for lane in offsets), tuple(LOCAL_BASE + 64 + offsets[lane] for lane in sorted(offsets))
+    atomic = Op(16, "ATOM.E.ADD.64", ("R0",), ("R2", "R4"), "generic", "atomic", 8)
+    steps = [Step(Op(0, "IADD3"), 0xFFFFFFFF), Step(atomic, mask, addresses)]
+    trace = read(Dialect(6, tail=("0", "0", "NoVal")).text(Kernel((1, 1, 1), (32, 1, 1), [[steps]])), False)
+    with tempfile.TemporaryDirectory() as folder:
+        export_accelsim(trace, Path(folder) / "out")
+        again = import_accelsim(Path(folder) / "out")[0].trace()
+    assert same(trace, again) == []
+    assert streams(trace)[0][1].sharing == max(list(offsets.values()).count(n) for n in offsets.values())
+
+
+@pytest.mark.parametrize("elsewhere", [2, 16, 30])
+def test_generic_access_to_several_windows_is_exported_with_all_its_sectors(elsewhere: int) -> None:
+    from accelsim_writer import LOCAL_BASE, Op, Step
+
+    addresses = [LOCAL_BASE + 64] * (32 - elsewhere) + [0x7F0000001000 + 4096 * k for k in range(elsewhere)]
+    step = Step(Op(0, "LD.E", ("R0",), ("R2",), "generic", "load", 4), 0xFFFFFFFF, tuple(addresses))
+    trace = read(Dialect(6, tail=("0", "0", "NoVal")).text(Kernel((1, 1, 1), (32, 1, 1), [[[step]]])), False)
+    with tempfile.TemporaryDirectory() as folder:
+        export_accelsim(trace, Path(folder) / "out")
+        again = import_accelsim(Path(folder) / "out")[0].trace()
+    assert len(streams(trace)[0][0].sectors) == elsewhere + len({lane // 8 for lane in range(32 - elsewhere)})
+    assert sorted(streams(again)[0][0].sectors) == sorted(streams(trace)[0][0].sectors)
+
+
+@pytest.mark.parametrize("opcode", ["ATOMS.ADD.64", "ATOM.E.ADD.64", "ATOMS.ADD"])
+@pytest.mark.parametrize("spread", [1, 2, 16, 32])
+@pytest.mark.parametrize("mask", [0xFFFFFFFF, 0xF0F0F0F0, 0x80000001])
+def test_atomic_on_shared_memory_is_exported_with_all_its_lanes(opcode: str, spread: int, mask: int) -> None:
+    from accelsim_writer import SHARED_BASE, Op, Step
+
+    base, width = (0, "shared") if opcode.startswith("ATOMS") else (SHARED_BASE, "generic"), 8 if opcode.endswith("64") else 4
+    atomic = Op(0, opcode, ("R0",), ("R2", "R4"), base[1], "atomic", width)
+    step = Step(atomic, mask, tuple(base[0] + k // spread * width for k in range(bin(mask).count("1"))))
+    trace = read(Dialect(6, tail=("0", "0", "NoVal")).text(Kernel((1, 1, 1), (32, 1, 1), [[[step]]])), False)
+    with tempfile.TemporaryDirectory() as folder:
+        export_accelsim(trace, Path(folder) / "out")
+        assert same(trace, import_accelsim(Path(folder) / "out")[0].trace()) == []
 
 
 def test_source_lines_are_kept_where_the_tracer_wrote_them() -> None:

@@ -11,10 +11,12 @@ from accelsim_writer import SHARED_BASE, Dialect, Kernel, Op, Step
 import warpsight
 from warpsight.base.errors import UsageError
 from warpsight.isa.opcodes import OP_CLASSES
+from warpsight.isa.sass.from_ptx import architecture
 from warpsight.isa.sass.isa_file import read_isa_file
 from warpsight.isa.sass.semantics import SassTable
 from warpsight.isa.sass.table import TABLE
 from warpsight.isa.sass.width import access_bytes
+from warpsight.trace.exporters.accelsim.lines import compressed
 from warpsight.trace.exporters.accelsim.writer import export_accelsim
 from warpsight.trace.importers.accelsim.launches import import_accelsim
 from warpsight.trace.schema import KernelTrace
@@ -188,3 +190,77 @@ def test_kernel_emulated_here_is_exported_with_the_same_traffic(tmp_path: Path) 
 
 def executed(trace: KernelTrace) -> set[int]:
     return {pc for block in set(trace.paths.block.tolist()) for pc in range(trace.block_start[block], trace.block_start[block + 1])}
+
+
+def test_stride_that_does_not_fit_an_int_is_written_as_a_delta() -> None:
+    # Accel-Sim's trace_parser.cc reads a stride as an int of 32 bits and deltas as long long
+    assert compressed([0, 1], [0x7F0000000000, 0x7F007FFFFFFF]) == "1 0x7f0000000000 2147483647"
+    assert compressed([0, 1], [0x7F0000000000, 0x7F0080000000]) == "2 0x7f0000000000 2147483648"
+    assert compressed([0, 1], [0x7F0080000001, 0x7F0000000000]) == "2 0x7f0080000001 -2147483649"
+
+
+MINIMUM = """
+__global__ void pick(double* x, int* n) {
+    int i = threadIdx.x;
+    n[i] = __usad(n[i], i, 7u);
+    x[i] = fmax(fmin(x[i], 2.0), 1.0);
+}
+"""
+
+
+def test_ptx_is_written_with_opcodes_that_sm_70_and_later_have(tmp_path: Path) -> None:
+    # DMNMX is Maxwell's and Pascal's, ISAD Kepler's (CUDA Binary Utilities); Accel-Sim stops at an opcode that its table lacks
+    import numpy as np
+
+    trace = warpsight.trace(MINIMUM, grid=1, block=32, args=[np.ones(32), np.zeros(32, np.int32)])
+    export_accelsim(trace, tmp_path / "out")
+    text = (tmp_path / "out" / "kernel-1.traceg").read_text()
+    assert "-binary version = 70\n" in text
+    assert " DMNMX" not in text
+    assert " ISAD" not in text
+    assert " DSETP.MIN.AND " in text
+    assert " DSETP.MAX.AND " in text
+    assert " VABSDIFF " in text
+
+
+@pytest.mark.parametrize(
+    ("opcodes", "sm"),
+    [([], 70), (["FFMA", "LDG.E"], 70), (["HMMA.16816.F32"], 80), (["HMNMX2", "MUFU.TANH"], 80), (["MUFU.TANH"], 75)],
+)
+def test_exported_trace_says_the_first_architecture_that_has_its_opcodes(opcodes: list[str], sm: int) -> None:
+    assert architecture(opcodes) == sm
+
+
+def test_export_of_a_sample_says_that_blocks_are_missing(tmp_path: Path) -> None:
+    # Accel-Sim takes a block of the file for each of the grid, and asserts that each of its warps has instructions
+    import numpy as np
+
+    args = [np.ones(4096, np.float32), np.zeros(4096, np.float32), 4096, np.zeros(2, np.int32)]
+    whole = warpsight.trace(SOURCE, grid=64, block=64, args=args)
+    sample = warpsight.trace(SOURCE, grid=64, block=64, args=args, sample=8)
+    assert not any("missing" in note for note in export_accelsim(whole, tmp_path / "whole").notes)
+    assert any("8 of 64 blocks are written" in note for note in export_accelsim(sample, tmp_path / "sample").notes)
+
+
+DOUBLES = """
+__global__ void chains(double* x, double a) {
+    double p = x[threadIdx.x], q = x[threadIdx.x + 32];
+    for (int k = 0; k < 8; ++k) { p = p * a + 1.0; q = q * a + 2.0; }
+    x[threadIdx.x] = p;
+    x[threadIdx.x + 32] = q;
+}
+"""
+
+
+def test_registers_of_ptx_stay_one_each_when_an_export_is_read_back(tmp_path: Path) -> None:
+    # of a native instruction R4 of a double is R4 and R5; a register of PTX is whole, and its neighbour is another value
+    import numpy as np
+
+    trace = warpsight.trace(DOUBLES, grid=1, block=32, args=[np.ones(64), 0.5])
+    export_accelsim(trace, tmp_path / "out")
+    again = import_accelsim(tmp_path / "out")[0].trace()
+    used = [i for i in trace.instructions if i.pc in executed(trace)]
+    count = [(len(i.destinations), len(i.sources)) for i in again.instructions]
+    assert count == [(min(1, len(i.destinations)), min(4, len(i.sources))) for i in used]
+    export_accelsim(again, tmp_path / "twice")
+    assert same(again, import_accelsim(tmp_path / "twice")[0].trace()) == []

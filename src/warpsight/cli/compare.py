@@ -29,8 +29,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
                         help="the performance models (default all; a model that cannot answer then says why)")
     options.add_method(parser)
-    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured; or reference cycles: columns "
-                        "gpu,kernel,cycles, where needed size, grid, block, cpi_stack.NAME; - reads stdin")
+    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or a log of Accel-Sim; or "
+                        "reference cycles: columns gpu,kernel,cycles, where needed size, grid, block, "
+                        "cpi_stack.NAME; - reads stdin")
     parser.add_argument("--gate", metavar="MODEL:PERCENT", dest="gates", action="append", default=[],
                         help="exit with 1 when the model's MAPE is above this (repeatable)")
     parser.add_argument("-o", "--output", metavar="FILE|-", help="CSV, one row per launch and model, to FILE, or to stdout for -")
@@ -83,7 +84,7 @@ def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
 
     judged = [row for row in document["summary"] if row["mape"] is not None]
     model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
-    if len(arguments.paths) > 1 or "=" in arguments.paths[0]:
+    if len(document["launches"]) > 1 or "=" in arguments.paths[0]:
         return line(["models", "show", model], "what the model assumes")
     own = ("--against", "--gate", "-o", "--output", "--plot", "--model")
     why = "which line its cycles come from"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from warpsight.base.errors import UsageError
 from warpsight.explore.compare.measured import match_measured
 from warpsight.explore.compare.references import Reference, match, references_of
+from warpsight.explore.compare.several import Turn
 from warpsight.explore.measurements.launch import Measurements
 from warpsight.explore.measurements.read import measurements_of, text_of
 
@@ -25,11 +26,14 @@ class Against:
     references: tuple[Reference, ...]
     measurements: Measurements | None
 
-    def match(self, gpu: str, header: TraceHeader, label: str) -> Reference:
-        """The row of a launch on `gpu`, of the name `label` where one is given. Raises UsageError."""
+    def match(self, gpu: str, header: TraceHeader, label: str, turn: Turn | None = None) -> Reference:
+        """The row of a launch on `gpu`, of the name `label` where one is given. Raises UsageError.
+
+        `turn` says how manieth of its program's launches it is, by which a profiler's file tells several apart.
+        """
         if self.measurements is None:
             return match(self.references, gpu, header, label, self.origin)
-        launch = match_measured(self.measurements, header, label)
+        launch = match_measured(self.measurements, header, label, turn)
         return Reference(
             gpu="",
             kernel=launch.kernel,
@@ -50,7 +54,7 @@ def read_against(path: str) -> Against:
     try:
         data = sys.stdin.read().encode("utf-8", "surrogateescape") if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        remedy = "name a CSV file with the columns gpu,kernel,cycles, or one of ncu --csv or nvprof --csv"
+        remedy = "name a CSV file with the columns gpu,kernel,cycles, or what ncu --csv, nvprof --csv or Accel-Sim wrote"
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None
     text = text_of(data, origin)
     measurements = measurements_of(text, origin)

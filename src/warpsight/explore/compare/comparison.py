@@ -11,6 +11,7 @@ from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explore.compare.against import Against, read_against
 from warpsight.explore.compare.inputs import InputRow, compare_inputs
 from warpsight.explore.compare.references import Reference
+from warpsight.explore.compare.several import Part, launches_apart
 from warpsight.explore.pipeline import obtain_trace, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
@@ -218,6 +219,8 @@ def compare(
 ) -> Comparison:
     """Every model (all without `models`) on every request; a request's path may be `NAME=KERNEL`, its name in `against`.
 
+    A trace of another tool is compared launch by launch.
+
     A model that cannot answer is refused with its reason where all are asked, and an error where it was named.
     Raises UsageError for an unknown model, a gate without a reference or of a model not asked, and launches without a row.
     """
@@ -229,20 +232,23 @@ def compare(
     wanted = tuple(Gate.parse(text) for text in gates)
     _check_gates(wanted, names, against)
     found = read_against(against) if against else None
-    launches = [_launched(request, gpu, names, method, found, models is not None, watch) for request in requests]
+    launches = [
+        _launched(part, label, gpu, names, method, found, models is not None, watch)
+        for label, request in map(_labelled, requests)
+        for part in launches_apart(request, label)
+    ]
     measurements = found.measurements if found else None
     told = (measurements.tool, measurements.notes) if measurements else ("", ())
     return Comparison(gpu.name, names, tuple(launches), against or "", wanted, *told)
 
 
 def _launched(
-    request: KernelRequest, gpu: GpuSpec, names: Sequence[str], method: Method, against: Against | None, named: bool,
+    part: Part, label: str, gpu: GpuSpec, names: Sequence[str], method: Method, against: Against | None, named: bool,
     watch: Watch | None,
 ) -> Launched:
-    """One request through every model; `named`: a model that cannot answer is an error."""
-    label, labelled = _labelled(request)
-    trace = obtain_trace(labelled, gpu=gpu, watch=watch)
-    reference = against.match(gpu.name, trace.header, label) if against is not None else None
+    """One launch through every model; `named`: a model that cannot answer is an error."""
+    trace = obtain_trace(part.request, gpu=gpu, watch=watch)
+    reference = against.match(gpu.name, trace.header, label, part.turn) if against is not None else None
     profiled = profile_trace(trace, gpu, method, watch=watch)
     answers = []
     for name in names:
@@ -253,7 +259,7 @@ def _launched(
             if named:
                 raise
             answers.append(Answer(name, None, error.what))
-    shown = label or (reference.name if reference and not reference.measured else trace.header.kernel)
+    shown = label or part.shown or (reference.name if reference and not reference.measured else trace.header.kernel)
     inputs = compare_inputs(profiled, gpu, reference.measured) if reference and reference.measured else ()
     return Launched(shown, trace.header, tuple(answers), reference, inputs, gpu.core_clock_hz)
 

@@ -11,6 +11,7 @@ from warpsight.explore.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.workload.mangling import display_name, normalised
 
 if TYPE_CHECKING:
+    from warpsight.explore.compare.several import Turn
     from warpsight.trace.schema import TraceHeader
 
 _CLOSING = {")": "(", ">": "<"}
@@ -33,8 +34,11 @@ def base_name(kernel: str) -> str:
     return text.rpartition("::")[2]
 
 
-def match_measured(measurements: Measurements, header: TraceHeader, label: str) -> MeasuredLaunch:
-    """The launch of the trace with `header`. `label` is a kernel's name, with `#ID` for one of its launches. Raises UsageError."""
+def match_measured(measurements: Measurements, header: TraceHeader, label: str, turn: Turn | None = None) -> MeasuredLaunch:
+    """The launch of the trace with `header`. `label` is a kernel's name, with `#ID` for one of its launches. Raises UsageError.
+
+    Where several launches fit and the program that was traced has as many (`turn`), they are taken in order.
+    """
     wanted, _, number = label.rpartition("#") if re.search(r"#[\w]+$", label) else (label, "", "")
     named = _named(measurements.launches, (wanted,) if wanted else (header.kernel, header.mangled))
     shown = wanted or header.kernel
@@ -48,10 +52,12 @@ def match_measured(measurements: Measurements, header: TraceHeader, label: str) 
             what = f'"{shown}" has no launch #{number}'
             raise UsageError(what, place=measurements.origin, remedy=f"it has {_numbers(named)}")
         named = chosen
-    return _fitting(named, header, shown, measurements.origin)
+    return _fitting(named, header, shown, measurements.origin, turn)
 
 
-def _fitting(named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, origin: str) -> MeasuredLaunch:
+def _fitting(
+    named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, origin: str, turn: Turn | None
+) -> MeasuredLaunch:
     """The one launch of `named` that has the grid and the block of the trace."""
     ours = f"grid {_shown(header.grid)} block {_shown(header.block)}"
     fitting = [launch for launch in named if launch.grid in (None, header.grid) and launch.block in (None, header.block)]
@@ -60,6 +66,8 @@ def _fitting(named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, o
         what = f"{shown} was measured with {_listed(list(sizes))}"
         remedy = f"{header.kernel} was launched with {ours}; launch it as it was measured"
         raise UsageError(what, place=named[0].place, remedy=remedy)
+    if turn is not None and turn.of == len(fitting):
+        return fitting[turn.place]
     if len(fitting) > 1:
         what = f"{len(fitting)} launches are {shown} with {ours}: {_numbers(fitting)}"
         remedy = f"say which, as '{base_name(fitting[0].kernel)}#{fitting[0].number}=KERNEL'"

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
 from warpsight.explore.sweep.whole_files import written_whole
 
 
-def write_report(path: str | Path, text: str) -> Path:
+def write_report(path: str | PathLike[str], text: str) -> Path:
     """Write `text` to `path`; what was there stays until the new file is whole. Raises UsageError."""
     try:
         with written_whole(Path(path)) as temporary:

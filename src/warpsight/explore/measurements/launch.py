@@ -117,7 +117,7 @@ class MeasuredLaunch:
 
 @dataclass(frozen=True)
 class Measurements:
-    """The launches of one file, in its order. `tool` is ncu or nvprof; `notes` are what a reader must know of how it was read."""
+    """The launches of one file, in its order. `tool` is ncu, nvprof or accelsim; `notes` are what to know of how it was read."""
 
     tool: str
     origin: str

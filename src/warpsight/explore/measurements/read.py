@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError
+from warpsight.explore.measurements.accelsim import is_accelsim, read_accelsim
 from warpsight.explore.measurements.launch import Measurements
 from warpsight.explore.measurements.ncu import is_ncu, read_ncu
 from warpsight.explore.measurements.nvprof import is_nvprof, read_nvprof
 
-_REMEDY = "give what `ncu --csv` (--page raw or details) or `nvprof --csv` writes; docs/reference/measurements.md"
+_REMEDY = (
+    "give what `ncu --csv` (--page raw or details), `nvprof --csv` or Accel-Sim writes; docs/reference/measurements.md"
+)
 
 
 def read_measurements(path: str) -> Measurements:
@@ -20,12 +23,14 @@ def read_measurements(path: str) -> Measurements:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     found = measurements_of(text_of(data, path), path)
     if found is None:
-        raise FormatError("is no table of Nsight Compute or nvprof", place=path, remedy=_REMEDY)
+        raise FormatError("is no table of Nsight Compute or nvprof and no log of Accel-Sim", place=path, remedy=_REMEDY)
     return found
 
 
 def measurements_of(text: str, origin: str) -> Measurements | None:
     """The measurements that `text` holds, None when it has no table of a known tool. Raises FormatError."""
+    if is_accelsim(text):
+        return read_accelsim(text, origin)
     if is_ncu(text):
         return read_ncu(text, origin)
     return read_nvprof(text, origin) if is_nvprof(text) else None

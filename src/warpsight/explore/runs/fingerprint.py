@@ -15,7 +15,8 @@ TRACE, REFEREE, PROFILE, MODELS = "trace", "referee", "profile", "models"
 ALL = "all"
 # Packages (and files of this floor) whose code decides a result.
 _SOURCES: dict[str, tuple[str, ...]] = {
-    TRACE: ("base", "isa", "trace", "workload", "emulator", "addressing", "explore/kernel_input.py", "explore/store.py"),
+    TRACE: ("base", "isa", "trace", "workload", "emulator", "addressing", "explore/kernel_input.py", "explore/store.py",
+            "explore/imported.py"),
     REFEREE: ("base", "isa", "gpu", "addressing", "trace", "result", "timing", "explore/referee.py"),
     PROFILE: ("base", "isa", "gpu", "addressing", "trace", "caches", "profile", "explore/pipeline.py"),
     MODELS: ("base", "gpu", "result", "equations", "models", "explore/sweep"),

@@ -20,6 +20,7 @@ from warpsight.explore.sweep.names import WHOLE
 from warpsight.explore.sweep.study import GRID, Axis, Referee, Sampling, Study, StudyKernel
 from warpsight.explore.sweep.study_file import is_study_file, read_study
 from warpsight.explore.sweep.study_kernels import default_name, members_of_suite
+from warpsight.explore.sweep.study_traces import members_of
 from warpsight.explore.sweep.whole_files import written_whole
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def study_of_arguments(
     for key, word in asdict(method).items():
         check_value(f"method.{key}", word, key)
     known_models(models)
-    members = [_member(name, each, store) for name, each in _named(kernels)]
+    members = [one for name, each in _named(kernels) for one in members_of(_member(name, each, store))]
     if suite is not None:
         members += members_of_suite(load_suite(suite))
     study = Study(

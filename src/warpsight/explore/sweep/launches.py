@@ -14,6 +14,7 @@ from warpsight.explore.request import KernelRequest
 from warpsight.explore.runs.fingerprint import TRACE, fingerprint
 from warpsight.explore.runs.store import ResultStore
 from warpsight.explore.sweep.study import StudyKernel
+from warpsight.explore.sweep.study_traces import foreign_key
 from warpsight.trace.store_schema import HEADER
 
 Choice = tuple[tuple[str, str], ...]
@@ -45,9 +46,9 @@ def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> Stu
         refuse_standard_input(kernel.request.path)
         request = launched(kernel.request, choice)
         if request.is_foreign:
-            what = "is a trace of another tool, which a study would read again and again"
-            remedy = "convert it: `warpsight trace PATH -o DIR`"
-            raise UsageError(what, place=str(request.path), remedy=remedy)
+            key = foreign_key(request)
+            return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
+        request.refuse_import_options()
         if request.is_trace:
             folder = Path(request.path)
             key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()

@@ -20,7 +20,7 @@ SCHEMA = 1
 T = TypeVar("T")
 _NOT_RECORDED = ("path", "output")
 _REQUEST_KINDS: dict[str, tuple[type, ...]] = {
-    **dict.fromkeys(("kernel", "arch"), (str,)),
+    **dict.fromkeys(("kernel", "arch", "kernels", "launches", "isa_file"), (str,)),
     **dict.fromkeys(("grid", "block"), (str, int, list)),
     **dict.fromkeys(("shared", "sample", "heap_bytes"), (str, int)),
     **dict.fromkeys(("seed", "registers", "max_instructions", "threads", "stack_bytes"), (int,)),
@@ -137,12 +137,14 @@ def _request(kernel: StudyKernel) -> dict[str, Any]:
     for name in ("args", "include_dirs"):
         if name in written:
             written[name] = [_absolute(each, name) for each in written[name]]
+    if "isa_file" in written:
+        written["isa_file"] = _absolute(written["isa_file"], "isa_file")
     return written
 
 
 def _absolute(value: Any, name: str) -> Any:
     """A file among arguments or a folder of headers, wherever the study is read again."""
-    if name == "include_dirs":
+    if name in ("include_dirs", "isa_file"):
         return os.path.abspath(value)
     if isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
         return "@" + os.path.abspath(value.removeprefix("@"))

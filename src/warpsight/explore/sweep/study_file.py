@@ -15,6 +15,7 @@ from warpsight.explore.sweep.expressions import Expression, parse_expression
 from warpsight.explore.sweep.names import METHOD, known_names, study_key
 from warpsight.explore.sweep.study import GRID, Axis, Referee, Sampling, Study, StudyKernel
 from warpsight.explore.sweep.study_kernels import read_kernels, suite_kernels
+from warpsight.explore.sweep.study_traces import members_of
 from warpsight.gpu.document import Text
 from warpsight.gpu.keys import KEYS
 from warpsight.gpu.values import parse_value
@@ -82,10 +83,11 @@ class _Reader:
         return name
 
     def kernels(self) -> tuple[StudyKernel, ...]:
-        found = []
+        found: list[tuple[StudyKernel, str]] = []
         for key, read in (("kernels", read_kernels), ("suite", suite_kernels)):
             if key in self.entries:
-                found += list(read(self.entries[key], self.folder))
+                for kernel, place in read(self.entries[key], self.folder):
+                    found += [(member, place) for member in members_of(kernel)]
         self.places |= {f"kernels.{index}": place for index, (_, place) in enumerate(found)}
         return tuple(kernel for kernel, _ in found)
 

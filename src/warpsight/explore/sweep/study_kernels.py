@@ -12,13 +12,14 @@ from warpsight.base.yaml_nodes import YamlNode
 from warpsight.explore.request import KernelRequest
 from warpsight.explore.suites.suite import MANIFEST, Suite, load_suite, shipped_suites
 from warpsight.explore.sweep.study import StudyKernel
+from warpsight.trace.importers.accelsim.files import is_kernel_file
 from warpsight.workload.launch_file import relative_argument
 
-_TEXTS = ("kernel", "shared", "sample", "arch", "heap")
+_TEXTS = ("kernel", "shared", "sample", "arch", "heap", "kernels", "launches")
 _NUMBERS = ("seed", "registers", "max_instructions", "threads", "stack")
 _LISTS = ("args", "defines", "include_dirs")
 _FIELDS = {"heap": "heap_bytes", "stack": "stack_bytes"}
-KERNEL_KEYS = ("path", "name", "grid", "block", *_TEXTS, *_NUMBERS, *_LISTS, "check")
+KERNEL_KEYS = ("path", "name", "grid", "block", *_TEXTS, *_NUMBERS, *_LISTS, "check", "isa_file")
 SUITE_KEYS = ("name", "only", "half")
 HALVES = ("development", "holdout")
 
@@ -70,6 +71,8 @@ def default_name(request: KernelRequest) -> str:
     if "\n" in text or text == "-":
         return "kernel" if "\n" in text else "stdin"
     path = Path(os.path.abspath(text))
+    if is_kernel_file(path):
+        return path.name.rpartition(".trace")[0]
     return path.parent.name if path.name == MANIFEST else path.stem
 
 
@@ -123,6 +126,8 @@ def _of_mapping(node: YamlNode, folder: Path) -> StudyKernel:
             values[field] = tuple(item.text() for item in entry.items())
         elif key == "check":
             values[field] = entry.flag()
+        elif key == "isa_file":
+            values[field] = str(folder / entry.text())
     if "args" in values:
         values["args"] = tuple(relative_argument(each, folder) for each in values["args"])
     if "include_dirs" in values:

@@ -11,6 +11,7 @@ from warpsight.explore.sweep.checks import check_study
 from warpsight.explore.sweep.expressions import parse_expression
 from warpsight.explore.sweep.study import Axis, Referee, Sampling, Study, StudyKernel
 from warpsight.explore.sweep.study_kernels import default_name, members_of_suite
+from warpsight.explore.sweep.study_traces import members_of
 from warpsight.gpu.keys import KEYS
 from warpsight.gpu.values import value_text
 
@@ -40,7 +41,8 @@ def study_of_options(
     from warpsight.explore.pipeline import known_models
 
     known_models(models)
-    members = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
+    named = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
+    members = [member for each in named for member in members_of(each)]
     if suite is not None:
         members += members_of_suite(load_suite(suite))
     overrides: list[str] = []

@@ -35,7 +35,7 @@ MOST_LOADED_BYTES = 1 << 28
 
 @dataclass(frozen=True)
 class TraceTask:
-    """Record `request`; the trace is kept under `key`."""
+    """Record `request`, or convert it if it is another tool's trace; the trace is kept under `key`."""
 
     store: StoreAddress
     key: str
@@ -82,13 +82,14 @@ class RefereeTask:
 
 
 def run_trace(task: TraceTask) -> str:
-    """Record a kernel. Why that fails, if it does, is its exception's to say (`runs/attempt.py`)."""
+    """Record a kernel, or convert the trace of another tool. Why that fails is its exception's to say (`runs/attempt.py`)."""
+    from warpsight.explore.imported import convert
     from warpsight.explore.store import trace_into
 
     store = ResultStore.reopen(task.store)
     # what the kernel prints must not stand among anybody's answer
     request = replace(task.request, output=sys.stderr)
-    store.make_folder(task.key, lambda place: trace_into(request, place))
+    store.make_folder(task.key, lambda place: convert(request, place) if request.is_foreign else trace_into(request, place))
     return ""
 
 

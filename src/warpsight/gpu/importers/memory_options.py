@@ -151,6 +151,9 @@ def put_noc(draft: Draft, network: dict[str, Option]) -> None:
         draft.note(mode, "no interconnect file was given; -icnt_flit_size stands for its flit_size")
     elif mode.value != "2":
         raise mode.wrong("is neither 1 (interconnect file) nor 2 (local crossbar)", "write 1 or 2")
+    elif network:
+        draft.note(mode, "the simulator reads no interconnect file in this mode, and the one that was given is not used")
+        network = {}
     data = flit.whole(1) - _HEADER_BYTES
     if data < 1:
         raise flit.wrong(f"a flit of {flit.whole()} B has no room behind a header of {_HEADER_BYTES} B", "check the flit size")

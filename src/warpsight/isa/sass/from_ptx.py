@@ -5,6 +5,8 @@ One PTX instruction becomes one native instruction of the same op class and acce
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from warpsight.isa.sass.table import TABLE
 
 _BY_TYPE = {  # PTX opcode: (integer, f32, f64, f16)
@@ -15,8 +17,8 @@ _BY_TYPE = {  # PTX opcode: (integer, f32, f64, f16)
     "fma": ("IMAD", "FFMA", "DFMA", "HFMA2"),
     "neg": ("IADD3", "FADD", "DADD", "HADD2"),
     "abs": ("IABS", "FADD", "DADD", "HADD2"),
-    "min": ("IMNMX", "FMNMX", "DMNMX", "HMNMX2"),
-    "max": ("IMNMX", "FMNMX", "DMNMX", "HMNMX2"),
+    "min": ("IMNMX", "FMNMX", "DSETP.MIN.AND", "HMNMX2"),  # DMNMX ended with sm_62
+    "max": ("IMNMX", "FMNMX", "DSETP.MAX.AND", "HMNMX2"),
     "setp": ("ISETP.GE.AND", "FSETP.GE.AND", "DSETP.GE.AND", "HSETP2.GE.AND"),
     "set": ("ISETP.GE.AND", "FSET", "DSETP.GE.AND", "HSET2"),
 }
@@ -28,7 +30,7 @@ _BY_NAME = {
     "prmt": "PRMT", "mov": "MOV", "cvta": "MOV", "selp": "SEL", "slct": "SEL", "vote": "VOTE.ANY", "match": "MATCH.ANY",
     "shfl": "SHFL.IDX", "bra": "BRA", "brx": "BRX", "ret": "RET.ABS", "exit": "EXIT", "call": "CALL.ABS", "trap": "BPT.TRAP",
     "bar": "BAR.SYNC", "barrier": "BAR.SYNC", "membar": "MEMBAR.SC.GPU", "fence": "MEMBAR.SC.GPU", "nanosleep": "NANOSLEEP",
-    "dp4a": "IDP.4A.S8.S8", "dp2a": "IDP.2A.S16.S8", "sad": "ISAD", "bmsk": "BMSK", "activemask": "VOTE.ANY", "redux": "REDUX",
+    "dp4a": "IDP.4A.S8.S8", "dp2a": "IDP.2A.S16.S8", "sad": "VABSDIFF", "bmsk": "BMSK", "activemask": "VOTE.ANY", "redux": "REDUX",
     "rcp": "MUFU.RCP", "sqrt": "MUFU.SQRT", "rsqrt": "MUFU.RSQ", "sin": "MUFU.SIN", "cos": "MUFU.COS", "lg2": "MUFU.LG2",
     "ex2": "MUFU.EX2", "tanh": "MUFU.TANH",
 }  # fmt: skip
@@ -43,6 +45,8 @@ _ACCESSES = {
     ("local", "load"): "LDL", ("local", "store"): "STL", ("local", "atomic"): "ATOM.E.ADD",
     ("generic", "load"): "LD.E", ("generic", "store"): "ST.E", ("generic", "atomic"): "ATOM.E.ADD",
 }  # fmt: skip
+_LEAST_SM = 70
+_FROM_SM = {"MUFU.TANH": 75, "IMMA": 75, "HMNMX2": 80, "REDUX": 80, "DMMA": 80, "HMMA.16816": 80, "IMMA.16816": 80}
 _SIZES = {1: ".U8", 2: ".U16", 4: "", 8: ".64", 16: ".128"}
 
 
@@ -65,6 +69,14 @@ def sass_opcode(opcode: str, op_class: str, space: str, access: str, access_byte
     if chosen is not None and op_class in _CLASS_COLUMN:
         return chosen[_CLASS_COLUMN[op_class]]
     return _BY_NAME.get(words[0], _BY_CLASS[op_class])
+
+
+def architecture(opcodes: Iterable[str]) -> int:
+    """The lowest architecture from sm_70 on that has all these opcodes of ours, as NVIDIA's tables of opcodes have them.
+
+    A simulator of native instructions has those of a few architectures alone, and units for some of them on newer GPUs only.
+    """
+    return max((sm for opcode in opcodes for prefix, sm in _FROM_SM.items() if opcode.startswith(prefix)), default=_LEAST_SM)
 
 
 def native_access(space: str, access: str, access_bytes: int) -> str:

@@ -31,8 +31,9 @@ _FRAGMENTS = {
 
 
 def is_register(name: str) -> bool:
-    """Whether a trace's token names a register: ``R4``, ``UR8``, ``P0``, ``UP3``."""
-    return _NAME.fullmatch(name) is not None
+    """Whether a trace's token names a register: ``R4``, ``UR8``, ``P0``, ``UP3``; 256 general ones, 8 predicates."""
+    found = _NAME.fullmatch(name)
+    return found is not None and int(found[2]) < (8 if found[1] in ("P", "UP") else 256)
 
 
 def destinations(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: int) -> tuple[str, ...]:
@@ -43,6 +44,11 @@ def destinations(row: SassOpcode, opcode: str, names: tuple[str, ...], access_by
 def sources(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: int) -> tuple[str, ...]:
     """All registers that are read. Of a store or an atomic the first names the address and the second the data."""
     return _spread(names, _source_registers(row, opcode, len(names), access_bytes))
+
+
+def named(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The registers that are named, each once: of lines that do not tell wide operands."""
+    return _spread(names, [1] * len(names))
 
 
 def _destination_registers(row: SassOpcode, opcode: str, access_bytes: int) -> int:

@@ -6,6 +6,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from warpsight.base.errors import UsageError, suggestion
@@ -22,15 +23,23 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True)
 class Launch(ABC):
-    """One launch of a program. `number` counts from 1 in the order of the trace; `isa` says what opcodes are."""
+    """One launch of a program. `number` counts from 1 in the order of the trace; `isa` says what opcodes are.
+
+    `path` is the file that names this launch alone, where a folder has several.
+    """
 
     number: int
     isa: SassTable
+    path: Path
 
     @property
     @abstractmethod
     def header(self) -> KernelHeader:
         """What the trace says of the launch. Raises FormatError."""
+
+    def files(self) -> tuple[Path, ...]:
+        """Every file that the launch is read from, in a fixed order."""
+        return (self.path,)
 
     @property
     def kernel(self) -> str:

@@ -18,6 +18,7 @@ from warpsight.trace.importers.accelsim.layout import (
 )
 from warpsight.trace.schema import StaticInstruction
 
+_MOST_STRIDE = (1 << 31) - 1  # Accel-Sim reads a stride as an int of 32 bits, and deltas as 64
 _REGION_SECTORS = 1 << (REGION_SHIFT - 5)
 
 
@@ -117,14 +118,16 @@ class WarpLines:
             return local_lanes(sectors, size, lanes, self._offset)
         if space == "global" or not (local or passes):
             return sector_lanes(sectors, size, lanes, sharing, self._place.address)
+        others = [sector for sector in sectors if sector < LOCAL_TRACE_SECTOR]
+        shared = 1 if sharing and (others or passes) else sharing  # lanes elsewhere share the address then
         found = {
             lane: self._place.local_base + at
-            for lane, at in local_lanes(local, size, lanes if not passes else 0, self._offset).items()
+            for lane, at in local_lanes(local, size, 0 if passes or others else lanes, self._offset, shared).items()
         }
-        others = [sector for sector in sectors if sector < LOCAL_TRACE_SECTOR]
         if others:
             free = [lane for lane in range(WARP) if lane not in found]
-            spread = sector_lanes(others, size, 0, sharing, self._place.address)
+            rest = 0 if passes else min(len(free), max(0, lanes - len(found)))
+            spread = sector_lanes(others, size, rest, sharing, self._place.address)
             found |= {free[k]: address for k, address in spread.items() if k < len(free)}
         begin = max(found, default=-1) + 1
         if passes and begin < WARP:
@@ -157,6 +160,6 @@ def compressed(lanes: Sequence[int], addresses: Sequence[int]) -> str:
         return "1 0x0 0"
     steps = [b - a for a, b in pairwise(addresses)]
     contiguous = lanes[-1] - lanes[0] == len(lanes) - 1
-    if len(lanes) > 1 and contiguous and len(set(steps)) == 1:
+    if len(lanes) > 1 and contiguous and len(set(steps)) == 1 and abs(steps[0]) <= _MOST_STRIDE:
         return f"1 {addresses[0]:#x} {steps[0]}"
     return " ".join([f"2 {addresses[0]:#x}", *map(str, steps)])

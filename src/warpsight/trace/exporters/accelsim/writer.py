@@ -11,12 +11,11 @@ from typing import IO, Any
 
 from warpsight._version import __version__
 from warpsight.base.errors import UsageError
-from warpsight.isa.sass.from_ptx import is_native, sass_opcode
+from warpsight.isa.sass.from_ptx import architecture, is_native, sass_opcode
 from warpsight.trace.exporters.accelsim.lines import Place, WarpLines, Written
 from warpsight.trace.schema import KernelTrace, TraceChunk
 
 LIST, KERNEL = "kernelslist.g", "kernel-1.traceg"
-_PTX_BINARY = 75
 _WINDOWS = (0x7F0000000000, 0x7F0010000000)  # of shared and local memory, far from any address that the emulator gives
 _MOST_SOURCES, _REGISTERS = 4, 255
 Progress = Callable[[int, int], None]
@@ -102,6 +101,12 @@ class _Writer:
     def notes(self) -> Iterator[str]:
         """What a user of the exported trace must know."""
         most = max((max((*i.destinations, *i.sources), default=-1) for i in self._trace.instructions), default=-1) + 1
+        header = self._trace.header
+        if header.recorded_blocks < header.blocks:
+            yield (
+                f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first that is "
+                "missing: it runs these alone with their number as grid dim in the header"
+            )
         if self._known:
             return
         if any(not is_native(i.opcode) for i in self._trace.instructions):
@@ -128,8 +133,9 @@ class _Writer:
 
     def _header(self, file: IO[str]) -> None:
         header, known = self._trace.header, self._known
-        digits = header.target.removeprefix("sm_")
-        binary = known.get("binary") or (int(digits) if digits.isdigit() else _PTX_BINARY)
+        one_register = known.get("one_register", not known and any(not is_native(i.opcode) for i in self._trace.instructions))
+        single = "-one register an operand = 1\n" if one_register else ""
+        binary = known.get("binary") or architecture(w.opcode for w in self._written)
         file.write(
             f"-kernel name = {header.mangled}\n-kernel id = 1\n"
             f"-grid dim = ({','.join(map(str, header.grid))})\n-block dim = ({','.join(map(str, header.block))})\n"
@@ -137,7 +143,8 @@ class _Writer:
             f"-binary version = {binary}\n-cuda stream id = {known.get('stream', 0)}\n"
             f"-shmem base_addr = {self._place.shared_base:#018x}\n-local mem base_addr = {self._place.local_base:#018x}\n"
             f"-nvbit version = {known.get('nvbit') or 'none'}\n-accelsim tracer version = 5\n-enable lineinfo = 0\n"
-            f"-written by = warpsight {__version__}\n-thread instructions = {header.thread_instructions}\n\n"
+            f"-written by = warpsight {__version__}\n-thread instructions = {header.thread_instructions}\n"
+            f"{single}\n"
             "#traces format = PC mask dest_num [reg_dests] opcode src_num [reg_srcs] mem_width [adrrescompress?] "
             "[mem_addresses] immediate\n"
         )

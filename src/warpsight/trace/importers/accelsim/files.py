@@ -13,6 +13,7 @@ from typing import IO, Any
 from warpsight.base.errors import FormatError
 
 PIECE_BYTES = 1 << 22
+MOST_LINE_BYTES = 1 << 26
 LIST = "kernelslist"
 SUFFIXES = (".traceg", ".traceg.gz", ".traceg.xz", ".trace", ".trace.gz", ".trace.xz", ".tracez")
 _DAMAGE = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError, OSError, ValueError)
@@ -38,7 +39,7 @@ def may_be_accelsim(path: str | Path) -> bool:
 
 def is_raw(path: Path) -> bool:
     """Whether the lines are as the tracer wrote them, each with its block and warp, not grouped."""
-    return ".trace" in path.suffixes
+    return path.name.endswith((".trace", ".trace.gz", ".trace.xz"))
 
 
 def pieces(path: Path) -> Iterator[bytes]:

@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from warpsight.base.errors import FormatError
+from warpsight.trace.importers.accelsim.layout import ADDRESS_LIMIT
 
 MOST_HEADER_BYTES = 1 << 20
+_OURS = {"written by"}
 _LINE = re.compile(r"-([^=]*?)\s*=\s*(.*)")
 _TRIPLE = re.compile(r"\(\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)")
 VERSIONS = range(1, 7)
+_MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 
 
 @dataclass(frozen=True)
@@ -21,8 +24,10 @@ class KernelHeader:
     architecture as 80.
 
     Base addresses are 0 where the tracer did not write them, `binary` is where it does not name the architecture.
-    `thread_instructions` is only in files that Warpsight wrote, else -1. `lines` and `bytes` are the header's own, up to and with
-    the line of `#` that ends it. `origin` is what to say of the tool where it is not Accel-Sim's.
+    `thread_instructions` is only in files that Warpsight wrote, else -1; in those of PTX a name is one register, of whatever size
+    (`one_register`), where a native one begins a pair or a quad. `other` are keys that no tracer known here writes. `lines` and
+    `bytes` are the header's own, up to and with the line of `#` that ends it. `origin` is what to say of the tool where it is not
+    Accel-Sim's.
     """
 
     name: str
@@ -40,6 +45,7 @@ class KernelHeader:
     lineinfo: bool
     format: str
     thread_instructions: int
+    one_register: bool
     other: tuple[str, ...]
     lines: int
     bytes: int
@@ -66,7 +72,10 @@ def read_header(text: bytes, place: str) -> KernelHeader:
             break
         line = text[at:end].decode("utf-8", "replace").strip()
         reader.line += 1
-        at = end + 1
+        start, at = at, end + 1
+        if line.startswith("#BEGIN_TB"):  # a block's first line, where the one about the form of lines is left out
+            reader.line -= 1
+            return reader.finish("", start)
         if line.startswith("#"):
             return reader.finish(line, at)
         if line:
@@ -99,13 +108,15 @@ class _Reader:
             self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
         header = KernelHeader(
             self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
-            self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0),
+            self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0, 20),
             self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
             self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
-            tuple(sorted(self._values)), lines, size,
+            self._number("one register an operand", 0) != 0,
+            tuple(sorted(self._values.keys() - _OURS)), lines, size,
         )  # fmt: skip
         threads = header.block[0] * header.block[1] * header.block[2]
-        if threads > 1024 or header.blocks > 1 << 40:
+        fits = all(n <= most for n, most in zip(header.grid, _MOST_GRID, strict=True))
+        if threads > 1024 or header.blocks > 1 << 40 or not fits:
             self._refuse(f"grid {header.grid} of blocks {header.block} is larger than any GPU launches")
         return header
 
@@ -126,11 +137,14 @@ class _Reader:
             self._refuse(f'-{key} is "{text[:40]}", not a number')
         return parse(text)
 
-    def _number(self, key: str, default: int | None = None) -> int:
-        return self._parsed(key, default, r"\d{1,15}", int)
+    def _number(self, key: str, default: int | None = None, digits: int = 15) -> int:
+        return self._parsed(key, default, rf"\d{{1,{digits}}}", int)
 
     def _address(self, key: str) -> int:
-        return self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
+        found = self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
+        if found >= ADDRESS_LIMIT:
+            self._refuse(f"-{key} is {found:#x}, which is no address below {ADDRESS_LIMIT:#x}")
+        return found
 
     def _triple(self, key: str) -> tuple[int, int, int]:
         text = self._text(key)

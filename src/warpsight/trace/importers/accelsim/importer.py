@@ -52,10 +52,11 @@ def import_kernel(
         text = RawLines(GroupedText(path, header), header)
     source = Source(path, header, isa, prefix, lambda: notes)
     try:
-        return import_text(source, text, LineTable(isa), sink, progress)
+        return import_text(source, text, LineTable(isa, one_register=header.one_register), sink, progress)
     except OutOfOrder:
         sink.restart()
-        return import_text(source, SortedBlocks(GroupedText(path, header), header), LineTable(isa), sink, progress)
+        table = LineTable(isa, one_register=header.one_register)
+        return import_text(source, SortedBlocks(GroupedText(path, header), header), table, sink, progress)
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,19 @@ def import_text(
     code = Code(parser.lines.lines, rows, parser.fragments.rows[: parser.state[Slot.FRAGMENTS]])
     instructions = code.instructions()
     found = _header(path, header, code, rows, order.blocks, digest.hexdigest(), time.perf_counter() - started)
-    told = (*notes_of(header, code, rows, order, isa, parser.state), *source.notes())
+    told = (*notes_of(header, code, rows, order, isa, parser), *_cut(text), *source.notes())
     extra = _extra(header, code, parser, order)
     describe = getattr(sink, "describe", None)  # a folder keeps them, and must have them before it is closed
     if describe is not None:
         describe(told, extra)
     trace = sink.finish(found, instructions, code.block_start, code.paths(paths.table()))
     return dataclasses.replace(trace, notes=told, extra=extra)
+
+
+def _cut(text: Text) -> tuple[str, ...]:
+    """A note on a raw file that does not end with a line: nothing else tells that one is cut."""
+    place = text.cut if isinstance(text, RawLines) else ""
+    return (f"the file's last line ({place}) has no end: the trace may be cut there",) if place else ()
 
 
 def _header(path: Path, header: KernelHeader, code: Code, rows: at.Longs, blocks: int, content: str, seconds: float) -> TraceHeader:
@@ -145,5 +152,6 @@ def _extra(header: KernelHeader, code: Code, parser: Parser, order: BlockOrder) 
             "local_base": header.local_base,
             "stream": header.stream,
             "number": header.number,
+            **({"one_register": True} if header.one_register else {}),
         },
     }

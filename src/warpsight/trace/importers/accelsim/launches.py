@@ -17,7 +17,7 @@ from warpsight.trace.importers.launch import Launch, select
 from warpsight.trace.schema import KernelTrace
 from warpsight.trace.sink import TraceSink
 
-_COPY = re.compile(r"Memcpy\w*\s*,\s*(0[xX])?[0-9a-fA-F]+\s*,\s*(\d+)\s*")
+_COPY = re.compile(r"MemcpyHtoD\s*,\s*(0[xX])?[0-9a-fA-F]+\s*,\s*(\d{1,18})\s*")
 _UNPACKED = re.compile(r"(\.gz|\.xz)$")
 _MOST_LIST_BYTES = 1 << 26
 
@@ -26,7 +26,6 @@ _MOST_LIST_BYTES = 1 << 26
 class KernelFile(Launch):
     """One launch of a program: the file of its kernel. `notes` are on the list that names it."""
 
-    path: Path
     notes: tuple[str, ...] = ()
 
     @cached_property
@@ -77,10 +76,13 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
     copies = size = 0
     other: list[str] = []
     for list_file in lists:
+        known = set(files)  # of the lists before this one; in one list a file may stand for several launches
         for number, line in enumerate((each.strip() for each in _text(list_file).splitlines()), 1):
             copy = _COPY.fullmatch(line)
             if line.startswith("kernel"):
-                files.append(_file(list_file, number, line))
+                file = _file(list_file, number, line)
+                if file not in known:  # the lists of a program's contexts and the one of all of them
+                    files.append(file)
             elif copy:
                 copies, size = copies + 1, size + int(copy[2])
             elif line:
@@ -91,9 +93,8 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
             f"the program also copies {size:,} bytes to the device in {copies:,} transfers, which are not part of the kernels' time"
         )
     if other:
-        notes.append(
-            f"{len(other)} lines of the list are neither kernels nor copies and have no part in this: {'; '.join(other[:3])}"
-        )
+        named = "; ".join(other[:3])
+        notes.append(f"{len(other)} lines of the list are no kernels or copies to the device and have no part in this: {named}")
     return files, tuple(notes)
 
 

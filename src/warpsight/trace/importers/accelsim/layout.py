@@ -61,6 +61,11 @@ class Slot(IntEnum):
     MASK = auto()
     WRONG_AT = auto()
     SECOND = auto()  # 1: the line is the second one of an LDGSTS
+    # how many fields follow the addresses: of the first memory line, how many lines have others, and the first of these
+    LAST_FIELDS = auto()
+    MEMORY_LINES = auto()
+    ODD_LINES = auto()
+    ODD_LINE = auto()
     COUNT = auto()
 
 
@@ -101,6 +106,9 @@ class Answer(IntEnum):
     SECTOR_COUNT = auto()
     TWICE = auto()
     TOO_MANY_FRAGMENTS = auto()
+    NO_COUNT = auto()
+    PREFIX = auto()
+    STRIDE = auto()
 
 
 class Kind(IntEnum):

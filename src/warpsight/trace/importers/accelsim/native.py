@@ -37,6 +37,7 @@ from warpsight.trace.importers.accelsim.native_text import (
     LF,
     blanks,
     code_of,
+    decimal,
     digit,
     line_end,
     line_parts,
@@ -60,7 +61,12 @@ _KIND, _SPACE, _BRANCH, _PAIRED = int(Static.KIND), int(Static.SPACE), int(Stati
 _SUCCESSOR, _GUESS, _EXECUTED, _LANE_SUM = (
     int(Static.SUCCESSOR), int(Static.GUESS), int(Static.EXECUTED), int(Static.LANE_SUM),
 )  # fmt: skip
-_BULK = int(Kind.BULK)
+_BULK, _MEMORY = int(Kind.BULK), int(Kind.MEMORY)
+_DECLARED, _BLOCK, _WARP = int(Slot.DECLARED), int(Slot.BLOCK), int(Slot.WARP)
+_X, _Y, _Z = int(Slot.GRID_X), int(Slot.GRID_Y), int(Slot.GRID_Z)
+_MEMORY_LINES, _LAST_FIELDS = int(Slot.MEMORY_LINES), int(Slot.LAST_FIELDS)
+_ODD_LINES, _ODD_LINE = int(Slot.ODD_LINES), int(Slot.ODD_LINE)
+_NO_COUNT, _WRONG_PREFIX = int(Answer.NO_COUNT), int(Answer.PREFIX)
 _EXIT = int(Branch.EXIT)
 _SHARED_BASE, _SHARED_BYTES = int(Slot.SHARED_BASE), int(Slot.SHARED_BYTES)
 
@@ -150,7 +156,7 @@ def find_static(buf: Any, p: int, end: int, st: Any, statics: Any, parts: Any) -
                 mask = mask * 16 + d
                 q += 1
                 digits += 1
-            if 0 < digits < 9 and buf[q] == 32 and same_bytes(buf, q + 1, end, pool, at + length, rows[guess, _TEXT_BYTES]):
+            if digits == 8 and buf[q] == 32 and same_bytes(buf, q + 1, end, pool, at + length, rows[guess, _TEXT_BYTES]):
                 return guess, mask, q + 1 + rows[guess, _TEXT_BYTES]
     mask = line_parts(buf, p, 1 + st[_LINEINFO], parts)
     if mask < 0:
@@ -215,12 +221,44 @@ def memory_fields(number: int, mask: int, buf: Any, q: int, st: Any, statics: An
     """Read what follows the text of a memory line and append its events: (events, place), place < 0: minus the answer."""
     row = statics.rows[number]
     if row[_KIND] == _BULK:
-        return add_bulk(buf, q, row, st, out, places)
+        return add_bulk(buf, q, mask, row, st, out, places)
     q = read_addresses(buf, q, mask, st, scratch)
     if q < 0 or row[_SPACE] == 0:
         return np.int64(1), q
     wrong = add_event(row, population(mask), st, out, places, scratch)
     return np.int64(1), (q if wrong == 0 else np.int64(-wrong))
+
+
+@compiled
+def after_prefix(buf: Any, p: int, st: Any) -> Any:
+    """The place behind the numbers before a line's pc, or -1 where they are not those of the running block and warp."""
+    x, p = decimal(buf, p)
+    y = z = warp = np.int64(-1)
+    if p >= 0:
+        y, p = decimal(buf, p)
+    if p >= 0:
+        z, p = decimal(buf, p)
+    if p >= 0:
+        warp, p = decimal(buf, p)
+    if p < 0 or x < 0 or y < 0 or z < 0 or x >= st[_X] or y >= st[_Y] or z >= st[_Z] or warp != st[_WARP]:
+        return np.int64(-1)
+    if x + st[_X] * (y + st[_Y] * z) != st[_BLOCK]:
+        return np.int64(-1)
+    for _ in range(st[_PREFIX] - 4):
+        p = word_end(buf, blanks(buf, p))
+    return blanks(buf, p)
+
+
+@inlined
+def note_fields(fields: int, st: Any) -> None:
+    """Count the memory lines, and those that have another number of fields behind their addresses than the first of them."""
+    if st[_MEMORY_LINES] == 0:
+        st[_LAST_FIELDS] = fields
+    st[_MEMORY_LINES] += 1
+    if fields != st[_LAST_FIELDS]:
+        if st[_ODD_LINES] == 0:
+            st[_ODD_LINE] = st[_LINE] + 1
+        st[_ODD_LINES] += 1
 
 
 @inlined
@@ -231,8 +269,13 @@ def instruction(
     if st[_PHASE] != _WARP_PHASE:
         st[_WRONG_AT] = p
         return _NOT_IN_WARP if st[_PHASE] != _OUTSIDE else _NO_LINE
-    for _ in range(st[_PREFIX]):
-        p = blanks(buf, word_end(buf, p))
+    if st[_DECLARED] < 0:
+        st[_WRONG_AT] = p
+        return _NO_COUNT
+    if st[_PREFIX]:
+        p = after_prefix(buf, p, st)
+        if p < 0:
+            return _WRONG_PREFIX
     number, mask, q = find_static(buf, p, end, st, statics, parts)
     if number < 0:
         return _NEW if number == -1 else -number
@@ -247,11 +290,13 @@ def instruction(
         if q < 0:
             st[_SECTORS], st[_EVENTS] = sectors, events
             return -q
-    after = tail(buf, q)
+    after, fields = tail(buf, q)
     if after < 0:
         st[_SECTORS], st[_EVENTS] = sectors, events
         st[_WRONG_AT] = -1 - after
         return _TAIL
+    if statics.rows[number, _KIND] == _MEMORY:
+        note_fields(fields, st)
     lanes = population(mask)
     count_instruction(number, lanes, st, statics, fragments, out)
     for _ in range(made - 1):  # a bulk copy of more than 255 sectors goes on in the static behind it

@@ -31,7 +31,7 @@ from warpsight.trace.importers.accelsim.native_memory import (
 from warpsight.trace.importers.accelsim.native_text import decimal, hexadecimal
 
 _ALL = 0xFFFFFFFF
-_MODE, _ADDRESS, _BULK = int(Answer.MODE), int(Answer.ADDRESS), int(Answer.BULK)
+_MODE, _ADDRESS, _BULK, _STRIDE = int(Answer.MODE), int(Answer.ADDRESS), int(Answer.BULK), int(Answer.STRIDE)
 _FULL, _NO_REGION, _NO_WINDOW, _COUNT = int(Answer.FULL), int(Answer.REGIONS), int(Answer.LOCAL_WINDOW), int(Answer.SECTOR_COUNT)
 _GLOBAL, _SHARED, _LOCAL, _GENERIC = int(Space.GLOBAL), int(Space.SHARED), int(Space.LOCAL), int(Space.GENERIC)
 _SECTORS, _EVENTS, _WRONG_AT = int(Slot.SECTORS), int(Slot.EVENTS), int(Slot.WRONG_AT)
@@ -67,6 +67,8 @@ def read_addresses(buf: Any, p: int, mask: int, st: Any, scratch: Any) -> Any:
     stride = np.int64(0)
     address = np.int64(0)
     if mode == 1:
+        if count > 1 and scratch.lane[count - 1] - scratch.lane[0] != count - 1:
+            return np.int64(-_STRIDE)
         st[_WRONG_AT] = p
         address, p = hexadecimal(buf, p)
         if p >= 0:
@@ -101,7 +103,7 @@ def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any
     space, size = row[_SPACE], row[_BYTES]
     at = st[_EVENTS]
     first = st[_SECTORS]
-    sharing = most_sharing(count, st, scratch) if row[_ATOMIC] else 0
+    sharing = most_sharing(count, scratch) if row[_ATOMIC] else 0
     passes = np.int64(0)
     if space == _GLOBAL:
         if not add_all_global(count, size, first, st, out, places, scratch):
@@ -224,8 +226,11 @@ def bulk_head(buf: Any, p: int, st: Any) -> Any:
 
 
 @compiled
-def add_bulk(buf: Any, p: int, row: Any, st: Any, out: Any, places: Any) -> Any:
-    """Read a bulk copy and append its events, of at most 255 sectors each: (events, place), place < 0: what is wrong."""
+def add_bulk(buf: Any, p: int, mask: int, row: Any, st: Any, out: Any, places: Any) -> Any:
+    """Read a bulk copy and append its events, of at most 255 sectors each: (events, place), place < 0: what is wrong.
+
+    Without an active lane nothing is copied, whatever addresses stand there.
+    """
     piece, count, mode, p = bulk_head(buf, p, st)
     if p < 0:
         return np.int64(0), p
@@ -248,7 +253,7 @@ def add_bulk(buf: Any, p: int, row: Any, st: Any, out: Any, places: Any) -> Any:
             address += delta
         if p < 0 or address < 0 or address + piece >= ADDRESS_LIMIT:
             return events, np.int64(-_ADDRESS)
-        if not row[_SPACE]:
+        if not row[_SPACE] or mask == 0:
             continue
         moved: Any = np.int64(0)
         while moved < piece:

@@ -178,14 +178,11 @@ def bank_passes(count: int, size: int, scratch: Any) -> Any:
 
 
 @inlined
-def most_sharing(count: int, st: Any, scratch: Any) -> Any:
-    """The most of `count` lanes that have one address. Local memory is each thread's own: there, no lane shares."""
+def most_sharing(count: int, scratch: Any) -> Any:
+    """The most of `count` lanes that have one address."""
     best = np.int64(0)
     for k in range(count):
         same = np.int64(1)
-        if window_of(scratch.address[k], st) == 3:
-            best = max(best, same)
-            continue
         for j in range(k + 1, count):
             if scratch.address[j] == scratch.address[k]:
                 same += 1

@@ -10,7 +10,7 @@ import numpy as np
 
 from warpsight.trace.importers.accelsim.compiled import compiled, inlined
 from warpsight.trace.importers.accelsim.layout import Answer, Phase, Row, Slot
-from warpsight.trace.importers.accelsim.native_text import decimal, decimal_of_list, line_end
+from warpsight.trace.importers.accelsim.native_text import LF, blanks, decimal, decimal_of_list, line_end
 
 _POS, _LINE, _PHASE, _BLOCK, _WARP = int(Slot.POS), int(Slot.LINE), int(Slot.PHASE), int(Slot.BLOCK), int(Slot.WARP)
 _DECLARED, _GOT, _LAST, _EPOCH = int(Slot.DECLARED), int(Slot.GOT), int(Slot.LAST), int(Slot.EPOCH)
@@ -27,13 +27,16 @@ _NO_BLOCK, _GRID, _NO_WARP, _COUNT = (
     int(Answer.NO_BLOCK_NUMBER), int(Answer.OUTSIDE_GRID), int(Answer.NO_SUCH_WARP), int(Answer.MISCOUNT),
 )  # fmt: skip
 _ORDER, _NOT_IN_WARP, _TWICE = int(Answer.ORDER), int(Answer.NOT_IN_WARP), int(Answer.TWICE)
+_NO_COUNT = int(Answer.NO_COUNT)
 
 _BEGIN = np.frombuffer(b"#BEGIN_TB", np.uint8)
 _END = np.frombuffer(b"#END_TB", np.uint8)
 _THREAD_BLOCK = np.frombuffer(b"thread block", np.uint8)
 _WARP_WORD = np.frombuffer(b"warp", np.uint8)
 _INSTS = np.frombuffer(b"insts", np.uint8)
-_CLUSTER = np.frombuffer(b"cluster", np.uint8)
+_CLUSTER_ID = np.frombuffer(b"cluster id", np.uint8)
+_CLUSTER_CTA = np.frombuffer(b"cluster cta", np.uint8)
+_CLUSTER_RANK = np.frombuffer(b"cluster rank", np.uint8)
 
 
 @inlined
@@ -46,13 +49,33 @@ def begins(buf: Any, p: int, word: Any) -> Any:
 
 
 @inlined
-def after_equals(buf: Any, p: int) -> Any:
-    """The place behind the line's `=`, or -1."""
-    while buf[p] != 10:
-        if buf[p] == 61:
-            return p + 1
-        p += 1
-    return np.int64(-1)
+def after_equals(buf: Any, p: int, word: Any) -> Any:
+    """The place behind the `=` that follows `word` at `p`, or -1."""
+    p = blanks(buf, p + len(word))
+    return p + 1 if buf[p] == 61 else np.int64(-1)
+
+
+@inlined
+def ends(buf: Any, p: int) -> Any:
+    """Whether nothing but blanks stands between `p` and the end of the line."""
+    return p >= 0 and buf[blanks(buf, p)] == LF
+
+
+@inlined
+def is_cluster_line(buf: Any, p: int) -> Any:
+    """Whether one of the three lines about a block's cluster stands at `p`: `cluster id = 0,0,0` and the like."""
+    q: Any = np.int64(-1)
+    if begins(buf, p, _CLUSTER_ID):
+        q = after_equals(buf, p, _CLUSTER_ID)
+    elif begins(buf, p, _CLUSTER_CTA):
+        q = after_equals(buf, p, _CLUSTER_CTA)
+    elif begins(buf, p, _CLUSTER_RANK):
+        q = after_equals(buf, p, _CLUSTER_RANK)
+    if q >= 0:
+        _, q = decimal_of_list(buf, q)
+    while q >= 0 and buf[q] == 44:
+        _, q = decimal_of_list(buf, q + 1)
+    return ends(buf, q)
 
 
 @inlined
@@ -69,7 +92,9 @@ def end_warp(st: Any, out: Any) -> Any:
     """Close the running warp, if any: 0, or what is wrong."""
     if st[_WARP] < 0:
         return 0
-    if st[_DECLARED] >= 0 and st[_GOT] != st[_DECLARED]:
+    if st[_DECLARED] < 0:
+        return _NO_COUNT
+    if st[_GOT] != st[_DECLARED]:
         return _COUNT
     add_row(st[_WARP], st, out)
     st[_WARP], st[_DECLARED], st[_GOT], st[_LAST] = -1, -1, 0, -1
@@ -82,7 +107,7 @@ def begin_block(buf: Any, p: int, st: Any) -> Any:
     """`thread block = x,y,z`: 0, or what is wrong."""
     if st[_PHASE] != _IN_BLOCK or st[_BLOCK] >= 0:
         return _NOT_IN_BLOCK if st[_PHASE] == _OUTSIDE else _NESTED
-    p = after_equals(buf, p)
+    p = after_equals(buf, p, _THREAD_BLOCK)
     x = y = z = np.int64(-1)
     if p >= 0:
         x, p = decimal_of_list(buf, p)
@@ -90,7 +115,7 @@ def begin_block(buf: Any, p: int, st: Any) -> Any:
         y, p = decimal_of_list(buf, p + 1)
     if p >= 0 and buf[p] == 44:
         z, p = decimal_of_list(buf, p + 1)
-    if p < 0 or x < 0 or y < 0 or z < 0:
+    if not ends(buf, p) or x < 0 or y < 0 or z < 0:
         return _NUMBER
     if x >= st[_X] or y >= st[_Y] or z >= st[_Z]:
         return _GRID
@@ -108,10 +133,10 @@ def structure(buf: Any, p: int, st: Any, out: Any) -> Any:
     """Read one line that is no instruction. Gives 0 and moves on, or what is wrong."""
     st[_WRONG_AT] = p
     wrong = 0
-    if begins(buf, p, _BEGIN):
+    if begins(buf, p, _BEGIN) and ends(buf, p + len(_BEGIN)):
         wrong = _NESTED if st[_PHASE] != _OUTSIDE else 0
         st[_PHASE], st[_BLOCK], st[_WARP] = _IN_BLOCK, -1, -1
-    elif begins(buf, p, _END):
+    elif begins(buf, p, _END) and ends(buf, p + len(_END)):
         if st[_PHASE] == _OUTSIDE:
             return _NOT_IN_BLOCK
         if st[_BLOCK] < 0:
@@ -122,17 +147,17 @@ def structure(buf: Any, p: int, st: Any, out: Any) -> Any:
             st[_PHASE] = _OUTSIDE
     elif begins(buf, p, _THREAD_BLOCK):
         wrong = begin_block(buf, p, st)
-    elif begins(buf, p, _CLUSTER):
+    elif is_cluster_line(buf, p):
         wrong = _NOT_IN_BLOCK if st[_PHASE] != _IN_BLOCK else 0
     elif begins(buf, p, _WARP_WORD):
         wrong = begin_warp(buf, p, st, out)
     elif begins(buf, p, _INSTS):
         if st[_PHASE] != _IN_WARP or st[_GOT] > 0 or st[_DECLARED] >= 0:
             return _NOT_IN_WARP
-        p = after_equals(buf, p)
+        p = after_equals(buf, p, _INSTS)
         if p >= 0:
             st[_DECLARED], p = decimal(buf, p)
-        wrong = _NUMBER if p < 0 or st[_DECLARED] < 0 else 0
+        wrong = _NUMBER if not ends(buf, p) or st[_DECLARED] < 0 else 0
     elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or st[_PHASE] != _OUTSIDE:  # other comments stand between blocks alone
         return _NO_LINE
     if wrong == 0:
@@ -151,11 +176,11 @@ def begin_warp(buf: Any, p: int, st: Any, out: Any) -> Any:
     wrong = end_warp(st, out)
     if wrong:
         return wrong
-    p = after_equals(buf, p)
+    p = after_equals(buf, p, _WARP_WORD)
     number = np.int64(-1)
     if p >= 0:
         number, p = decimal(buf, p)
-    if p < 0:
+    if not ends(buf, p):
         return _NUMBER
     if number < 0 or number >= st[_WARPS]:
         return _NO_WARP

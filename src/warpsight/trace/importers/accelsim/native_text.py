@@ -122,18 +122,25 @@ def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any
 
 @inlined
 def tail(buf: Any, p: int) -> Any:
-    """The place of the line feed behind a line's last fields: numbers and the words Val and NoVal.
+    """The place of the line feed behind a line's last fields, numbers and the words Val and NoVal, and how many fields they are.
 
-    -1 - place of a byte that fits neither.
+    The place is -1 - that of a byte that fits neither. Fields behind Val, which are as many as registers, do not count.
     """
+    fields = np.int64(0)
+    valued = False
+    before = np.uint8(SPACE)
     while buf[p] != LF:
         c = buf[p]
+        if c > SPACE and before <= SPACE:
+            fields += not valued
+            valued = valued or c == 86
+        before = c
         plain = 48 <= c <= 57 or c == SPACE or 97 <= c <= 102 or c == 45 or c == TAB or c == CR
         letters = 65 <= c <= 70 or c == 120 or c == 86 or c == 108 or c == 78 or c == 111  # A to F, x, and the letters of NoVal
         if not plain and not letters:
-            return -1 - p
+            return -1 - p, fields
         p += 1
-    return p
+    return p, fields
 
 
 @compiled
@@ -148,7 +155,8 @@ def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
         p = word_end(buf, blanks(buf, p))
     parts[1] = p
     mask, q = hexadecimal(buf, p)
-    if q < 0 or mask >> 32:
+    p = blanks(buf, p)
+    if q - p != 8 or digit(np.int64(buf[p + 1])) < 0:  # 0x123456 is none
         parts[0] = p
         return np.int64(-1)
     parts[2] = blanks(buf, q)

@@ -10,12 +10,13 @@ from warpsight.trace.importers.accelsim.assembly import Code
 from warpsight.trace.importers.accelsim.blocks import BlockOrder
 from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.layout import Slot, Static
+from warpsight.trace.importers.accelsim.parser import Parser
 
 _STRAIGHT = (0, 8, 16)  # bytes from an instruction to the next; words of scheduling control stand between some before sm_70
 _SHOWN = 4
 
 
-def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder, isa: SassTable, state: at.Longs) -> list[str]:
+def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder, isa: SassTable, parser: Parser) -> list[str]:
     """The notes, most important first."""
     return [
         note
@@ -30,7 +31,10 @@ def notes_of(header: KernelHeader, code: Code, rows: at.Longs, order: BlockOrder
             _unaddressed(code, rows),
             _continued(code, rows),
             _hidden(header),
-            _local(state),
+            _local(parser.state),
+            _odd(parser),
+            _windows(header, code),
+            _keys(header),
         )
         if note
     ]
@@ -131,6 +135,30 @@ def _hidden(header: KernelHeader) -> str:
     if header.version >= 6 or header.origin:
         return ""
     return "this tracer leaves out predicates, uniform registers or constants: dependences through them are not seen"
+
+
+def _odd(parser: Parser) -> str:
+    odd, total = int(parser.state[Slot.ODD_LINES]), int(parser.state[Slot.MEMORY_LINES])
+    if not odd:
+        return ""
+    return (
+        f"{odd:,} of {total:,} memory lines have more or fewer fields at their end than the first one ({parser.odd}): "
+        "addresses may be lost or added there"
+    )
+
+
+def _windows(header: KernelHeader, code: Code) -> str:
+    if (header.shared_base and header.local_base) or not any(line.access and line.space == "generic" for line in code.lines):
+        return ""
+    missing = " and ".join(name for name, base in (("shared", header.shared_base), ("local", header.local_base)) if not base)
+    return f"the header gives no base address of {missing} memory: generic accesses to it count as accesses to device memory"
+
+
+def _keys(header: KernelHeader) -> str:
+    if not header.other:
+        return ""
+    named = ", ".join(f"-{key[:40]}" for key in header.other[:6])
+    return f"keys of the header that no known tracer writes have no part in this: {named}"
 
 
 def _local(state: at.Longs) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsight.base.errors import FormatError, LimitError
 from warpsight.trace.importers.accelsim import layout as at
-from warpsight.trace.importers.accelsim.files import REMEDY
+from warpsight.trace.importers.accelsim.files import MOST_LINE_BYTES, REMEDY
 from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.layout import Answer, Phase, Row, Slot
 from warpsight.trace.importers.accelsim.statics import LineTable, WrongLine
@@ -46,7 +46,10 @@ class Streams:
 
 
 class Parser:
-    """Reads one kernel. `streams()` gives the blocks as they come; afterwards the tables hold what all of them share."""
+    """Reads one kernel. `streams()` gives the blocks as they come; afterwards the tables hold what all of them share.
+
+    `odd` is the place of the first memory line whose last fields are more or fewer than those of the first one.
+    """
 
     def __init__(self, header: KernelHeader, lines: LineTable, text: Text, prefix: int) -> None:
         self.header, self.text, self.lines = header, text, lines
@@ -64,6 +67,7 @@ class Parser:
         self.state = np.zeros(Slot.COUNT, np.int64)
         self._set(prefix)
         self._stuck = -1
+        self.odd = ""
 
     def _set(self, prefix: int) -> None:
         header, st = self.header, self.state
@@ -80,6 +84,8 @@ class Parser:
         buffer = np.zeros(1 << 23, np.uint8)
         held = 0
         for piece in self.text:
+            if held > MOST_LINE_BYTES:
+                raise FormatError("a line that does not end", place=self._place(), remedy=f"the trace is damaged here: {REMEDY}")
             while held + len(piece) + 2 > len(buffer):
                 buffer = np.concatenate((buffer, np.zeros_like(buffer)))
             buffer[held : held + len(piece)] = np.frombuffer(piece, np.uint8)
@@ -106,6 +112,8 @@ class Parser:
 
         while True:
             answer = int(parse(buffer, end, self.state, self.lines.native, self.fragments, self.out, self.places, self._scratch))
+            if self.state[Slot.ODD_LINES] and not self.odd:
+                self.odd = self.text.place(int(self.state[Slot.ODD_LINE]))
             if answer == Answer.MORE:
                 return
             if answer == Answer.NEW_LINE:

@@ -17,10 +17,12 @@ import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.trace.importers.accelsim import layout as at
+from warpsight.trace.importers.accelsim.files import MOST_LINE_BYTES
 from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.text import GroupedText
 
 _PARTS = 128
+_END = b"#END_TB"
 _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})")
 
 
@@ -106,9 +108,11 @@ class SortedBlocks(_Ordered):
         x, y, z = self._header.grid
         held, line = b"", 1
         for piece in self._source:
+            looked = max(0, len(held) - len(_END))
             held += piece
-            while (end := held.find(b"#END_TB")) >= 0 and (stop := held.find(b"\n", end)) >= 0:
-                text, held = held[: stop + 1], held[stop + 1 :]
+            begin = 0
+            while (end := held.find(_END, max(begin, looked))) >= 0 and (stop := held.find(b"\n", end)) >= 0:
+                text, begin = held[begin : stop + 1], stop + 1
                 found = _BLOCK.search(text)
                 number = [int(found[k]) for k in (1, 2, 3)] if found else [0, 0, 0]
                 if not found or number[0] >= x or number[1] >= y or number[2] >= z:
@@ -116,12 +120,15 @@ class SortedBlocks(_Ordered):
                     raise FormatError(what, place=self._source.place(line), remedy="trace the program again")
                 yield number[0] + x * (number[1] + y * number[2]), line, text
                 line += text.count(b"\n")
+            held = held[begin:]
         if held.strip():
             yield self._header.blocks - 1, line, held  # cut: the parser says where
 
 
 class RawLines(_Ordered):
-    """A raw file, grouped by block and warp."""
+    """A raw file, grouped by block and warp. `cut`: the place of the last line if it has no end."""
+
+    cut = ""
 
     def __iter__(self) -> Iterator[bytes]:
         parts = self._split()
@@ -168,7 +175,11 @@ class RawLines(_Ordered):
             if end:
                 line = self._split_lines(np.frombuffer(held[:end], np.uint8), line, parts)
                 held = held[end:]
+            elif len(held) > MOST_LINE_BYTES:
+                what = "a line that does not end"
+                raise FormatError(what, place=self._source.place(line), remedy="copy the trace again, or trace the program again")
         if held.strip():
+            self.cut = self._source.place(line)
             self._split_lines(np.frombuffer(held + b"\n", np.uint8), line, parts)
         return parts
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from warpsight.base.errors import LimitError
-from warpsight.isa.sass.registers import destinations, is_register, sources
+from warpsight.isa.sass.registers import destinations, is_register, named, sources
 from warpsight.isa.sass.semantics import Meaning, SassTable, bulk_direction, is_move_of_constant
 from warpsight.isa.sass.table import TMA, SassOpcode
 from warpsight.isa.sass.width import matrix_rows
@@ -16,6 +16,7 @@ from warpsight.trace.importers.accelsim.layout import SPACES, Branch, Bytes, Int
 
 _MOST_STATICS = 1 << 22
 _COUNTER, _NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]{1,12}"), re.compile(r"[0-9]{1,12}")
+_OPCODE = re.compile(r"[A-Z][A-Z0-9_]*(\.[A-Za-z0-9_]+)*")
 CONTINUED = "part of a bulk copy"
 
 
@@ -56,11 +57,13 @@ class LineTable:
     """All distinct lines of a kernel, and the tables that the compiled parser knows them by.
 
     Without `bulk`, lines of bulk copies have no addresses. With `request_bytes`, each address of an access to device memory stands
-    for so many bytes, whatever the opcode's width.
+    for so many bytes, whatever the opcode's width. With `one_register`, a name is one register, whatever the operand's size.
     """
 
-    def __init__(self, isa: SassTable, *, bulk: bool = True, request_bytes: int = 0) -> None:
-        self._isa, self._bulk, self._request_bytes = isa, bulk, request_bytes
+    def __init__(
+        self, isa: SassTable, *, bulk: bool = True, request_bytes: int = 0, one_register: bool = False
+    ) -> None:
+        self._isa, self._bulk, self._request_bytes, self._one_register = isa, bulk, request_bytes, one_register
         self.lines: list[Line] = []
         self.native = Statics(np.zeros((256, Static.WIDTH), np.int64), np.zeros(1 << 14, np.uint8), np.zeros(1024, np.int32))
         self._pool = 0
@@ -102,7 +105,7 @@ class LineTable:
         for name in (*written, *read):
             if not is_register(name):
                 raise WrongLine(f'"{name[:20]}" is no register')
-        if not opcode[:1].isalpha() or not opcode.replace(".", "").replace("_", "").isalnum():
+        if not _OPCODE.fullmatch(opcode):
             raise WrongLine(f'"{opcode[:30]}" is no opcode')
         counter, number = head[-1], head[0] if lineinfo else "0"
         if not _COUNTER.fullmatch(counter) or not _NUMBER.fullmatch(number):
@@ -128,6 +131,8 @@ class LineTable:
         if bulk and access:
             size = 32
         registers = destinations(row, opcode, written, size), sources(row, opcode, read, size)
+        if self._one_register:
+            registers = named(written), named(read)
 
         def line(space: str, access: str, op_class: str, part: int) -> Line:
             return Line(

@@ -22,6 +22,9 @@ _WHAT = {
     Answer.NO_SUCH_WARP: "a block of this launch has no warp of that number",
     Answer.TWICE: "the block is there twice",
     Answer.LOCAL_WINDOW: "a local address is in no window of local memory",
+    Answer.NO_COUNT: "the line insts = of the warp is missing before it",
+    Answer.PREFIX: "the line begins with another block or warp than the one that it stands in",
+    Answer.STRIDE: "a base and a stride for lanes that do not follow each other",
     Answer.BULK: "the fields of a bulk copy are not barrier, multicast, bytes, mode 3 or 4, and addresses",
     Answer.SECTOR_COUNT: f"one access touches more than {MOST_SECTORS} sectors",
 }

@@ -13,7 +13,7 @@ from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.launch import Launch, Progress
 from warpsight.trace.importers.mdm.log import Log, LoggedKernel, read_log
-from warpsight.trace.importers.mdm.names import INSTRUCTIONS, kernel_of
+from warpsight.trace.importers.mdm.names import CACHE_FILES, FUNCTIONAL, INSTRUCTIONS, MEMORY, kernel_of
 from warpsight.trace.schema import KernelTrace
 from warpsight.trace.sink import TraceSink
 from warpsight.workload.launch_check import parse_dim3
@@ -51,8 +51,15 @@ class TracedKernel(Launch):
         name = printed.name if printed else f"kernel_{self.file_number}"
         return KernelHeader(
             name, self.file_number, grid, block, shared, registers, 0, printed.stream if printed else 0, 0, 0, "", 6, False, "", -1,
-            (), 0, 0, _ORIGIN,
+            False, (), 0, 0, _ORIGIN,
         )  # fmt: skip
+
+    def files(self) -> tuple[Path, ...]:
+        """As `Launch.files`."""
+        other = (self.folder / name.format(self.file_number) for name in (MEMORY, FUNCTIONAL))
+        named = (self.folder / name for name in CACHE_FILES)
+        log = (self.log.path,) if self.log.path else ()
+        return (self.path, *(file for file in (*other, *named, *log) if Path(file).is_file()))
 
     def trace(self, sink: TraceSink | None = None, progress: Progress | None = None) -> KernelTrace:
         """As `Launch.trace`."""
@@ -121,4 +128,8 @@ def import_mdm(path: str | Path, isa: SassTable | None, facts: LaunchFacts) -> l
         raise FormatError(what, place=str(folder / INSTRUCTIONS.format(0)), remedy=f"append them to the next file, or {REMEDY}")
     log = read_log(folder)
     table = isa or SassTable()
-    return [TracedKernel(k, table, folder, number, log, facts) for k, number in enumerate(numbers, 1)]
+    paths = [folder / INSTRUCTIONS.format(number) for number in numbers]
+    return [
+        TracedKernel(k, table, path, folder, number, log, facts)
+        for k, (number, path) in enumerate(zip(numbers, paths, strict=True), 1)
+    ]

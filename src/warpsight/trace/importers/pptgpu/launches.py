@@ -11,7 +11,7 @@ from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.launch import Launch, Progress
 from warpsight.trace.importers.pptgpu.config import KernelConfig, read_config
-from warpsight.trace.importers.pptgpu.names import CONFIG, SASS, place_of, sass_file
+from warpsight.trace.importers.pptgpu.names import CONFIG, SASS, memory_files, place_of, sass_file
 from warpsight.trace.schema import KernelTrace
 from warpsight.trace.sink import TraceSink
 
@@ -29,8 +29,12 @@ class TracedKernel(Launch):
         config = self.config
         return KernelHeader(
             config.name, config.number, (config.blocks, 1, 1), (config.threads, 1, 1), config.shared_bytes, config.registers, 0,
-            max(0, config.stream), 0, 0, "", 6, False, "", -1, (), 0, 0, "SASS",
+            max(0, config.stream), 0, 0, "", 6, False, "", -1, False, (), 0, 0, "SASS",
         )  # fmt: skip
+
+    def files(self) -> tuple[Path, ...]:
+        """As `Launch.files`."""
+        return (self.folder / CONFIG, self.path, *memory_files(self.folder, self.config.number).values())
 
     def trace(self, sink: TraceSink | None = None, progress: Progress | None = None) -> KernelTrace:
         """As `Launch.trace`."""
@@ -59,4 +63,6 @@ def import_pptgpu(path: str | Path, isa: SassTable | None = None) -> list[Traced
             what = f"there is no {SASS}/kernel_{kernel.number}.sass"
             raise FormatError(what, place=f"{folder / CONFIG}:{kernel.line}", remedy=REMEDY)
     isa = isa or SassTable()
-    return [TracedKernel(number, isa, folder, kernel) for number, kernel in enumerate(kernels, 1)]
+    return [
+        TracedKernel(number, isa, sass_file(folder, kernel.number), folder, kernel) for number, kernel in enumerate(kernels, 1)
+    ]
