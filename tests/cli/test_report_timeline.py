@@ -52,6 +52,20 @@ def test_report_is_the_same_in_every_run(launch_file: Path, capsys: Capture, tmp
     assert target.read_bytes() == first
 
 
+def test_measured_cycles_are_shown_with_each_model_s_error(launch_file: Path, capsys: Capture, tmp_path: Path) -> None:
+    csv, target = tmp_path / "cycles.csv", tmp_path / "r.html"
+    csv.write_text("gpu,kernel,cycles\nmdm-pascal,saxpy,4000\n")
+    options = ("--model", "mdm,mt", "--against", csv, "--json")
+    document = json.loads(run(capsys, "report", launch_file, "-o", target, *options).out)
+    (reference,) = document["references"]
+    assert (reference["cycles"], reference["place"]) == (4000, f"{csv}:2")
+    for prediction in document["predictions"]:
+        assert reference["errors"][prediction["model"]] == pytest.approx(prediction["cycles"] / 4000 - 1)
+    assert "given (reference)" in target.read_text("utf-8")
+    csv.write_text("gpu,kernel,cycles\nmdm-pascal,other,4000\n")
+    assert_one_error(run(capsys, "report", launch_file, "-o", target, *options), 2, "there is no row")
+
+
 def test_wrong_use_of_the_timeline_is_one_clear_error(launch_file: Path, capsys: Capture, tmp_path: Path) -> None:
     report = ("report", launch_file, "-o", tmp_path / "r.html", "--model", "mt")
     for option, value in (("--timeline-cycles", "0:5"), ("--timeline-sm", "0"), ("--perfetto", "x.json")):
@@ -60,6 +74,8 @@ def test_wrong_use_of_the_timeline_is_one_clear_error(launch_file: Path, capsys:
     assert_one_error(run(capsys, *simulated, "--timeline-cycles", "9:3"), 2, "--timeline-cycles", "is no window", "0:2000")
     assert_one_error(run(capsys, *simulated, "--timeline-cycles", "999999:"), 2, "--timeline-cycles", "begin earlier")
     assert_one_error(run(capsys, *simulated, "--timeline-sm", "28"), 2, "has no SM 28", "give 0 to 27")
+    two = ("report", launch_file, launch_file, "-o", tmp_path / "r.html", "--referee", "--perfetto", "x.json")
+    assert_one_error(run(capsys, *two), 2, "--perfetto", "a comparison has two")
     missing = tmp_path / "none" / "t.json"
     assert_one_error(run(capsys, *simulated, "--perfetto", missing), 2, str(missing), "cannot be written")
     results = tmp_path / "results.json"

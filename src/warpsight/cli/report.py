@@ -23,6 +23,7 @@ examples:
   warpsight predict launch.yaml --json > result.json && warpsight report result.json
   warpsight report study.sweep --cost 'sm_count * l1.size'
 """
+_KERNEL_OPTIONS = ("--referee", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto", "--other-gpu")
 _STUDY_OPTIONS = {"cost": "--cost", "where": "--where", "metric": "--metric"}
 
 
@@ -35,6 +36,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_method(parser)
     parser.add_argument("--other-gpu", metavar="NAME|FILE", help="compare --gpu with this one")
     parser.add_argument("--referee", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
+    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or reference cycles, as for "
+                        "`warpsight compare`: shown beside the predictions")
     parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="which cycles of the referee's timeline are shown (default: "
                         "from 0 on, as many as the report holds)")
     parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="of which SM (default 0)")
@@ -79,6 +82,10 @@ def _document(arguments: argparse.Namespace) -> dict[str, Any]:
     if studies:
         if len(arguments.paths) > 1:
             raise UsageError("a study is shown alone", place=studies[0], remedy="give the folder of one study")
+        for option in _KERNEL_OPTIONS:
+            if getattr(arguments, option[2:].replace("-", "_")) not in (None, False):
+                remedy = "leave it out, or give a kernel"
+                raise UsageError(f"is about a kernel, and {studies[0]} is a study", place=option, remedy=remedy)
         return _of_study(arguments)
     for name, option in _STUDY_OPTIONS.items():
         if getattr(arguments, name) is not None:
@@ -131,6 +138,9 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
     from warpsight.gpu.loader import load_gpu
 
     if is_result(request.path):
+        if arguments.against:
+            what = f"is compared with a launch, and {request.path} does not hold all of one"
+            raise UsageError(what, place="--against", remedy="give the kernel or its trace")
         if arguments.referee:
             remedy = "give the kernel or its trace, or add what `warpsight simulate --json` printed"
             raise UsageError(f"simulates a kernel, and {request.path} has none", place="--referee", remedy=remedy)
@@ -141,7 +151,8 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
         trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
         beside = models[1:] if len(models) > 1 else None
         window = window_of(arguments.timeline_cycles, arguments.timeline_sm)
-        parts = Parts(referee=arguments.referee, window=window, perfetto=arguments.perfetto)
+        parts = Parts(referee=arguments.referee, window=window, perfetto=arguments.perfetto,
+                      against=arguments.against)  # fmt: skip
         found = kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
     if "timeline" in found and request.path != "-":
         found["timeline"]["command"] = _simulate_command(arguments)
@@ -162,7 +173,8 @@ def _simulate_command(arguments: argparse.Namespace) -> str:
     """What writes the same timeline as a file for Perfetto."""
     from warpsight.report.next_step import command_after
 
-    own = ("-o", "--output", "--model", "--representative", "--interleaving", "--caches", "--timeline-cycles", "--perfetto")
+    own = ("-o", "--output", "--model", "--representative", "--interleaving", "--caches", "--timeline-cycles", "--perfetto",
+           "--against")  # fmt: skip
     added = ("--timeline", arguments.perfetto or Path(arguments.paths[0]).stem + ".timeline.json")
     return command_after("simulate", arguments.command_line, without=own, flags=("--referee", "--open", "--json"), added=added)
 
@@ -179,7 +191,7 @@ def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
     if document["kind"] == "study":
         return line(["sweep", "best", arguments.paths[0]], "the best designs as text")
     if document["kind"] == "kernel" and "code" in document:
-        own = ("-o", "--output", "--cost", "--where", "--metric", "--timeline-cycles", "--timeline-sm", "--perfetto")
+        own = ("-o", "--output", "--cost", "--where", "--metric", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto")
         why, flags = "what would make it faster", ("--referee", "--open", "--json")
         return followed_by("advise", arguments.command_line, document["model"], why, without=own, flags=flags)
     return line(["models", "show", document["model"]], "what the model assumes")

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.dossier.reference import refereed, references
+from warpsight.explore.dossier.reference import held_against, refereed, references
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
 from warpsight.explore.dossier.timeline import START, Window
@@ -31,12 +31,14 @@ class Parts:
     """Which parts that take time a dossier has: a run of the `referee`, and the grid of designs of `what_if`.
 
     Of the referee's run the `window` is shown, and all that is known of that SM goes into the file `perfetto`, if one is named.
+    `against` is a file of measurements or reference cycles, as for `warpsight compare`.
     """
 
     referee: bool = False
     what_if: bool = True
     window: Window = START
     perfetto: str | None = None
+    against: str | None = None
 
 
 DEFAULT_PARTS = Parts()
@@ -63,6 +65,7 @@ def kernel_dossier(
 
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     known_models([model, *others])
+    measured = held_against(parts.against, gpu, trace) if parts.against else None
     profiled = profile_trace(trace, gpu, method, watch=watch)
     predictions, refused = _predictions(profiled, gpu, model, others)
     about = {prediction.model: _about(prediction.model) for prediction in predictions}
@@ -78,7 +81,7 @@ def kernel_dossier(
         "title": f"{trace.header.kernel} on {gpu.name}",
         "model": model,
         "predictions": documents,
-        "references": references(documents),
+        "references": references(documents, measured),
         "refused": refused,
         "models": about,
         "speed_of_light": speed_of_light(profiled, gpu, predictions[0]),

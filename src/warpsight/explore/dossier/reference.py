@@ -1,4 +1,4 @@
-"""What predictions are held against: the referee's cycles, and each model's error."""
+"""What predictions are held against: the referee's cycles or a measurement, and each model's error."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from warpsight.explore.watch import Watch
 from warpsight.result.prediction import relative_error
 
 if TYPE_CHECKING:
+    from warpsight.explore.compare.references import Reference
     from warpsight.gpu.occupancy import Occupancy
     from warpsight.gpu.spec import GpuSpec
     from warpsight.result.prediction import Prediction
@@ -41,15 +42,34 @@ def _timeless(found: Refereed) -> Prediction:
     return replace(found.prediction, provenance=provenance)
 
 
-def references(documents: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """For each prediction document of the referee its `cycles`, and the signed relative `errors` of the models by name."""
-    return [
-        {
-            "name": reference["model"],
-            "kind": "simulation",
-            "cycles": reference["cycles"],
-            "errors": {each["model"]: relative_error(each["cycles"], reference["cycles"])
-                       for each in documents if each["model"] != NAME},
-        }
-        for reference in documents if reference["model"] == NAME
+def held_against(path: str, gpu: GpuSpec, trace: KernelTrace) -> Reference:
+    """The row of the launch in the file `path`, read as `warpsight compare --against` does. Raises UsageError and FormatError."""
+    from warpsight.explore.compare.against import read_against
+
+    return read_against(path).match(gpu.name, trace.header, "")
+
+
+def references(documents: list[dict[str, Any]], measured: Reference | None = None) -> list[dict[str, Any]]:
+    """What the predictions are held against: what was `measured`, then the referee where its prediction document is among them.
+
+    Each: `name`, `kind` (measurement, table or simulation), `cycles` and `seconds` (None: not known), `place` (file and line, ""
+    for none), `by` (cycles, or seconds where cycles are not known) and the models' signed relative `errors` by name.
+    """
+    found = []
+    if measured is not None:
+        kind = "measurement" if measured.measured else "table"
+        by = "cycles" if measured.cycles else "seconds"
+        found.append({"name": "measured" if measured.measured else "given", "kind": kind, "cycles": measured.cycles,
+                      "seconds": measured.seconds, "place": measured.place, "by": by})  # fmt: skip
+    found += [
+        {"name": NAME, "kind": "simulation", "cycles": each["cycles"], "seconds": each["seconds"], "place": "", "by": "cycles"}
+        for each in documents if each["model"] == NAME
     ]  # fmt: skip
+    return [{**each, "errors": _errors(documents, each)} for each in found]
+
+
+def _errors(documents: list[dict[str, Any]], reference: dict[str, Any]) -> dict[str, float]:
+    """Of all predictions but the reference itself; none where the file has neither cycles nor a time."""
+    by, value = reference["by"], reference[reference["by"]]
+    others = [each for each in documents if each["model"] != reference["name"]]
+    return {each["model"]: relative_error(each[by], value) for each in others} if value else {}
