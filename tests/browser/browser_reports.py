@@ -89,7 +89,9 @@ def _comparison() -> dict[str, Any]:
 
 
 DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "divergent": lambda: kernel_dossier(strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True)),
+    "divergent": lambda: kernel_dossier(
+        strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True), request=request_of(32)
+    ),
     "coalesced": lambda: kernel_dossier(strided(1), load_gpu("mdm-pascal"), "warpsight"),
     "results": _results,
     "hostile": hostile,

@@ -6,12 +6,13 @@ import re
 from itertools import combinations, pairwise
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsight.report.drawing.canvas import FONT, text_width
-from warpsight.report.drawing.charts import LOG, LOG_FROM_0, Axis, Bars, Chart, Dot, HeatMap, Lines, Scatter, Series
+from warpsight.report.drawing.charts import LOG, LOG_FROM_0, Axis, Bars, Chart, Dot, HeatMap, Lanes, Lines, Scatter, Series
 from warpsight.report.drawing.palette import luminance, shade, style_of
 from warpsight.report.drawing.panels import chart_of
 from warpsight.report.drawing.scales import number_text, scale_for
@@ -55,9 +56,15 @@ def _scatter(name: str = "kernel") -> Scatter:
     return Scatter(f"{name}", Axis("reference"), Axis("model"), [(name, dots), ("other", dots)], diagonal=True)
 
 
+def _lanes(name: str = "kernel", *, known: bool = True) -> Lanes:
+    lanes = [None if lane % 5 == 0 else 4096 * (lane % 12) + 4 * lane for lane in range(32)]
+    sectors = list(dict.fromkeys(byte // 32 for byte in lanes if byte is not None))
+    return Lanes(f"Typical of {name}", lanes if known else [], sectors, 4, 128, 32)
+
+
 def _all(name: str) -> list[Chart]:
     return [_bars(name=name), _bars(name=name, most=50.0), _stack(name), _lines(name), _lines(name, LOG), _lines(name, LOG_FROM_0),
-            _lines(name, even=True), _heat(name), _scatter(name)]  # fmt: skip
+            _lines(name, even=True), _heat(name), _scatter(name), _lanes(name), _lanes(name, known=False)]  # fmt: skip
 
 
 def _texts(picture: str) -> list[tuple[float, float, float, float, str]]:
@@ -87,7 +94,7 @@ def test_text_with_marks_of_xml_is_escaped_and_the_picture_well_formed(chart: Ch
 
 
 @pytest.mark.parametrize("name", ["k", "kernel", LONG])
-@pytest.mark.parametrize("place", range(9))
+@pytest.mark.parametrize("place", range(11))
 def test_texts_of_a_chart_stay_within_it_and_clear_of_each_other(name: str, place: int) -> None:
     picture = svg(_all(name)[place])
     width, height = (float(part) for part in ElementTree.fromstring(picture).attrib["viewBox"].split()[2:])
@@ -135,6 +142,22 @@ def test_value_that_is_missing_is_told_and_one_above_the_axis_is_cut_with_its_nu
     assert "none" in texts
     assert "483" in texts
     assert max(float(text) for text in texts if text.isdigit() and text != "483") == 100
+
+
+def test_each_active_lane_is_joined_to_the_bytes_that_it_accesses() -> None:
+    lanes = [0, 124, None, 256, *[None] * 28]
+    picture = svg(Lanes("t", lanes, [0, 3, 8], 4, 128, 32))
+    joins = re.findall(r"M([\d.]+) [\d.]+L([\d.]+) [\d.]+", picture)
+    starts, ends = ([float(pair[k]) for pair in joins] for k in (0, 1))
+    assert np.diff(starts).tolist() == [20.0, 40.0]  # lanes 0, 1 and 3
+    # two lines side by side: 160 px for 128 B each, in halves of the width of 32 lanes
+    assert ends[1] - ends[0] == pytest.approx(160 * 124 / 128, abs=0.2)
+    assert ends[2] - ends[0] == pytest.approx(320, abs=0.2)
+
+
+def test_lines_beyond_those_drawn_are_told() -> None:
+    texts = [text for *_, text in _texts(svg(Lanes("t", [], [4 * k for k in range(70)], 4, 128, 32)))]
+    assert any("6 more are not drawn" in text for text in texts)
 
 
 def test_series_differ_in_more_than_colour() -> None:

@@ -153,7 +153,8 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
         window = window_of(arguments.timeline_cycles, arguments.timeline_sm)
         parts = Parts(referee=arguments.referee, window=window, perfetto=arguments.perfetto,
                       against=arguments.against)  # fmt: skip
-        found = kernel_dossier(trace, gpu, models[0], options.method(arguments), beside=beside, parts=parts, watch=bar.watch)
+        method = options.method(arguments)
+        found = kernel_dossier(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
     if "timeline" in found and request.path != "-":
         found["timeline"]["command"] = _simulate_command(arguments)
     return found

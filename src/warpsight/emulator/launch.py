@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +21,7 @@ from warpsight.emulator.interruption import Interruption
 from warpsight.emulator.layout import ARENA_BASE, SEGMENT_MARK, Fault, Slot
 from warpsight.emulator.native import NativeKernel, compile_kernel
 from warpsight.emulator.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, Apart, Conflict
+from warpsight.emulator.probe import LaneAddresses, Probes, Wanted
 from warpsight.emulator.sampling import choose_blocks, keep_blocks
 from warpsight.emulator.special import needs_workspace
 from warpsight.emulator.static import static_instructions
@@ -51,11 +52,16 @@ class PreparedKernel:
     native: NativeKernel
 
 
-def prepare_kernel(source: KernelSource, kernel: str, *, checks: bool = False, global_base: int = ARENA_BASE) -> PreparedKernel:
-    """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError."""
+def prepare_kernel(
+    source: KernelSource, kernel: str, *, checks: bool = False, global_base: int = ARENA_BASE, probes: bool = False
+) -> PreparedKernel:
+    """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
+
+    `probes` are for `lane_addresses`.
+    """
     with lines_of(source.path):
         function = inline_calls(source.module, source.module.functions[kernel])
-        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, checks, global_base))
+        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, checks, global_base, probes))
 
 
 def execute(
@@ -75,6 +81,35 @@ def execute(
     finally:
         show_printed(options.output)
         run.workers.clear()
+
+
+def lane_addresses(
+    source: KernelSource,
+    launch: Launch,
+    wanted: Sequence[Wanted],
+    *,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> list[LaneAddresses | None]:
+    """Execute the launch as far as its last `wanted` access; of each the lanes' addresses, None where it was not made.
+
+    Blocks run in order, on one thread; array arguments stay as they are. What is not a plain load, store or atomic has no probe,
+    and nothing is found of a kernel whose blocks may wait for each other, as their order is not that of the trace.
+    Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
+    """
+    prepared = prepare_kernel(source, launch.kernel, checks=options.check, probes=True)
+    if prepared.native.graph.waits.spinning:
+        return [None] * len(wanted)
+    probes = Probes(len(prepared.function.instructions), wanted)
+    run = _Run(prepared, launch, None, max_instructions, progress, options)
+    try:
+        with run.interruption:
+            run.execute_unrecorded(probes)
+    finally:
+        run.memory.close()
+        run.workers.clear()
+    return probes.found()
 
 
 class _Run:
@@ -152,10 +187,14 @@ class _Run:
         if self.progress is not None and len(self.workers) == 1:
             self.progress(worker.block, self.launch.blocks)
 
-    def execute_unrecorded(self) -> int:
-        """Run all blocks and throw away what they record; the number of warp instructions."""
+    def execute_unrecorded(self, probes: Probes | None = None) -> int:
+        """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
+        worker = self._new_worker()
+        if probes is not None:
+            worker.context[Slot.PROBE_PTR] = probes.pointer
+        end = self.launch.blocks if probes is None else probes.end_block(worker.warps_per_block)
         try:
-            for done in self._new_worker().discard(0, self.launch.blocks):
+            for done in worker.discard(0, end):
                 if self.progress is not None:
                     self.progress(done, self.launch.blocks)
         except Stopped as stopped:

@@ -90,6 +90,7 @@ class Slot(IntEnum):
     HEAP_SHADOW = auto()
     HEAP_START = auto()  # device addresses of the kernel's own malloc
     HEAP_SIZE = auto()
+    PROBE_PTR = auto()  # of code compiled with probes: what they look for and find (`emulator.probe`)
     COUNT = auto()
 
 

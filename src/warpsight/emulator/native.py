@@ -82,12 +82,13 @@ class NativeKernel:
 
 
 def compile_kernel(
-    module: Module, function: Function, ptx: str, checks: bool = False, global_base: int = ARENA_BASE
+    module: Module, function: Function, ptx: str, checks: bool = False, global_base: int = ARENA_BASE, probes: bool = False
 ) -> NativeKernel:
     """Machine code for `function` of `module`, whose text is `ptx`: from the disk cache, or compiled now.
 
     With `checks`, reads of memory that was never written are faults. The module's variables lie from device address `global_base`
-    on. Raises UnsupportedError for anything that is not modelled.
+    on; with `probes`, chosen accesses leave the addresses of their lanes (`emulator.probe`). Raises UnsupportedError for anything
+    that is not modelled.
     """
     if checks:
         require_seen(function, module.path)
@@ -96,12 +97,12 @@ def compile_kernel(
     symbols = SymbolTable(module, function, global_base)
     quickly = budget.is_quick(function)
     machine, host = _machine(quickly)
-    how = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}"
+    how = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
     identity = (__version__, str(llvm.llvm_version_info), host, _generator(), how, function.name, ptx)
     key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
     stored = diskcache.get("native", key)
     if stored is None:
-        stored = _compile(module, function, graph, symbols, machine, quickly, checks)
+        stored = _compile(module, function, graph, symbols, machine, quickly, checks, probes)
         diskcache.put("native", key, stored)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named
@@ -144,12 +145,13 @@ def _provide(name: str) -> None:
 
 
 def _compile(
-    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool, checks: bool
+    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool, checks: bool,
+    probes: bool,
 ) -> bytes:
     """Build, optimise and emit: a small head, the names of library functions, then the object file."""
     llvm_module = ir.Module(name="kernel")
     llvm_module.triple = llvm.get_default_triple()
-    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, checks)
+    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, checks, probes)
     builder.build()
     build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
     parsed = llvm.parse_assembly(str(llvm_module))

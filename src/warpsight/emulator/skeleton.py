@@ -35,6 +35,7 @@ from warpsight.emulator.lanes import (
     vector,
 )
 from warpsight.emulator.operations import emit_operation
+from warpsight.emulator.probe import emit_probe
 from warpsight.emulator.recording import BlockRecord, emit_block_entry
 from warpsight.emulator.scheduling import Scheduling
 from warpsight.emulator.slots import RegisterSlot
@@ -54,10 +55,11 @@ class KernelBuilder:
     """Builds the warp function of one kernel. After `build`, `site_count` and `state_stride` say what it expects."""
 
     def __init__(
-        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str, checks: bool = False
+        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str, checks: bool = False,
+        probes: bool = False,
     ) -> None:
         self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
-        self.checks = checks
+        self.checks, self.probes = checks, probes
         self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
         self.context, self.state = self.llvm.args
         self.site_count = 0
@@ -185,6 +187,8 @@ class KernelBuilder:
         for index in range(first, last):
             instruction = self.function.instructions[index]
             emitter.begin(instruction)
+            if self.probes:
+                emit_probe(emitter, instruction)
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
             if index == last - 1 and control and self._ends_block(emitter, block, instruction):
                 return

@@ -7,17 +7,19 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from warpsight.base.errors import WarpsightError
+from warpsight.explore.dossier.code import code_views
+from warpsight.explore.dossier.loads import loads
 from warpsight.explore.dossier.reference import held_against, refereed, references
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
 from warpsight.explore.dossier.timeline import START, Window
-from warpsight.explore.explain.explanation import explain_profiled
 from warpsight.explore.pipeline import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
 from warpsight.explore.request import DEFAULT_METHOD, Method
 from warpsight.explore.watch import Watch
 
 if TYPE_CHECKING:
+    from warpsight.explore.request import KernelRequest
     from warpsight.gpu.spec import GpuSpec
     from warpsight.result.prediction import Prediction
     from warpsight.trace.schema import KernelTrace
@@ -51,14 +53,17 @@ def kernel_dossier(
     *,
     beside: Sequence[str] | None = None,
     parts: Parts = DEFAULT_PARTS,
+    request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """The document of `trace` on `gpu`: all parts are about `model`, the models `beside` it (None: all others) are compared.
 
     Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (prediction documents, the
     first of `model`), `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`,
-    `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line), `references`
-    (`reference.references`). With the referee, whose prediction is then the second, `timeline` (`timeline.timeline_part`).
+    `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there are any, by source line: `code_views`), `loads`
+    and `loads_about` (what each memory instruction does: `loads.loads`), `references` (`reference.references`). With the referee,
+    whose prediction is then the second, `timeline` (`timeline.timeline_part`).
+    `request` is what `trace` was made of, to run it again for the addresses of lanes.
     Raises UsageError for an unknown model or if a block does not fit an SM, and what `model` raises where it cannot answer.
     """
     from warpsight.models.registry import model_names
@@ -87,7 +92,8 @@ def kernel_dossier(
         "speed_of_light": speed_of_light(profiled, gpu, predictions[0]),
         "alone": alone(profiled, gpu),
         "rooflines": rooflines(profiled, gpu, predictions[0]),
-        "code": _code(profiled, gpu, model),
+        "code": code_views(profiled, gpu, model),
+        **loads(profiled, gpu, request, watch),
         **simulated,
     }
 
@@ -119,16 +125,6 @@ def _about(name: str) -> dict[str, Any]:
 
     model = get_model(name)
     return {"title": model.title, "source": model.source, **asdict(model.about)}
-
-
-def _code(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
-    """The rows of `explain`, by PTX line and, where the kernel has any, by source line; without the prediction, which is there."""
-    by = ["line", *(["source"] if any(instruction.file for instruction in profiled.trace.instructions) else [])]
-    found = {}
-    for view in by:
-        found[view] = explain_profiled(profiled, gpu, model, view).to_json()
-        del found[view]["prediction"]
-    return found
 
 
 def result_dossier(documents: list[dict[str, Any]]) -> dict[str, Any]:

@@ -200,4 +200,20 @@ class Strips:
     states: Sequence[State]
 
 
-Chart = Strips | Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline
+@dataclass(frozen=True)
+class Lanes:
+    """The lanes of a warp above the lines and sectors that they access, joined.
+
+    `lanes` are byte offsets from the first line on, None: not active; without any nothing is joined. `sectors` are numbered from
+    the first line on, in the order of lanes; lines and sectors have so many bytes, and a lane accesses `access_bytes`.
+    """
+
+    title: str
+    lanes: Sequence[int | None]
+    sectors: Sequence[int]
+    access_bytes: int
+    line_bytes: int
+    sector_bytes: int
+
+
+Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Strips | Lanes

@@ -14,6 +14,7 @@ from markupsafe import Markup
 
 from warpsight.base.errors import FormatError
 from warpsight.report.drawing.component_key import component_key
+from warpsight.report.html.embedded import embedded
 from warpsight.report.html.sections import Section, sections_of
 from warpsight.report.json_text import plain
 
@@ -56,7 +57,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         script=script,
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
         f"base-uri 'none'; form-action 'none'{'; connect-src ' + SELF if live else ''}",
-        data=_data(content),
+        data=_data(embedded(content)),
         key=Markup(component_key()),
     )
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpsight.report.html import study
+from warpsight.report.html.code import code
 from warpsight.report.html.comparison import differences
 from warpsight.report.html.overview import overview
 from warpsight.report.html.timeline import timeline
@@ -38,6 +39,7 @@ def _side(number: int) -> Callable[[dict[str, Any]], Context]:
 SECTIONS: dict[str, tuple[Section, ...]] = {
     "kernel": (
         Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
         Section("timeline", "Timeline", timeline, "timeline.jinja", scripts=("timeline.js",), styles=("timeline.css",)),
     ),
     "comparison": (

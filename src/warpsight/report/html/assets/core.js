@@ -1,5 +1,9 @@
 // What all scripts of a page share: its document, its state in the URL's hash, small helpers, and the tip.
 W.document = JSON.parse(document.getElementById("document").textContent);
+for (const view of Object.values(W.document.code || {})) {     // rows come as a table: names once, nulls at the end left out
+  const { columns, values } = view.rows;
+  view.rows = values.map((row) => Object.fromEntries(row.map((value, at) => [columns[at], value]).filter(([, value]) => value !== null)));
+}
 W.parts = [];                       // functions to call once the page is there
 W.part = (begin) => W.parts.push(begin);
 W.find = (ident) => document.getElementById(ident);

@@ -1,0 +1,78 @@
+// The code: search over the texts of both tables, and which columns are shown.
+W.part(() => {
+  const { tables, rows } = W.code, field = W.find("code-search"), only = W.find("code-only"), told = W.find("code-found");
+
+  // -- search
+  let found = [], last = "";
+  const texts = new Map();
+  const find = (words) => {
+    if (words === last) return;
+    last = words;
+    for (const row of found) row.classList.remove("found");
+    const sought = words.toLowerCase();
+    if (sought && !texts.size) for (const row of rows) texts.set(row, W.textOf(row).toLowerCase());
+    found = sought ? rows.filter((row) => texts.get(row).includes(sought)) : [];
+    for (const row of found) row.classList.add("found");
+    told.textContent = !sought ? "" : found.length === 1 ? "1 line" : found.length + " lines";
+  };
+  const jump = (by) => {
+    if (!found.length) return;
+    const at = found.findIndex((row) => row.id === W.state.line);
+    const row = found[at < 0 ? (by > 0 ? 0 : found.length - 1) : (at + by + found.length) % found.length];
+    W.change({ line: row.id }, true);
+    W.say((found.indexOf(row) + 1) + " of " + found.length + ": " + W.textOf(row));
+  };
+  field.addEventListener("input", () => W.change({ search: field.value }, true));
+  field.addEventListener("keydown", (event) => {
+    if (event.key === "Enter") { event.preventDefault(); jump(event.shiftKey ? -1 : 1); }
+    if (event.key === "Escape") { event.preventDefault(); W.change({ search: "" }, true); field.blur(); }
+  });
+  only.addEventListener("change", () => W.change({ only: only.checked ? "1" : "" }, true));
+  W.key("/", "search in the code (Enter: next line found)", () => { W.change({ section: "code" }); field.focus(); field.select(); });
+
+  // -- columns: of long code the cells of some are made when they are first wanted
+  const columns = ["wait", "cause", "executions", "requests", "sectors", "l1", "l2", "lanes", "interval"], first = ["cause"];
+  const headings = { wait: "wait cycles", requests: "requests per execution", sectors: "sectors per request", l1: "L1 hits", l2: "L2 hits",
+    lanes: "active lanes" };
+  const digits = (value) => (value === undefined ? "" : W.number(value)), share = (value) => (value === undefined ? "" : W.percent(value));
+  const cell = {
+    requests: (row) => digits(row.requests_per_execution), sectors: (row) => digits(row.sectors_per_request),
+    l1: (row) => share(row.l1_hit_rate), l2: (row) => share(row.l2_hit_rate), lanes: (row) => digits(row.lanes),
+    interval: ({ intervals }) => !intervals ? "" : intervals[0] === intervals[1] ? String(intervals[0]) : intervals.join("-"),
+  };
+  const complete = () => {
+    const views = W.document.code, by = new Map();
+    for (const view of ["line", "source"]) for (const row of (views[view] || { rows: [] }).rows) by.set(view + row.pcs[0], row);
+    for (const table of tables) {
+      const head = table.tHead.rows[0];
+      const missing = columns.slice(head.cells.length - 3);
+      head.lastElementChild.before(...missing.map((name) => W.make("th", { scope: "col" }, headings[name] || name)));
+      for (const row of table.tBodies[0].rows) {
+        const view = row.dataset.pcs ? "source" + row.dataset.pcs.split(" ")[0] : row.id.replace("pc-", "line"), own = by.get(view);
+        row.lastElementChild.before(...missing.map((name) => W.make("td", {}, own ? cell[name](own) : "")));
+      }
+    }
+  };
+  const boxes = new Map();
+  for (const name of columns) {
+    const box = W.make("input", { type: "checkbox", id: "column-" + name });
+    box.addEventListener("change", () => W.change({ columns: columns.filter((each) => boxes.get(each).checked).join(",") || "none" }));
+    boxes.set(name, box);
+    W.find("code-columns").append(W.make("label", { class: "check" }, box, headings[name] || name));
+  }
+  const show = (wanted) => {
+    if (columns.some((name, at) => wanted.includes(name) && tables.some((table) => table.tHead.rows[0].cells.length <= at + 3))) complete();
+    for (const [at, name] of columns.entries()) {
+      boxes.get(name).checked = wanted.includes(name);
+      for (const table of tables) table.classList.toggle("no-" + (at + 3), !wanted.includes(name));
+    }
+  };
+
+  W.watch((state) => {
+    if (field.value !== (state.search || "")) field.value = state.search || "";
+    find(state.search || "");
+    only.checked = state.only === "1";
+    for (const table of tables) table.classList.toggle("only", only.checked && Boolean(state.search));
+    show(state.columns ? state.columns.split(",") : first);
+  });
+});

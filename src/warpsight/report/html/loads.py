@@ -1,0 +1,115 @@
+"""What is shown of each load, store and atomic: the lanes' accesses, reuse, and hits by level."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.base.format import percent, three_digits
+from warpsight.report.drawing.charts import LOG, Axis, Lanes, Lines, Series
+from warpsight.report.html.drawn import drawn
+from warpsight.report.html.overview import place_of
+
+_SECTOR, _WARP = 32, 32
+_LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
+# The parts of a bar, by the class that styles them.
+_PARTS = {"hit": "hit", "merged": "merged", "miss": "miss", "written through": "through", "read": "miss", "written": "through"}
+
+
+def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | None:
+    """A panel for each memory instruction, in order of pc, and what is said of all; None where the document has none.
+
+    `language` is what the instructions are written in.
+    """
+    entries = document.get("loads")
+    if not entries:
+        return None
+    about = document["loads_about"]
+    return {"panels": [_panel(entry, about, language) for entry in entries], "about": about, "left_out": len(
+        [entry for entry in entries if entry["sectors"] and "patterns" not in entry])}  # fmt: skip
+
+
+def _panel(entry: dict[str, Any], about: dict[str, Any], language: str) -> dict[str, Any]:
+    line = f"{language} line {entry['ptx_line']}"
+    place = f"{place_of(entry)}, {line}" if entry["file"] else line
+    return {
+        "pc": entry["pc"],
+        "opcode": entry["opcode"],
+        "place": place,
+        "what": f"{entry['space']} {entry['access']} of {entry['access_bytes']} B a lane, {entry['executions']:,} executions "
+        "with an active lane",
+        "patterns": [_pattern(entry, pattern, about["line_bytes"]) for pattern in entry.get("patterns", ())],
+        "histograms": [_histogram(name, entry[name]) for name in ("sectors", "passes") if entry[name]],
+        "reuse": _reuse(entry, about) if "reuse" in entry else None,
+        "levels": [_level(name, counts) for name, counts in entry["levels"].items()],
+    }
+
+
+def _pattern(entry: dict[str, Any], pattern: dict[str, Any], line_bytes: int) -> dict[str, Any]:
+    """The drawing of one access, and what it says in words."""
+    count, lines = len(pattern["sectors"]), pattern["lines"]
+    total = sum(times for _, times in entry["sectors"])
+    title = f"{pattern['kind'].capitalize()}: {_many(count, 'sector')} in {_many(lines, 'line')}"
+    lanes = pattern["lanes"] or []
+    words = [f"{pattern['executions']:,} of {total:,} executions ({percent(pattern['executions'] / total)}) have this many sectors"]
+    if lanes:
+        active = sum(lane is not None for lane in lanes)
+        fetched = _SECTOR * count
+        words.append(f"here {_many(active, 'active lane')} ask for {pattern['bytes_asked']:,} B of {fetched:,} B in these sectors "
+                     f"({percent(pattern['bytes_asked'] / fetched)})")  # fmt: skip
+    elif count == 1:
+        words.append("all active lanes ask for it")
+    else:
+        words.append("which lane asks for which sector is not known here")
+    words.append(f"drawn: warp {pattern['warp']:,}, access {pattern['before'] + 1:,} of it here")
+    chart = Lanes(title, lanes, pattern["sectors"], entry["access_bytes"], line_bytes, _SECTOR)
+    return {"drawing": drawn(chart), "words": "; ".join(words) + "."}
+
+
+def _many(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _histogram(name: str, pairs: list[list[int]]) -> dict[str, Any]:
+    """Executions by sectors, or by passes through the banks: as rows, and as a place of a bar for each number from 1 on."""
+    by_count = {pair[0]: pair[1] for pair in pairs}
+    total, most, last = sum(by_count.values()), max(by_count.values()), max(by_count)
+    rows = [{"count": count, "times": times, "share": percent(times / total)} for count, times in pairs]
+    what = "sectors" if name == "sectors" else "passes through the banks"
+    mean = sum(count * times for count, times in pairs) / total
+    places = []
+    for count in range(1, max(_WARP, last) + 1) if len(pairs) > 1 else ():
+        times = by_count.get(count, 0)
+        places.append({"height": f"{100 * times / most:.1f}", "tip": f"{count} {what}: {times:,} executions"})
+    return {"what": what, "rows": rows, "mean": three_digits(mean), "places": places}
+
+
+def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
+    """The curve of hits over the L1's lines, with a mark at the GPU's own; no curve where nothing is used again."""
+    reuse, lines = entry["reuse"], about["l1_lines"]
+    at_own = reuse["hit_shares"][reuse["capacities"].index(lines)]
+    l1 = entry["levels"].get("L1", {})
+    reads = sum(l1.get(name, 0) for name in ("hit", "merged", "miss"))
+    first = percent(reuse["first_uses"] / reuse["requests"])
+    words = [
+        f"{_many(reuse['requests'], 'request')}, {first} of them first uses of their line by an SM",
+        f"in an LRU cache as large as this L1 ({lines:,} lines) {percent(at_own)} hit",
+    ]
+    if reads:
+        hits = percent((l1.get("hit", 0) + l1.get("merged", 0)) / reads)
+        words.append(f"in the L1 itself, with its sets, its sectors and accesses as they come in time, {hits} hit or merge")
+    if about["reuse_note"]:
+        words.append(about["reuse_note"])
+    chart = None
+    if reuse["hit_shares"][-1] > 0.0:
+        mark = f"this L1: {lines:,} lines"
+        series = Series("hits", [100.0 * share for share in reuse["hit_shares"]])
+        chart = drawn(Lines("Hits over the size of the L1", Axis("L1 size", "lines", LOG), Axis("hits", "% of requests"),
+                            reuse["capacities"], [series], steps=True, marks=[(float(lines), mark)]))  # fmt: skip
+    return {"drawing": chart, "words": "; ".join(words) + "."}
+
+
+def _level(name: str, counts: dict[str, int]) -> dict[str, Any]:
+    total = sum(counts.values())
+    parts = [{"kind": kind, "style": _PARTS[kind], "percent": f"{100.0 * count / total:.2f}", "words": f"{kind} {count:,} "
+              f"({percent(count / total)})"} for kind, count in counts.items()]  # fmt: skip
+    return {"name": _LEVELS[name], "total": total, "parts": parts}
