@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
-from warpsight.cli.progress import ProgressBar
-from warpsight.explore.dossier.modes import MODES, NONE, QUICK
-
-if TYPE_CHECKING:
-    from warpsight.explore.request import KernelRequest
+from warpsight.explore.dossier.modes import MODES
 
 _EXAMPLES = """\
 examples:
@@ -21,10 +17,10 @@ examples:
   warpsight report spmv.trace --gpu v100 --model warpsight --referee -o spmv.html --open
   warpsight report before.yaml after.yaml                # two kernels, differences first
   warpsight report launch.yaml --other-gpu v100          # one kernel on two GPUs
+  warpsight report launch.yaml --against ncu.csv         # beside what was measured
   warpsight predict launch.yaml --json > result.json && warpsight report result.json
   warpsight report study.sweep --cost 'sm_count * l1.size'
 """
-_STUDY_OPTIONS = {"cost": "--cost", "where": "--where", "metric": "--metric"}
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -35,9 +31,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_models(parser)
     options.add_method(parser)
     parser.add_argument("--other-gpu", metavar="NAME|FILE", help="compare --gpu with this one")
+    parser.add_argument("--what-if", choices=MODES, help="designs around the GPU to evaluate for the sliders: quick (at most about "
+                        "20 s), full (any SMs with any caches), none (default: quick)")
+    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or reference cycles, as for "
+                        "`warpsight compare`: shown beside the predictions")
     parser.add_argument("--referee", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
-    parser.add_argument("--what-if", choices=MODES, help="designs around the GPU to evaluate for the "
-                        "sliders: quick (at most about 20 s), full (any SMs with any caches), none (default: quick)")  # fmt: skip
+    parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="which cycles of the referee's timeline are shown (default: "
+                        "from 0 on, as many as the report holds)")
+    parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="of which SM (default 0)")
+    parser.add_argument("--perfetto", metavar="FILE.json", help="write what that SM did, all of it, for Perfetto too")
     study = parser.add_argument_group("studies (the folder that `warpsight sweep` wrote)")
     study.add_argument("--cost", metavar="EXPR", action="append", help="a front of performance against this, over the designs' "
                        "keys (repeatable; default the axes)")
@@ -51,11 +53,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Make the document, draw it, write it."""
+    from warpsight.cli.report_inputs import document_of
     from warpsight.explore.dossier.file import write_report
     from warpsight.report.html.page import checked_page
     from warpsight.report.json_text import plain
 
-    document = plain(_document(arguments))
+    document = plain(document_of(arguments))
     path = write_report(arguments.output or _default_name(arguments.paths), checked_page(document, arguments.paths[0]))
     if arguments.json:
         print_json([document])
@@ -67,85 +70,6 @@ def run(arguments: argparse.Namespace) -> int:
 
         webbrowser.open(path.resolve().as_uri())
     return 0
-
-
-def _document(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The dossier of what the inputs are."""
-    from warpsight.explore.dossier.comparison import comparison_dossier
-    from warpsight.explore.sweep.folder import is_study
-
-    studies = [path for path in arguments.paths if is_study(path)]
-    if studies:
-        if len(arguments.paths) > 1:
-            raise UsageError("a study is shown alone", place=studies[0], remedy="give the folder of one study")
-        _only_of_a_kernel(arguments)
-        return _of_study(arguments)
-    for name, option in _STUDY_OPTIONS.items():
-        if getattr(arguments, name) is not None:
-            what = f"is about the designs of a study, and {arguments.paths[0]} is none"
-            raise UsageError(what, place=option, remedy="leave it out, or give the folder that `warpsight sweep` wrote")
-    requests = options.kernel_requests(arguments)
-    gpus = [arguments.gpu]
-    if arguments.other_gpu:
-        gpus.append(arguments.other_gpu)
-    if len(requests) * len(gpus) > 2:
-        what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two sides"
-        raise UsageError(what, place="report", remedy="give two inputs, or one and --other-gpu; `warpsight compare` takes more")
-    if len(requests) * len(gpus) == 1:
-        return _of_kernel(requests[0], gpus[0], arguments)
-    _only_of_a_kernel(arguments)
-    sides = [_of_kernel(request, gpu, arguments, side=True) for request in requests for gpu in gpus]
-    return comparison_dossier(sides[0], sides[1], gpus if len(gpus) > 1 else _names(requests, sides))
-
-
-def _only_of_a_kernel(arguments: argparse.Namespace) -> None:
-    """Refuses the option that only the report of one kernel has."""
-    if arguments.what_if is not None:
-        what = f"is about one kernel on one GPU, and {' and '.join(arguments.paths)} is something else"
-        raise UsageError(what, place="--what-if", remedy="leave it out")
-
-
-def _names(requests: list[KernelRequest], sides: list[dict[str, Any]]) -> list[str]:
-    """What the two sides are called: their kernels, else their files, else what they are."""
-    kernels = [side["predictions"][0]["kernel"] for side in sides]
-    files = [Path(str(request.path)).name for request in requests]
-    return next((names for names in (kernels, files) if names[0] != names[1]), ["before", "after"])
-
-
-def _of_study(arguments: argparse.Namespace) -> dict[str, Any]:
-    from warpsight.explore.dossier.study import study_dossier
-    from warpsight.explore.sweep.result import Question, Sweep
-
-    models = options.model_names(arguments) if arguments.models else (None,)
-    if len(models) > 1:
-        raise UsageError("a study is shown by one model", place="--model", remedy="name one of the study's models")
-    about = Question(model=models[0], where=tuple(arguments.where or ()))
-    if arguments.metric is not None:
-        about = Question(model=models[0], where=about.where, metric=arguments.metric)
-    return study_dossier(Sweep.open(arguments.paths[0]), about, arguments.cost or ())
-
-
-def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namespace, *, side: bool = False) -> dict[str, Any]:
-    """The dossier of one kernel, or result; a `side` of a comparison without what its page does not show."""
-    from warpsight.advice.dossier import advised_dossier
-    from warpsight.explore.dossier.kernel import Parts, kernel_dossier
-    from warpsight.explore.dossier.results import dossier_of_file, is_result
-    from warpsight.explore.pipeline import obtain_trace
-    from warpsight.gpu.loader import load_gpu
-
-    if is_result(request.path):
-        _only_of_a_kernel(arguments)
-        return dossier_of_file(request.path)
-    gpu = load_gpu(gpu_name, overrides=arguments.overrides)
-    models = options.model_names(arguments)
-    with ProgressBar() as bar:
-        trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
-        beside = models[1:] if len(models) > 1 else None
-        command = ("warpsight", *arguments.command_line)
-        parts = Parts(arguments.referee, NONE if side else arguments.what_if or QUICK, command)
-        make = kernel_dossier if side else advised_dossier
-        method = options.method(arguments)
-        return make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
 
 
 def _default_name(paths: list[str]) -> str:
@@ -160,6 +84,7 @@ def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
     if document["kind"] == "study":
         return line(["sweep", "best", arguments.paths[0]], "the best designs as text")
     if document["kind"] == "kernel" and "code" in document:
-        own = ("-o", "--output", "--cost", "--where", "--metric", "--referee", "--what-if", "--open")
-        return followed_by("advise", arguments.command_line, document["model"], "what would make it faster", without=own)
+        own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto")
+        why, flags = "what would make it faster", ("--referee", "--open", "--json")
+        return followed_by("advise", arguments.command_line, document["model"], why, without=own, flags=flags)
     return line(["models", "show", document["model"]], "what the model assumes")

@@ -45,4 +45,4 @@ def write_timeline(path: str, trace: KernelTrace, timeline: Timeline) -> None:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": timeline_events(trace, timeline), "otherData": notes}, file)
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="choose another --timeline") from error
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file") from error

@@ -38,20 +38,35 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
 
 
 def followed_by(
-    name: str, command: Sequence[str], model: str, why: str, *, without: Sequence[str] = (), added: Sequence[str] = ()
+    name: str, command: Sequence[str], model: str, why: str, *, without: Sequence[str] = (), flags: Sequence[str] = (),
+    added: Sequence[str] = (),
 ) -> str:
-    """The line for the same kernel and GPU with the command `name`, less the options `without` and their values, and words `added`.
+    """The line for the same kernel and GPU with the command `name`, less the options `without` with their values and the `flags`
+    that take none, and words `added`.
 
     Input that came on stdin cannot be read again: then what the model assumes.
     """
     if "-" in command:
         return line(["models", "show", model], "what the model assumes")
+    return line([*_same_input(name, command, without, flags), *added], why)
+
+
+def command_after(name: str, command: Sequence[str], *, without: Sequence[str], flags: Sequence[str], added: Sequence[str]) -> str:
+    """`warpsight NAME ...` for the same kernel and GPU, less the options `without` with their values and the `flags`, plus `added`.
+
+    The command is quoted for a shell.
+    """
+    return shlex.join(["warpsight", *_same_input(name, command, without, flags), *added])
+
+
+def _same_input(name: str, command: Sequence[str], without: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The words of `command` for another command, less the options `without` with their values, and `flags`."""
     words, skip = [name], False
     for word in command[1:]:
-        if not skip and word.partition("=")[0] not in without:
+        if not skip and word.partition("=")[0] not in without and word not in flags:
             words.append(word)
         skip = not skip and word in without
-    return line([*words, *added], why)
+    return words
 
 
 def _lookup(spec: Any, key: str) -> str:

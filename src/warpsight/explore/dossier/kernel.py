@@ -12,8 +12,10 @@ from warpsight.explore.dossier.code import code_views
 from warpsight.explore.dossier.loads import loads
 from warpsight.explore.dossier.modes import QUICK, known_mode
 from warpsight.explore.dossier.provenance import provenance
+from warpsight.explore.dossier.reference import held_against, refereed, references
 from warpsight.explore.dossier.resources import alone, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
+from warpsight.explore.dossier.timeline import START, Window
 from warpsight.explore.dossier.what_if import what_if
 from warpsight.explore.pipeline import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.explore.provenance import TOOL
@@ -34,12 +36,17 @@ KERNEL, STUDY, COMPARISON = "kernel", "study", "comparison"
 class Parts:
     """Which parts that take time a dossier has: a run of the `referee`, and how large a grid of designs (`modes.MODES`).
 
-    `command` are the words of the command line that asks for it, which its provenance keeps.
+    `command` are the words of the command line that asks for it, which its provenance keeps. Of the referee's run the `window` is
+    shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `against` is a file of measurements or
+    reference cycles, as for `warpsight compare`.
     """
 
     referee: bool = False
     what_if: str = QUICK
     command: tuple[str, ...] = ()
+    window: Window = START
+    perfetto: str | None = None
+    against: str | None = None
 
 
 DEFAULT_PARTS = Parts()
@@ -75,11 +82,12 @@ def profiled_dossier(
 ) -> dict[str, Any]:
     """The document of a profiled trace on `gpu`: all parts are about `model`, and those `beside` it (None: all others) answer too.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first),
-    `refused` (models that cannot answer, and why), `models` (what is known about each), `speed_of_light`, `alone`, `rooflines`,
-    `code` (explanation documents by PTX line and, where there are any, by source line: `code_views`), `loads` and `loads_about`
-    (what each memory instruction does: `loads.loads`), `what_if` (designs around the GPU, evaluated), `assumptions` (which of the
-    model's the kernel strains), `provenance`. docs/reference/report.md says them all.
+    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
+    the referee its second), `references` (what they are held against), `refused` (models that cannot answer, and why), `models`
+    (what is known about each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
+    are any, by source line: `code_views`), `loads` and `loads_about` (what each memory instruction does: `loads.loads`), `what_if`
+    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`, and with the referee
+    `timeline`. docs/reference/report.md says them all.
     `request` is what the trace was made of, to run it again for the addresses of lanes.
     Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
     """
@@ -88,18 +96,27 @@ def profiled_dossier(
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     known_models([model, *others])
     known_mode(parts.what_if)
+    measured = held_against(parts.against, gpu, profiled.trace) if parts.against else None
     predictions, refused = _predictions(profiled, gpu, model, others)
     speed, each_alone = speed_of_light(profiled, gpu, predictions[0]), alone(profiled, gpu)
+    about = {prediction.model: _about(prediction.model) for prediction in predictions}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
+    simulated: dict[str, Any] = {}
+    if parts.referee:
+        run = refereed(profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
+        predictions.insert(1, run[0])
+        simulated["timeline"] = run[1]
+    documents = [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)]
     document = {
         "schema": SCHEMA,
         "kind": KERNEL,
         "tool": TOOL,
         "title": f"{profiled.trace.header.kernel} on {gpu.name}",
         "model": model,
-        "predictions": [_beside_first(prediction.to_json(), number) for number, prediction in enumerate(predictions)],
+        "predictions": documents,
+        "references": references(documents, measured),
         "refused": refused,
-        "models": {prediction.model: _about(prediction.model) for prediction in predictions},
+        "models": about,
         "speed_of_light": speed,
         "alone": each_alone,
         "rooflines": rooflines(profiled, gpu, predictions[0]),
@@ -108,6 +125,7 @@ def profiled_dossier(
         "what_if": grid,
         "assumptions": assumptions(profiled, gpu, predictions[0], speed, each_alone, grid),
         "provenance": provenance(profiled, gpu, parts.command),
+        **simulated,
     }
     return {key: part for key, part in document.items() if part is not None}
 
@@ -154,4 +172,5 @@ def result_dossier(documents: list[dict[str, Any]]) -> dict[str, Any]:
         "title": f"{first['kernel']} on {first['gpu']}",
         "model": first["model"],
         "predictions": documents,
+        "references": references(documents),
     }

@@ -176,6 +176,31 @@ class Roofline:
 
 
 @dataclass(frozen=True)
+class State:
+    """A state of a strip: its `letter`, what it is called, its colour, and how much of the strip's height it fills (0 to 1)."""
+
+    letter: str
+    name: str
+    colour: str
+    height: float
+
+
+@dataclass(frozen=True)
+class Strips:
+    """A row for each of `rows`, in it its `runs` one after the other: a state's letter and for how many steps, from `begin` on.
+
+    Steps are whole numbers of the axis' unit; a run in a state that `states` does not have is left empty.
+    """
+
+    title: str
+    axis: Axis
+    begin: int
+    rows: Sequence[str]
+    runs: Sequence[Sequence[tuple[str, int]]]
+    states: Sequence[State]
+
+
+@dataclass(frozen=True)
 class Lanes:
     """The lanes of a warp above the lines and sectors that they access, joined.
 
@@ -191,4 +216,4 @@ class Lanes:
     sector_bytes: int
 
 
-Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Lanes
+Chart = Bars | Lines | Scatter | HeatMap | Stacks | Meters | Roofline | Strips | Lanes

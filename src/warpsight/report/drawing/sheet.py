@@ -9,11 +9,12 @@ from typing import Any
 from warpsight.report.drawing.across import draw_meters, draw_stacks
 from warpsight.report.drawing.bars import draw_bars
 from warpsight.report.drawing.canvas import Canvas
-from warpsight.report.drawing.charts import Bars, Chart, HeatMap, Lanes, Lines, Meters, Roofline, Scatter, Stacks
+from warpsight.report.drawing.charts import Bars, Chart, HeatMap, Lanes, Lines, Meters, Roofline, Scatter, Stacks, Strips
 from warpsight.report.drawing.heat_map import draw_heat_map
 from warpsight.report.drawing.lanes import draw_lanes
 from warpsight.report.drawing.lines import draw_lines, draw_scatter
 from warpsight.report.drawing.roofline import draw_roofline
+from warpsight.report.drawing.strips import draw_strips
 
 _BETWEEN = 14.0
 
@@ -36,5 +37,5 @@ def svg(charts: Chart | Sequence[Chart], title: str = "", *, themed: bool = Fals
 
 _DRAWN: dict[type, Callable[[Canvas, float, Any], tuple[float, float]]] = {
     Bars: draw_bars, Lines: draw_lines, Scatter: draw_scatter, HeatMap: draw_heat_map, Stacks: draw_stacks, Meters: draw_meters,
-    Roofline: draw_roofline, Lanes: draw_lanes,
+    Roofline: draw_roofline, Strips: draw_strips, Lanes: draw_lanes,
 }  # fmt: skip

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from markupsafe import Markup
 
 from warpsight.base.format import percent, three_digits
+from warpsight.report.comparison_text import signed_percent
 from warpsight.report.components import shares
 from warpsight.report.drawing.charts import Axis, Meter, Meters, Roof, Roofline, Series, Stacks, Work
 from warpsight.report.drawing.palette import STACK_STYLES
@@ -22,7 +24,7 @@ def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     `prefix` goes before the ids, where one page has several overviews; such a page has no code section to link to.
     """
     predictions = document["predictions"]
-    first = predictions[0]
+    first, references = predictions[0], document.get("references") or []
     return {
         "prefix": prefix,
         "first": first,
@@ -30,7 +32,8 @@ def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
         "notes": first["provenance"].get("notes", []),
         "predictions": predictions,
         "refused": document.get("refused", []),
-        "stacks": drawn(stacks_of(predictions)),
+        "stacks": drawn(stacks_of(predictions, references)),
+        "references": references,
         "components": [_component(name, document) for name in shown([first])],
         "speed": _speed(document.get("speed_of_light")),
         "alone": _alone(document.get("alone"), first),
@@ -39,16 +42,23 @@ def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     }
 
 
-def stacks_of(predictions: list[dict[str, Any]]) -> Stacks:
-    """A bar for each prediction, all on one scale, each part by its component."""
+def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, Any]] = ()) -> Stacks:
+    """A bar for each prediction, all on one scale, each part by its component; behind it its error against the first reference."""
     names = shown(predictions)
+    errors: dict[str, float] = references[0]["errors"] if references else {}
+    known = {each["name"] for each in references}
     return Stacks(
         title="CPI stacks: warp instructions of an SM",
         axis=Axis("cycles per instruction"),
-        rows=[each["model"] for each in predictions],
+        rows=[each["model"] + (" (reference)" if each["model"] in known else "") for each in predictions],
         series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], STACK_STYLES.get(name)) for name in names],
-        totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles" for each in predictions],
-    )
+        totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles{_error(errors.get(each['model']))}"
+                for each in predictions],
+    )  # fmt: skip
+
+
+def _error(error: float | None) -> str:
+    return "" if error is None else f", {signed_percent(error)}"
 
 
 def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from warpsight.report.html.code import code
 from warpsight.report.html.comparison import differences
 from warpsight.report.html.overview import overview
 from warpsight.report.html.provenance import provenance
+from warpsight.report.html.timeline import timeline
 from warpsight.report.html.what_if import what_if
 
 Context = dict[str, Any] | None
@@ -39,6 +40,14 @@ def _side(number: int) -> Callable[[dict[str, Any]], Context]:
 
 
 SECTIONS: dict[str, tuple[Section, ...]] = {
+    "kernel": (
+        Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
+        Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
+        Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
+        Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
+        Section("timeline", "Timeline", timeline, "timeline.jinja", scripts=("timeline.js",), styles=("timeline.css",)),
+        Section("provenance", "Provenance", provenance, "provenance.jinja", styles=("provenance.css",)),
+    ),
     "comparison": (
         Section("differences", "Differences", differences, "differences.jinja"),
         Section("before", "Before", _side(0), "overview.jinja"),
@@ -50,13 +59,6 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("fronts", "Pareto fronts", study.fronts, "fronts.jinja", scripts=("fronts.js",)),
         Section("maps", "Maps", study.maps, "drawings.jinja"),
         Section("designs", "Designs", study.designs, "designs.jinja", scripts=("stacks.js", "designs.js")),
-    ),
-    "kernel": (
-        Section("overview", "Overview", overview, "overview.jinja", scripts=("overview.js",)),
-        Section("code", "Code", code, "code.jinja", scripts=("code.js", "code_find.js", "loads.js"), styles=("code.css",)),
-        Section("what-if", "What if", what_if, "what_if.jinja", scripts=("what_if.js",), styles=("stack_bars.css", "what_if.css")),
-        Section("advice", "Advice", advice, "advice.jinja", styles=("stack_bars.css", "advice.css")),
-        Section("provenance", "Provenance", provenance, "provenance.jinja", styles=("provenance.css",)),
     ),
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.base.format import duration, percent, thousands, three_digits
+from warpsight.report.comparison_text import signed_percent
 from warpsight.report.html.what_if import times
 from warpsight.report.stack_text import meaning
 from warpsight.result.cpi_stack import STACK
@@ -31,6 +32,7 @@ FILTERS: dict[str, Any] = {
     "meaning": meaning,
     "nsight": nsight,
     "percent": percent,
+    "signed_percent": signed_percent,
     "signed": signed,
     "significant": three_digits,
     "thousands": thousands,

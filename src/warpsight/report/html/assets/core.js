@@ -22,16 +22,23 @@ W.read = () => {
   return state;
 };
 W.decoded = (word) => { try { return decodeURIComponent(word); } catch { return ""; } };
-W.hash = (state) => "#" + encodeURIComponent(state.section) + Object.entries(state)
+W.hash = (state) => "#" + encodeURIComponent(state.section || W.sections[0]) + Object.entries(state)
   .filter(([key, value]) => key !== "section" && value !== "" && value !== undefined && value !== null)
   .map(([key, value]) => "&" + encodeURIComponent(key) + "=" + encodeURIComponent(value)).join("");
-// Change parts of the state; `keep` replaces the entry of the browser's history, for what changes often.
+// Change parts of the state; `keep` replaces the entry of the browser's history, for what changes often: then the address follows a
+// moment later, since browsers refuse to change it hundreds of times.
 W.change = (changes, keep) => {
   const state = { ...W.state, ...changes };
-  const hash = W.hash(state);
-  if (hash !== location.hash) history[keep ? "replaceState" : "pushState"](null, "", hash);
   W.state = state;
+  if (keep) W.later = W.later || setTimeout(W.write, 150);
+  else W.write("pushState");
   for (const listener of W.listeners) listener(state);
+};
+W.write = (how) => {
+  clearTimeout(W.later);
+  W.later = 0;
+  const hash = W.hash(W.state);
+  if (hash !== location.hash) history[how || "replaceState"](null, "", hash);
 };
 W.say = (text) => { W.find("live").textContent = text; };
 
@@ -71,6 +78,7 @@ W.start = () => {
   for (const begin of W.parts) begin();
   const again = () => { W.state = W.read(); for (const listener of W.listeners) listener(W.state); };
   addEventListener("hashchange", again);
+  addEventListener("pagehide", () => W.write());
   addEventListener("popstate", again);
   for (const listener of W.listeners) listener(W.state);
   document.documentElement.dataset.ready = "yes";

@@ -1,0 +1,106 @@
+"""The reports that the browser opens, each made once and only when it is asked for."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import warpsight
+from warpsight.explore.dossier.comparison import comparison_dossier
+from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
+from warpsight.explore.dossier.study import study_dossier
+from warpsight.explore.pipeline import obtain_trace, predict_trace, trace_kernel
+from warpsight.explore.request import KernelRequest
+from warpsight.gpu.loader import load_gpu
+from warpsight.report.html.page import page
+from warpsight.trace.schema import KernelTrace
+
+# What a name may be: markup, ends of attributes and sections, an address that runs, text that turns round.
+HOSTILE = "<script>document.broken=1;alert(1)</script>"
+WORSE = (
+    "\" onmouseover=\"document.broken=1\" ']]></script><img src=x onerror=document.broken=1> javascript:alert(1) \u202eabc "
+    f"{HOSTILE}"
+)
+LONG_LINES = 2000
+
+
+def request_of(stride: int) -> KernelRequest:
+    """The demonstration's loop: stride 1 coalesces, with stride 32 each thread has a line of its own."""
+    return KernelRequest(Path(str(files("warpsight.explore.demo"))) / f"stride{stride}.yaml")
+
+
+def strided(stride: int) -> KernelTrace:
+    """Its trace."""
+    return obtain_trace(request_of(stride))
+
+
+def hostile() -> dict[str, Any]:
+    """A kernel, its file, its PTX and its GPU, all with names that want to be run."""
+    trace, gpu = strided(32), dataclasses.replace(load_gpu("mdm-pascal"), name=f"gpu {WORSE}")
+    instructions = tuple(dataclasses.replace(each, file=f"src/{WORSE}.cu") if each.file else each for each in trace.instructions)
+    header = dataclasses.replace(trace.header, kernel=f"kernel {WORSE}")
+    extra = {**trace.extra, "ptx": {line: f"{text} // {WORSE}" for line, text in trace.extra["ptx"].items()}}
+    renamed = dataclasses.replace(trace, header=header, instructions=type(trace.instructions)(instructions), extra=extra)
+    return kernel_dossier(renamed, gpu, "mdm", parts=Parts(referee=True))
+
+
+def long_ptx(lines: int) -> str:
+    """A kernel with so many lines of PTX: a load every tenth, arithmetic that depends on it between."""
+    body = []
+    for number in range(lines):
+        if number % 10 == 0:
+            body.append(f"    ld.global.f32 %f{number % 50 + 1}, [%rd3+{4 * number}];")
+        else:
+            body.append(f"    fma.rn.f32 %f{number % 50 + 1}, %f{(number - 1) % 50 + 1}, %f60, %f{(number - 7) % 50 + 1};")
+    return "\n".join([
+        ".version 8.0", ".target sm_70", ".address_size 64", ".visible .entry long_kernel(.param .u64 data)", "{",
+        "    .reg .f32 %f<64>;", "    .reg .b32 %r<4>;", "    .reg .b64 %rd<8>;", "    ld.param.u64 %rd1, [data];",
+        "    mov.u32 %r1, %tid.x;", "    mul.wide.u32 %rd2, %r1, 16;", "    add.s64 %rd3, %rd1, %rd2;",
+        "    mov.f32 %f60, 0f3F800000;", *(f"    mov.f32 %f{k + 1}, 0f00000000;" for k in range(50)), *body,
+        "    st.global.f32 [%rd3], %f1;", "    ret;", "}", "",
+    ])  # fmt: skip
+
+
+def _long() -> dict[str, Any]:
+    request = KernelRequest(long_ptx(LONG_LINES), grid=4, block=64, args=(f"f32[{4 * LONG_LINES}]:uniform",))
+    return kernel_dossier(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
+
+
+def _results() -> dict[str, Any]:
+    found = predict_trace(strided(1), load_gpu("mdm-pascal"), ["mdm", "gpumech"])
+    return result_dossier([each.to_json() for each in found])
+
+
+def _study() -> dict[str, Any]:
+    """Both strides on 24 designs."""
+    axes = {"sm_count": [14, 28, 56], "l1.mshrs": [32, 64, 128, 256], "noc.bandwidth": ["525 GB/s", "1050 GB/s"]}
+    kernels = {"stride 1": strided(1), f"stride 32 {HOSTILE}": strided(32)}
+    with TemporaryDirectory() as folder:
+        return study_dossier(warpsight.sweep(kernels, axes=axes, models=["mdm", "mt"], results=folder))
+
+
+def _comparison() -> dict[str, Any]:
+    sides = [kernel_dossier(strided(stride), load_gpu("mdm-pascal"), "mdm", beside=["mt"]) for stride in (32, 1)]
+    return comparison_dossier(sides[0], sides[1], ["stride 32", "stride 1"])
+
+
+DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
+    "divergent": lambda: kernel_dossier(
+        strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True), request=request_of(32)
+    ),
+    "coalesced": lambda: kernel_dossier(strided(1), load_gpu("mdm-pascal"), "warpsight"),
+    "results": _results,
+    "hostile": hostile,
+    "long": _long,
+    "study": _study,
+    "comparison": _comparison,
+}
+
+
+def write(name: str, path: Path) -> None:
+    """The report of that name as a file."""
+    path.write_text(page(DOCUMENTS[name]()), "utf-8")

@@ -1,0 +1,111 @@
+"""Does a report open without a complaint, say what its data say, and stay readable without scripts and on paper?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter
+
+import browser_reports
+import pytest
+from visits import Visit, data_of, needs_section
+
+from warpsight.report.html.page import page
+
+pytestmark = pytest.mark.browser
+KINDS = ("divergent", "coalesced", "results")
+_FIRST = {"study": "summary", "comparison": "differences"}  # sections of the other kinds
+_TOTAL = re.compile(r"^([\d.,]+) CPI, ([\d,]+) cycles(?:, ([-+][\d.,]+) %)?$")
+
+
+def number(text: str) -> float:
+    """A number as the page writes it."""
+    return float(text.replace(",", ""))
+
+
+def half_unit(text: str) -> float:
+    """Half a unit of the last digit that is printed."""
+    return 0.5001 * 10.0 ** -len(text.partition(".")[2])
+
+
+@pytest.mark.parametrize("name", (*KINDS, *_FIRST))
+def test_report_opens_with_its_first_section_and_no_complaint(visit: Callable[..., Visit], name: str) -> None:
+    opened = visit(name)  # the fixture asserts: no console message, no error, no request
+    assert opened.shown == opened.sections[:1] == [_FIRST.get(name, "overview")]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_stacks_on_the_screen_total_what_the_data_say(visit: Callable[..., Visit], name: str) -> None:
+    opened = visit(name)
+    document = data_of(opened.path)
+    predictions = document["predictions"]
+    drawing = opened.page.locator("#overview svg").first
+    totals = [found for text in drawing.locator("text").all_text_contents() if (found := _TOTAL.match(text))]
+    assert len(totals) == len(predictions)
+    for found, prediction in zip(totals, predictions, strict=True):
+        assert number(found[1]) == pytest.approx(sum(prediction["cpi_stack"].values()), abs=half_unit(found[1]))
+        assert number(found[2]) == pytest.approx(prediction["cycles"], abs=0.5001)
+        errors = document["references"][0]["errors"] if document["references"] else {}
+        shown = None if found[3] is None else number(found[3]) / 100
+        assert shown == pytest.approx(errors.get(prediction["model"]), abs=5.1e-4)
+    rows = opened.page.locator("#overview table.components tbody td:nth-child(2)").all_inner_texts()
+    assert sum(map(number, rows)) == pytest.approx(predictions[0]["cpi"], abs=sum(map(half_unit, rows)))
+    assert number(opened.page.locator(".card .value").first.inner_text()) == pytest.approx(predictions[0]["cycles"], abs=0.5001)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_bars_are_as_long_as_their_stacks_say(visit: Callable[..., Visit], name: str) -> None:
+    opened = visit(name)
+    predictions = data_of(opened.path)["predictions"]
+    bars = opened.ask("""Array.from(document.querySelectorAll("#overview figure:first-of-type [data-hook]"),
+        (each) => [each.dataset.hook, each.getBoundingClientRect().width])""")
+    width = {row: sum(wide for hook, wide in bars if hook.startswith(f"{row}/")) for row in range(len(predictions))}
+    scale = max(width.values()) / max(each["cpi"] for each in predictions)
+    for row, prediction in enumerate(predictions):
+        assert width[row] == pytest.approx(scale * prediction["cpi"], abs=1.5)
+
+
+@pytest.mark.parametrize("name", (*KINDS, *_FIRST))
+def test_without_scripts_every_section_can_be_read(visit: Callable[..., Visit], name: str) -> None:
+    opened = visit(name, scripts=False)
+    assert opened.page.locator("main > section").count() == len(data_sections(opened.path))
+    for section in data_sections(opened.path):
+        assert opened.page.locator(f"#{section} h2").is_visible()
+        assert len(opened.page.locator(f"#{section}").inner_text()) > 40
+    for thing in opened.page.locator(".live-only, #tools").all():
+        assert not thing.is_visible(), "what only works with a script is not shown without one"
+
+
+def data_sections(path: Path) -> list[str]:
+    """The sections of a report, read from the file."""
+    return re.findall(r'<section id="([^"]+)" class="section"', path.read_text("utf-8"))
+
+
+@pytest.mark.parametrize("place", ["", "#code"])
+def test_print_shows_every_section_and_no_buttons(visit: Callable[..., Visit], place: str) -> None:
+    opened = visit("divergent", place)
+    opened.page.emulate_media(media="print")
+    assert opened.shown == opened.sections
+    assert not opened.page.locator("#tools").is_visible()
+    assert opened.overflow() <= 0
+
+
+def test_report_of_2000_lines_is_interactive_and_drawn_within_a_second(
+    visit: Callable[..., Visit]
+) -> None:
+    # the best of three: other programs of the machine are not the page's
+    ready = [visit("long").ask("window.readyAt") for _ in range(3)]
+    assert min(ready) < 1000, ready
+    document, drawn = browser_reports.DOCUMENTS["long"](), []
+    for _ in range(3):
+        begun = perf_counter()
+        page(document)
+        drawn.append(perf_counter() - begun)
+    assert min(drawn) < 1.0, drawn
+    assert len(document["code"]["line"]["rows"]) > browser_reports.LONG_LINES
+
+
+@pytest.mark.parametrize("name", [*KINDS, "hostile", pytest.param("long", marks=needs_section("code"))])
+def test_report_of_a_kernel_is_at_most_a_megabyte(report: Callable[[str], Path], name: str) -> None:
+    assert report(name).stat().st_size <= 1 << 20

@@ -1,0 +1,34 @@
+"""Is a report of a fixed document still what it was? `python tools/report_snapshots.py` stores what it is now."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import report_snapshots
+from warpsight.report.html.page import page
+
+pytestmark = pytest.mark.golden
+_DATA = re.compile(r'<script type="application/json" id="document">(.*?)</script>', re.S)
+
+
+@pytest.mark.parametrize("path", report_snapshots.documents(), ids=lambda path: path.stem)
+def test_page_of_a_fixed_document_is_the_one_stored(path: Path) -> None:
+    changed = report_snapshots.difference(path)
+    assert not changed, f"{changed}\nis it meant? then {report_snapshots.COMMAND}"
+
+
+@pytest.mark.parametrize("path", report_snapshots.documents(), ids=lambda path: path.stem)
+def test_page_holds_its_document_and_comes_out_the_same_again(path: Path) -> None:
+    document = json.loads(path.read_text("utf-8"))
+    text = page(document)
+    found = _DATA.search(text)
+    assert found
+    held = json.loads(found[1])
+    # rows of code may be in another form there
+    held.pop("code"), document.pop("code")
+    assert held == document
+    assert page(json.loads(path.read_text("utf-8"))) == text
