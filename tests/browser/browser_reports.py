@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import warpsight
+from warpsight.advice.dossier import advised_dossier
 from warpsight.explore.dossier.comparison import comparison_dossier
 from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
 from warpsight.explore.dossier.study import study_dossier
@@ -45,7 +46,7 @@ def hostile() -> dict[str, Any]:
     header = dataclasses.replace(trace.header, kernel=f"kernel {WORSE}")
     extra = {**trace.extra, "ptx": {line: f"{text} // {WORSE}" for line, text in trace.extra["ptx"].items()}}
     renamed = dataclasses.replace(trace, header=header, instructions=type(trace.instructions)(instructions), extra=extra)
-    return kernel_dossier(renamed, gpu, "mdm", parts=Parts(referee=True))
+    return advised_dossier(renamed, gpu, "mdm", parts=Parts(referee=True))
 
 
 def long_ptx(lines: int) -> str:
@@ -67,7 +68,7 @@ def long_ptx(lines: int) -> str:
 
 def _long() -> dict[str, Any]:
     request = KernelRequest(long_ptx(LONG_LINES), grid=4, block=64, args=(f"f32[{4 * LONG_LINES}]:uniform",))
-    return kernel_dossier(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
+    return advised_dossier(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
 
 
 def _results() -> dict[str, Any]:
@@ -89,10 +90,10 @@ def _comparison() -> dict[str, Any]:
 
 
 DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "divergent": lambda: kernel_dossier(
+    "divergent": lambda: advised_dossier(
         strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True), request=request_of(32)
     ),
-    "coalesced": lambda: kernel_dossier(strided(1), load_gpu("mdm-pascal"), "warpsight"),
+    "coalesced": lambda: advised_dossier(strided(1), load_gpu("mdm-pascal"), "warpsight"),
     "results": _results,
     "hostile": hostile,
     "long": _long,

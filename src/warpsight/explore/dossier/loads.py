@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from warpsight.trace.schema import StaticInstruction
 
 # Instructions that are drawn, those with most sectors; fewer of long code, so that a report stays small.
-DRAWN, DRAWN_OF_LONG, LONG = 40, 16, 1000
+DRAWN, DRAWN_OF_LONG, LONG = 40, 12, 1000
 
 
 def loads(

@@ -41,7 +41,20 @@ def _panel(entry: dict[str, Any], about: dict[str, Any], language: str) -> dict[
         "histograms": [_histogram(name, entry[name]) for name in ("sectors", "passes") if entry[name]],
         "reuse": _reuse(entry, about) if "reuse" in entry else None,
         "levels": [_level(name, counts) for name, counts in entry["levels"].items()],
+        "brief": "" if "patterns" in entry else _brief(entry),
     }
+
+
+def _brief(entry: dict[str, Any]) -> str:
+    """In words what a panel without drawings has: requests by level, and sectors or passes of an execution."""
+    words = [f"{_LEVELS[name]}: {', '.join(f'{kind} {count:,}' for kind, count in counts.items())}"
+             for name, counts in entry["levels"].items()]  # fmt: skip
+    for name, what in (("sectors", "sectors"), ("passes", "passes through the banks")):
+        if entry[name]:
+            total = sum(times for _, times in entry[name])
+            mean = sum(count * times for count, times in entry[name]) / total
+            words.append(f"{three_digits(mean)} {what} an execution in the mean, at most {max(count for count, _ in entry[name])}")
+    return "; ".join(words)
 
 
 def _pattern(entry: dict[str, Any], pattern: dict[str, Any], line_bytes: int) -> dict[str, Any]:

@@ -1,8 +1,25 @@
 // What all scripts of a page share: its document, its state in the URL's hash, small helpers, and the tip.
 W.document = JSON.parse(document.getElementById("document").textContent);
-for (const view of Object.values(W.document.code || {})) {     // rows come as a table: names once, nulls at the end left out
-  const { columns, values } = view.rows;
-  view.rows = values.map((row) => Object.fromEntries(row.map((value, at) => [columns[at], value]).filter(([, value]) => value !== null)));
+// rows of code come as a table: names once, nulls at the end left out, and without what follows from the stack
+for (const [name, view] of Object.entries(W.document.code || {})) {
+  const { columns, values } = view.rows, components = Object.keys(view.cpi_stack), both = (value) => (Array.isArray(value) ? value : [value, value]);
+  view.rows = values.map((cells, pc) => {
+    const row = name === "line" ? { pcs: [pc] } : {}, stack = {};
+    cells.forEach((value, at) => { if (value !== null) row[columns[at]] = value; });
+    let sum = 0, largest = 0;
+    row.cpi_stack.forEach((part, at) => {
+      if (part) stack[components[at]] = part;
+      if (part > largest) { largest = part; row.cause = components[at]; }
+      sum += part;
+    });
+    row.cpi_stack = stack;
+    row.share = sum / view.cpi;
+    row.wait_cycles = (sum - (stack.base || 0)) * view.cycles / view.cpi;
+    row.ptx_lines = both(row.ptx_lines);
+    if (row.intervals !== undefined) row.intervals = both(row.intervals);
+    if (row.waits_for) row.waits_for = row.waits_for.map(([at, cycles]) => ({ pc: at, stall_cycles: cycles }));
+    return row;
+  });
 }
 W.parts = [];                       // functions to call once the page is there
 W.part = (begin) => W.parts.push(begin);
