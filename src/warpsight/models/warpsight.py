@@ -247,11 +247,11 @@ class Warpsight:
         carried = np.max([noc, dram, resources.slice_cycles(demands, design)], axis=0)
         queues = np.max([held, noc, dram], axis=0)
         cycles = np.max([queues, carried, resources.port_cycles(demands, design)], axis=0)
-        # what port and slices take beyond the queues is the network's
-        beyond = np.divide(cycles, queues, out=np.ones_like(cycles), where=queues > 0) - 1
-        parts[:, 1] += np.where(queues > 0, parts.sum(axis=1) * beyond, cycles)
         whole = parts.sum(axis=1, keepdims=True)
-        shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0)
+        queued = np.divide(queues, cycles, out=np.zeros_like(cycles), where=cycles > 0)
+        shares = np.divide(parts, whole, out=np.zeros_like(parts), where=whole > 0) * queued[:, None]
+        # what port and slices take beyond the queues is the network's
+        shares[:, 1] += np.where(cycles > 0, 1.0 - queued, 0.0)
         return cycles, carried, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
 
 

@@ -105,10 +105,10 @@ class ResultStore:
     def get_bytes(self, kind: str, key: str, suffix: str) -> bytes | None:
         """The bytes under `kind`, `key` and `suffix` (`.parquet`); None when they are absent, cut or damaged."""
         try:
-            head, _, body = self._place(kind, key, suffix).read_bytes().partition(b"\n")
+            head, end, body = self._place(kind, key, suffix).read_bytes().partition(b"\n")
         except OSError:
             return None
-        return body if hashlib.sha256(body).hexdigest().encode() == head else None
+        return body if end and hashlib.sha256(body).hexdigest().encode() == head else None
 
     def put_bytes(self, kind: str, key: str, data: bytes, suffix: str) -> None:
         """Keep `data`, behind a line with its checksum. A reader sees all of it or nothing. Raises NotKept: a full disk."""
