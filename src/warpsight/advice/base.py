@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from warpsight.caches.miss_profile import Counts, MissProfile
+from warpsight.explore.explain import places
 from warpsight.explore.explain.rows import Row
 from warpsight.explore.pipeline import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.explore.watch import Watch
@@ -97,11 +98,10 @@ def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) ->
 
 
 def place_of(row: Row) -> str:
-    """`file:line` without folders, or the PTX line of a kernel without source lines."""
-    name = row.file.replace("\\", "/").rpartition("/")[2]
-    return f"{name}:{row.line}" if row.file else f"PTX line {row.ptx_lines[0]}"
+    """`file:line` without folders, or the line of the instruction in a kernel without source lines."""
+    return places.place_of(row.file, row.line, row.ptx_lines[0], row.text)
 
 
 def line_name(row: Row) -> str:
     """`line 27`, or `PTX line 63`."""
-    return f"line {row.line}" if row.file else f"PTX line {row.ptx_lines[0]}"
+    return f"line {row.line}" if row.file else place_of(row)

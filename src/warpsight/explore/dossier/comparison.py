@@ -8,6 +8,7 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.explore.dossier.kernel import COMPARISON, SCHEMA
+from warpsight.explore.explain.places import place_of
 from warpsight.explore.provenance import TOOL
 
 # What of a prediction is set beside each other, besides its stack; all but the last group are numbers.
@@ -72,7 +73,8 @@ def _components(first: dict[str, Any], second: dict[str, Any]) -> list[dict[str,
 
 
 def _cycles_of(prediction: dict[str, Any], component: str) -> float:
-    return float(prediction["cpi_stack"].get(component, 0.0) * prediction["cycles"] / prediction["cpi"])
+    cpi = prediction["cpi"]
+    return float(prediction["cpi_stack"].get(component, 0.0) * prediction["cycles"] / cpi) if cpi else 0.0
 
 
 def _lines(before: dict[str, Any], after: dict[str, Any], model: str) -> list[dict[str, Any]] | None:
@@ -108,8 +110,7 @@ def _texts(view: dict[str, Any]) -> list[dict[str, Any]]:
     found = []
     for row in view["rows"]:
         source = view["sources"].get(row["file"], {}).get(str(row["line"]), "") if row["file"] else row["text"]
-        name = row["file"].replace("\\", "/").rpartition("/")[2]
-        place = f"{name}:{row['line']}" if row["file"] else f"PTX line {row['ptx_lines'][0]}"
+        place = place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
         found.append({"text": source.strip(), "place": place, "cycles": row["cpi"] * scale})
     return found
 

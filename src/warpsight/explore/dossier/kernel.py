@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from warpsight.base.errors import WarpsightError
+from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.explore.dossier.assumptions import assumptions
 from warpsight.explore.dossier.code import code_views
 from warpsight.explore.dossier.loads import loads
@@ -162,8 +162,15 @@ def _about(name: str) -> dict[str, Any]:
 def result_dossier(documents: list[dict[str, Any]]) -> dict[str, Any]:
     """The dossier of prediction documents alone, as `predict --json` writes them: no code, no resources.
 
-    The documents are of one kernel on one GPU; the first one's model is the one that the report is about.
+    The first one's model is the one that the report is about. Raises UsageError where they are not of one kernel on one GPU.
     """
+    remedy = "give the predictions of one kernel on one GPU, by as many models as you like"
+    if not documents:
+        raise UsageError("there is no prediction to show", place="report", remedy=remedy)
+    for what in ("kernel", "gpu"):
+        names = list(dict.fromkeys(document[what] for document in documents))
+        if len(names) > 1:
+            raise UsageError(f"the predictions are of several {what}s: {', '.join(names)}", place="report", remedy=remedy)
     first = documents[0]
     return {
         "schema": SCHEMA,

@@ -10,8 +10,9 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.explore.dossier.kernel import COMPARISON, KERNEL, SCHEMA, STUDY, result_dossier
 from warpsight.result.prediction import COMPONENTS
 
-_TEXTS = ("kernel", "gpu", "model", "bound_by", "class")
+_TEXTS = ("kernel", "gpu", "model", "bound_by", "class", "occupancy_limiter")
 _NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occupancy")
+_DEEPEST, _LARGEST = 50, 1e300  # of nesting and of numbers: what is beyond comes from no result, and its sums would be no numbers
 _REMEDY = "give what `warpsight predict --json`, `simulate --json` or `report --json` printed"
 
 
@@ -27,19 +28,43 @@ def dossier_of_file(path: str) -> dict[str, Any]:
         if found.get("schema") != SCHEMA or found["kind"] not in (KERNEL, STUDY, COMPARISON):
             what = f"is no document of schema {SCHEMA} that a report is made of"
             raise FormatError(what, place=path, remedy="make it again with `warpsight report --json`")
+        if found["kind"] == KERNEL:
+            _predictions(found.get("predictions"), f"{path}: predictions")
         return found
     return result_dossier(_predictions(found, path))
 
 
 def _read(path: str) -> Any:
     try:
-        return json.loads(Path(path).read_bytes())
+        found = json.loads(Path(path).read_bytes())
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", 0)
         place = f"{path}:{line}" if line else path
         raise FormatError(f"is not JSON: {getattr(error, 'msg', error)}", place=place, remedy=_REMEDY) from None
+    what = _unfit(found)
+    if what:
+        raise FormatError(what, place=path, remedy=_REMEDY)
+    return found
+
+
+def _unfit(found: Any) -> str:
+    """What keeps JSON from being a document of ours, whatever its keys: Python reads more than JSON has; empty for nothing."""
+    waiting = [(found, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > _DEEPEST:
+            return f"is nested deeper than {_DEEPEST} levels"
+        if isinstance(value, dict):
+            waiting += [(each, depth + 1) for pair in value.items() for each in pair]
+        elif isinstance(value, list):
+            waiting += [(each, depth + 1) for each in value]
+        elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
+            return "has a number that is none (NaN, infinity, or beyond what any result has)"
+        elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return "has a text with half a character (a lone surrogate)"
+    return ""
 
 
 def _predictions(found: Any, path: str) -> list[dict[str, Any]]:
@@ -65,6 +90,8 @@ def _wrong(document: Any) -> str:
     for key in _NUMBERS:
         if not _is_number(document.get(key)):
             return f"{key} is not a number of 0 or more"
+    if "dpki" not in document or not (document["dpki"] is None or _is_number(document["dpki"])):
+        return "dpki is neither a number of 0 or more nor null"
     stack = document["cpi_stack"]
     if not isinstance(stack, dict) or not all(_is_number(value) for value in stack.values()):
         return "cpi_stack is not an object of numbers"

@@ -24,9 +24,11 @@ def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> 
     """A roofline by warp instructions and, where the kernel has floating-point arithmetic, one by operations.
 
     Each: `unit` of work, `ceilings` [{name, per_s}] of computing, `levels` [{name, bytes, bytes_per_s}] with what the launch moves
-    and what the level can, `work` of the launch, and `per_s` as predicted. A level that moves nothing is left out.
+    and what the level can, `work` of the launch, and `per_s` as predicted. A level that moves nothing is left out; without any level there is none to draw.
     """
     levels, header = _levels(profiled, gpu), profiled.trace.header
+    if not levels:
+        return []
     issue = gpu.sm_count * gpu.sm.schedulers * gpu.sm.issue_width * gpu.core_clock_hz
     instructions = float(header.warp_instructions)
     drawn = [_roofline("warp instructions", instructions, [{"name": "issue", "per_s": issue}], levels, prediction)]

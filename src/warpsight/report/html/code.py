@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from warpsight.base.format import percent, three_digits
+from warpsight.explore.explain import places
 from warpsight.report.html.loads import load_panels
 
 # Columns between share and text, in order: name in the URL's hash, heading, what it means, and whether the page has it of long
@@ -27,7 +27,6 @@ HOT, LEAST_HEAT, LEAST_SHARE = 20, 0.05, 0.0005  # how many at most, of the hott
 # Of the other columns the key of a row, and how its number is shown.
 _PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sectors_per_request", three_digits),
           "l1": ("l1_hit_rate", percent), "l2": ("l2_hit_rate", percent), "lanes": ("lanes", three_digits)}  # fmt: skip
-_COMMENT = re.compile(r"/\*.*?\*/")  # of native instructions, their place
 
 
 def code(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -58,10 +57,8 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def language(rows: list[dict[str, Any]]) -> str:
-    """PTX, or SASS where instructions are native ones: their opcodes are written in capitals."""
-    texts = (_COMMENT.sub("", row.get("text", "")).split() for row in rows)
-    opcode = next((word for words in texts for word in words if not word.startswith("@")), "")
-    return "SASS" if opcode[:1].isupper() else "PTX"
+    """What the instructions of a kernel are written in: PTX or SASS."""
+    return places.language(next((row["text"] for row in rows if row["text"]), ""))
 
 
 def _most(rows: list[dict[str, Any]]) -> float:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from warpsight.base.format import percent, three_digits
+from warpsight.explore.explain.places import place_of
 from warpsight.report.drawing.charts import LOG, Axis, Lanes, Lines, Series
 from warpsight.report.html.drawn import drawn
-from warpsight.report.html.overview import place_of
 
 _SECTOR, _WARP = 32, 32
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
@@ -30,7 +30,7 @@ def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | Non
 
 def _panel(entry: dict[str, Any], about: dict[str, Any], language: str) -> dict[str, Any]:
     line = f"{language} line {entry['ptx_line']}"
-    place = f"{place_of(entry)}, {line}" if entry["file"] else line
+    place = f"{place_of(entry['file'], entry['line'], entry['ptx_line'], '')}, {line}" if entry["file"] else line
     return {
         "pc": entry["pc"],
         "opcode": entry["opcode"],

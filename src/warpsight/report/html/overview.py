@@ -8,6 +8,7 @@ from typing import Any
 from markupsafe import Markup
 
 from warpsight.base.format import percent, three_digits
+from warpsight.explore.explain import places
 from warpsight.report.comparison_text import signed_percent
 from warpsight.report.components import shares
 from warpsight.report.drawing.charts import Axis, Meter, Meters, Roof, Roofline, Series, Stacks, Work
@@ -88,9 +89,8 @@ def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
 
 
 def place_of(row: dict[str, Any]) -> str:
-    """`kernel.cu:27`, or `PTX line 63` of a kernel without source lines."""
-    file = row["file"].replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{row['line']}" if file else f"PTX line {row['ptx_lines'][0]}"
+    """`kernel.cu:27`, or `PTX line 63` (`SASS line 63`) of a kernel without source lines."""
+    return places.place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
 
 
 def anchor_of(row: dict[str, Any]) -> str:

@@ -33,7 +33,7 @@ def checked_page(document: dict[str, Any], place: str, *, live: bool = False) ->
 
     try:
         return page(document, live=live)
-    except (TemplateError, LookupError, TypeError, ValueError, AttributeError) as error:
+    except (TemplateError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
         what = f"is no document that a report can be made of ({type(error).__name__}: {error})"
         raise FormatError(what, place=place, remedy="make it again with `warpsight report --json` of this version") from error
 
@@ -61,7 +61,8 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         data=_data(embedded(content)),
         key=Markup(component_key()),
     )
-    return str(whole)  # plain text: what is put beside it must not be escaped
+    # plain text, so that what is put beside it is not escaped; a file's name that is no text keeps the rest from no one
+    return str(whole).encode("utf-8", "replace").decode("utf-8")
 
 
 def list_page(folder: str, items: Sequence[Any]) -> str:

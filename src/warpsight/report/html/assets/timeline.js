@@ -34,7 +34,8 @@ W.part(() => {
   };
   const where = (pc) => {
     const found = part.instructions[pc];
-    return found.file ? `${found.file.replaceAll("\\", "/").split("/").pop()}:${found.line}` : `PTX line ${found.ptx_line}`;
+    const lines = /^[A-Z]/.test(found.opcode) ? "SASS line" : "PTX line";
+    return found.file ? `${found.file.replaceAll("\\", "/").split("/").pop()}:${found.line}` : `${lines} ${found.ptx_line}`;
   };
   const warp = (row, place) => row.warps.filter(([first]) => first <= place).pop()?.[1];
   const about = ({ row: number, cycle }) => {
