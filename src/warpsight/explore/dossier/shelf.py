@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +70,15 @@ class Shelf:
                 continue
             deep = len(here.relative_to(self.folder).parts) >= _DEEPEST
             folders[:] = [] if deep else sorted(name for name in folders if not name.startswith("."))
-            yield from ((here / name, RESULT) for name in files if name.endswith(".json") and not (here / name).is_symlink())
+            yield from ((here / name, RESULT) for name in files if name.endswith(".json") and _is_own_file(here / name))
+
+
+def _is_own_file(path: Path) -> bool:
+    """No link, and nothing that waits for a writer, as a pipe does."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:  # it has gone meanwhile
+        return False
 
 
 def _stamp(path: Path, kind: str) -> str:

@@ -10,6 +10,8 @@ from warpsight.report.drawing.charts import LOG, Axis, Lanes, Lines, Series
 from warpsight.report.html.drawn import drawn
 
 _SECTOR, _WARP = 32, 32
+# Characters of the panels with drawings: what a page of a megabyte has room for beside the grid of designs and the timeline.
+_ROOM, _LEAST_ROOM = 340_000, 40_000
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The parts of a bar, by the class that styles them.
 _PARTS = {"hit": "hit", "merged": "merged", "miss": "miss", "written through": "through", "read": "miss", "written": "through"}
@@ -23,12 +25,24 @@ def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | Non
     entries = document.get("loads")
     if not entries:
         return None
-    about = document["loads_about"]
-    return {"panels": [_panel(entry, about, language) for entry in entries], "about": about, "left_out": len(
-        [entry for entry in entries if entry["sectors"] and "patterns" not in entry])}  # fmt: skip
+    about, room, panels = document["loads_about"], _room(document), {}
+    for entry in sorted(entries, key=lambda entry: (-sum(count * times for count, times in entry["sectors"]), entry["pc"])):
+        panel = _panel(entry, about, language, drawn="patterns" in entry and room > 0)
+        room -= len(str(panel))
+        panels[entry["pc"]] = panel
+    drawn = sum(bool(panel["patterns"]) for panel in panels.values())
+    return {"panels": [panels[entry["pc"]] for entry in entries], "about": about, "drawn": drawn,
+            "left_out": sum(bool(entry["sectors"]) for entry in entries) - drawn}  # fmt: skip
 
 
-def _panel(entry: dict[str, Any], about: dict[str, Any], language: str) -> dict[str, Any]:
+def _room(document: dict[str, Any]) -> int:
+    """For how many characters there is room."""
+    grid, timeline = document.get("what_if") or {}, document.get("timeline") or {}
+    taken = sum(len(column["data"]) for column in grid.get("columns", ())) + len(str(timeline.get("rows", "")))
+    return max(_LEAST_ROOM, _ROOM - taken)
+
+
+def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, drawn: bool) -> dict[str, Any]:
     line = f"{language} line {entry['ptx_line']}"
     place = f"{place_of(entry['file'], entry['line'], entry['ptx_line'], '')}, {line}" if entry["file"] else line
     return {
@@ -37,11 +51,11 @@ def _panel(entry: dict[str, Any], about: dict[str, Any], language: str) -> dict[
         "place": place,
         "what": f"{entry['space']} {entry['access']} of {entry['access_bytes']} B a lane, {entry['executions']:,} executions "
         "with an active lane",
-        "patterns": [_pattern(entry, pattern, about["line_bytes"]) for pattern in entry.get("patterns", ())],
+        "patterns": [_pattern(entry, pattern, about["line_bytes"]) for pattern in (entry["patterns"] if drawn else ())],
         "histograms": [_histogram(name, entry[name]) for name in ("sectors", "passes") if entry[name]],
-        "reuse": _reuse(entry, about) if "reuse" in entry else None,
+        "reuse": _reuse(entry, about) if drawn and "reuse" in entry else None,
         "levels": [_level(name, counts) for name, counts in entry["levels"].items()],
-        "brief": "" if "patterns" in entry else _brief(entry),
+        "brief": "" if drawn else _brief(entry),
     }
 
 
