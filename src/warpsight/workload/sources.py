@@ -7,6 +7,8 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import BinaryIO
+from weakref import WeakKeyDictionary
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.isa.parser import parse_module
@@ -20,16 +22,25 @@ _PTX_HEADER = re.compile(r"^[ \t]*\.version\s", re.MULTILINE)
 _CUDA_HINT = re.compile(r"__global__|__device__|^[ \t]*#[ \t]*include", re.MULTILINE)
 _KINDS = "a .cu (CUDA C++) or .ptx file"
 _LISTED = 20
+_STDIN: WeakKeyDictionary[BinaryIO, bytes] = WeakKeyDictionary()
 
 
 def _is_text(given: str | Path) -> bool:
     return isinstance(given, str) and ("\n" in given or _PTX_HEADER.search(given) is not None or "__global__" in given)
 
 
+def _stdin() -> bytes:
+    """What came on stdin, also when it is asked for again, as where a kernel runs a second time: the stream gives it once."""
+    stream = sys.stdin.buffer
+    if stream not in _STDIN:
+        _STDIN[stream] = stream.read()
+    return _STDIN[stream]
+
+
 def _read_bytes(given: str | Path) -> tuple[bytes, str]:
     """The bytes and the name to show for a path or `-`."""
     if str(given) == "-":
-        return sys.stdin.buffer.read(), "<stdin>"
+        return _stdin(), "<stdin>"
     path = Path(given)
     if not os.path.exists(given):  # which, unlike a Path's own method, answers for names that no file can have, too
         near = suggestion(path.name, [p.name for p in path.parent.glob("*")] if os.path.isdir(path.parent) else [])

@@ -31,7 +31,7 @@ def study_dossier(sweep: Sweep, about: Question = EVERYTHING, costs: Sequence[st
     Its keys: `schema`, `kind`, `tool`, `title`, `study` (what was varied and how), `answers` (documents of `best`, `sensitivity`, a
     `pareto` front for each of `costs`, else for axes of numbers, and maps of performance and of what binds over the two axes that
     matter most), `unanswered` (what could not be, and why), `designs` (see `_designs`).
-    Raises UsageError as `Sweep.best` does.
+    Raises UsageError as `Sweep.best` does, and as `Sweep.pareto` does for one of `costs`.
     """
     selection = sweep.selection(about)
     answers: list[dict[str, Any]] = []
@@ -45,7 +45,8 @@ def study_dossier(sweep: Sweep, about: Question = EVERYTHING, costs: Sequence[st
 
     ask("best", lambda: sweep.best(_MOST_BEST, about))
     ask("sensitivity", lambda: sweep.sensitivity(about))
-    for cost in costs or _axes_of_numbers(selection)[:_MOST_FRONTS]:
+    answers += [sweep.pareto([cost], about) for cost in costs]  # asked for, so that what is wrong with one is an error
+    for cost in () if costs else _axes_of_numbers(selection)[:_MOST_FRONTS]:
         ask(f"pareto of {cost}", partial(sweep.pareto, [cost], about))
     axes = _most_important(answers, selection)
     if len(axes) == 2:
