@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import FormatError, UsageError
 from warpsight.cli import options
 from warpsight.cli.progress import ProgressBar
+from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, OPTIONS
 
 if TYPE_CHECKING:
     from warpsight.explore.request import KernelRequest
@@ -21,7 +23,7 @@ _TAKES = {
     "a study": _OF_STUDY,
     "a kernel": (*_OF_KERNEL, "--other-gpu"),
     "one side of two": ("--referee", "--against", "--other-gpu"),
-    "a file of results, which has no kernel": ("--other-gpu",),
+    "a file of results, which has no kernel": (),
 }
 _STUDY, _KERNEL, _SIDE, _RESULT = _TAKES
 
@@ -29,6 +31,7 @@ _STUDY, _KERNEL, _SIDE, _RESULT = _TAKES
 def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The dossier of the inputs: of a study, of one kernel or result, or of two of these side by side."""
     from warpsight.explore.dossier.comparison import comparison_dossier
+    from warpsight.explore.dossier.results import DAMAGE, is_result
     from warpsight.explore.sweep.folder import is_study
 
     studies = [path for path in arguments.paths if is_study(path)]
@@ -36,8 +39,11 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         if len(arguments.paths) > 1:
             raise UsageError("a study is shown alone", place=studies[0], remedy="give the folder of one study")
         _refuse(arguments, _STUDY, studies[0])
+        _refuse_making(options.kernel_requests(arguments)[0], arguments, _STUDY)
         return _of_study(arguments)
     requests, gpus = options.kernel_requests(arguments), [arguments.gpu]
+    if all(is_result(request.path) for request in requests):
+        _refuse_making(requests[0], arguments, _RESULT, ("--model",))
     if arguments.other_gpu:
         gpus.append(arguments.other_gpu)
     if len(requests) * len(gpus) > 2:
@@ -47,7 +53,14 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
     sides = [_of_kernel(request, gpu, arguments, side=side) for request in requests for gpu in gpus]
     if not side:
         return sides[0]
-    return comparison_dossier(sides[0], sides[1], gpus if len(gpus) > 1 else _names(requests, sides))
+    try:
+        return comparison_dossier(sides[0], sides[1], gpus if len(gpus) > 1 else _names(requests, sides))
+    except DAMAGE as error:
+        results = [request.path for request in requests if is_result(request.path)]
+        if not results:
+            raise
+        what = f"is no document that can be compared ({type(error).__name__}: {error})"
+        raise FormatError(what, place=" or ".join(results), remedy="make it again with `warpsight report --json`") from error
 
 
 def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
@@ -63,6 +76,22 @@ def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
             elif kind != _SIDE:
                 remedy = "leave it out, or give a kernel or its trace"
             raise UsageError(f"says nothing about {kind}: {name}", place=option, remedy=remedy)
+
+
+def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: str, also: tuple[str, ...] = ()) -> None:
+    """Refuse the options that say how something is made that is there already."""
+    given = {
+        "--gpu": arguments.gpu != DEFAULT_GPU,
+        "--set": bool(arguments.overrides),
+        "--model": "--model" in also and bool(arguments.models),
+        **{f"--{each.name}": getattr(arguments, each.name) != getattr(DEFAULT_METHOD, each.name) for each in fields(DEFAULT_METHOD)},
+        **{OPTIONS.get(each.name, f"--{each.name}"): getattr(request, each.name) is not None
+           for each in fields(request) if each.name not in ("path", "output")},
+    }  # fmt: skip
+    for option, is_given in given.items():
+        if is_given:
+            what = f"cannot change {kind}: {request.path}"
+            raise UsageError(what, place=option, remedy="leave it out, or give the kernel or its trace")
 
 
 def _names(requests: list[KernelRequest], sides: list[dict[str, Any]]) -> list[str]:
@@ -88,13 +117,13 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
     from warpsight.advice.dossier import advised_dossier
     from warpsight.explore.dossier.kernel import Parts, kernel_dossier
     from warpsight.explore.dossier.modes import NONE, QUICK
-    from warpsight.explore.dossier.results import dossier_of_file, is_result
+    from warpsight.explore.dossier.results import alone_of_file, dossier_of_file, is_result
     from warpsight.explore.pipeline import obtain_trace
     from warpsight.gpu.loader import load_gpu
 
     if is_result(request.path):
         _refuse(arguments, _RESULT, request.path)
-        return dossier_of_file(request.path)
+        return alone_of_file(request.path) if side else dossier_of_file(request.path)
     _refuse(arguments, _SIDE if side else _KERNEL, str(request.path))
     window = _window(arguments)
     gpu = load_gpu(gpu_name, overrides=arguments.overrides)

@@ -12,6 +12,8 @@ from warpsight.result.prediction import COMPONENTS
 
 _TEXTS = ("kernel", "gpu", "model", "bound_by", "class", "occupancy_limiter")
 _NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occupancy")
+# What a document that was damaged makes the code raise that draws it.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
 _DEEPEST, _LARGEST = 50, 1e300  # of nesting and of numbers: what is beyond comes from no result, and its sums would be no numbers
 _REMEDY = "give what `warpsight predict --json`, `simulate --json` or `report --json` printed"
 
@@ -32,6 +34,14 @@ def dossier_of_file(path: str) -> dict[str, Any]:
             _predictions(found.get("predictions"), f"{path}: predictions")
         return found
     return result_dossier(_predictions(found, path))
+
+
+def alone_of_file(path: str) -> dict[str, Any]:
+    """The dossier of a file, to be set beside another one: of one kernel. Raises as `dossier_of_file` does, or UsageError."""
+    found = dossier_of_file(path)
+    if found["kind"] != KERNEL:
+        raise UsageError(f"is a {found['kind']}, which is shown alone", place=path, remedy="give results of one kernel on one GPU")
+    return found
 
 
 def _read(path: str) -> Any:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from warpsight.base.errors import FormatError
+from warpsight.explore.dossier.results import DAMAGE
 from warpsight.report.drawing.component_key import component_key
 from warpsight.report.html.embedded import embedded
 from warpsight.report.html.sections import Section, sections_of
@@ -33,7 +34,7 @@ def checked_page(document: dict[str, Any], place: str, *, live: bool = False) ->
 
     try:
         return page(document, live=live)
-    except (TemplateError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
+    except (TemplateError, *DAMAGE) as error:
         what = f"is no document that a report can be made of ({type(error).__name__}: {error})"
         raise FormatError(what, place=place, remedy="make it again with `warpsight report --json` of this version") from error
 
