@@ -70,6 +70,11 @@ def test_nothing_but_results_is_served(server: Server, results: Path) -> None:
     assert "outside" not in ask(server, "/")[1]
 
 
+def test_pipe_that_nobody_writes_to_is_no_result(server: Server, results: Path) -> None:
+    os.mkfifo(results / "pipe.json")
+    assert [item.name for item in server.shelf.items()] == ["stride.json"]
+
+
 def test_only_reading_is_possible(server: Server) -> None:
     assert {ask(server, "/", method)[0].status for method in ("POST", "PUT", "DELETE")} == {501}
     assert ask(server, "/", "HEAD")[1] == ""

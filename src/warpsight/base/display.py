@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from warpsight.base.errors import WarpsightError
+
 Drawing = Callable[[object], str]
 
 
@@ -21,8 +23,11 @@ class Display:
         self._draw = draw
 
     def html(self, value: object) -> str | None:
-        """`value` as HTML for a notebook; None, which notebooks take for "not so", where nothing draws."""
-        return None if self._draw is None else self._draw(value)
+        """`value` as HTML for a notebook; None, which notebooks take for "not so", where nothing draws or there is nothing to draw."""
+        try:
+            return None if self._draw is None else self._draw(value)
+        except WarpsightError:  # of a study whose designs all failed, say: its text is shown instead
+            return None
 
 
 DISPLAY = Display()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -84,7 +84,7 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
         "--gpu": arguments.gpu != DEFAULT_GPU,
         "--set": bool(arguments.overrides),
         "--model": "--model" in also and bool(arguments.models),
-        **{f"--{each.name}": getattr(arguments, each.name) != getattr(DEFAULT_METHOD, each.name) for each in fields(DEFAULT_METHOD)},
+        **{f"--{name}": getattr(arguments, name) != default for name, default in asdict(DEFAULT_METHOD).items()},
         **{OPTIONS.get(each.name, f"--{each.name}"): getattr(request, each.name) is not None
            for each in fields(request) if each.name not in ("path", "output")},
     }  # fmt: skip

@@ -24,7 +24,8 @@ def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> 
     """A roofline by warp instructions and, where the kernel has floating-point arithmetic, one by operations.
 
     Each: `unit` of work, `ceilings` [{name, per_s}] of computing, `levels` [{name, bytes, bytes_per_s}] with what the launch moves
-    and what the level can, `work` of the launch, and `per_s` as predicted. A level that moves nothing is left out; without any level there is none to draw.
+    and what the level can, `work` of the launch, and `per_s` as predicted. A level that moves nothing is left
+    out; without any level there is no roofline.
     """
     levels, header = _levels(profiled, gpu), profiled.trace.header
     if not levels:

@@ -1,0 +1,115 @@
+"""Are the inputs of `warpsight report` shown whatever they lack, and options refused that say nothing about them?"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from command_line import assert_one_error, run
+
+import warpsight
+from warpsight.base.display import Display
+from warpsight.base.errors import UsageError
+from warpsight.explore.dossier.file import write_report
+from warpsight.explore.explain.places import language, place_of
+
+pytestmark = pytest.mark.unit
+
+EMPTY = ".version 7.5\n.target sm_75\n.address_size 64\n.visible .entry empty()\n{\n  ret;\n}\n"
+SHARED = """
+extern "C" __global__ void turned() {
+    __shared__ float a[64];
+    a[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    float b = a[63 - threadIdx.x];
+    __syncthreads();
+    a[threadIdx.x] = 2 * b;
+}
+"""
+TWICE = 'extern "C" __global__ void twice(float *a) { a[blockIdx.x * blockDim.x + threadIdx.x] *= 2.0f; }\n'
+OUT = ("-o", "r.html", "--what-if", "none")
+Capture = pytest.CaptureFixture[str]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def result(capsys: Capture) -> str:
+    """A file of a prediction."""
+    Path("empty.ptx").write_text(EMPTY)
+    Path("result.json").write_text(run(capsys, "predict", "empty.ptx", "--grid", "1", "--block", "32", "--json").out)
+    return "result.json"
+
+
+@pytest.mark.parametrize(("name", "text"), [("empty.ptx", EMPTY), ("turned.cu", SHARED)])
+def test_kernel_that_moves_no_bytes_has_a_report_without_rooflines(name: str, text: str, capsys: Capture) -> None:
+    Path(name).write_text(text)
+    outcome = run(capsys, "report", name, "--grid", "2", "--block", "64", *OUT, "--json")
+    assert json.loads(outcome.out)["rooflines"] == []
+    html = Path("r.html").read_text("utf-8")
+    assert "Speed of light" in html
+    assert "<h3>Roofline" not in html
+
+
+def test_source_from_stdin_has_lanes_like_that_of_a_file(monkeypatch: pytest.MonkeyPatch, capsys: Capture) -> None:
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(TWICE.encode())))
+    outcome = run(capsys, "report", "-", "--grid", "2", "--block", "64", "--arg", "f32[128]:uniform", *OUT, "--json")
+    document = json.loads(outcome.out)
+    assert document["loads_about"]["lanes_unknown"] == ""
+    assert document["loads"][0]["patterns"][0]["lanes"] == [4 * lane for lane in range(32)]
+
+
+@pytest.mark.parametrize("options", ["--gpu v100", "--set sm_count=4", "--model mdm", "--grid 4", "--caches reuse-distance",
+                                     "--other-gpu v100", "--referee"])  # fmt: skip
+def test_results_refuse_what_would_make_others(options: str, result: str, capsys: Capture) -> None:
+    assert_one_error(run(capsys, "report", result, *options.split(), "-o", "r.html"), 2, options.split(maxsplit=1)[0], result)
+    assert not Path("r.html").exists()
+
+
+def test_comparison_is_no_side_of_another_one(result: str, capsys: Capture) -> None:
+    Path("both.json").write_text(run(capsys, "report", result, result, "-o", "r.html", "--json").out)
+    assert_one_error(run(capsys, "report", "both.json", result, "-o", "r.html"), 2, "both.json", "comparison")
+
+
+def test_report_is_no_folder_and_leaves_a_device_what_it_is(folder: Path) -> None:
+    for path in (folder, "."):
+        with pytest.raises(UsageError, match="is a folder"):
+            write_report(path, "text")
+    link = folder / "null"
+    link.symlink_to(os.devnull)
+    write_report(link, "text")
+    assert link.is_char_device()
+
+
+def test_predictions_of_a_report_are_of_one_kernel(result: str, folder: Path) -> None:
+    predictions = [warpsight.predict(warpsight.trace(name, grid=1, block=32)) for name in ("empty.ptx",)]
+    with pytest.raises(UsageError, match="no prediction"):
+        warpsight.report([], folder / "r.html")
+    Path("other.ptx").write_text(EMPTY.replace("empty", "other"))
+    predictions.append(warpsight.predict(warpsight.trace("other.ptx", grid=1, block=32)))
+    with pytest.raises(UsageError, match="empty, other"):
+        warpsight.report(predictions, folder / "r.html")
+
+
+def test_place_says_what_the_instruction_is_written_in() -> None:
+    assert place_of("a/b.cu", 27, 63, "") == "b.cu:27"
+    assert place_of("", 0, 63, "@%p1 bra $L;") == "PTX line 63"
+    assert place_of("", 0, 63, "/*0010*/ @!P0 LDG.E R2, [R4]") == "SASS line 63"
+    assert [language(text) for text in ("", "ret;", "EXIT")] == ["PTX", "PTX", "SASS"]
+
+
+def test_notebook_shows_the_text_of_what_has_no_answer_to_draw() -> None:
+    def draw(value: object) -> str:
+        raise UsageError("no design has a time", place="study", remedy="correct those that failed")
+
+    display = Display()
+    display.by(draw)
+    assert display.html("study") is None
