@@ -2,12 +2,43 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
+import numpy as np
 import pytest
-from visits import Visit, needs_section
+from visits import Visit, data_of, needs_section
+
+from warpsight.explore.dossier.what_if import unpacked
 
 pytestmark = [pytest.mark.browser, needs_section("what-if")]
+# Goes to every point by the sliders, in the order of docs/reference/report.md, and reads what the page shows there.
+_ALL_POINTS = """(grid) => {
+    const at = (id) => document.getElementById("what-if-" + id), shown = [];
+    const free = grid.axes.filter((axis) => !axis.simulated), simulated = grid.axes.filter((axis) => axis.simulated);
+    const go = (axis, place) => {
+        const slider = at(axis.key);
+        if (!slider || Number(slider.value) === place) return;
+        slider.value = String(place);
+        slider.dispatchEvent(new Event("input", { bubbles: true }));
+    };
+    const read = () => ({
+        cycles: at("cycles").textContent, bound: at("bound").textContent,
+        shares: Object.fromEntries(Array.from(document.querySelectorAll(".stack-now tbody tr"),
+            (row) => [row.dataset.name, row.cells[3].textContent])),
+        widths: Array.from(document.querySelectorAll("#what-if-now .lying-bar span"), (part) => parseFloat(part.style.width)),
+    });
+    const each = (left) => {
+        if (!left.length) { shown.push(read()); return; }
+        for (let place = 0; place < left[0].values.length; place++) { go(left[0], place); each(left.slice(1)); }
+    };
+    for (const geometry of grid.geometries) {
+        at("back").click();
+        simulated.forEach((axis, k) => go(axis, geometry[k]));
+        each(free);
+    }
+    return shown;
+}"""
 _TEXT = "document.getElementById('what-if').innerText"
 
 
@@ -56,3 +87,24 @@ def test_sliders_moved_and_moved_back_show_what_was_there(visit: Callable[..., V
         slider.fill(str(slider.get_attribute("max")))
         slider.fill(own)
     assert opened.ask(_TEXT) == before
+
+
+def test_every_point_of_the_grid_is_shown_as_the_document_has_it(visit: Callable[..., Visit]) -> None:
+    opened = visit("divergent", "#what-if")
+    grid = data_of(opened.path)["what_if"]
+    columns = unpacked(grid)
+    shown = opened.page.evaluate(_ALL_POINTS, grid)
+    lengths = [len(axis["values"]) for axis in grid["axes"] if not axis["simulated"]]
+    assert len(shown) == grid["points"] == len(grid["geometries"]) * math.prod(lengths)
+    assert [row["cycles"] for row in shown] == [f"{math.floor(cycles + 0.5):,}" for cycles in columns["cycles"]]
+    assert [row["bound"] for row in shown] == [grid["bounds"][code] for code in columns["bound_by"]]
+    for name in (column for column in columns if column.startswith("share.")):
+        told = [float(row["shares"][name.removeprefix("share.")].removesuffix(" %")) for row in shown]
+        assert told == pytest.approx(100 * columns[name], abs=0.0501)
+    # `seconds` is left out here: cycles over the clock, which is a free axis like the others
+    assert "seconds" not in columns
+    free = [np.array(axis["values"]) for axis in grid["axes"] if not axis["simulated"]]
+    clock = [axis["key"] for axis in grid["axes"] if not axis["simulated"]].index("core_clock")
+    seconds = columns["cycles"] / np.tile(np.meshgrid(*free, indexing="ij")[clock].ravel(), len(grid["geometries"]))
+    whole = 100 * seconds / np.maximum(seconds, seconds[grid["own"]])
+    assert [sum(row["widths"]) for row in shown] == pytest.approx(whole, abs=0.01)

@@ -23,7 +23,7 @@ class Display:
         self._draw = draw
 
     def html(self, value: object) -> str | None:
-        """`value` as HTML for a notebook; None, which notebooks take for "not so", where nothing draws or there is nothing to draw."""
+        """`value` as HTML for a notebook; None, which notebooks take for "not so", where nothing draws it or can."""
         try:
             return None if self._draw is None else self._draw(value)
         except WarpsightError:  # of a study whose designs all failed, say: its text is shown instead
