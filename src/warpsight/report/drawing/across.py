@@ -17,7 +17,7 @@ from warpsight.report.drawing.frame import (
     legend_width,
     title_width,
 )
-from warpsight.report.drawing.palette import FAINT, INK, style_of
+from warpsight.report.drawing.palette import FAINT, INK, PAPER, style_of
 from warpsight.report.drawing.scales import label_of, number_text, scale_for
 
 _BAR, _SLOT, _INNER = 18.0, 26.0, 420.0
@@ -44,13 +44,18 @@ def draw_stacks(canvas: Canvas, top: float, chart: Stacks) -> tuple[float, float
             size = _size(each, row)
             if size <= 0.0:
                 continue
+            if done >= scale.most:
+                break
             share = f"{100 * size / sums[row]:.1f} %"
             tip = f"{name}, {each.name}: {number_text(size)} {chart.axis.unit or chart.axis.label}, {share}"
             begin, end = scale.at(done), scale.at(done + size)
             canvas.rect(left + begin * inner, y, (end - begin) * inner, _BAR, canvas.fill(style), tip=tip, edge=INK,
                         hook=f"{row}/{each.name}")  # fmt: skip
             done += size
-        canvas.text(left + scale.at(done) * inner + GAP, y + _BAR - 5, chart.totals[row])
+        end = left + scale.at(done) * inner
+        if sums[row] > scale.most * (1 + 1e-9):  # cut: two strokes across its end
+            canvas.path(f"M{end - 7:.1f} {y + _BAR + 2:.1f}l5 {-_BAR - 4:.1f}m4 0l-5 {_BAR + 4:.1f}", PAPER, width=2)
+        canvas.text(end + GAP, y + _BAR - 5, chart.totals[row])
     low += _SLOT * len(chart.rows) + GAP + ROW
     canvas.text(left + inner / 2, low + FONT, chart.axis.heading, anchor="middle")
     low += ROW + GAP

@@ -120,7 +120,10 @@ class HeatMap:
 
 @dataclass(frozen=True)
 class Stacks:
-    """A bar for each row, lying, its parts one after the other on a common scale; `totals` are written behind the bars."""
+    """A bar for each row, lying, its parts one after the other on a common scale; `totals` are written behind the bars.
+
+    A bar beyond the axis's `most` is cut, and has two strokes across its end.
+    """
 
     title: str
     axis: Axis

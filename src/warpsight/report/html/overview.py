@@ -17,6 +17,7 @@ from warpsight.report.html.drawn import drawn
 from warpsight.report.stack_text import shown
 
 _MOST_LINES = 3
+_MOST_TIMES = 2.5
 
 
 def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -50,12 +51,19 @@ def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, 
     known = {each["name"] for each in references}
     return Stacks(
         title="CPI stacks: warp instructions of an SM",
-        axis=Axis("cycles per instruction"),
+        axis=Axis("cycles per instruction", most=_widest(predictions, known)),
         rows=[each["model"] + (" (reference)" if each["model"] in known else "") for each in predictions],
         series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], STACK_STYLES.get(name)) for name in names],
         totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles{_error(errors.get(each['model']))}"
                 for each in predictions],
     )  # fmt: skip
+
+
+def _widest(predictions: list[dict[str, Any]], references: set[str]) -> float | None:
+    """Where bars are cut, so that a model that is far off does not leave the first one and the references too small to read."""
+    named = [each["cpi"] for number, each in enumerate(predictions) if number == 0 or each["model"] in references]
+    most = _MOST_TIMES * max(named)
+    return most if most > 0 else None
 
 
 def _error(error: float | None) -> str:

@@ -1,0 +1,73 @@
+"""The pictures of reports in the README: a kernel of our suite, predicted, simulated, and shown in a browser.
+
+    python tools/screenshots.py            # writes docs/images/report-*.png
+
+Needs Playwright (the test extra) and chromium (tools/browser.sh).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+from warpsight.advice.dossier import advised_dossier
+from warpsight.explore.dossier.kernel import Parts
+from warpsight.explore.pipeline import obtain_trace
+from warpsight.explore.request import KernelRequest
+from warpsight.gpu.loader import load_gpu
+from warpsight.report.html.page import page
+from warpsight.report.json_text import json_text
+
+ROOT = Path(__file__).resolve().parent.parent
+KERNEL = "suites/warpsight/spmv_csr_vector/manifest.yaml"
+FOLDER = ROOT / "docs" / "images"
+WIDTH, SCALE = 1200, 1
+# picture: the view, light or dark, and the height of the window
+SHOTS = {
+    "report-overview": ("overview", "light", 620),
+    "report-code": ("code&line=pc-42", "dark", 620),
+    "report-what-if": ("what-if&noc.bandwidth=2.1%20TB/s&sm_count=56", "light", 720),
+    "report-timeline": ("timeline&theme=dark", "dark", 620),
+}
+
+
+def report() -> str:
+    """What `warpsight report KERNEL --model warpsight --referee` writes, files named by their places in the repository."""
+    request, gpu = KernelRequest(str(ROOT / KERNEL)), load_gpu("mdm-pascal")
+    parts = Parts(referee=True, command=("warpsight", "report", KERNEL, "--model", "warpsight", "--referee"))
+    document = advised_dossier(obtain_trace(request), gpu, "warpsight", parts=parts, request=request)
+    return page(json.loads(json_text(document).replace(f"{ROOT}/", "")))
+
+
+def main() -> int:
+    """Make the report, and a picture of each view."""
+    from playwright.sync_api import sync_playwright
+
+    browser = os.environ.get("WARPSIGHT_CHROMIUM") or shutil.which("chromium")
+    if browser is None:
+        print("error: there is no chromium; tools/browser.sh installs it", file=sys.stderr)
+        return 1
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        page_file = Path(folder) / "spmv.html"
+        page_file.write_text(report(), "utf-8")
+        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        for name, (view, theme, height) in SHOTS.items():
+            context = chromium.new_context(
+                viewport={"width": WIDTH, "height": height}, device_scale_factor=SCALE, color_scheme=theme  # type: ignore[arg-type]
+            )
+            shown = context.new_page()
+            shown.goto(f"{page_file.as_uri()}#{view}")
+            shown.locator("html[data-ready]").wait_for(state="attached")
+            shown.screenshot(path=FOLDER / f"{name}.png")
+            context.close()
+        chromium.close()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
