@@ -14,7 +14,6 @@ from markupsafe import Markup
 
 from warpsight.base.errors import FormatError
 from warpsight.explore.dossier.results import DAMAGE
-from warpsight.report.drawing.component_key import component_key
 from warpsight.report.html.embedded import embedded
 from warpsight.report.html.sections import Section, sections_of
 from warpsight.report.html.stack_bars import paints
@@ -60,7 +59,6 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
         f"base-uri 'none'; form-action 'none'{'; connect-src ' + SELF if live else ''}",
         data=_data(embedded(content)),
-        key=Markup(component_key()),
     )
     # plain text, so that what is put beside it is not escaped; a file's name that is no text keeps the rest from no one
     return str(whole).encode("utf-8", "replace").decode("utf-8")

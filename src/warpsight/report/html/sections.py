@@ -58,7 +58,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("sensitivity", "Sensitivity", study.sensitivity, "drawings.jinja"),
         Section("fronts", "Pareto fronts", study.fronts, "fronts.jinja", scripts=("fronts.js",)),
         Section("maps", "Maps", study.maps, "drawings.jinja"),
-        Section("designs", "Designs", study.designs, "designs.jinja", scripts=("stacks.js", "designs.js")),
+        Section("designs", "Designs", study.designs, "designs.jinja", ("stacks.js", "designs.js"), ("stack_bars.css",)),
     ),
 }
 

@@ -32,8 +32,6 @@ W.part(() => {
     const at = (place * kernels + kernel) * width;
     return Object.fromEntries(data.components.map((name, number) => [name, stacks[at + number]]));
   };
-  const most = Math.max(...Array.from({ length: count * kernels }, (_, at) => stacks.slice(at * width, at * width + width)
-    .reduce((sum, part) => sum + part, 0)).filter(Number.isFinite));
   const show = (place) => {
     const holder = W.find("design-stacks");
     if (place === undefined) { holder.replaceChildren(); return; }
@@ -42,9 +40,7 @@ W.part(() => {
       return { name, parts, text: `${W.number(cpi)} CPI, ${W.number(1e6 * data.seconds[kernel][place])} us` };
     });
     const keys = Object.keys(data.keys).map((key) => `${key}=${keyText(key, data.keys[key][place])}`).join(", ");
-    const scroll = W.make("div", { class: "scroll", tabindex: "0", role: "group", "aria-label": "CPI stacks of the chosen design" });
-    scroll.append(W.stacks(`CPI stacks of design ${data.design[place]}`, rows, most));
-    holder.replaceChildren(W.make("h3", {}, `Design ${data.design[place]}`), W.make("p", {}, keys), scroll);
+    holder.replaceChildren(W.make("h3", {}, `Design ${data.design[place]}`), W.make("p", {}, keys), W.stacks(rows));
   };
   for (const head of heads) {
     const button = W.make("button", { type: "button", class: "sorter" }, head.textContent);

@@ -1,38 +1,26 @@
-// CPI stacks drawn in the page: a lying bar for each row on one scale, its parts with the fills of every other picture.
-W.svg = (name, attributes, ...inside) => {
-  const made = document.createElementNS("http://www.w3.org/2000/svg", name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...inside);
-  return made;
-};
-// rows: [{name, parts: {component: CPI}, text}]; `most` is the CPI of the whole width, so that pictures can be compared.
-W.stacks = (title, rows, most) => {
-  const bar = 18, slot = 26, left = 8 + 6.6 * Math.max(...rows.map((row) => row.name.length)), inner = 420;
-  const whole = most || Math.max(...rows.map((row) => Object.values(row.parts).reduce((sum, part) => sum + part, 0)));
-  const names = new Set(rows.flatMap((row) => Object.keys(row.parts).filter((name) => row.parts[name] > 0)));
-  const wide = left + inner + 16 + 6.6 * Math.max(...rows.map((row) => row.text.length));
-  const high = slot * rows.length + 4 + 20 * Math.ceil(names.size / 5);
-  const drawn = W.svg("svg", { viewBox: `0 0 ${wide} ${high}`, width: wide, height: high, role: "img", "aria-label": title,
-    "font-family": "sans-serif", "font-size": 11, fill: "var(--ink)" });
-  rows.forEach((row, number) => {
-    const y = slot * number + (slot - bar) / 2;
-    let x = left;
-    drawn.append(W.svg("text", { x: left - 6, y: y + bar - 5, "text-anchor": "end" }, row.name));
-    for (const [name, part] of Object.entries(row.parts)) {
+// CPI stacks drawn by a script: a lying bar for each row on one scale, its parts with the paint of every other picture.
+// rows: [{name, parts: {component: CPI}, text}]; the longest is as wide as the page allows.
+W.stacks = (rows) => {
+  const drawn = W.make("div", {}), names = new Set(), sum = (parts) => Object.values(parts).reduce((before, part) => before + part, 0);
+  const most = Math.max(...rows.map((row) => sum(row.parts)));
+  for (const { name, parts, text } of rows) {
+    const whole = sum(parts), told = [];
+    const bar = W.make("div", { class: "lying-bar", role: "img" });
+    for (const [component, part] of Object.entries(parts)) {
       if (!(part > 0)) continue;
-      const width = part / whole * inner;
-      const rect = W.svg("rect", { x, y, width, height: bar, fill: `url(#stack-${name})`, stroke: "var(--ink)", "stroke-width": 0.5 });
-      rect.append(W.svg("title", {}, `${row.name}, ${name}: ${W.number(part)} CPI`));
-      drawn.append(rect);
-      x += width;
+      const tip = `${component}: ${W.number(part)} CPI, ${W.percent(part / whole)}`;
+      const span = W.make("span", { class: "paint-" + component, title: tip });
+      span.style.width = 100 * part / most + "%";
+      bar.append(span);
+      names.add(component);
+      told.push(tip);
     }
-    drawn.append(W.svg("text", { x: x + 6, y: y + bar - 5 }, row.text));
-  });
-  Array.from(names).forEach((name, number) => {
-    const x = left + (number % 5) * 88, y = slot * rows.length + 8 + 20 * Math.floor(number / 5);
-    drawn.append(W.svg("rect", { x, y, width: 14, height: 12, fill: `url(#stack-${name})`, stroke: "var(--ink)", "stroke-width": 0.5 }));
-    drawn.append(W.svg("text", { x: x + 18, y: y + 10 }, name));
-  });
+    bar.setAttribute("aria-label", `${name}: ${text}. ${told.join("; ")}`);
+    drawn.append(W.make("div", { class: "lying" }, W.make("p", { class: "lying-label" }, W.make("b", {}, name), " " + text), bar));
+  }
+  const key = W.make("p", { class: "stack-key" });
+  for (const name of names) key.append(W.make("span", {}, W.make("span", { class: "swatch paint-" + name, "aria-hidden": "true" }), name), " ");
+  drawn.append(key);
   return drawn;
 };
 // base64 of little-endian float32 as numbers
