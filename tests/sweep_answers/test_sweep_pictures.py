@@ -52,10 +52,12 @@ def test_pareto_picture_has_a_mark_for_each_point_and_steps_along_the_front() ->
     picture = answer_picture(document)
     root = _root(picture)
     tips = _tips(root)
-    front = [tip for tip in tips if tip.startswith("design ")]
+    front = [tip for tip in tips if "Pareto front" in tip]
     assert len(front) == len(document["front"])
     assert "design 0: sm_count=15, dram.bandwidth=240 GB/s, sm.policy=lrr, Pareto front: 39.0 , 0.526 " in front
-    assert len([tip for tip in tips if tip.startswith("bettered")]) == len(document["others"])
+    assert len([tip for tip in tips if "bettered by others" in tip]) == len(document["others"])
+    off = {node.attrib["data-hook"] for node in root.iter() if "data-hook" in node.attrib}
+    assert off >= {f"design-{number}" for number in document["others_designs"]}
     assert {"sm_count + dram.bandwidth / 10 GB/s", "speed, design 8 is 1", "Pareto front"} <= set(_texts(root))
     steps = [node.attrib["d"] for node in root.iter(f"{SVG}path") if node.get("stroke-width") == "1.5"]
     assert [path.count("V") for path in steps] == [len(document["front"]) - 1]

@@ -29,7 +29,8 @@ def pareto_charts(document: dict[str, Any]) -> list[Chart]:
         Dot(row["values"][1], row["values"][0], f"design {row['design']}: {keys_text(row['keys'])}", f"design-{row['design']}")
         for row in document["front"]
     ]
-    off = [Dot(values[1], values[0], "bettered") for values in document["others"]]
+    off = [Dot(values[1], values[0], f"design {design}", f"design-{design}")
+           for values, design in zip(document["others"], document["others_designs"], strict=True)]  # fmt: skip
     shown = f", 1 of {document['others_of'] / len(off):.0f} shown" if len(off) < document["others_of"] else ""
     return [Scatter(
         f"{document['model']}: performance against {objectives[1]['name']}",
@@ -67,7 +68,8 @@ def map_charts(document: dict[str, Any]) -> list[Chart]:
     values = [[None if cell == "" else cell for cell in row] for row in reversed(document["values"])]
     rows = [key_text(y["key"], value) for value in reversed(y["values"])]
     columns = [key_text(x["key"], value) for value in x["values"]]
-    return [HeatMap(title, Axis(x["key"]), Axis(y["key"]), columns, rows, values)]
+    hooks = [["" if design is None else f"design-{design}" for design in row] for row in reversed(document["shown"])]
+    return [HeatMap(title, Axis(x["key"]), Axis(y["key"]), columns, rows, values, hooks=hooks)]
 
 
 def speedups_charts(document: dict[str, Any]) -> list[Chart]:

@@ -105,7 +105,7 @@ class Scatter:
 class HeatMap:
     """A value for each row and column, written into its cell. `most` is the value of the darkest shade; None: the largest one.
 
-    Words have a colour each, in alphabetical order.
+    Words have a colour each, in alphabetical order. By `hooks`, one for each cell ("" for none), a page's script finds a cell.
     """
 
     title: str
@@ -116,6 +116,7 @@ class HeatMap:
     values: Sequence[Sequence[Value | str]]
     unit: str = ""
     most: float | None = None
+    hooks: Sequence[Sequence[str]] = ()
 
 
 @dataclass(frozen=True)

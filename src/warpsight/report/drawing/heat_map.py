@@ -47,7 +47,8 @@ def draw_heat_map(canvas: Canvas, top: float, chart: HeatMap) -> tuple[float, fl
             else:
                 colour, shown = shade(value / most if most > 0 else 0.0), number_text(value)
             tip = f"{chart.rows[r]}, {column}: {shown} {chart.unit}".rstrip()
-            canvas.rect(x, y, cell, tall, colour, tip=tip, edge=PAPER, fixed=True)
+            hook = chart.hooks[r][c] if chart.hooks else ""
+            canvas.rect(x, y, cell, tall, colour, tip=tip, edge=PAPER, fixed=True, hook=hook)
             ink = PAPER if luminance(colour) < _DARK else BLACK
             inside = shortened(shown, _LETTERS)
             canvas.text(x + cell / 2, y + tall / 2 + 4, inside, anchor="middle", colour=ink, fixed=True)

@@ -57,7 +57,7 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
         Section("summary", "Summary", study.summary, "study_summary.jinja"),
         Section("sensitivity", "Sensitivity", study.sensitivity, "drawings.jinja"),
         Section("fronts", "Pareto fronts", study.fronts, "fronts.jinja", scripts=("fronts.js",)),
-        Section("maps", "Maps", study.maps, "drawings.jinja"),
+        Section("maps", "Maps", study.maps, "drawings.jinja", scripts=("fronts.js",)),
         Section("designs", "Designs", study.designs, "designs.jinja", ("stacks.js", "designs.js"), ("stack_bars.css",)),
     ),
 }

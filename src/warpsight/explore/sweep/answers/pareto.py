@@ -23,7 +23,8 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     A design betters another if it is at least as good in every objective and better in one; the front holds those that none
     betters. Designs equal in every objective are one point: the lowest number stands for them, `equal` counts the others. Costs may
     name what `Selection.columns` has. `others` are points off the front, for a picture: at most 1,000, evenly taken along the first
-    cost. Raises UsageError without a cost, for unknown names, and for a cost that is not finite on a chosen design.
+    cost, with the design of each in `others_designs`. Raises UsageError without a cost, for unknown names, and for a cost that is
+    not finite on a chosen design.
     """
     if not costs:
         raise UsageError("a Pareto front needs a cost", place="pareto",
@@ -55,6 +56,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
         "front": front,
         "bettered": int(len(points) - sizes[on].sum()),
         "others": [_values(points[place]) for place in off[::step]],
+        "others_designs": [int(selection.designs[place]) for place in off[::step]],
         "others_of": len(off),
     }
 

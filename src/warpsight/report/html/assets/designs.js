@@ -34,7 +34,10 @@ W.part(() => {
   };
   const show = (place) => {
     const holder = W.find("design-stacks");
-    if (place === undefined) { holder.replaceChildren(); return; }
+    if (place === undefined) {
+      holder.replaceChildren(...(W.state.design ? [W.make("p", { class: "note" }, `Design ${W.state.design} is not in this table.`)] : []));
+      return;
+    }
     const rows = data.kernels.map((name, kernel) => {
       const parts = partsOf(place, kernel), cpi = Object.values(parts).reduce((sum, part) => sum + part, 0);
       return { name, parts, text: `${W.number(cpi)} CPI, ${W.number(1e6 * data.seconds[kernel][place])} us` };
