@@ -113,3 +113,14 @@ def test_notebook_shows_the_text_of_what_has_no_answer_to_draw() -> None:
     display = Display()
     display.by(draw)
     assert display.html("study") is None
+
+
+def test_inputs_can_be_named(folder: Path, capsys: Capture) -> None:
+    (folder / "twice.cu").write_text(TWICE)
+    launch = ("--grid", "4", "--block", "64", "--arg", "f32[256]:uniform", "--model", "mt,mdm")
+    outcome = run(capsys, "report", "old=twice.cu", "new=twice.cu", "-o", "two.html", *launch, "--json")
+    assert json.loads(outcome.out)["names"] == ["old", "new"]
+    (folder / "cycles.csv").write_text("gpu,kernel,cycles\nmdm-pascal,mine,4000\n")
+    named = run(capsys, "report", "mine=twice.cu", *OUT, *launch, "--against", "cycles.csv")
+    assert named.out.strip().splitlines()[-1].startswith("next: warpsight advise twice.cu --grid 4")
+    assert "4,000" in (folder / "r.html").read_text("utf-8")

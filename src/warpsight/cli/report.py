@@ -15,7 +15,7 @@ _EXAMPLES = """\
 examples:
   warpsight report launch.yaml -o spmv.html
   warpsight report spmv.trace --gpu v100 --model warpsight --referee -o spmv.html --open
-  warpsight report before.yaml after.yaml                # two kernels, differences first
+  warpsight report old=before.yaml new=after.yaml        # two kernels, differences first
   warpsight report launch.yaml --other-gpu v100          # one kernel on two GPUs
   warpsight report launch.yaml --against ncu.csv         # beside what was measured
   warpsight predict launch.yaml --json > result.json && warpsight report result.json
@@ -79,6 +79,7 @@ def _default_name(paths: list[str]) -> str:
 
 
 def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
+    from warpsight.cli.report_inputs import plain_words
     from warpsight.report.next_step import followed_by, line
 
     if document["kind"] == "study":
@@ -86,5 +87,5 @@ def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
     if document["kind"] == "kernel" and "code" in document:
         own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto")
         why, flags = "what would make it faster", ("--referee", "--open", "--json")
-        return followed_by("advise", arguments.command_line, document["model"], why, without=own, flags=flags)
+        return followed_by("advise", plain_words(arguments), document["model"], why, without=own, flags=flags)
     return line(["models", "show", document["model"]], "what the model assumes")

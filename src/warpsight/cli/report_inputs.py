@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,7 @@ _STUDY, _KERNEL, _SIDE, _RESULT = _TAKES
 
 def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
     """The dossier of the inputs: of a study, of one kernel or result, or of two of these side by side."""
+    from warpsight.explore.compare.comparison import labelled
     from warpsight.explore.dossier.comparison import comparison_dossier
     from warpsight.explore.dossier.results import DAMAGE, is_result
     from warpsight.explore.sweep.folder import is_study
@@ -41,7 +43,8 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         _refuse(arguments, _STUDY, studies[0])
         _refuse_making(options.kernel_requests(arguments)[0], arguments, _STUDY)
         return _of_study(arguments)
-    requests, gpus = options.kernel_requests(arguments), [arguments.gpu]
+    labels, requests = zip(*map(labelled, options.kernel_requests(arguments)), strict=True)
+    gpus = [arguments.gpu]
     if all(is_result(request.path) for request in requests):
         _refuse_making(requests[0], arguments, _RESULT, ("--model",))
     if arguments.other_gpu:
@@ -50,11 +53,12 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two sides"
         raise UsageError(what, place="report", remedy="give two inputs, or one and --other-gpu; `warpsight compare` takes more")
     side = len(requests) * len(gpus) > 1
-    sides = [_of_kernel(request, gpu, arguments, side=side) for request in requests for gpu in gpus]
+    named = list(zip(labels, requests, strict=True))
+    sides = [_of_kernel(request, gpu, arguments, label=label, side=side) for label, request in named for gpu in gpus]
     if not side:
         return sides[0]
     try:
-        return comparison_dossier(sides[0], sides[1], gpus if len(gpus) > 1 else _names(requests, sides))
+        return comparison_dossier(sides[0], sides[1], gpus if len(gpus) > 1 else _names(labels, requests, sides))
     except DAMAGE as error:
         results = [request.path for request in requests if is_result(request.path)]
         if not results:
@@ -94,8 +98,10 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
             raise UsageError(what, place=option, remedy="leave it out, or give the kernel or its trace")
 
 
-def _names(requests: list[KernelRequest], sides: list[dict[str, Any]]) -> list[str]:
-    """What the two sides are called: their kernels, else their files, else what they are."""
+def _names(labels: Sequence[str], requests: Sequence[KernelRequest], sides: list[dict[str, Any]]) -> Sequence[str]:
+    """What the two sides are called: as the user says, else their kernels, else their files, else what they are."""
+    if all(labels):
+        return labels
     kernels = [side["predictions"][0]["kernel"] for side in sides]
     files = [Path(str(request.path)).name for request in requests]
     return next((names for names in (kernels, files) if names[0] != names[1]), ["before", "after"])
@@ -112,7 +118,7 @@ def _of_study(arguments: argparse.Namespace) -> dict[str, Any]:
     return study_dossier(Sweep.open(arguments.paths[0]), about, arguments.cost or ())
 
 
-def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namespace, *, side: bool) -> dict[str, Any]:
+def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namespace, *, label: str, side: bool) -> dict[str, Any]:
     """The dossier of one kernel or result; a `side` of a comparison without what its page does not show."""
     from warpsight.advice.dossier import advised_dossier
     from warpsight.explore.dossier.kernel import Parts, kernel_dossier
@@ -130,7 +136,7 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
     models = options.model_names(arguments)
     parts = Parts(
         arguments.referee, NONE if side else arguments.what_if or QUICK, ("warpsight", *arguments.command_line), window,
-        arguments.perfetto, arguments.against,
+        arguments.perfetto, arguments.against, label,
     )  # fmt: skip
     with ProgressBar() as bar:
         trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
@@ -142,6 +148,14 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
     elif "timeline" in found and request.path != "-":
         found["timeline"]["command"] = _simulate_command(arguments)
     return found
+
+
+def plain_words(arguments: argparse.Namespace) -> list[str]:
+    """The command line for commands that take no names before their inputs."""
+    from warpsight.explore.compare.comparison import labelled
+
+    plain = {request.path: labelled(request)[1].path for request in options.kernel_requests(arguments)}
+    return [plain.get(word, word) for word in arguments.command_line]
 
 
 def _window(arguments: argparse.Namespace) -> Any:
@@ -161,4 +175,4 @@ def _simulate_command(arguments: argparse.Namespace) -> str:
     own = ("-o", "--output", "--model", "--representative", "--interleaving", "--caches", "--timeline-cycles", "--perfetto",
            "--against", "--what-if")  # fmt: skip
     added = ("--timeline", arguments.perfetto or Path(arguments.paths[0]).stem + ".timeline.json")
-    return command_after("simulate", arguments.command_line, without=own, flags=("--referee", "--open", "--json"), added=added)
+    return command_after("simulate", plain_words(arguments), without=own, flags=("--referee", "--open", "--json"), added=added)

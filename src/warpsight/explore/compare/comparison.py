@@ -234,7 +234,7 @@ def compare(
     found = read_against(against) if against else None
     launches = [
         _launched(part, label, gpu, names, method, found, models is not None, watch)
-        for label, request in map(_labelled, requests)
+        for label, request in map(labelled, requests)
         for part in launches_apart(request, label)
     ]
     measurements = found.measurements if found else None
@@ -277,8 +277,8 @@ def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | No
             raise UsageError(what, place="--gate", remedy=f"add it: --model {gate.model}")
 
 
-def _labelled(request: KernelRequest) -> tuple[str, KernelRequest]:
-    """The name in the reference that the path begins with, if any, and the request without it."""
+def labelled(request: KernelRequest) -> tuple[str, KernelRequest]:
+    """The name that the path begins with (`NAME=KERNEL`), if any, and the request without it."""
     path = request.path
     if not isinstance(path, str) or "\n" in path or "=" not in path or Path(path).exists():
         return "", request

@@ -38,7 +38,7 @@ class Parts:
 
     `command` are the words of the command line that asks for it, which its provenance keeps. Of the referee's run the `window` is
     shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `against` is a file of measurements or
-    reference cycles, as for `warpsight compare`.
+    reference cycles, as for `warpsight compare`, and `label` the launch's name in it, where its kernel's does not do.
     """
 
     referee: bool = False
@@ -47,6 +47,7 @@ class Parts:
     window: Window = START
     perfetto: str | None = None
     against: str | None = None
+    label: str = ""
 
 
 DEFAULT_PARTS = Parts()
@@ -96,7 +97,7 @@ def profiled_dossier(
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
     known_models([model, *others])
     known_mode(parts.what_if)
-    measured = held_against(parts.against, gpu, profiled.trace) if parts.against else None
+    measured = held_against(parts.against, gpu, profiled.trace, parts.label) if parts.against else None
     predictions, refused = _predictions(profiled, gpu, model, others)
     speed, each_alone = speed_of_light(profiled, gpu, predictions[0]), alone(profiled, gpu)
     about = {prediction.model: _about(prediction.model) for prediction in predictions}

@@ -42,11 +42,14 @@ def _timeless(found: Refereed) -> Prediction:
     return replace(found.prediction, provenance=provenance)
 
 
-def held_against(path: str, gpu: GpuSpec, trace: KernelTrace) -> Reference:
-    """The row of the launch in the file `path`, read as `warpsight compare --against` does. Raises UsageError and FormatError."""
+def held_against(path: str, gpu: GpuSpec, trace: KernelTrace, label: str = "") -> Reference:
+    """The row of the launch in the file `path`, read as `warpsight compare --against` does; `label` names it, if given.
+
+    Raises UsageError and FormatError.
+    """
     from warpsight.explore.compare.against import read_against
 
-    return read_against(path).match(gpu.name, trace.header, "")
+    return read_against(path).match(gpu.name, trace.header, label)
 
 
 def references(documents: list[dict[str, Any]], measured: Reference | None = None) -> list[dict[str, Any]]:
