@@ -10,7 +10,7 @@ import pytest
 
 import warpsight
 from warpsight.explore.dossier.assumptions import assumptions, checks_of
-from warpsight.explore.dossier.resources import alone, speed_of_light
+from warpsight.explore.dossier.resources import alone, needs_of, speed_of_light
 from warpsight.explore.dossier.strain import CHECKS
 from warpsight.explore.dossier.what_if import what_if
 from warpsight.explore.pipeline import predict_profiled, profile_trace
@@ -28,7 +28,8 @@ def found(trace: KernelTrace, model: str = "mdm", gpu: GpuSpec | None = None, *,
     case = profile_trace(trace, gpu)
     prediction = predict_profiled(case, gpu, [model])[0]
     designs = what_if(case, gpu, model) if grid else None
-    document = assumptions(case, gpu, prediction, speed_of_light(case, gpu, prediction), alone(case, gpu), designs)
+    needs = needs_of(case, gpu)
+    document = assumptions(case, gpu, prediction, speed_of_light(needs, gpu, prediction), alone(needs, case, gpu), designs)
     return {row["key"]: row for row in document["checks"]} | {row["key"]: None for row in document["untouched"]}
 
 
@@ -104,7 +105,7 @@ def test_model_without_bandwidth_is_beyond_the_peak_of_a_stream(traced: Any) -> 
     gpu = load_gpu("mdm-pascal", overrides=["dram.bandwidth=20GB/s"])
     rows = found(traced("stream"), "mt", gpu)
     case = profile_trace(traced("stream"), gpu)
-    speed = speed_of_light(case, gpu, predict_profiled(case, gpu, ["mt"])[0])
+    speed = speed_of_light(needs_of(case, gpu), gpu, predict_profiled(case, gpu, ["mt"])[0])
     assert rows["peak"]["value"] == pytest.approx(next(row["percent"] for row in speed if row["name"] == "dram") / 100)
     assert rows["peak"]["strained"]
     assert rows["dram-load"]["strained"]

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from warpsight.advice.advise import advise_profiled
-from warpsight.explore.dossier.kernel import DEFAULT_PARTS, Parts, profiled_dossier
-from warpsight.explore.dossier.modes import known_mode
-from warpsight.explore.pipeline import known_models, profile_trace
+from warpsight.explore.dossier.kernel import DEFAULT_PARTS, Parts, check_asked, profiled_dossier
+from warpsight.explore.pipeline import profile_trace
 from warpsight.explore.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.explore.watch import Watch
 
@@ -29,8 +28,7 @@ def advised_dossier(
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`kernel_dossier` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
-    known_mode(parts.what_if)
-    known_models([model, *(beside or ())])
+    check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     document = profiled_dossier(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
     advice = advise_profiled(profiled, gpu, model, watch=watch).to_json()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from warpsight.explore.explain.explanation import explain_profiled
+from warpsight.explore.explain.explanation import explain_views
 
 if TYPE_CHECKING:
     from warpsight.explore.pipeline import ProfiledTrace
@@ -18,10 +18,10 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
     """
     views = ["source"] if any(instruction.file for instruction in profiled.trace.instructions) else []
     found: dict[str, Any] = {}
-    for view in (*views, "line"):
-        document = explain_profiled(profiled, gpu, model, view).to_json()
+    for explanation in explain_views(profiled, gpu, model, (*views, "line")):
+        document = explanation.to_json()
         del document["prediction"]
         if found:
             del document["sources"], document["missing_sources"]
-        found[view] = document
+        found[explanation.by] = document
     return found

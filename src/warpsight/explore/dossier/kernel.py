@@ -13,7 +13,7 @@ from warpsight.explore.dossier.loads import loads
 from warpsight.explore.dossier.modes import QUICK, known_mode
 from warpsight.explore.dossier.provenance import provenance
 from warpsight.explore.dossier.reference import held_against, refereed, references
-from warpsight.explore.dossier.resources import alone, speed_of_light
+from warpsight.explore.dossier.resources import alone, needs_of, speed_of_light
 from warpsight.explore.dossier.roofline import rooflines
 from warpsight.explore.dossier.timeline import START, Window
 from warpsight.explore.dossier.what_if import what_if
@@ -65,10 +65,15 @@ def kernel_dossier(
     watch: Watch | None = None,
 ) -> dict[str, Any]:
     """`profiled_dossier` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
-    known_mode(parts.what_if)
-    known_models([model, *(beside or ())])
+    check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     return profiled_dossier(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
+
+
+def check_asked(model: str, beside: Sequence[str] | None, parts: Parts) -> None:
+    """Raise UsageError for a model or a size of the grid that is not known, before minutes are spent."""
+    known_mode(parts.what_if)
+    known_models([model, *(beside or ())])
 
 
 def profiled_dossier(
@@ -94,12 +99,12 @@ def profiled_dossier(
     """
     from warpsight.models.registry import model_names
 
+    check_asked(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
-    known_models([model, *others])
-    known_mode(parts.what_if)
     measured = held_against(parts.against, gpu, profiled.trace, parts.label) if parts.against else None
     predictions, refused = _predictions(profiled, gpu, model, others)
-    speed, each_alone = speed_of_light(profiled, gpu, predictions[0]), alone(profiled, gpu)
+    needs = needs_of(profiled, gpu)
+    speed, each_alone = speed_of_light(needs, gpu, predictions[0]), alone(needs, profiled, gpu)
     about = {prediction.model: _about(prediction.model) for prediction in predictions}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +20,7 @@ LATENCY_MODEL = "mt"  # intervals and multithreading, no queue anywhere: what is
 
 
 @dataclass(frozen=True)
-class _Need:
+class Need:
     """A resource: `amount` that the whole launch asks of it, `peak` that it gives a cycle of the whole GPU.
 
     `scale` and `unit` make of an amount a cycle what is shown; `equation` says how its own time follows.
@@ -39,7 +40,7 @@ class _Need:
         return self.amount / self.peak
 
 
-def speed_of_light(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
+def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
     """For each resource its `value` and `peak` in `unit`, and `percent` of the peak over the predicted cycles.
 
     More than 100 is possible where a model does not know a resource: then its prediction is below what that resource allows.
@@ -53,7 +54,7 @@ def speed_of_light(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction
             "unit": need.unit,
             "percent": 100.0 * need.cycles / prediction.cycles,
         }
-        for need in _needs(profiled, gpu)
+        for need in needs
     ]
     slots = gpu.sm.max_warps
     occupied = prediction.occupancy * slots
@@ -64,19 +65,20 @@ def speed_of_light(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction
     return rows
 
 
-def alone(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
+def alone(needs: Sequence[Need], profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     """The cycles of the launch if only this resource bound it; the last is latency, with every resource unlimited."""
     from warpsight.models.registry import get_model
 
     rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation}
-            for need in _needs(profiled, gpu)]  # fmt: skip
+            for need in needs]  # fmt: skip
     latency = get_model(LATENCY_MODEL).predict(profiled.profile, gpu)
     equation = "intervals of the representative warp and multithreading (GPUMech eqs. 4-16), nothing queues"
     rows.append({"name": "latency", "label": "latency", "cycles": latency.cycles, "equation": equation})
     return rows
 
 
-def _needs(profiled: ProfiledTrace, gpu: GpuSpec) -> list[_Need]:
+def needs_of(profiled: ProfiledTrace, gpu: GpuSpec) -> list[Need]:
+    """What the launch asks of each resource of `gpu`, found once for `speed_of_light` and `alone`."""
     from warpsight.models.base import Design
 
     header, demands = profiled.trace.header, profiled.profile.demands
@@ -94,19 +96,19 @@ def _needs(profiled: ProfiledTrace, gpu: GpuSpec) -> list[_Need]:
     per_cycle = gpu.core_clock_hz / 1e9
     each_way = "bytes of the busier direction / bandwidth"
     return [
-        _Need("issue", "issue slots", float(header.warp_instructions), issue_peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM",
+        Need("issue", "issue slots", float(header.warp_instructions), issue_peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM",
               "warp instructions / (SMs x schedulers x issue width)"),
         _units(profiled, gpu),
-        _Need("l1", "L1 and shared memory", demands.l1_cycles * warps, float(gpu.sm_count), 1.0 / gpu.sm_count, "requests/cycle/SM",
+        Need("l1", "L1 and shared memory", demands.l1_cycles * warps, float(gpu.sm_count), 1.0 / gpu.sm_count, "requests/cycle/SM",
               "line requests, passes through the banks and atomic sectors / SMs"),
-        _Need("noc", "NoC", noc, gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s", each_way),
-        _Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one a cycle each"),
-        _Need("dram", "DRAM", demands.dram_bytes * warps, gpu.dram.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s",
+        Need("noc", "NoC", noc, gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s", each_way),
+        Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one a cycle each"),
+        Need("dram", "DRAM", demands.dram_bytes * warps, gpu.dram.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s",
               "bytes read and written / bandwidth"),
     ]  # fmt: skip
 
 
-def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> _Need:
+def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
     """The functional units of the op class that keeps its own the longest."""
     trace = profiled.trace
     warps, _ = path_use(trace)
@@ -123,4 +125,4 @@ def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> _Need:
     peak = gpu.sm_count * gpu.sm.schedulers / (every(busiest) if busiest else 1.0)
     label = f"functional units ({busiest})" if busiest else "functional units"
     equation = f"{busiest or 'no'} instructions x initiation interval / (SMs x schedulers)"
-    return _Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM", equation)
+    return Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM", equation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -61,15 +62,22 @@ class Explanation:
 
 def explain_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, by: str = "line") -> Explanation:
     """The explanation of `model`'s prediction for a profiled trace. Raises UsageError for an unknown model or view."""
-    if by not in VIEWS:
-        what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
-        raise UsageError(what, place="--by", remedy=f"known: {', '.join(VIEWS)}")
+    (found,) = explain_views(profiled, gpu, model, (by,))
+    return found
+
+
+def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequence[str]) -> list[Explanation]:
+    """`explain_profiled` by several views; what they all rest on is found once."""
+    for by in views:
+        if by not in VIEWS:
+            what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
+            raise UsageError(what, place="--by", remedy=f"known: {', '.join(VIEWS)}")
     (prediction,) = predict_profiled(profiled, gpu, [model])
     evidence = evidence_of(profiled, gpu)
     parts, rest = divided(prediction.cpi_stack, evidence)
-    rows = Table(evidence, parts, prediction.cpi, prediction.cycles).rows(by)
+    table = Table(evidence, parts, prediction.cpi, prediction.cycles)
     sources, missing = _sources(profiled.trace)
-    return Explanation(prediction, by, rows, rest, sources, missing)
+    return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]
 
 
 def explain_kernel(
