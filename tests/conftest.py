@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+
+from warpsight.base.errors import WarpsightError
 
 # The first example of a property may have to wait for a compiler, and tests share the machine.
 settings.register_profile("patient", deadline=None)
@@ -15,11 +18,18 @@ settings.load_profile("patient")
 ROOT = Path(__file__).resolve().parents[1]
 
 
+SHARED = ROOT.parent / "shared"
+"""Reference figures beside the checkout, which a plain clone does not have."""
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Compiled kernels of the tests stay out of the user's cache, and theirs out of the tests."""
+    """Compiled kernels of the tests stay out of the user's cache, and theirs out of the tests.
+
+    `WARPSIGHT_TEST_CACHE` names a folder that is kept from run to run, so that repeated runs need not compile again.
+    """
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPSIGHT_CACHE", str(tmp_path_factory.mktemp("cache")))
+        patch.setenv("WARPSIGHT_CACHE", os.environ.get("WARPSIGHT_TEST_CACHE") or str(tmp_path_factory.mktemp("cache")))
         yield
 
 
@@ -29,10 +39,54 @@ def root() -> Path:
     return ROOT
 
 
+class _ReferencePath(type(Path())):  # type: ignore[misc]
+    """A path in `shared/`. The test is skipped where it names something that is not there."""
+
+    def __truediv__(self, name: str) -> Path:
+        path: Path = super().__truediv__(name)
+        if not path.exists():
+            pytest.skip(f"no {path}")
+        return path
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
-    """The folder of reference figures beside the repository. Only where somebody has the repository alone are its tests skipped."""
-    folder = ROOT.parent / "shared"
-    if not folder.is_dir():
-        pytest.skip(f"the reference figures are not at {folder}")
-    return folder
+    """The folder of reference figures beside the repository. Tests of what it lacks are skipped."""
+    if not SHARED.is_dir():
+        pytest.skip(f"no {SHARED}")
+    return _ReferencePath(SHARED)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that use the fixture `shared` are marked so: `-m shared` runs them alone."""
+    for item in items:
+        if "shared" in getattr(item, "fixturenames", ()):
+            item.add_marker("shared")
+
+
+def _skip_without_reference(error: OSError | WarpsightError) -> None:
+    """Skip the test if `error` says that a file of `shared/` is missing, wherever it was opened."""
+    name = error.place if isinstance(error, WarpsightError) else error.filename
+    path = Path(os.fsdecode(name)) if isinstance(name, (str, bytes)) else ROOT
+    if path.is_relative_to(SHARED) and not path.exists():
+        pytest.skip(f"no {path}")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call() -> Generator[None, object, object]:
+    """See `_skip_without_reference`."""
+    try:
+        return (yield)
+    except (OSError, WarpsightError) as error:
+        _skip_without_reference(error)
+        raise
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_fixture_setup() -> Generator[None, object, object]:
+    """See `_skip_without_reference`."""
+    try:
+        return (yield)
+    except (OSError, WarpsightError) as error:
+        _skip_without_reference(error)
+        raise

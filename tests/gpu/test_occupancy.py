@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +14,6 @@ from warpsight.gpu.occupancy import LIMITERS, occupancy
 from warpsight.gpu.spec import SmSpec
 
 PASCAL = load_gpu("mdm-pascal")
-CYCLES = Path(__file__).parents[3] / "shared" / "reference" / "cycles.csv"
 LIMITER_WORDS = {"threads": "threads", "regs": "registers"}
 
 # Registers per thread and static shared memory of the reference kernels, as the assembler of CUDA 13.0 reports them:
@@ -27,14 +25,10 @@ RESOURCES = {
 }
 
 
-def reference_rows() -> Iterator[dict[str, str]]:
-    with CYCLES.open() as file:
-        yield from csv.DictReader(file)
-
-
 @pytest.mark.oracle
-def test_occupancy_of_every_reference_kernel_equals_the_reference() -> None:
-    rows = list(reference_rows())
+def test_occupancy_of_every_reference_kernel_equals_the_reference(shared: Path) -> None:
+    with (shared / "reference" / "cycles.csv").open() as file:
+        rows = list(csv.DictReader(file))
     assert {row["gpu"] for row in rows} == {"mdm-pascal", "gpumech"}
     assert {row["kernel"] for row in rows} == set(RESOURCES)
     for row in rows:

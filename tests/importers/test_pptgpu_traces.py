@@ -171,7 +171,7 @@ def test_operands_that_are_written_come_first(opcode: str, names: str, written: 
 
 
 @pytest.mark.oracle
-@pytest.mark.skipif(not TRACES.is_dir(), reason="the traces are not there")
+@pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "instructions", "sectors"),
     [

@@ -9,6 +9,7 @@ from reference_kernels import REFERENCE
 
 pytestmark = [
     pytest.mark.oracle,
+    pytest.mark.shared,
     pytest.mark.skipif(not (REFERENCE.parent / "traces").is_dir(), reason="the traces are not beside the checkout"),
 ]
 

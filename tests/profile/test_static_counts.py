@@ -161,7 +161,7 @@ def test_counts_of_the_text_are_those_of_the_emulator(name: str, grid: Any, bloc
 
 
 @pytest.mark.oracle
-@pytest.mark.skipif(not REFERENCE.is_file(), reason="no shared/ beside the checkout")
+@pytest.mark.shared
 @pytest.mark.parametrize(("name", "grid", "block", "arguments"), THEIRS)
 def test_counts_of_reference_kernels_are_those_of_the_emulator(name: str, grid: Any, block: Any, arguments: list[Any]) -> None:
     _compare(_ready(str(REFERENCE), name, grid, block, arguments), name)
