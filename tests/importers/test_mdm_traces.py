@@ -14,7 +14,7 @@ from mdm_writer import NONE, MdmOp, MdmStep, write_mdm
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.isa_file import read_isa_file
 from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.formats import LaunchFacts
+from warpsight.trace.importers.launch import LaunchFacts
 from warpsight.trace.importers.mdm.caches import CacheFile, read_cache_file
 from warpsight.trace.importers.mdm.launches import import_mdm
 from warpsight.trace.schema import KernelTrace

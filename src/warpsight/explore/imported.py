@@ -25,8 +25,8 @@ _MOST_NAMED = 8
 def launches_of(request: KernelRequest) -> list[Launch]:
     """The launches that the request chooses. Raises UsageError for options of a kernel, and what reading the folder raises."""
     from warpsight.isa.sass.isa_file import read_isa_file
-    from warpsight.trace.importers.formats import LaunchFacts, launches_in
-    from warpsight.trace.importers.launch import select
+    from warpsight.trace.importers.formats import launches_in
+    from warpsight.trace.importers.launch import LaunchFacts, select
 
     request.refuse_launch_options()
     facts = LaunchFacts(request.grid, request.block, request.shared, request.registers)  # type: ignore[arg-type]

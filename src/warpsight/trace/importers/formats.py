@@ -16,19 +16,7 @@ from warpsight.trace.importers.pptgpu.names import may_be_pptgpu
 
 if TYPE_CHECKING:
     from warpsight.isa.sass.semantics import SassTable
-    from warpsight.trace.importers.launch import Launch
-
-
-@dataclass(frozen=True)
-class LaunchFacts:
-    """What a user says of a launch where a format does not: shapes as ``16x64`` or numbers, bytes of shared memory of a block,
-    registers of a thread. None where nothing was said.
-    """
-
-    grid: str | int | Sequence[int] | None = None
-    block: str | int | Sequence[int] | None = None
-    shared: str | int | None = None
-    registers: int | None = None
+    from warpsight.trace.importers.launch import Launch, LaunchFacts
 
 
 @dataclass(frozen=True)

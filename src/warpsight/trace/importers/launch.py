@@ -14,11 +14,67 @@ from warpsight.workload.mangling import display_name
 
 if TYPE_CHECKING:
     from warpsight.isa.sass.semantics import SassTable
-    from warpsight.trace.importers.accelsim.header import KernelHeader
     from warpsight.trace.schema import KernelTrace
     from warpsight.trace.sink import TraceSink
 
 Progress = Callable[[int, int], None]
+REMEDY = "copy the trace again, or trace the program again"
+
+
+@dataclass(frozen=True)
+class KernelHeader:
+    """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM
+    architecture as 80.
+
+    Base addresses are 0 where the tracer did not write them, `binary` is where it does not name the architecture.
+    `thread_instructions` is only in files that Warpsight wrote, else -1; in those of PTX a name is one register, of whatever size
+    (`one_register`), where a native one begins a pair or a quad. `other` are keys that no tracer known here writes. `lines` and
+    `bytes` are the header's own, up to and with the line of `#` that ends it. `origin` is what to say of the tool where it is not
+    Accel-Sim's.
+    """
+
+    name: str
+    number: int
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    shared_bytes: int
+    registers: int
+    binary: int
+    stream: int
+    shared_base: int
+    local_base: int
+    nvbit: str
+    version: int
+    lineinfo: bool
+    format: str
+    thread_instructions: int
+    one_register: bool
+    other: tuple[str, ...]
+    lines: int
+    bytes: int
+    origin: str = ""
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps in a block."""
+        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+
+
+@dataclass(frozen=True)
+class LaunchFacts:
+    """What a user says of a launch where a format does not: shapes as ``16x64`` or numbers, bytes of shared memory of a block,
+    registers of a thread. None where nothing was said.
+    """
+
+    grid: str | int | Sequence[int] | None = None
+    block: str | int | Sequence[int] | None = None
+    shared: str | int | None = None
+    registers: int | None = None
 
 
 @dataclass(frozen=True)

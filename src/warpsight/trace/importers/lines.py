@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.importers.accelsim.files import REMEDY
+from warpsight.trace.importers.launch import REMEDY
 
 Ints = npt.NDArray[np.int32]
 _PIECE_BYTES = 1 << 22

@@ -8,9 +8,9 @@ import numpy as np
 
 from warpsight.base.errors import FormatError
 from warpsight.trace.importers.accelsim import layout as at
-from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.layout import Row
 from warpsight.trace.importers.accelsim.parser import Streams, Text
+from warpsight.trace.importers.launch import KernelHeader
 from warpsight.trace.path_store import PathStore
 from warpsight.trace.schema import TraceChunk
 

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from warpsight.base.errors import FormatError
+from warpsight.trace.importers.launch import REMEDY
 
 PIECE_BYTES = 1 << 22
 MOST_LINE_BYTES = 1 << 26
 LIST = "kernelslist"
 SUFFIXES = (".traceg", ".traceg.gz", ".traceg.xz", ".trace", ".trace.gz", ".trace.xz", ".tracez")
 _DAMAGE = (lzma.LZMAError, zlib.error, gzip.BadGzipFile, EOFError, OSError, ValueError)
-REMEDY = "copy the trace again, or trace the program again"
 
 
 def is_kernel_file(path: str | Path) -> bool:

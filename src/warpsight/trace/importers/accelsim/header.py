@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NoReturn
 
 from warpsight.base.errors import FormatError
 from warpsight.trace.importers.accelsim.layout import ADDRESS_LIMIT
+from warpsight.trace.importers.launch import KernelHeader
 
 MOST_HEADER_BYTES = 1 << 20
 _OURS = {"written by"}
@@ -16,50 +16,6 @@ _LINE = re.compile(r"-([^=]*?)\s*=\s*(.*)")
 _TRIPLE = re.compile(r"\(\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)")
 VERSIONS = range(1, 7)
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
-
-
-@dataclass(frozen=True)
-class KernelHeader:
-    """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM
-    architecture as 80.
-
-    Base addresses are 0 where the tracer did not write them, `binary` is where it does not name the architecture.
-    `thread_instructions` is only in files that Warpsight wrote, else -1; in those of PTX a name is one register, of whatever size
-    (`one_register`), where a native one begins a pair or a quad. `other` are keys that no tracer known here writes. `lines` and
-    `bytes` are the header's own, up to and with the line of `#` that ends it. `origin` is what to say of the tool where it is not
-    Accel-Sim's.
-    """
-
-    name: str
-    number: int
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared_bytes: int
-    registers: int
-    binary: int
-    stream: int
-    shared_base: int
-    local_base: int
-    nvbit: str
-    version: int
-    lineinfo: bool
-    format: str
-    thread_instructions: int
-    one_register: bool
-    other: tuple[str, ...]
-    lines: int
-    bytes: int
-    origin: str = ""
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def warps_per_block(self) -> int:
-        """Warps in a block."""
-        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
 
 
 def read_header(text: bytes, place: str) -> KernelHeader:

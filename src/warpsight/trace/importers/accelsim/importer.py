@@ -19,13 +19,13 @@ from warpsight.trace.importers.accelsim import layout as at
 from warpsight.trace.importers.accelsim.assembly import Code
 from warpsight.trace.importers.accelsim.blocks import BlockOrder
 from warpsight.trace.importers.accelsim.files import is_raw
-from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.layout import Slot, Static
 from warpsight.trace.importers.accelsim.notes import notes_of
 from warpsight.trace.importers.accelsim.parser import OutOfOrder, Parser, Text
 from warpsight.trace.importers.accelsim.regroup import RawLines, SortedBlocks
 from warpsight.trace.importers.accelsim.statics import LineTable
 from warpsight.trace.importers.accelsim.text import GroupedText, prefix_numbers
+from warpsight.trace.importers.launch import KernelHeader
 from warpsight.trace.path_store import PathStore
 from warpsight.trace.schema import KernelTrace, TraceHeader
 from warpsight.trace.sink import TraceSink

@@ -10,10 +10,9 @@ from pathlib import Path
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.semantics import SassTable
 from warpsight.trace.importers.accelsim.files import LIST, is_kernel_file, is_raw
-from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.importer import Progress, import_kernel
 from warpsight.trace.importers.accelsim.text import header_of
-from warpsight.trace.importers.launch import Launch, select
+from warpsight.trace.importers.launch import KernelHeader, Launch, select
 from warpsight.trace.schema import KernelTrace
 from warpsight.trace.sink import TraceSink
 

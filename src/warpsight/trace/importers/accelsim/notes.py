@@ -8,9 +8,9 @@ from warpsight.isa.sass.semantics import SassTable
 from warpsight.trace.importers.accelsim import layout as at
 from warpsight.trace.importers.accelsim.assembly import Code
 from warpsight.trace.importers.accelsim.blocks import BlockOrder
-from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.layout import Slot, Static
 from warpsight.trace.importers.accelsim.parser import Parser
+from warpsight.trace.importers.launch import KernelHeader
 
 _STRAIGHT = (0, 8, 16)  # bytes from an instruction to the next; words of scheduling control stand between some before sm_70
 _SHOWN = 4

@@ -9,11 +9,11 @@ import numpy as np
 
 from warpsight.base.errors import FormatError, LimitError
 from warpsight.trace.importers.accelsim import layout as at
-from warpsight.trace.importers.accelsim.files import MOST_LINE_BYTES, REMEDY
-from warpsight.trace.importers.accelsim.header import KernelHeader
+from warpsight.trace.importers.accelsim.files import MOST_LINE_BYTES
 from warpsight.trace.importers.accelsim.layout import Answer, Phase, Row, Slot
 from warpsight.trace.importers.accelsim.statics import LineTable, WrongLine
 from warpsight.trace.importers.accelsim.wrong import refusal
+from warpsight.trace.importers.launch import REMEDY, KernelHeader
 
 _ENTRIES, _EVENTS, _SECTORS, _ROWS = 1 << 19, 1 << 21, 1 << 21, 1 << 16
 _MOST_GROWTH = 1 << 27

@@ -18,8 +18,8 @@ import numpy as np
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.trace.importers.accelsim import layout as at
 from warpsight.trace.importers.accelsim.files import MOST_LINE_BYTES
-from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.text import GroupedText
+from warpsight.trace.importers.launch import KernelHeader
 
 _PARTS = 128
 _END = b"#END_TB"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from warpsight.base.errors import FormatError
 from warpsight.trace.importers.accelsim.files import is_raw, pieces
-from warpsight.trace.importers.accelsim.header import KernelHeader, read_header
+from warpsight.trace.importers.accelsim.header import read_header
+from warpsight.trace.importers.launch import KernelHeader
 
 _MASK = re.compile(r"[0-9a-fA-F]{8}")
 _PEEK_BYTES = 1 << 16

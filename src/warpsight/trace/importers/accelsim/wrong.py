@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from warpsight.base.errors import FormatError, LimitError, WarpsightError
-from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.layout import ADDRESS_LIMIT, MOST_SECTORS, Answer
+from warpsight.trace.importers.launch import REMEDY
 
 _WHAT = {
     Answer.NO_LINE: "no line of a trace",

@@ -8,10 +8,9 @@ from pathlib import Path
 import numpy as np
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.importer import HELD_BYTES, Source, import_text
 from warpsight.trace.importers.accelsim.statics import LineTable
-from warpsight.trace.importers.launch import Progress
+from warpsight.trace.importers.launch import REMEDY, Progress
 from warpsight.trace.importers.lines import Lines, read_lines
 from warpsight.trace.importers.mdm.caches import CacheFile, read_cache_file
 from warpsight.trace.importers.mdm.launches import TracedKernel

@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.accelsim.files import REMEDY
-from warpsight.trace.importers.accelsim.header import KernelHeader
-from warpsight.trace.importers.launch import Launch, Progress
+from warpsight.trace.importers.launch import REMEDY, KernelHeader, Launch, Progress
 from warpsight.trace.importers.mdm.log import Log, LoggedKernel, read_log
 from warpsight.trace.importers.mdm.names import CACHE_FILES, FUNCTIONAL, INSTRUCTIONS, MEMORY, kernel_of
 from warpsight.trace.schema import KernelTrace
@@ -20,7 +18,7 @@ from warpsight.workload.launch_check import parse_dim3
 from warpsight.workload.sizes import parse_integer
 
 if TYPE_CHECKING:
-    from warpsight.trace.importers.formats import LaunchFacts
+    from warpsight.trace.importers.launch import LaunchFacts
 
 _ORIGIN = (
     "SASS of a GPU that MDM's tool does not name: addresses and control flow carry over to other GPUs, opcodes do not"

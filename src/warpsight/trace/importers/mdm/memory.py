@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.layout import ADDRESS_LIMIT
+from warpsight.trace.importers.launch import REMEDY
 from warpsight.trace.importers.lines import whole_lines
 
 Longs = npt.NDArray[np.int64]

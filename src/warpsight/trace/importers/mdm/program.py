@@ -17,7 +17,7 @@ from warpsight.base.errors import FormatError
 from warpsight.isa.sass.isa_file import unnamed
 from warpsight.isa.sass.semantics import SassTable
 from warpsight.isa.sass.table import GLOBAL, LOAD, STORE, SassOpcode
-from warpsight.trace.importers.accelsim.files import REMEDY
+from warpsight.trace.importers.launch import REMEDY
 from warpsight.trace.importers.lines import Ints, Lines
 from warpsight.trace.importers.mdm.memory import Accesses
 

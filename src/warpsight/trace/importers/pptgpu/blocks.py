@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.importers.accelsim.files import REMEDY
+from warpsight.trace.importers.launch import REMEDY
 from warpsight.trace.importers.pieces import WARP_LINES, Piece, lanes_of_warp, listed, masked, warp_begins
 from warpsight.trace.importers.pptgpu.memory import Record
 from warpsight.trace.importers.pptgpu.runs import Ints

@@ -10,11 +10,9 @@ import numpy as np
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.accelsim.files import REMEDY
-from warpsight.trace.importers.accelsim.header import KernelHeader
 from warpsight.trace.importers.accelsim.importer import HELD_BYTES, Source, import_text
 from warpsight.trace.importers.accelsim.statics import LineTable
-from warpsight.trace.importers.launch import Progress
+from warpsight.trace.importers.launch import REMEDY, KernelHeader, Progress
 from warpsight.trace.importers.pieces import BLOCK_ENDS, LineForm, Piece, PieceText, block_begins
 from warpsight.trace.importers.pptgpu.blocks import BlockLines, ByOpcode, Form, in_order
 from warpsight.trace.importers.pptgpu.config import KernelConfig

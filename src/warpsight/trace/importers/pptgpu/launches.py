@@ -7,9 +7,7 @@ from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.accelsim.files import REMEDY
-from warpsight.trace.importers.accelsim.header import KernelHeader
-from warpsight.trace.importers.launch import Launch, Progress
+from warpsight.trace.importers.launch import REMEDY, KernelHeader, Launch, Progress
 from warpsight.trace.importers.pptgpu.config import KernelConfig, read_config
 from warpsight.trace.importers.pptgpu.names import CONFIG, SASS, memory_files, place_of, sass_file
 from warpsight.trace.schema import KernelTrace

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.importers.accelsim.files import REMEDY
 from warpsight.trace.importers.accelsim.layout import ADDRESS_LIMIT
+from warpsight.trace.importers.launch import REMEDY
 from warpsight.trace.importers.lines import whole_lines
 
 _RULE = b"====="

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.sass.registers import is_register
-from warpsight.trace.importers.accelsim.files import REMEDY
+from warpsight.trace.importers.launch import REMEDY
 from warpsight.trace.importers.lines import Lines, read_lines, whole_lines
 
 Longs = npt.NDArray[np.int64]
