@@ -21,9 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "caches")
 
 from reference_streams import row_sum, vector_add
 
-from warpsight.caches.simulate import simulate_caches
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 ROUNDS = 5
 

@@ -84,8 +84,7 @@ def _best(take: Callable[[], object], repeats: int = REPEATS) -> float:
 def _row(name: str, folder: Path, program: str) -> str:
     """One list by both, as a line of the table."""
     from warpsight.caches.reuse.access_list import of_list, read_access_list
-    from warpsight.caches.reuse.analysis import analyse
-    from warpsight.caches.reuse.model import Placement
+    from warpsight.caches.reuse.model import Placement, analyse
     from warpsight.caches.reuse.settings import settings_of
     from warpsight.gpu.loader import load_gpu
 

@@ -75,7 +75,7 @@ def trace_bytes() -> float:
     from reference_kernels import SOURCE, make_launch
 
     import warpsight
-    from warpsight.trace import store
+    from warpsight.traces import store
 
     ratios = []
     for kernel in TEN_TIMES:
@@ -114,9 +114,9 @@ extern "C" __global__ void large(const float* a, const float* b, float* out, int
 def compile_seconds() -> float:
     """Seconds of processor time to compile a kernel, for each 1,000 of its PTX instructions (it has some more), nothing kept."""
     from warpsight.base import diskcache
-    from warpsight.emulator.native import compile_kernel
-    from warpsight.isa.inline import inline_calls
-    from warpsight.workload.sources import load_source
+    from warpsight.emulator.codegen.native import compile_kernel
+    from warpsight.isa.ptx.inlining import inline_calls
+    from warpsight.kernels.sources import load_source
 
     source = load_source(LARGE, name="large.cu")
     function = inline_calls(source.module, source.module.functions["large"])

@@ -34,7 +34,7 @@ def lines_per_second(*, scattered: bool, megabytes: int = 100) -> float:
 
     Of each loop body of 20 lines 4 are loads and stores: of one stride, or `scattered`, 32 lanes anywhere in 64 KiB.
     """
-    from warpsight.trace.importers.accelsim.launches import import_accelsim
+    from warpsight.traces.importers.accelsim.importer import import_accelsim
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kernel-1.traceg"

@@ -67,7 +67,7 @@ def _caches(kernel: str, size: int | None) -> float:
     from reference_kernels import SOURCE, make_launch
 
     import warpsight
-    from warpsight.caches.simulate import simulate_caches
+    from warpsight.caches.exact.simulate import simulate_caches
     from warpsight.gpu.loader import load_gpu
     from warpsight.gpu.occupancy import occupancy
 
@@ -88,8 +88,7 @@ def _reuse_model(threads: int = 1024, width: int = 1024) -> float:
     import numpy as np
 
     from warpsight.caches.reuse.access_list import AccessList, of_list
-    from warpsight.caches.reuse.analysis import analyse
-    from warpsight.caches.reuse.model import Placement
+    from warpsight.caches.reuse.model import Placement, analyse
     from warpsight.caches.reuse.settings import settings_of
     from warpsight.gpu.loader import load_gpu
 
@@ -109,8 +108,8 @@ def _spmv_profile() -> tuple[Any, Any]:
     from reference_kernels import SOURCE, make_launch
 
     import warpsight
-    from warpsight.explore.pipeline import profile_trace
     from warpsight.gpu.loader import load_gpu
+    from warpsight.pipeline.predict import profile_trace
 
     launch = make_launch("spmv_csr")
     trace = warpsight.trace(str(SOURCE), kernel="spmv_csr", grid=launch.grid, block=launch.block, args=launch.args)
@@ -122,9 +121,8 @@ def _designs() -> float:
     """Seconds that the slowest model of intervals or demands takes for spmv_csr's profile on 10^5 designs."""
     import numpy as np
 
-    from warpsight.models.base import Design
+    from warpsight.models.base import Design, get_model, model_names
     from warpsight.models.interval_model import IntervalModel
-    from warpsight.models.registry import get_model, model_names
 
     profile, gpu = _spmv_profile()
     random, count = np.random.default_rng(0), 100_000
@@ -148,7 +146,7 @@ def _designs() -> float:
 
 def _model() -> float:
     """Milliseconds of the model step on spmv_csr."""
-    from warpsight.models.registry import get_model
+    from warpsight.models.base import get_model
 
     profile, gpu = _spmv_profile()
     best = float("inf")

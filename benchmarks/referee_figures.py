@@ -13,9 +13,9 @@ GPU = "mdm-pascal"
 def rate(*, slowest: bool) -> float:
     """Million warp instructions per second, best of three: over all reference kernels together, or of the `slowest` kernel."""
     import warpsight
-    from warpsight.explore.pipeline import trace_occupancy
     from warpsight.gpu.loader import load_gpu
-    from warpsight.timing.simulate import simulate_launch
+    from warpsight.pipeline.predict import trace_occupancy
+    from warpsight.simulator.simulate import simulate_launch
 
     gpu = load_gpu(GPU)
     instructions, seconds, least = 0, 0.0, float("inf")

@@ -45,8 +45,8 @@ def _kernels() -> Iterator[tuple[str, Any, Any]]:
     from reference_kernels import SOURCE, make_launch
 
     import warpsight
-    from warpsight.explore.cache_study import Accesses, CacheOptions
     from warpsight.gpu.loader import load_gpu
+    from warpsight.pipeline.cache_model import Accesses, CacheOptions
 
     for kernel in ("gather", "bfs_level", "spmv_csr", "row_sum"):
         launch = make_launch(kernel)
@@ -56,8 +56,8 @@ def _kernels() -> Iterator[tuple[str, Any, Any]]:
 
 def _cases() -> Iterator[tuple[str, Callable[[], Any], Any, Any]]:
     """Name, what coalesces the accesses, placement and settings of each list and kernel."""
-    from warpsight.explore.cache_study import Accesses, CacheOptions
     from warpsight.gpu.loader import load_gpu
+    from warpsight.pipeline.cache_model import Accesses, CacheOptions
 
     gpu = load_gpu("gtx470-16k")
     given = [(name, Accesses(accesses, gpu, CacheOptions())) for name, accesses in _lists()]
@@ -83,7 +83,7 @@ def _told(found: dict[str, float]) -> dict[str, float]:
 
 def slowest() -> float:
     """Million thread accesses a second of the whole analysis, all extensions on, from arrays in memory, where that is least."""
-    from warpsight.caches.reuse.analysis import analyse
+    from warpsight.caches.reuse.model import analyse
 
     found = {}
     for name, coalesce, placement, settings in _cases():

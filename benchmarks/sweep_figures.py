@@ -29,7 +29,7 @@ _SAMPLE_SECONDS = 0.02
 
 def kernels() -> list[str]:
     """Manifests of kernels of the suite's development half."""
-    from warpsight.explore.suites.suite import load_suite
+    from warpsight.pipeline.suites import load_suite
 
     return [kernel.path for kernel in load_suite("warpsight").development[:KERNELS]]
 
@@ -91,10 +91,9 @@ def recurring() -> tuple[float, float]:
     from reference_kernels import SOURCE, make_launch, reference_rows
 
     import warpsight
-    from warpsight.explore.pipeline import profile_trace
     from warpsight.gpu.loader import load_gpu
-    from warpsight.models.base import Design
-    from warpsight.models.registry import get_model
+    from warpsight.models.base import Design, get_model
+    from warpsight.pipeline.predict import profile_trace
 
     gpu = load_gpu("mdm-pascal")
     random = np.random.default_rng(0)
@@ -126,11 +125,11 @@ def recurring() -> tuple[float, float]:
 
 def growth(designs: tuple[int, ...] = (1_000, 10_000, 100_000, 1_000_000)) -> dict[str, list[tuple[int, float]]]:
     """Seconds of a study of one kernel without geometry over the number of its designs, by model."""
-    from warpsight.explore.runs.executor import make_executor
-    from warpsight.explore.suites.suite import load_suite
-    from warpsight.explore.sweep.run import run_sweep
-    from warpsight.explore.sweep.study import RANDOM, Sampling, StudyKernel
-    from warpsight.explore.sweep.study_options import study_of_options
+    from warpsight.jobs.executor import make_executor
+    from warpsight.pipeline.suites import load_suite
+    from warpsight.sweeps.run import run_sweep
+    from warpsight.sweeps.study import RANDOM, Sampling, StudyKernel
+    from warpsight.sweeps.study_arguments import study_of_options
 
     kernel = load_suite("warpsight").kernel("spmv_csr_vector")
     seconds: dict[str, list[tuple[int, float]]] = {}

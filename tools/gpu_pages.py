@@ -12,7 +12,7 @@ from pathlib import Path
 
 from warpsight.gpu.catalog import catalog_names
 from warpsight.gpu.loader import load_gpu
-from warpsight.report.gpu_page import gpu_page, index_page
+from warpsight.reports.gpus import gpu_page, index_page
 
 FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gpus"
 COMMAND = "python tools/gpu_pages.py"

@@ -10,8 +10,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from warpsight.explore.model_catalogue import own_models
-from warpsight.report.model_text import models_page
+from warpsight.pipeline.installation import own_models
+from warpsight.reports.catalogue import models_page
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "models.md"
 COMMAND = "python tools/model_page.py"

@@ -15,7 +15,7 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any
 
-from warpsight.report.html.page import page
+from warpsight.reports.html.page import page
 
 FOLDER = Path(__file__).resolve().parents[1] / "tests" / "report" / "snapshots"
 COMMAND = "python tools/report_snapshots.py"

@@ -14,13 +14,12 @@ import sys
 import tempfile
 from pathlib import Path
 
-from warpsight.advice.dossier import advised_dossier
-from warpsight.explore.dossier.kernel import Parts
-from warpsight.explore.pipeline import obtain_trace
-from warpsight.explore.request import KernelRequest
+from warpsight.analysis.report_data.kernel import Parts, advised_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.report.html.page import page
-from warpsight.report.json_text import json_text
+from warpsight.pipeline.predict import obtain_trace
+from warpsight.pipeline.request import KernelRequest
+from warpsight.reports.formats import json_text
+from warpsight.reports.html.page import page
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNEL = "suites/warpsight/spmv_csr_vector/manifest.yaml"
@@ -39,7 +38,7 @@ def report() -> str:
     """What `warpsight report KERNEL --model warpsight --referee` writes, files named by their places in the repository."""
     request, gpu = KernelRequest(str(ROOT / KERNEL)), load_gpu("mdm-pascal")
     parts = Parts(referee=True, command=("warpsight", "report", KERNEL, "--model", "warpsight", "--referee"))
-    document = advised_dossier(obtain_trace(request), gpu, "warpsight", parts=parts, request=request)
+    document = advised_report_data(obtain_trace(request), gpu, "warpsight", parts=parts, request=request)
     return page(json.loads(json_text(document).replace(f"{ROOT}/", "")))
 
 

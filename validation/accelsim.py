@@ -14,20 +14,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsight.explore.compare.inputs import InputRow, compare_inputs
-from warpsight.explore.compare.measured import match_measured
-from warpsight.explore.measurements.launch import MeasuredLaunch
-from warpsight.explore.measurements.read import read_measurements
-from warpsight.explore.pipeline import predict_profiled, profile_trace
-from warpsight.explore.referee import simulate_trace
-from warpsight.gpu.importers.draft import Choices
+from warpsight.gpu.describe import made_yaml
 from warpsight.gpu.importers.gpgpusim import import_configuration
-from warpsight.gpu.importers.option_files import Options, read_options, read_text
-from warpsight.gpu.importers.yaml_text import made_yaml
+from warpsight.gpu.importers.gpgpusim_files import Options, read_options, read_text
+from warpsight.gpu.importers.gpgpusim_sm import Choices
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
+from warpsight.hardware.comparison import InputRow, compare_inputs
+from warpsight.hardware.launch_matching import match_measured
+from warpsight.hardware.measurements.launch import MeasuredLaunch
+from warpsight.hardware.references import read_measurements
+from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
-from warpsight.trace.importers.accelsim.launches import import_accelsim
+from warpsight.traces.importers.accelsim.importer import import_accelsim
 
 MODELS = ("warpsight", "mdm", "gpumech")
 _STAGES = 5  # cycles of Accel-Sim's pipeline around a unit, as chains of dependent instructions measure them

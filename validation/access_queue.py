@@ -15,7 +15,7 @@ from accuracy import trace_of
 from marked_page import put
 from reference_kernels import ROOT, reference_rows
 
-from warpsight.caches.simulate import simulate_caches
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
 from warpsight.result.prediction import relative_error
 

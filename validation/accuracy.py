@@ -15,10 +15,10 @@ from marked_page import put
 from reference_kernels import SOURCE, ReferenceRow, make_launch, reference_rows
 
 import warpsight
-from warpsight.explore.pipeline import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 MODELS = ("gpumech", "mdm")
 HERE = Path(__file__).resolve().parent

@@ -19,8 +19,7 @@ from marked_page import put
 
 from warpsight.caches.reuse.access_list import AccessList, of_list
 from warpsight.caches.reuse.access_stream import AccessStream
-from warpsight.caches.reuse.analysis import analyse
-from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.model import Placement, analyse, evaluate
 from warpsight.caches.reuse.settings import ReuseSettings
 
 PAGE = Path(__file__).resolve().with_suffix(".md")
@@ -193,10 +192,10 @@ def kernels() -> list[KernelRow]:
     from accuracy import trace_of
     from reference_kernels import reference_rows as kernel_rows
 
-    from warpsight.explore.pipeline import profile_trace
-    from warpsight.explore.referee import simulate_trace
-    from warpsight.explore.request import CACHES, Method
     from warpsight.gpu.loader import load_gpu
+    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.request import CACHES, Method
+    from warpsight.pipeline.simulation import simulate_trace
 
     traces: dict[str, Any] = {}
     found = []
@@ -215,7 +214,7 @@ def _by_access(trace: Any, gpu: Any) -> float:
     """As `KernelRow.access`."""
     from warpsight.caches.reuse.access_stream import of_trace
     from warpsight.caches.reuse.settings import settings_of
-    from warpsight.explore.pipeline import trace_occupancy
+    from warpsight.pipeline.predict import trace_occupancy
 
     stream = of_trace(trace, gpu.l1.line_bytes)
     placement = Placement(gpu.sm_count, trace_occupancy(trace, gpu).blocks_per_sm)

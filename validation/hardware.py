@@ -12,11 +12,11 @@ from pathlib import Path
 from marked_page import put
 from reference_kernels import REFERENCE
 
-from warpsight.explore.pipeline import predict_profiled, profile_trace
-from warpsight.explore.referee import simulate_trace
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
-from warpsight.trace.importers.accelsim.launches import import_accelsim
+from warpsight.traces.importers.accelsim.importer import import_accelsim
 
 PAGE = Path(__file__).resolve().parent / "hardware" / "README.md"
 COMMAND = "python validation/hardware.py --write"

@@ -24,12 +24,12 @@ from typing import Any
 from hardware_tables import compared, page
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.explore.device.measure import Settings
-from warpsight.explore.device.prepare import prepare_cases
-from warpsight.explore.device.profiler import profile_cases
-from warpsight.explore.device.suite import SCHEMA, device_document, measure_cases
-from warpsight.explore.measurements.ncu import read_ncu
-from warpsight.explore.suites.suite import Suite, SuiteKernel, load_suite
+from warpsight.hardware.device.measure import Settings
+from warpsight.hardware.device.prepare import prepare_cases
+from warpsight.hardware.device.profiler import profile_cases
+from warpsight.hardware.device.suite import SCHEMA, device_document, measure_cases
+from warpsight.hardware.measurements.ncu import read_ncu
+from warpsight.pipeline.suites import Suite, SuiteKernel, load_suite
 
 FOLDER = Path(__file__).resolve().parent / "hardware"
 COMMAND = "python validation/hardware_suite.py"

@@ -8,18 +8,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.compare.inputs import SHARE, InputRow, compare_inputs
-from warpsight.explore.device.described import gpu_of
-from warpsight.explore.device.prepare import case_identity
-from warpsight.explore.measurements.launch import MeasuredLaunch, Measurements
-from warpsight.explore.pipeline import predict_profiled, profile_trace, trace_kernel
-from warpsight.explore.referee import NAME as REFEREE
-from warpsight.explore.referee import simulate_trace
-from warpsight.explore.suites.suite import Suite, SuiteKernel
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.registry import model_names
-from warpsight.result.cpi_stack import MEMORY_CLASSES
-from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
+from warpsight.hardware.comparison import SHARE, InputRow, compare_inputs
+from warpsight.hardware.device.prepare import case_identity
+from warpsight.hardware.device.suite import gpu_of
+from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
+from warpsight.models.base import model_names
+from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
+from warpsight.pipeline.simulation import NAME as REFEREE
+from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.suites import Suite, SuiteKernel
+from warpsight.result.prediction import MEMORY_CLASSES, mean_absolute_percentage_error, relative_error
 
 EVENTS, NCU = "events", "ncu"
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from accuracy import Outcome, outcomes
 from marked_page import put
 
-from warpsight.explore.model_catalogue import own_models
 from warpsight.models.warpsight import WARPSIGHT_PARTS
+from warpsight.pipeline.installation import own_models
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
 
 PAGE = Path(__file__).resolve().with_suffix(".md")

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from marked_page import put
 
-from warpsight.explore.pipeline import ProfiledTrace, profile_trace
-from warpsight.explore.suites.suite import Suite, SuiteKernel, load_suite
 from warpsight.gpu.loader import load_gpu
-from warpsight.result.cpi_stack import MEMORY_CLASSES, memory_class
-from warpsight.trace.schema import KernelTrace
+from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.suites import Suite, SuiteKernel, load_suite
+from warpsight.result.prediction import MEMORY_CLASSES, memory_class
+from warpsight.traces.schema import KernelTrace
 
 ROOT = Path(__file__).resolve().parents[1]
 SUITE = ROOT / "suites" / "warpsight"
@@ -83,8 +83,8 @@ def _lines(profiled: ProfiledTrace) -> float:
 
 
 def _megabytes(kernel: SuiteKernel) -> float:
-    from warpsight.workload.launch import ArrayArgument
-    from warpsight.workload.launch_spec import prepare
+    from warpsight.kernels.launch import ArrayArgument
+    from warpsight.kernels.launch_file import prepare
 
     _, launch = prepare(kernel.launch_spec())
     return sum(each.array.nbytes for each in launch.arguments if isinstance(each, ArrayArgument)) / 1e6
@@ -115,7 +115,7 @@ def set_holdout(suite: Suite) -> list[str]:
 
 def table(suite: Suite) -> str:
     """All rows: memory-divergent kernels first, by DPKI."""
-    from warpsight.explore.pipeline import obtain_trace
+    from warpsight.pipeline.predict import obtain_trace
 
     rows = [row_of(kernel, obtain_trace(kernel.request())) for kernel in suite]
     rows.sort(key=lambda row: (row.memory_class != MEMORY_CLASSES[0], -row.dpki, row.kernel.name))

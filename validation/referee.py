@@ -14,10 +14,10 @@ from accuracy import trace_of
 from marked_page import put
 from reference_kernels import ReferenceRow, reference_rows
 
-from warpsight.explore.referee import simulate_trace
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 PAGE = Path(__file__).resolve().with_name("DEVIATIONS.md")
 COMMAND = "python validation/referee.py --write"

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from marked_page import put
 
-from warpsight.explore.pipeline import predict_profiled, profile_trace, trace_kernel
-from warpsight.explore.referee import simulate_trace
-from warpsight.explore.suites.suite import SuiteKernel, load_suite
 from warpsight.gpu.loader import load_gpu
-from warpsight.result.cpi_stack import MEMORY_CLASSES
-from warpsight.result.prediction import COMPONENTS, Prediction, mean_absolute_percentage_error, relative_error
+from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
+from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.suites import SuiteKernel, load_suite
+from warpsight.result.prediction import COMPONENTS, MEMORY_CLASSES, Prediction, mean_absolute_percentage_error, relative_error
 
 PAGE = Path(__file__).resolve().with_suffix(".md")
 COMMAND = "python validation/suite_models.py --write"

@@ -9,20 +9,33 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
-from warpsight.explore.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
-
-if TYPE_CHECKING:
-    from warpsight.advice.advise import Advice
-    from warpsight.caches.reuse.result import CacheResult
-    from warpsight.explore.explain.explanation import Explanation
-    from warpsight.explore.request import Dimensions
-    from warpsight.explore.sweep.result import Sweep
-    from warpsight.gpu.spec import GpuSpec
-    from warpsight.profile.interval_profile import IntervalProfile
-    from warpsight.result.prediction import Prediction
-    from warpsight.trace.schema import KernelTrace
+from warpsight.analysis.advice.advise import Advice, advise_trace
+from warpsight.analysis.explanation import Explanation, explain_profiled
+from warpsight.analysis.report_data.files import write_report
+from warpsight.analysis.report_data.kernel import Parts, advised_report_data, predictions_report_data
+from warpsight.analysis.report_data.study import study_report_data
+from warpsight.caches.reuse.result import CacheResult
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.jobs.executor import make_executor
+from warpsight.pipeline import files as store
+from warpsight.pipeline import predict as pipeline
+from warpsight.pipeline.cache_model import CacheOptions, accesses_of, cache_result, checked_changes
+from warpsight.pipeline.predict import import_one, predict_trace, profile_trace
+from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
+from warpsight.pipeline.simulation import simulate_trace
+from warpsight.reports.html.page import page
+from warpsight.result.prediction import Prediction
+from warpsight.sweeps.folder import make_folder
+from warpsight.sweeps.result import Sweep
+from warpsight.sweeps.run import open_store, run_sweep, write_results
+from warpsight.sweeps.study import Referee, Sampling
+from warpsight.sweeps.study_arguments import study_of_arguments
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.store import open_trace
 
 
 def trace(
@@ -61,8 +74,6 @@ def trace(
     all run, and those, chosen by `seed`, are recorded. Values given here win over a launch file's. A trace folder is opened.
     Raises WarpsightError: UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, LimitError.
     """
-    from warpsight.explore import pipeline, store
-
     request = KernelRequest(
         path=source,
         kernel=kernel,
@@ -97,13 +108,9 @@ def load_trace(folder: str | PathLike[str]) -> KernelTrace:
 
     Or the trace of another tool (docs/reference/importing-traces.md): a kernel's file, or a folder with one launch.
     """
-    from warpsight.trace.store import open_trace
-
     path = fspath(folder)
     request = KernelRequest(path=path)
     if request.is_foreign:
-        from warpsight.explore.imported import import_one
-
         return import_one(request)
     return open_trace(path)
 
@@ -121,9 +128,6 @@ def profile(
     `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6);
     `interleaving` of accesses in the caches is clocked or round-robin.
     """
-    from warpsight.explore.pipeline import profile_trace
-    from warpsight.gpu.loader import load_gpu
-
     return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), Method(representative, interleaving)).profile
 
 
@@ -141,9 +145,6 @@ def predict(
 
     The other arguments as for `profile`. Raises WarpsightError for what is not known or does not fit.
     """
-    from warpsight.explore.pipeline import predict_trace
-    from warpsight.gpu.loader import load_gpu
-
     spec = load_gpu(gpu, overrides=overrides)
     return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches))[0]
 
@@ -160,9 +161,6 @@ def simulate(
     What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
     Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for what cannot be simulated.
     """
-    from warpsight.explore.referee import simulate_trace
-    from warpsight.gpu.loader import load_gpu
-
     spec = load_gpu(gpu, overrides=overrides)
     return simulate_trace(_opened(trace), spec, max_cycles=max_cycles).prediction
 
@@ -181,10 +179,6 @@ def explain(
 
     The CPI stacks of the rows and `rest` sum to the prediction's within 1e-9. The other arguments and errors as for `predict`.
     """
-    from warpsight.explore.explain.explanation import explain_profiled
-    from warpsight.explore.pipeline import profile_trace
-    from warpsight.gpu.loader import load_gpu
-
     spec = load_gpu(gpu, overrides=overrides)
     return explain_profiled(profile_trace(_opened(trace), spec, Method(representative, interleaving)), spec, model, by)
 
@@ -199,9 +193,6 @@ def advise(
     interleaving: str = DEFAULT_METHOD.interleaving,
 ) -> Advice:
     """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
-    from warpsight.advice.advise import advise_trace
-    from warpsight.gpu.loader import load_gpu
-
     spec = load_gpu(gpu, overrides=overrides)
     return advise_trace(_opened(trace), spec, model, Method(representative, interleaving))
 
@@ -222,22 +213,13 @@ def report(
     cycle by cycle too; `what_if` is how many designs around the GPU its sliders have: quick, full or none.
     Raises WarpsightError for what cannot be predicted or written.
     """
-    from warpsight.advice.dossier import advised_dossier
-    from warpsight.explore.dossier.file import write_report
-    from warpsight.explore.dossier.kernel import Parts, result_dossier
-    from warpsight.explore.dossier.study import study_dossier
-    from warpsight.explore.sweep.result import Sweep
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.html.page import page
-    from warpsight.result.prediction import Prediction
-
     if isinstance(what, Sweep):
-        return write_report(out, page(study_dossier(what)))
+        return write_report(out, page(study_report_data(what)))
     given = [what] if isinstance(what, Prediction) else what
     if isinstance(given, (list, tuple)):
-        return write_report(out, page(result_dossier([prediction.to_json() for prediction in given])))
+        return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in given])))
     spec = load_gpu(gpu, overrides=overrides)
-    found = advised_dossier(_opened(given), spec, model, parts=Parts(referee, what_if))  # type: ignore[arg-type]
+    found = advised_report_data(_opened(given), spec, model, parts=Parts(referee, what_if))  # type: ignore[arg-type]
     return write_report(out, page(found))
 
 
@@ -279,13 +261,6 @@ def sweep(
     `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
     ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row.
     """
-    from warpsight.explore.runs.executor import make_executor
-    from warpsight.explore.sweep.arguments import study_of_arguments
-    from warpsight.explore.sweep.folder import make_folder
-    from warpsight.explore.sweep.result import Sweep
-    from warpsight.explore.sweep.run import open_store, run_sweep, write_results
-    from warpsight.explore.sweep.study import Referee, Sampling
-
     store = open_store(None if results is None else fspath(results))
     study = study_of_arguments(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
@@ -320,9 +295,6 @@ def cache_model(
     issue.
     Raises UsageError, SpecError or FormatError.
     """
-    from warpsight.explore.cache_study import CacheOptions, accesses_of, cache_result, checked_changes
-    from warpsight.gpu.loader import load_gpu
-
     found = source if not isinstance(source, (str, PathLike)) else KernelRequest(path=fspath(source))
     changes = checked_changes({**changes, "without": frozenset(without)})
     options = CacheOptions(cores, max_threads, stores, l2, changes)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsight.addressing.banks import bank_passes
+from warpsight.addressing.mapping import bank_passes
 
 pytestmark = pytest.mark.unit
 ALL = [True] * 32

@@ -5,9 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsight.addressing.integers import quotient
-from warpsight.addressing.placement import first_wave, first_wave_sm
-from warpsight.addressing.setindex import MODULO, XOR, set_index
-from warpsight.addressing.slices import channel_of_slice, line_in_slice, slice_of_line
+from warpsight.addressing.mapping import (
+    MODULO,
+    XOR,
+    channel_of_slice,
+    first_wave,
+    first_wave_sm,
+    line_in_slice,
+    set_index,
+    slice_of_line,
+)
 
 pytestmark = pytest.mark.unit
 LINES = st.integers(0, 2**32 - 1)

@@ -7,15 +7,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.addressing.coalescing import sectors_of_lanes
-from warpsight.addressing.transactions import RULES, of_lanes, of_sectors, rule_number, segment_bytes
+from warpsight.addressing.coalescing import (
+    TRANSACTION_RULES,
+    sectors_of_lanes,
+    segment_bytes,
+    transaction_rule_number,
+    transactions_of_lanes,
+    transactions_of_sectors,
+)
 
 LANES = np.arange(32)
 
 
 def _exact(addresses: np.ndarray, size: int, rule: str, active: np.ndarray | None = None, sector: int = 32) -> tuple[int, bool]:
     on = np.ones(32, dtype=bool) if active is None else active
-    count, good = of_lanes(addresses[None, :].astype(np.int64), on[None, :], size, rule_number(rule), sector)
+    count, good = transactions_of_lanes(addresses[None, :].astype(np.int64), on[None, :], size, transaction_rule_number(rule), sector)
     return int(count[0]), bool(good[0])
 
 
@@ -24,9 +30,9 @@ def _from_sectors(
 ) -> tuple[int, bool]:
     on = np.ones(32, dtype=bool) if active is None else active
     touched = np.array(sectors_of_lanes(addresses[on].tolist(), size), dtype=np.uint32)
-    number = rule_number(rule)
+    number = transaction_rule_number(rule)
     segment = segment_bytes(number, size, sector)
-    made = of_sectors.py_func(touched, 0, len(touched), size, int(on.sum()), number, segment)
+    made = transactions_of_sectors.py_func(touched, 0, len(touched), size, int(on.sum()), number, segment)
     return abs(made), made < 0
 
 
@@ -60,7 +66,7 @@ def test_access_pattern_makes_the_transactions_of_the_guide(
 
 
 @pytest.mark.property
-@given(st.integers(-64, 64), st.integers(0, 63), st.sampled_from([4, 8, 16]), st.sampled_from(RULES), st.integers(1, 32),
+@given(st.integers(-64, 64), st.integers(0, 63), st.sampled_from([4, 8, 16]), st.sampled_from(TRANSACTION_RULES), st.integers(1, 32),
        st.sampled_from([32, 64, 128]))
 def test_affine_addresses_are_the_same_from_lanes_and_from_sectors(
     stride: int, offset: int, size: int, rule: str, active: int, sector: int

@@ -11,24 +11,20 @@ import pytest
 from explained import traces
 
 import warpsight
-from warpsight.advice.advise import LEAST_GAIN, Advice, advise_trace
-from warpsight.advice.base import Case, WhatIf
-from warpsight.advice.coalescing import coalesced
-from warpsight.advice.registry import OURS, RULES, all_rules
-from warpsight.advice.rules.atomics import Atomics, combined
-from warpsight.advice.rules.balance import Balance, balanced
-from warpsight.advice.rules.bank_conflicts import without_conflicts
-from warpsight.advice.rules.l1_hits import doubled_hits
+from warpsight.analysis.advice.advise import LEAST_GAIN, Advice, advise_trace
+from warpsight.analysis.advice.memory_rules import Atomics, coalesced, combined, doubled_hits, without_conflicts
+from warpsight.analysis.advice.resource_rules import Balance, balanced
+from warpsight.analysis.advice.rule import OURS, RULES, Case, WhatIf, all_rules
+from warpsight.analysis.explanation import explain_profiled
 from warpsight.base.errors import LimitError
-from warpsight.explore.explain.explanation import explain_profiled
-from warpsight.explore.pipeline import ProfiledTrace, profile_trace
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
-from warpsight.models.registry import get_model
-from warpsight.profile.build import build_profile
-from warpsight.report.advice_text import advice_text
-from warpsight.report.json_text import plain
-from warpsight.trace.schema import KernelTrace
+from warpsight.intervals.build import build_profile
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.reports.explanation import advice_text
+from warpsight.reports.formats import plain
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 
@@ -200,7 +196,7 @@ def test_change_that_cannot_be_evaluated_is_told_with_its_reason(
             for number in range(15):
                 yield WhatIf(f"change {number}", "here", "why", "cost", "programmer", evaluate)
 
-    monkeypatch.setattr("warpsight.advice.advise.all_rules", lambda: [Impossible()])
+    monkeypatch.setattr("warpsight.analysis.advice.advise.all_rules", lambda: [Impossible()])
     found = advise_trace(kernels["count"], GPU, "mdm")
     assert found.refused[0] == ("change 0", "there is no room")
     assert (len(found.refused), found.not_tried, found.changes) == (12, 3, ())

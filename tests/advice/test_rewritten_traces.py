@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from trace_by_hand import Warp, build_trace, sector_list
 
 import warpsight
-from warpsight.advice.coalescing import coalesced
-from warpsight.advice.compaction import compacted, divergent_runs, partings
-from warpsight.caches.simulate import simulate_caches
+from warpsight.analysis.advice.divergence_rules import compacted, divergent_runs, partings
+from warpsight.analysis.advice.memory_rules import coalesced
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
-from warpsight.profile.usage import occurrences, path_use
-from warpsight.trace.events import EventReader
-from warpsight.trace.schema import KernelTrace
+from warpsight.intervals.usage import occurrences, path_use
+from warpsight.traces.events import EventReader
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.base.format import duration, percent, thousands, three_digits
+from warpsight.base.units import duration, percent, thousands, three_digits
 
 pytestmark = pytest.mark.unit
 

@@ -10,15 +10,14 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import warpsight
-from warpsight.advice.dossier import advised_dossier
-from warpsight.explore.dossier.comparison import comparison_dossier
-from warpsight.explore.dossier.kernel import Parts, kernel_dossier, result_dossier
-from warpsight.explore.dossier.study import study_dossier
-from warpsight.explore.pipeline import obtain_trace, predict_trace, trace_kernel
-from warpsight.explore.request import KernelRequest
+from warpsight.analysis.report_data.comparison import comparison_report_data
+from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data, predictions_report_data
+from warpsight.analysis.report_data.study import study_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.report.html.page import page
-from warpsight.trace.schema import KernelTrace
+from warpsight.pipeline.predict import obtain_trace, predict_trace, trace_kernel
+from warpsight.pipeline.request import KernelRequest
+from warpsight.reports.html.page import page
+from warpsight.traces.schema import KernelTrace
 
 # What a name may be: markup, ends of attributes and sections, an address that runs, text that turns round.
 HOSTILE = "<script>document.broken=1;alert(1)</script>"
@@ -31,7 +30,7 @@ LONG_LINES = 2000
 
 def request_of(stride: int) -> KernelRequest:
     """The demonstration's loop: stride 1 coalesces, with stride 32 each thread has a line of its own."""
-    return KernelRequest(Path(str(files("warpsight.explore.demo"))) / f"stride{stride}.yaml")
+    return KernelRequest(Path(str(files("warpsight.pipeline.demo"))) / f"stride{stride}.yaml")
 
 
 def strided(stride: int) -> KernelTrace:
@@ -46,7 +45,7 @@ def hostile() -> dict[str, Any]:
     header = dataclasses.replace(trace.header, kernel=f"kernel {WORSE}")
     extra = {**trace.extra, "ptx": {line: f"{text} // {WORSE}" for line, text in trace.extra["ptx"].items()}}
     renamed = dataclasses.replace(trace, header=header, instructions=type(trace.instructions)(instructions), extra=extra)
-    return advised_dossier(renamed, gpu, "mdm", parts=Parts(referee=True))
+    return advised_report_data(renamed, gpu, "mdm", parts=Parts(referee=True))
 
 
 def long_ptx(lines: int) -> str:
@@ -68,12 +67,12 @@ def long_ptx(lines: int) -> str:
 
 def _long() -> dict[str, Any]:
     request = KernelRequest(long_ptx(LONG_LINES), grid=4, block=64, args=(f"f32[{4 * LONG_LINES}]:uniform",))
-    return advised_dossier(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
+    return advised_report_data(trace_kernel(request), load_gpu("mdm-pascal"), "mdm")
 
 
 def _results() -> dict[str, Any]:
     found = predict_trace(strided(1), load_gpu("mdm-pascal"), ["mdm", "gpumech"])
-    return result_dossier([each.to_json() for each in found])
+    return predictions_report_data([each.to_json() for each in found])
 
 
 def _study() -> dict[str, Any]:
@@ -81,19 +80,19 @@ def _study() -> dict[str, Any]:
     axes = {"sm_count": [14, 28, 56], "l1.mshrs": [32, 64, 128, 256], "noc.bandwidth": ["525 GB/s", "1050 GB/s"]}
     kernels = {"stride 1": strided(1), f"stride 32 {HOSTILE}": strided(32)}
     with TemporaryDirectory() as folder:
-        return study_dossier(warpsight.sweep(kernels, axes=axes, models=["mdm", "mt"], results=folder))
+        return study_report_data(warpsight.sweep(kernels, axes=axes, models=["mdm", "mt"], results=folder))
 
 
 def _comparison() -> dict[str, Any]:
-    sides = [kernel_dossier(strided(stride), load_gpu("mdm-pascal"), "mdm", beside=["mt"]) for stride in (32, 1)]
-    return comparison_dossier(sides[0], sides[1], ["stride 32", "stride 1"])
+    sides = [kernel_report_data(strided(stride), load_gpu("mdm-pascal"), "mdm", beside=["mt"]) for stride in (32, 1)]
+    return comparison_report_data(sides[0], sides[1], ["stride 32", "stride 1"])
 
 
 DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
-    "divergent": lambda: advised_dossier(
+    "divergent": lambda: advised_report_data(
         strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True), request=request_of(32)
     ),
-    "coalesced": lambda: advised_dossier(strided(1), load_gpu("mdm-pascal"), "warpsight"),
+    "coalesced": lambda: advised_report_data(strided(1), load_gpu("mdm-pascal"), "warpsight"),
     "results": _results,
     "hostile": hostile,
     "long": _long,

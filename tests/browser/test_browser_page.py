@@ -11,7 +11,7 @@ import browser_reports
 import pytest
 from visits import Visit, data_of, needs_section
 
-from warpsight.report.html.page import page
+from warpsight.reports.html.page import page
 
 pytestmark = pytest.mark.browser
 KINDS = ("divergent", "coalesced", "results")

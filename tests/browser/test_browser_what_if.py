@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from visits import Visit, data_of, needs_section
 
-from warpsight.explore.dossier.what_if import unpacked
+from warpsight.analysis.what_if import unpacked
 
 pytestmark = [pytest.mark.browser, needs_section("what-if")]
 # Goes to every point by the sliders, in the order of docs/reference/report.md, and reads what the page shows there.

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from warpsight.report.html.sections import SECTIONS
+from warpsight.reports.html.page import SECTIONS
 
 READY = "document.documentElement.dataset.ready === 'yes'"
 # Says when the page's scripts were done, in ms since the navigation began.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from warpsight.trace.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.traces.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
 
 @dataclass(frozen=True)

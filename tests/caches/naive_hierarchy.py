@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpsight.gpu.spec import CacheSpec, GpuSpec
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 Access = tuple[int, list[int]]  # pc, sectors
 Counts = Counter[tuple[str, int]]

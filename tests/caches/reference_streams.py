@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from trace_by_hand import Warp, build_trace
 
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 HEAP = 0xC0000000
 START = """control r0 <-

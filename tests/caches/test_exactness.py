@@ -12,9 +12,9 @@ from naive_hierarchy import simulate_naively
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.caches.miss_profile import COUNTS
-from warpsight.caches.simulate import simulate_caches
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.property
 
@@ -116,7 +116,7 @@ def _recut(trace: KernelTrace, blocks: int) -> KernelTrace:
     """The same trace in chunks of another size."""
     import dataclasses
 
-    from warpsight.trace.schema import InMemory, TraceChunk
+    from warpsight.traces.schema import InMemory, TraceChunk
 
     rows = [
         (

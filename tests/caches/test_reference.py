@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from reference_streams import gather, grid_stride, row_sum, vector_add
 
-from warpsight.caches.simulate import simulate_caches
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.gpu.loader import load_gpu
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.oracle
 

@@ -11,8 +11,8 @@ from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
 from warpsight.base.errors import FormatError, SpecError, UsageError
-from warpsight.caches.simulate import simulate_caches
-from warpsight.trace.schema import InMemory, KernelTrace, TraceChunk
+from warpsight.caches.exact.simulate import simulate_caches
+from warpsight.traces.schema import InMemory, KernelTrace, TraceChunk
 
 pytestmark = pytest.mark.unit
 CODE = ["load.global.4 r1 <- r0"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsight.caches.reuse.calendar import NEVER, new_calendar, pop, push, soonest
+from warpsight.caches.reuse.structures import NEVER, new_calendar, pop, push, soonest
 
 pytestmark = pytest.mark.property
 

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.caches.reuse.access_stream import of_trace
 from warpsight.caches.reuse.model import Placement, evaluate
 from warpsight.caches.reuse.settings import EXTENSIONS, settings_of
-from warpsight.caches.simulate import simulate_caches
 
 pytestmark = pytest.mark.property
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError
 from warpsight.caches.reuse.access_list import AccessList, of_list, read_access_list
-from warpsight.caches.reuse.coalesce import numbered
+from warpsight.caches.reuse.access_stream import numbered
 
 pytestmark = pytest.mark.unit
 

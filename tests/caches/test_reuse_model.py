@@ -10,11 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reuse_cases import warps_stream
 
-from warpsight.addressing.setindex import FERMI, set_index
+from warpsight.addressing.mapping import FERMI, set_index
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.caches.reuse import state as at
-from warpsight.caches.reuse.analysis import analyse, next_level
-from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.model import Placement, analyse, evaluate, next_level
 from warpsight.caches.reuse.one_pass import all_sizes_and_ways
 from warpsight.caches.reuse.settings import EXTENSIONS, ReuseSettings, set_numbers, spread_of
 

@@ -9,9 +9,9 @@ import pytest
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
+from warpsight.caches.exact.simulate import simulate_caches
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.caches.simulate import simulate_caches
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 
@@ -175,7 +175,7 @@ def test_generic_access_counts_where_it_went() -> None:
     chunk = next(iter(trace.chunks))
     import dataclasses
 
-    from warpsight.trace.schema import InMemory, PathTable
+    from warpsight.traces.schema import InMemory, PathTable
 
     chunk = dataclasses.replace(
         chunk,

@@ -8,7 +8,7 @@ import pytest
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
-from warpsight.caches.simulate import simulate_caches
+from warpsight.caches.exact.simulate import simulate_caches
 
 pytestmark = pytest.mark.unit
 

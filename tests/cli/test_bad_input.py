@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from command_line import LAUNCH, assert_one_error, run
 
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from command_line import assert_one_error, run
 
-from warpsight.equations.mwp_cwp_solution import Parameters, solve
+from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.loader import load_gpu
 
 pytestmark = pytest.mark.unit

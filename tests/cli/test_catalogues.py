@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from command_line import assert_one_error, run
 
-from warpsight.explore.model_catalogue import own_models
 from warpsight.gpu.loader import load_gpu
-from warpsight.report.model_text import models_page
+from warpsight.pipeline.installation import own_models
+from warpsight.reports.catalogue import models_page
 
 pytestmark = pytest.mark.unit
 

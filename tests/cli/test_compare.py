@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command_line import assert_one_error, run
 
-from warpsight.models.registry import model_names
+from warpsight.models.base import model_names
 from warpsight.result.prediction import COMPONENTS
 
 pytestmark = pytest.mark.unit

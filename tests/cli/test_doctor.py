@@ -8,9 +8,8 @@ import pytest
 from command_line import run
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.isa.opcodes import OPCODES, lookup
-from warpsight.isa.parser import parse_module
-from warpsight.isa.refused import REFUSED
+from warpsight.isa.ptx.opcodes import OPCODES, REFUSED, lookup
+from warpsight.isa.ptx.parser import parse_module
 
 pytestmark = pytest.mark.unit
 

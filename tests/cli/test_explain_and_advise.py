@@ -11,8 +11,8 @@ import pytest
 from command_line import LAUNCH, assert_one_error, run
 
 from warpsight.cli.main import parse
+from warpsight.kernels.sources import load_source
 from warpsight.result.prediction import COMPONENTS
-from warpsight.workload.sources import load_source
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from command_line import assert_one_error, run
 
-from warpsight.explore.calibration import OPTIONAL, REQUIRED
-from warpsight.explore.mwp_parameters import ENTRIES
+from warpsight.hardware.mwp_calibration import OPTIONAL, REQUIRED
+from warpsight.pipeline.mwp_parameters import ENTRIES
 
 pytestmark = pytest.mark.unit
 

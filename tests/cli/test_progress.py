@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from warpsight.cli import progress
+from warpsight.cli import output as progress
 
 pytestmark = pytest.mark.unit
 

@@ -14,8 +14,8 @@ from command_line import run
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.explore.compiled import ptx_of
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
+from warpsight.pipeline.kernel_input import ptx_of
 
 pytestmark = pytest.mark.unit
 
@@ -50,10 +50,10 @@ def test_profile_of_a_spec_object_is_that_of_its_name(launch_file: Path) -> None
 
 def test_packages_trace_and_profile_stay_importable_and_callable() -> None:
     code = (
-        "import warpsight.trace.schema as schema, warpsight\n"
-        "from warpsight.profile.interval_profile import CAUSES\n"
+        "import warpsight.traces.schema as schema, warpsight\n"
+        "from warpsight.intervals.interval_profile import CAUSES\n"
         "assert callable(warpsight.trace) and callable(warpsight.profile)\n"
-        "assert warpsight.trace.schema is schema and CAUSES\n"
+        "assert warpsight.traces.schema is schema and CAUSES\n"
         "from warpsight import trace; assert trace is warpsight.trace\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

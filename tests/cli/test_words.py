@@ -11,7 +11,7 @@ import pytest
 from command_line import assert_one_error, run
 
 import warpsight
-from warpsight.cli.commands import COMMANDS
+from warpsight.cli.main import COMMANDS
 
 pytestmark = pytest.mark.unit
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from warpsight.explore.device import profiler, suite
-from warpsight.explore.device.suite import worker_environment
-from warpsight.explore.suites.suite import Suite, load_suite
+from warpsight.hardware.device import profiler, suite
+from warpsight.hardware.device.suite import worker_environment
+from warpsight.pipeline.suites import Suite, load_suite
 
 TWICE = """\
 __global__ void {name}(const float* x, float* y, int* big, int n) {{
@@ -60,7 +60,7 @@ def fake_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def fake_gpu(fake_library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The GPU is there; the file in which its calls are written."""
     log = tmp_path / "gpu.log"
-    monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", str(fake_library))
+    monkeypatch.setattr("warpsight.gpu.importers.device.LIBRARY", str(fake_library))
     monkeypatch.setitem(sys.modules, "pynvml", None)
     # NVRTC loads a driver where it finds one, and this one has not what it wants: only processes that use the GPU find it
     for module in (suite, profiler):

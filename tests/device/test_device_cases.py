@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 
 import warpsight
 from warpsight.base.errors import FormatError, UnsupportedError, UsageError
-from warpsight.explore.device.case import load_case, program_hash
-from warpsight.explore.device.equality import difference
-from warpsight.explore.device.measure import Settings
-from warpsight.explore.device.prepare import case_identity, make_case, may_differ, prepare_cases
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.suites.suite import Suite
-from warpsight.workload.sources import load_source
+from warpsight.hardware.device.case import load_case, program_hash
+from warpsight.hardware.device.measure import Settings, difference
+from warpsight.hardware.device.prepare import case_identity, make_case, may_differ, prepare_cases
+from warpsight.kernels.sources import load_source
+from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.suites import Suite
 
 pytestmark = pytest.mark.unit
 Make = Callable[..., Suite]

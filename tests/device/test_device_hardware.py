@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.device.gpu import Gpu
-from warpsight.explore.device.measure import Loaded, Settings, Stopwatch, measure
-from warpsight.explore.device.prepare import helpers_ptx, make_case
-from warpsight.explore.device.suite import device_document, run_worker
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.suites.suite import load_suite
+from warpsight.hardware.device.gpu import Gpu
+from warpsight.hardware.device.measure import Loaded, Settings, Stopwatch, measure
+from warpsight.hardware.device.prepare import helpers_ptx, make_case
+from warpsight.hardware.device.suite import device_document, run_worker
+from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.suites import load_suite
 
 pytestmark = pytest.mark.gpu
 

@@ -11,14 +11,12 @@ import pytest
 
 import warpsight
 from warpsight.base.errors import UnsupportedError
-from warpsight.explore.device.api import DeviceError
-from warpsight.explore.device.gpu import Gpu, PackedLaunch, refuse_old
-from warpsight.explore.device.measure import Loaded, Settings, measure
-from warpsight.explore.device.prepare import helpers_ptx, make_case
-from warpsight.explore.device.ptx_version import for_driver, readable_version
-from warpsight.explore.suites.suite import Suite
-from warpsight.workload.architecture import parse_architecture
-from warpsight.workload.nvjitlink import assemble
+from warpsight.hardware.device.gpu import DeviceError, Gpu, PackedLaunch, for_driver, readable_version, refuse_old
+from warpsight.hardware.device.measure import Loaded, Settings, measure
+from warpsight.hardware.device.prepare import helpers_ptx, make_case
+from warpsight.kernels.assembler import assemble
+from warpsight.kernels.toolkit import parse_architecture
+from warpsight.pipeline.suites import Suite
 
 pytestmark = pytest.mark.unit
 Make = Callable[..., Suite]
@@ -118,7 +116,7 @@ def test_number_that_no_gpu_has_is_told(fake_gpu: Path) -> None:
 
 
 def test_without_a_driver_there_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", "libcuda-that-is-not-there.so.1")
+    monkeypatch.setattr("warpsight.gpu.importers.device.LIBRARY", "libcuda-that-is-not-there.so.1")
     with pytest.raises(UnsupportedError, match="this machine has no NVIDIA driver") as caught:
         Gpu()
     assert caught.value.exit_code == 3

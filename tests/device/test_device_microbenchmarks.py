@@ -10,11 +10,19 @@ from pathlib import Path
 import pytest
 from command_line import assert_one_error, run
 
-from warpsight.explore.microbenchmarks.plan import MISS_RUNS, MOST_MISSES, RUNS, Machine, chases, residents, streams
-from warpsight.explore.microbenchmarks.run import run_microbenchmarks
-from warpsight.explore.microbenchmarks.sources import save
-from warpsight.explore.microbenchmarks.timings import read_timings
 from warpsight.gpu.loader import load_gpu
+from warpsight.hardware.microbenchmarks.run import (
+    MISS_RUNS,
+    MOST_MISSES,
+    RUNS,
+    Machine,
+    chases,
+    residents,
+    run_microbenchmarks,
+    save,
+    streams,
+)
+from warpsight.hardware.microbenchmarks.timings import read_timings
 
 pytestmark = pytest.mark.unit
 
@@ -100,5 +108,5 @@ def test_calibrate_refuses_what_cannot_be_meant(
     outcome = run(capsys, "calibrate", tmp_path / "n.csv", "--run")
     assert_one_error(outcome, 2, "no description of NVIDIA H800", "gpus from-device --device 0 -o base.yaml")
     assert not (tmp_path / "n.csv").exists()
-    monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", "libcuda-that-is-not-there.so.1")
+    monkeypatch.setattr("warpsight.gpu.importers.device.LIBRARY", "libcuda-that-is-not-there.so.1")
     assert_one_error(run(capsys, "calibrate", tmp_path / "n.csv", "--run"), 3, "this machine has no NVIDIA driver")

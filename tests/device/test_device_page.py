@@ -12,9 +12,9 @@ import pytest
 from fake_profiler import TENTH, TWICE, fake_ncu
 from hardware_tables import compared
 
-from warpsight.explore.measurements.ncu import read_ncu
-from warpsight.explore.suites.suite import Suite
-from warpsight.models.registry import model_names
+from warpsight.hardware.measurements.ncu import read_ncu
+from warpsight.models.base import model_names
+from warpsight.pipeline.suites import Suite
 
 pytestmark = pytest.mark.unit
 Make = Callable[..., Suite]
@@ -74,7 +74,7 @@ def test_buffers_of_other_bits_are_shown_with_the_verdict_of_the_check(kept: Pat
 
 
 def test_page_is_made_again_without_a_gpu(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", "libcuda-that-is-not-there.so.1")
+    monkeypatch.setattr("warpsight.gpu.importers.device.LIBRARY", "libcuda-that-is-not-there.so.1")
     before = kept.with_suffix(".md").read_text()
     kept.with_suffix(".md").unlink()
     assert hardware_suite.main(["--suite", str(kept.parents[1] / "small"), "--from", str(kept), "--write"]) == 0
@@ -118,7 +118,7 @@ def test_options_that_measure_are_refused_where_nothing_is_measured(capsys: pyte
 
 
 def test_without_a_gpu_it_says_so_and_ends_with_3(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", "libcuda-that-is-not-there.so.1")
+    monkeypatch.setattr("warpsight.gpu.importers.device.LIBRARY", "libcuda-that-is-not-there.so.1")
     assert hardware_suite.main([]) == 3
     assert "this machine has no NVIDIA driver" in capsys.readouterr().err
 

@@ -11,15 +11,13 @@ from typing import Any
 import pytest
 from fake_profiler import TENTH, TWICE, fake_ncu
 
-from warpsight.explore.device.clocks import nvml_state
-from warpsight.explore.device.described import catalogue_name, gpu_of
-from warpsight.explore.device.measure import Settings
-from warpsight.explore.device.prepare import prepare_cases
-from warpsight.explore.device.profiler import METRICS, profile_cases
-from warpsight.explore.device.suite import device_document, measure_cases, run_worker
-from warpsight.explore.measurements.metrics import wanted
-from warpsight.explore.suites.suite import Suite
 from warpsight.gpu.loader import load_gpu
+from warpsight.hardware.device.measure import Settings, nvml_state
+from warpsight.hardware.device.prepare import prepare_cases
+from warpsight.hardware.device.profiler import METRICS, profile_cases
+from warpsight.hardware.device.suite import catalogue_name, device_document, gpu_of, measure_cases, run_worker
+from warpsight.hardware.measurements.metrics import wanted
+from warpsight.pipeline.suites import Suite
 
 pytestmark = pytest.mark.unit
 Make = Callable[..., Suite]
@@ -155,7 +153,7 @@ def test_why_the_profiler_cannot_is_told(fake_gpu: Path, suite_of: Make, tmp_pat
     assert _profiled(suite, tmp_path).why_not == "Failed to find metric regex:smsp__x"
     fake_ncu(monkeypatch, tmp_path / "bin", TWICE, TENTH)
     assert "has 2 launches where 1 were made" in _profiled(suite, tmp_path).why_not
-    monkeypatch.setattr("warpsight.explore.device.profiler.find_ncu", lambda: None)
+    monkeypatch.setattr("warpsight.hardware.device.profiler.find_ncu", lambda: None)
     assert _profiled(suite, tmp_path).why_not.startswith("ncu is neither on PATH")
 
 

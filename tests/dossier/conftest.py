@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import warpsight
-from warpsight.explore.dossier.kernel import kernel_dossier
+from warpsight.analysis.report_data.kernel import kernel_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.report.json_text import plain
+from warpsight.reports.formats import plain
 
 SOURCE = """
 extern "C" __global__ void stride(const float* in, float* out, int step) {
@@ -31,7 +31,7 @@ def strided(tmp_path_factory: pytest.TempPathFactory) -> Any:
 @pytest.fixture(scope="session")
 def dossier(strided: Any) -> dict[str, Any]:
     """Its dossier on mdm-pascal, as JSON has it."""
-    found: dict[str, Any] = plain(kernel_dossier(strided, load_gpu("mdm-pascal"), "mdm"))
+    found: dict[str, Any] = plain(kernel_report_data(strided, load_gpu("mdm-pascal"), "mdm"))
     return found
 
 

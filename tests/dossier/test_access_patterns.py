@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from warpsight.explore.dossier.lanes import CHANGED, NO_KERNEL, lanes_of, sectors_of
-from warpsight.explore.dossier.loads import loads
-from warpsight.explore.dossier.patterns import Access, histograms, typical_and_worst
-from warpsight.explore.pipeline import profile_trace, trace_kernel
-from warpsight.explore.request import KernelRequest
+from warpsight.analysis.report_data.loads import (
+    CHANGED,
+    NO_KERNEL,
+    Access,
+    histograms,
+    lanes_of,
+    loads,
+    sectors_of,
+    typical_and_worst,
+)
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.predict import profile_trace, trace_kernel
+from warpsight.pipeline.request import KernelRequest
 
 pytestmark = pytest.mark.unit
 

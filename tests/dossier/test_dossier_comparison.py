@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from warpsight.analysis.report_data.comparison import comparison_report_data
 from warpsight.base.errors import UsageError
-from warpsight.explore.dossier.comparison import comparison_dossier
 
 pytestmark = pytest.mark.unit
 
@@ -26,14 +26,14 @@ def changed(dossier: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_result_beside_itself_differs_in_nothing(dossier: dict[str, Any]) -> None:
-    found = comparison_dossier(dossier, dossier, ["a", "b"])
+    found = comparison_report_data(dossier, dossier, ["a", "b"])
     assert all(row["difference"] == 0 for row in (*found["components"], *found["lines"]))
     assert (found["gpu"], found["launch"]) == ([], [])
     assert {row["ratio"] for row in found["figures"] if row["before"]} == {1.0}
 
 
 def test_components_are_in_cycles_and_sum_to_them(dossier: dict[str, Any]) -> None:
-    found = comparison_dossier(dossier, changed(dossier), ["a", "b"])
+    found = comparison_report_data(dossier, changed(dossier), ["a", "b"])
     cycles = dossier["predictions"][0]["cycles"]
     assert sum(row["before"] for row in found["components"]) == pytest.approx(cycles)
     assert sum(row["after"] for row in found["components"]) == pytest.approx(2 * cycles)
@@ -41,7 +41,7 @@ def test_components_are_in_cycles_and_sum_to_them(dossier: dict[str, Any]) -> No
 
 
 def test_lines_and_keys_that_differ_are_told(dossier: dict[str, Any]) -> None:
-    found = comparison_dossier(dossier, changed(dossier), ["a", "b"])
+    found = comparison_report_data(dossier, changed(dossier), ["a", "b"])
     assert found["gpu"] == [{"name": "sm_count", "before": 28, "after": 14}]
     for row in found["lines"]:
         assert row["after"]["cycles"] == pytest.approx(2 * row["before"]["cycles"])
@@ -53,7 +53,7 @@ def test_line_that_is_only_on_one_side_is_told(dossier: dict[str, Any]) -> None:
     (file,) = view["sources"]
     heaviest = max(view["rows"], key=lambda row: row["cpi"])
     view["sources"][file][str(heaviest["line"])] = "something else"
-    found = comparison_dossier(dossier, after, ["a", "b"])
+    found = comparison_report_data(dossier, after, ["a", "b"])
     gone, new = found["lines"][:2]
     assert {gone["after"]["text"], gone["before"]["text"], new["after"]["text"], new["before"]["text"]} >= {"", "something else"}
     assert gone["difference"] == pytest.approx(-new["difference"])
@@ -63,4 +63,4 @@ def test_results_without_a_common_model_are_refused(dossier: dict[str, Any]) -> 
     after = deepcopy(dossier)
     after["predictions"] = [{**after["predictions"][0], "model": "mine"}]
     with pytest.raises(UsageError, match="no model in common"):
-        comparison_dossier({**dossier, "predictions": dossier["predictions"][:1]}, after, ["a", "b"])
+        comparison_report_data({**dossier, "predictions": dossier["predictions"][:1]}, after, ["a", "b"])

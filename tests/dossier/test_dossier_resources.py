@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warpsight.explore.dossier.flops import operations
+from warpsight.analysis.report_data.resources import operations
 from warpsight.gpu.loader import load_gpu
 
 pytestmark = pytest.mark.unit

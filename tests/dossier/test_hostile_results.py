@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
+from warpsight.analysis.report_data.comparison import comparison_report_data
+from warpsight.analysis.report_data.files import report_data_of_file
 from warpsight.base.errors import FormatError, WarpsightError
-from warpsight.explore.dossier.comparison import comparison_dossier
-from warpsight.explore.dossier.results import dossier_of_file
-from warpsight.report.html.page import checked_page
+from warpsight.reports.html.page import checked_page
 
 pytestmark = pytest.mark.unit
 
@@ -47,15 +47,15 @@ def damaged(document: Any, where: Where, how: Any) -> Any:
 
 def shown(path: Path, document: Any) -> str:
     path.write_text(json.dumps(document))
-    return checked_page(dossier_of_file(str(path)), str(path))
+    return checked_page(report_data_of_file(str(path)), str(path))
 
 
 @pytest.fixture
 def files(results: Path, dossier: dict[str, Any]) -> list[Any]:
     """A list of predictions, dossiers and a comparison."""
     found = [json.loads(path.read_text()) for path in sorted(results.rglob("*.json"))]
-    short = dossier_of_file(str(results / "stride.json"))
-    return [*found, short, dossier, comparison_dossier(dossier, dossier, ["a", "b"])]
+    short = report_data_of_file(str(results / "stride.json"))
+    return [*found, short, dossier, comparison_report_data(dossier, dossier, ["a", "b"])]
 
 
 def test_damage_of_every_kind_is_an_error_or_shown(files: list[Any], tmp_path: Path) -> None:
@@ -80,18 +80,18 @@ def test_what_is_no_json_of_results_is_refused(text: str, tmp_path: Path) -> Non
     path = tmp_path / "r.json"
     path.write_bytes(text.encode("latin-1"))
     with pytest.raises(FormatError, match=r"r\.json"):
-        dossier_of_file(str(path))
+        report_data_of_file(str(path))
 
 
 def test_dossier_with_damaged_predictions_is_refused_by_what_is_wrong(results: Path, tmp_path: Path) -> None:
-    document = dossier_of_file(str(results / "stride.json"))
+    document = report_data_of_file(str(results / "stride.json"))
     document["predictions"][0].pop("dpki")
     with pytest.raises(FormatError, match="dpki"):
         shown(tmp_path / "r.json", document)
 
 
 def test_predictions_of_several_kernels_are_not_one_report(results: Path, tmp_path: Path) -> None:
-    first = dossier_of_file(str(results / "stride.json"))["predictions"][0]
+    first = report_data_of_file(str(results / "stride.json"))["predictions"][0]
     with pytest.raises(WarpsightError, match="stride, other"):
         shown(tmp_path / "r.json", [first, first | {"kernel": "other"}])
     with pytest.raises(WarpsightError, match="no prediction"):

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.explore.dossier.reuse_curves import MOST_STEPS, curve, reuse_curves
-from warpsight.explore.pipeline import trace_kernel
-from warpsight.explore.request import KernelRequest
+from warpsight.analysis.report_data.loads import MOST_STEPS, curve, reuse_curves
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.predict import trace_kernel
+from warpsight.pipeline.request import KernelRequest
 
 pytestmark = pytest.mark.unit
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 import pytest
 
+from warpsight.analysis.report_data.files import ResultFolder
 from warpsight.base.errors import UsageError
-from warpsight.explore.dossier.shelf import Shelf
-from warpsight.report.html.serving import Server
+from warpsight.reports.html.serving import Server
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture
 def server(results: Path) -> Iterator[Server]:
-    with Server(Shelf(results), 0) as found:
+    with Server(ResultFolder(results), 0) as found:
         thread = threading.Thread(target=found.serve_forever, daemon=True)
         thread.start()
         yield found
@@ -98,9 +98,9 @@ def test_file_that_is_no_result_says_so(server: Server, results: Path, text: str
 
 def test_port_that_is_taken_is_told(server: Server, results: Path) -> None:
     with pytest.raises(UsageError, match="cannot be had"):
-        Server(Shelf(results), server.server_address[1])
+        Server(ResultFolder(results), server.server_address[1])
 
 
 def test_folder_that_is_none_is_told(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no folder"):
-        Shelf(tmp_path / "nothing")
+        ResultFolder(tmp_path / "nothing")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import warpsight
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 STREAM = """
 extern "C" __global__ void stream(const float *in, float *out, int n) {

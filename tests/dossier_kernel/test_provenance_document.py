@@ -10,16 +10,15 @@ import numpy as np
 import pytest
 
 import warpsight
-from warpsight.advice.advise import advise_trace
-from warpsight.advice.dossier import advised_dossier
-from warpsight.explore.dossier.kernel import Parts, kernel_dossier
-from warpsight.explore.dossier.provenance import provenance, trace_hash
-from warpsight.explore.pipeline import profile_trace
+from warpsight.analysis.advice.advise import advise_trace
+from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data
+from warpsight.analysis.report_data.provenance import provenance, trace_hash
 from warpsight.gpu.describe import spec_hash
+from warpsight.gpu.document import flatten
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.values import flatten
-from warpsight.trace.schema import InMemory, TraceChunk
-from warpsight.trace.store import open_trace, save_trace
+from warpsight.pipeline.predict import profile_trace
+from warpsight.traces.schema import InMemory, TraceChunk
+from warpsight.traces.store import open_trace, save_trace
 
 pytestmark = pytest.mark.unit
 
@@ -68,8 +67,8 @@ def test_trace_kept_on_disk_or_cut_otherwise_has_the_same_hash_and_another_run_a
 
 def test_advice_of_a_dossier_is_that_of_advise_and_the_rest_that_of_the_dossier_alone(traced: Any) -> None:
     gpu, trace, parts = load_gpu("mdm-pascal"), traced("gather"), Parts(what_if="none")
-    whole = advised_dossier(trace, gpu, "mdm", beside=["mt"], parts=parts)
-    alone = kernel_dossier(trace, gpu, "mdm", beside=["mt"], parts=parts)
+    whole = advised_report_data(trace, gpu, "mdm", beside=["mt"], parts=parts)
+    alone = kernel_report_data(trace, gpu, "mdm", beside=["mt"], parts=parts)
     assert {key: part for key, part in whole.items() if key != "advice"} == alone
     told = advise_trace(trace, gpu, "mdm").to_json()
     assert whole["advice"] == {key: value for key, value in told.items() if key not in ("tool", "prediction")}

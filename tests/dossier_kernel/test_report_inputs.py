@@ -12,10 +12,10 @@ import pytest
 from command_line import assert_one_error, run
 
 import warpsight
+from warpsight.analysis.explanation import language, place_of
+from warpsight.analysis.report_data.files import write_report
 from warpsight.base.display import Display
 from warpsight.base.errors import UsageError
-from warpsight.explore.dossier.file import write_report
-from warpsight.explore.explain.places import language, place_of
 
 pytestmark = pytest.mark.unit
 

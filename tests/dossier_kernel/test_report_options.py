@@ -9,7 +9,7 @@ import pytest
 from command_line import assert_one_error, run
 
 import report_page
-from warpsight.explore.dossier.strain import CHECKS
+from warpsight.analysis.assumption_checks import CHECKS
 
 pytestmark = pytest.mark.unit
 

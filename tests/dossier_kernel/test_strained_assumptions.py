@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 import warpsight
-from warpsight.explore.dossier.assumptions import assumptions, checks_of
-from warpsight.explore.dossier.resources import alone, needs_of, speed_of_light
-from warpsight.explore.dossier.strain import CHECKS
-from warpsight.explore.dossier.what_if import what_if
-from warpsight.explore.pipeline import predict_profiled, profile_trace
+from warpsight.analysis.assumption_checks import CHECKS
+from warpsight.analysis.assumptions import assumptions, checks_of
+from warpsight.analysis.report_data.resources import alone, needs_of, speed_of_light
+from warpsight.analysis.what_if import what_if
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.registry import get_model, model_names
-from warpsight.trace.schema import KernelTrace
+from warpsight.models.base import get_model, model_names
+from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

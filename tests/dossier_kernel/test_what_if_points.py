@@ -12,14 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from warpsight.analysis.what_if import SliderAxis, evaluate, point, slider_axes, space_of, unpacked, what_if
 from warpsight.base.errors import UsageError, WarpsightError
-from warpsight.explore.dossier.what_if import evaluate, unpacked, what_if
-from warpsight.explore.dossier.what_if_space import SliderAxis, point, slider_axes, space_of
-from warpsight.explore.pipeline import ProfiledTrace, predict_trace, profile_trace
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.result.cpi_stack import bound_by
-from warpsight.result.prediction import COMPONENTS
+from warpsight.pipeline.predict import ProfiledTrace, predict_trace, profile_trace
+from warpsight.result.prediction import COMPONENTS, bound_by
 
 pytestmark = pytest.mark.contract
 

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.emulator.launch import emulate
-from warpsight.trace.schema import KernelTrace, TraceChunk
-from warpsight.trace.validate import validate
-from warpsight.workload.launch import DEFAULT_OPTIONS, KernelSource
-from warpsight.workload.launch_check import make_launch
-from warpsight.workload.registers import RegisterUse
-from warpsight.workload.sources import load_source
+from warpsight.emulator.run.launch import emulate
+from warpsight.kernels.launch import DEFAULT_OPTIONS, KernelSource
+from warpsight.kernels.launch_check import make_launch
+from warpsight.kernels.registers import RegisterUse
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace, TraceChunk
+from warpsight.traces.validate import validate
 
 KERNELS = Path(__file__).parent / "kernels"
 REGISTERS = RegisterUse(32, "override", 0)

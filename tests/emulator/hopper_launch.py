@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from emulator_launch import launch
 
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.sources import load_source
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 LANES = np.arange(32)
 ALL = 0xFFFFFFFF

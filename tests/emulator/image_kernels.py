@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from emulator_launch import PTX_HEAD, launch
 
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.sources import load_source
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 PLACES = {"1d": "{0}", "2d": "{0}, {1}", "3d": "{0}, {1}, {2}, {2}", "a1d": "%c0, {1}", "a2d": "%c0, {1}, {2}, {2}",
           "cube": "{0}, {1}, {2}, {2}", "acube": "%c0, {1}, {2}, {3}"}  # fmt: skip

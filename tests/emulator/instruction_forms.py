@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from emulator_launch import launch
 
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
 
 Judge = Callable[[int], bool]
 THREADS, BLOCK = 384, 128

@@ -7,7 +7,7 @@ import pytest
 from emulator_launch import KERNELS, launch
 from trace_reader import accesses
 
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 RNG = np.random.default_rng(3)

@@ -10,11 +10,11 @@ from emulator_launch import PTX_HEAD, launch, ptx
 from trace_reader import accesses, path_of
 
 import warpsight
-from warpsight.isa.callgraph import plan_calls
-from warpsight.isa.inline import inline_calls
-from warpsight.isa.parser import parse_module
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.sources import load_source
+from warpsight.isa.ptx.callgraph import plan_calls
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ from emulator_launch import cuda, launch, ptx, whole
 
 import warpsight
 from warpsight.base.errors import FaultDetails, LaunchFault, UnsupportedError
-from warpsight.workload.launch import RunOptions
+from warpsight.kernels.launch import RunOptions
 
 pytestmark = pytest.mark.unit
 CHECK = RunOptions(check=True)

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from emulator_launch import launch, whole
 
-from warpsight.emulator import budget
-from warpsight.emulator.budget import blocks_in_line, loop_depths
-from warpsight.isa.cfg import build_cfg
-from warpsight.isa.parser import parse_module
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.sources import load_source
+from warpsight.emulator.codegen import kernel_builder as budget
+from warpsight.emulator.codegen.kernel_builder import blocks_in_line, loop_depths
+from warpsight.isa.ptx.cfg import build_cfg
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

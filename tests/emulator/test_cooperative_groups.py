@@ -7,7 +7,7 @@ import pytest
 from emulator_launch import cuda, launch
 
 from warpsight.base.errors import WarpsightError
-from warpsight.workload.launch import KernelSource
+from warpsight.kernels.launch import KernelSource
 
 pytestmark = pytest.mark.unit
 I32 = np.int32

@@ -7,7 +7,7 @@ import random
 import numpy as np
 import pytest
 
-from warpsight.emulator.allocations import Allocation, DeviceHeap, LiveTable, nearest
+from warpsight.emulator.run.memory import Allocation, DeviceHeap, LiveTable, nearest
 
 pytestmark = pytest.mark.unit
 

@@ -11,10 +11,10 @@ import pytest
 from emulator_launch import PTX_HEAD, cuda, launch, ptx
 
 from warpsight.base.errors import FaultDetails, LaunchFault, UnsupportedError
-from warpsight.emulator.conflicts import why_in_order
-from warpsight.isa.inline import inline_calls
-from warpsight.workload.launch import RunOptions
-from warpsight.workload.sources import load_source
+from warpsight.emulator.run.parallel import why_in_order
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.kernels.launch import RunOptions
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 I32 = np.int32

@@ -14,8 +14,8 @@ import pytest
 from emulator_launch import PTX_HEAD, cuda, launch, ptx
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
-from warpsight.workload.launch import ArrayArgument, KernelSource
-from warpsight.workload.sources import load_source
+from warpsight.kernels.launch import ArrayArgument, KernelSource
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 I32 = np.int32

@@ -9,9 +9,9 @@ import pytest
 from emulator_launch import PTX_HEAD, launch, ptx
 
 from warpsight.base.errors import LaunchFault, UnsupportedError
-from warpsight.isa.inline import inline_calls
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.sources import load_source
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 

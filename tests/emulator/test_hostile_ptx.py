@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import warpsight
 from warpsight.base.errors import WarpsightError
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.property
 EXAMPLES = int(os.environ.get("WARPSIGHT_TEST_EXAMPLES", "25"))

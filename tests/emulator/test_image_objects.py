@@ -11,30 +11,28 @@ from emulator_launch import PTX_HEAD, launch
 from image_kernels import fetch, run
 
 from warpsight.base.errors import LaunchFault, UnsupportedError, UsageError
-from warpsight.emulator import device
-from warpsight.emulator.cuda_objects import (
+from warpsight.emulator.run import memory as device
+from warpsight.emulator.textures.objects import (
     CUBEMAP,
-    LAYERED,
-    Channels,
-    TextureSettings,
-    array_image,
-    linear_image,
-    pitched_image,
-    texture,
-)
-from warpsight.emulator.descriptors import (
     HANDLE_BASE,
+    LAYERED,
     ROW_WORDS,
     AddressMode,
+    Channels,
     Descriptor,
     DescriptorTable,
     Filter,
     Format,
     Kind,
     Row,
+    TextureSettings,
     Use,
+    array_image,
+    linear_image,
+    pitched_image,
+    texture,
 )
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 ARENA = 1 << 32  # device address of the first array of a launch

@@ -13,9 +13,9 @@ from trace_reader import accesses
 
 import warpsight
 from warpsight.base.errors import LaunchFault, UnsupportedError
-from warpsight.emulator.descriptors import HANDLE_BASE
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.sources import load_source
+from warpsight.emulator.textures.objects import HANDLE_BASE
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 RNG = np.random.default_rng(12)

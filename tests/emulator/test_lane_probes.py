@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from warpsight.emulator.launch import lane_addresses
-from warpsight.emulator.probe import LaneAddresses, Wanted
-from warpsight.explore.kernel_input import ReadyLaunch, prepare
-from warpsight.explore.request import KernelRequest
-from warpsight.isa.opcodes import memory_access
+from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
+from warpsight.emulator.run.launch import lane_addresses
+from warpsight.isa.ptx.opcodes import memory_access
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.request import KernelRequest
 
 pytestmark = pytest.mark.unit
 
@@ -79,9 +79,9 @@ def test_more_probes_than_an_instruction_has_are_refused(ready: ReadyLaunch) -> 
 def test_code_without_probes_has_nothing_of_them(ready: ReadyLaunch) -> None:
     from llvmlite import ir
 
-    from warpsight.emulator.skeleton import KernelBuilder
-    from warpsight.emulator.symbols import SymbolTable
-    from warpsight.isa.cfg import build_cfg
+    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
+    from warpsight.emulator.codegen.symbols import SymbolTable
+    from warpsight.isa.ptx.cfg import build_cfg
 
     function = ready.source.module.functions[ready.launch.kernel]
     texts = []

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from emulator_launch import KERNELS, launch, whole
 
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.sources import load_source
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 N = 64

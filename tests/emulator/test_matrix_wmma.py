@@ -9,7 +9,7 @@ from matrix_reference import BITS, float_product, integer_product
 from test_matrix_mma import patterns, sizes
 
 from warpsight.base.errors import LaunchFault, UnsupportedError
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 _LIST = ".param .u64 out, .param .u64 a, .param .u64 b, .param .u64 c, .param .u64 unused"

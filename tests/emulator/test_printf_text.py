@@ -9,7 +9,7 @@ import struct
 
 import pytest
 
-from warpsight.emulator.printf import MOST_ARGUMENTS, format_printf
+from warpsight.emulator.run.externals import MOST_PRINTF_ARGUMENTS, format_printf
 
 pytestmark = pytest.mark.unit
 LIBC = ctypes.CDLL(None)
@@ -91,7 +91,7 @@ def test_text_without_a_conversion_takes_no_argument(form: bytes) -> None:
 
 def test_conversions_past_the_thirty_second_argument_stay_as_they_are() -> None:
     text, taken = format_printf(b"%d," * 34, Words(*range(34)))
-    assert taken == MOST_ARGUMENTS == 32
+    assert taken == MOST_PRINTF_ARGUMENTS == 32
     assert text == b"".join(b"%d," % k for k in range(32)) + b"%d,%d,"
 
 

@@ -7,7 +7,7 @@ import pytest
 from emulator_launch import PTX_HEAD, launch, ptx
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.workload.sources import load_source
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 LANES = range(64)

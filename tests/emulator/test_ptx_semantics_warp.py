@@ -7,7 +7,7 @@ import pytest
 from emulator_launch import launch, ptx
 
 from warpsight.base.errors import LaunchFault
-from warpsight.workload.launch import KernelSource
+from warpsight.kernels.launch import KernelSource
 
 pytestmark = pytest.mark.unit
 LANES = np.arange(32)

@@ -11,13 +11,13 @@ from hypothesis import HealthCheck, given, settings
 from random_kernels import OUT_WORDS, RandomKernel, branching, exchanging
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.kernel_input import prepare
-from warpsight.explore.pipeline import run_ready
-from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
-from warpsight.profile.static.counts import static_counts
-from warpsight.profile.trace_counts import trace_counts
-from warpsight.profile.usage import path_use
+from warpsight.intervals.static.counts import static_counts
+from warpsight.intervals.trace_counts import trace_counts
+from warpsight.intervals.usage import path_use
+from warpsight.pipeline.kernel_input import prepare
+from warpsight.pipeline.predict import run_ready
+from warpsight.pipeline.request import KernelRequest
 
 pytestmark = pytest.mark.property
 

@@ -11,10 +11,10 @@ from emulator_launch import launch, whole
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.emulator.sampling import choose_blocks
-from warpsight.explore.kernel_input import sample_size
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.sources import load_source
+from warpsight.emulator.run.launch import choose_blocks
+from warpsight.kernels.sources import load_source
+from warpsight.pipeline.kernel_input import sample_size
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

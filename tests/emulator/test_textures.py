@@ -192,7 +192,7 @@ def test_half_texels_keep_every_value() -> None:
 
 
 def test_lanes_may_use_different_textures_and_guards() -> None:
-    from warpsight.emulator.descriptors import HANDLE_BASE
+    from warpsight.emulator.textures.objects import HANDLE_BASE
 
     body = """ld.global.b64 %t, [%d]; setp.lt.u32 %p1, %i0, 48;
         @%p1 tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [%t, {%c0}];"""

@@ -10,11 +10,11 @@ import pytest
 from emulator_launch import PTX_HEAD, launch, whole
 
 from warpsight.base.errors import LaunchFault, LimitError
-from warpsight.emulator import parallel
-from warpsight.emulator.conflicts import READ, WRITTEN, conflict, why_in_order
-from warpsight.isa.parser import parse_module
-from warpsight.trace.schema import KernelTrace
-from warpsight.workload.sources import load_source
+from warpsight.emulator.run import parallel
+from warpsight.emulator.run.parallel import READ, WRITTEN, conflict, why_in_order
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.kernels.sources import load_source
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

@@ -11,7 +11,7 @@ from emulator_launch import KERNELS, cuda, launch, ptx, whole
 from trace_reader import Access, accesses, path_of
 
 import warpsight
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 PRELUDE = 7  # instructions before the body of emulator_launch.ptx
@@ -133,7 +133,7 @@ def _walk() -> tuple[KernelTrace, np.ndarray]:
 def test_small_buffers_change_how_often_they_are_drained_and_nothing_else(
     run: Callable[[], tuple[KernelTrace, np.ndarray]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from warpsight.emulator import buffers
+    from warpsight.emulator.run import buffers
 
     wanted, result = run()
     plain = buffers.Buffer.__init__
@@ -149,7 +149,7 @@ def test_small_buffers_change_how_often_they_are_drained_and_nothing_else(
 
 
 def test_thousands_of_different_paths_are_kept_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    from warpsight.emulator import buffers
+    from warpsight.emulator.run import buffers
 
     plain = buffers.Buffer.__init__
 

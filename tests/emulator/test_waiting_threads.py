@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from emulator_launch import cuda, launch, whole
 
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 I32, U32 = np.int32, np.uint32

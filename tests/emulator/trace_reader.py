@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from emulator_launch import whole
 
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsight.equations import markov
 from warpsight.equations.multithreading import issue_probability
+from warpsight.models import markov_chain as markov
 
 pytestmark = pytest.mark.unit
 

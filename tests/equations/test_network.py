@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsight.equations.network import closed_network
+from warpsight.equations.queues import closed_network
 
 pytestmark = pytest.mark.unit
 

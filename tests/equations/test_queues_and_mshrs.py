@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.equations import mshr, queues
+from warpsight.equations import queues
+from warpsight.equations import queues as mshr
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.equations.waves import place_waves
+from warpsight.models.interval_model import place_waves
 
 pytestmark = pytest.mark.unit
 

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 import warpsight
+from warpsight.analysis.explanation import Explanation
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.explain.explanation import Explanation
-from warpsight.explore.pipeline import ProfiledTrace, predict_profiled
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.predict import ProfiledTrace, predict_profiled
 from warpsight.result.prediction import COMPONENTS, Prediction
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 KERNELS = """\
 __global__ void row_sum(const float* matrix, float* sum, int rows, int columns) {

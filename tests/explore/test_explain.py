@@ -15,21 +15,20 @@ from small_programs import gpu, load, misses, op
 from small_programs import trace as small_trace
 
 import warpsight
+from warpsight.analysis.explanation import explain_profiled
+from warpsight.analysis.explanation_rows import RULES, VIEWS, Evidence, divided
 from warpsight.base.errors import UsageError
-from warpsight.explore.explain.explanation import explain_profiled
-from warpsight.explore.explain.rows import VIEWS
-from warpsight.explore.explain.shares import RULES, Evidence, divided
-from warpsight.explore.pipeline import ProfiledTrace, profile_trace
-from warpsight.explore.request import DEFAULT_METHOD
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy
-from warpsight.models.registry import model_names
-from warpsight.profile.build import build_profile
-from warpsight.profile.positions import interval_spans, waiting_pcs
-from warpsight.report.explanation_text import explanation_text
-from warpsight.report.json_text import plain
+from warpsight.intervals.algorithm import interval_spans, waiting_pcs
+from warpsight.intervals.build import build_profile
+from warpsight.models.base import model_names
+from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.request import DEFAULT_METHOD
+from warpsight.reports.explanation import explanation_text
+from warpsight.reports.formats import plain
 from warpsight.result.prediction import COMPONENTS
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

@@ -11,10 +11,9 @@ import pytest
 from trace_by_hand import Warp, build_trace
 
 from warpsight.base.errors import SpecError
-from warpsight.explore.referee import simulate_trace
-from warpsight.explore.timeline import timeline_events, write_timeline
 from warpsight.gpu.loader import load_gpu
-from warpsight.trace.schema import KernelTrace
+from warpsight.pipeline.simulation import simulate_trace, timeline_events, write_timeline
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

@@ -10,16 +10,16 @@ import numpy as np
 import pytest
 from trace_by_hand import Warp, build_trace
 
+from warpsight.analysis.report_data import timeline as dossier_timeline
+from warpsight.analysis.report_data.kernel import references, simulated_prediction
+from warpsight.analysis.report_data.timeline import Window, timeline_part, window_of
 from warpsight.base.errors import UsageError
-from warpsight.explore.compare.references import Reference
-from warpsight.explore.dossier import timeline as dossier_timeline
-from warpsight.explore.dossier.reference import refereed, references
-from warpsight.explore.dossier.timeline import Window, timeline_part, window_of
-from warpsight.explore.pipeline import trace_occupancy
-from warpsight.explore.referee import simulate_trace
 from warpsight.gpu.loader import load_gpu
-from warpsight.timing.result import Simulation, Timeline
-from warpsight.trace.schema import KernelTrace
+from warpsight.hardware.references import Reference
+from warpsight.pipeline.predict import trace_occupancy
+from warpsight.pipeline.simulation import simulate_trace
+from warpsight.simulator.result import Simulation, Timeline
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 START, ARITHMETIC, MEMORY, BARRIER, FETCH = range(5)
@@ -104,7 +104,7 @@ def test_window_is_read_as_it_is_written() -> None:
 def test_states_of_a_simulation_fill_the_window_and_hold_each_instruction(tmp_path: Path) -> None:
     trace, gpu = kernel(), load_gpu("mdm-pascal")
     file = tmp_path / "all.json"
-    prediction, part = refereed(trace, gpu, trace_occupancy(trace, gpu), Window(), str(file), None)
+    prediction, part = simulated_prediction(trace, gpu, trace_occupancy(trace, gpu), Window(), str(file), None)
     begin, end = part["cycles"]
     for row in part["rows"]:
         runs = [(letter, int(count or 1)) for letter, count in re.findall(r"([-A-Z])(\d*)", row["runs"])]

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from warpsight.explore.runs.store import ResultStore
+from warpsight.jobs.store import ResultStore
 
 SECONDS = 90
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.store import NotKept, ResultStore, StoreAddress
+from warpsight.jobs.store import NotKept, ResultStore, StoreAddress
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ import pytest
 from runs_cluster import HERE, environment
 from runs_work import Chore, keep, kept, pids
 
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.store import ResultStore
+from warpsight.jobs.executor import make_executor
+from warpsight.jobs.store import ResultStore
 
 pytestmark = pytest.mark.unit
 
@@ -22,8 +22,8 @@ _SCRIPT = """\
 import sys
 from pathlib import Path
 from runs_work import Chore, keep
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.store import ResultStore
+from warpsight.jobs.executor import make_executor
+from warpsight.jobs.store import ResultStore
 
 if __name__ == "__main__":
     name, folder, traces = sys.argv[1:]

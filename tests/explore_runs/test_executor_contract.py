@@ -10,8 +10,8 @@ import pytest
 from runs_work import Chore, keep, kept, pids
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.executor import EXECUTORS, Executor, ExecutorKind, executor_names, make_executor
-from warpsight.explore.runs.store import NotKept, ResultStore
+from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, executor_names, make_executor
+from warpsight.jobs.store import NotKept, ResultStore
 
 pytestmark = pytest.mark.unit
 

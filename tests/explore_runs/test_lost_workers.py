@@ -14,16 +14,16 @@ from runs_cluster import SOURCES, TestCluster
 from runs_work import Chore, keep, kept, pids
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.store import ResultStore
+from warpsight.jobs.executor import make_executor
+from warpsight.jobs.store import ResultStore
 
 pytestmark = pytest.mark.unit
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsight.explore.runs.cluster._PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr("warpsight.explore.runs.cluster._LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("warpsight.jobs.cluster._PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("warpsight.jobs.cluster._LOOK_SECONDS", 0.2)
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, 
 
 
 def test_scheduler_that_cannot_be_reached_is_one_clear_error(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsight.explore.runs.executors.dask._CONNECT_SECONDS", 0.5)
+    monkeypatch.setattr("warpsight.jobs.executors.dask._CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:1", "127.0.0.1:1", "nonsense://x:1", "tcp://127.0.0.1:port"):
         with pytest.raises(UsageError, match=f"--scheduler: the scheduler {address} cannot be reached"):
             make_executor("dask", scheduler=address).run(keep, [Chore(store.address, "one")])

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.store import NotKept, ResultStore
+from warpsight.jobs.store import NotKept, ResultStore
 
 pytestmark = pytest.mark.unit
 
@@ -95,7 +95,7 @@ def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: 
         Path("/dev/full").write_bytes(b"x")
 
     with monkeypatch.context() as patch:
-        patch.setattr("warpsight.explore.runs.store._new_file", onto_full)
+        patch.setattr("warpsight.jobs.store._new_file", onto_full)
         for size in (10, 10_000_000):
             with pytest.raises(NotKept, match=r"the disk is full; what was finished is kept\n.*with --results; the same command"):
                 store.put_bytes("rows", "abcd", b"x" * size, ".parquet")

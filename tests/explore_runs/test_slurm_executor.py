@@ -18,11 +18,10 @@ from runs_cluster import environment
 from runs_work import Chore, keep, kept
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.executors.slurm import Jobs, slurm_cluster
-from warpsight.explore.runs.libraries import jobqueue_library
-from warpsight.explore.runs.slurm_options import SlurmOptions, slurm_options
-from warpsight.explore.runs.store import ResultStore
+from warpsight.jobs.cluster import jobqueue_library
+from warpsight.jobs.executor import make_executor
+from warpsight.jobs.executors.slurm import Jobs, SlurmOptions, slurm_cluster, slurm_options
+from warpsight.jobs.store import ResultStore
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ import gpu_pages
 import warpsight
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
-from warpsight.gpu.peaks import peak_flops
-from warpsight.report.gpu_page import gpu_page
+from warpsight.gpu.spec import peak_flops
+from warpsight.reports.gpus import gpu_page
 
 pytestmark = pytest.mark.paper
 

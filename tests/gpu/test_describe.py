@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from warpsight.gpu.describe import describe, dump_yaml, resolved, spec_hash
 from warpsight.gpu.keys import FLAG, KEYS, WORD
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.order import ordered
-from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec, ordered
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference" / "gpu-description.md"
 

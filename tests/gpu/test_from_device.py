@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from warpsight.base.errors import UnsupportedError, UsageError
-from warpsight.gpu.importers.device import OF_CAPABILITY, describe_device
-from warpsight.gpu.importers.driver import ATTRIBUTES, LIBRARY
-from warpsight.gpu.importers.yaml_text import made_yaml
+from warpsight.gpu.describe import made_yaml
+from warpsight.gpu.importers.device import ATTRIBUTES, LIBRARY, OF_CAPABILITY, describe_device
 from warpsight.gpu.loader import load_gpu
 
 pytestmark = pytest.mark.unit
@@ -190,7 +189,7 @@ def test_clocks_are_those_of_nvml_where_it_answers(monkeypatch: pytest.MonkeyPat
 def test_a_library_that_is_really_loaded_is_asked_as_the_driver_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     library = tmp_path / "libcuda.so.1"
     subprocess.run(["cc", "-shared", "-fPIC", "-o", library, Path(__file__).parent / "fake_libcuda.c"], check=True)
-    monkeypatch.setattr("warpsight.gpu.importers.driver.LIBRARY", str(library))
+    monkeypatch.setattr("warpsight.gpu.importers.device.LIBRARY", str(library))
     monkeypatch.setitem(sys.modules, "pynvml", None)
     made = describe_device()
     (tmp_path / "v.yaml").write_text(made_yaml(made))

@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import WarpsightError
-from warpsight.gpu.importers.cache_text import parse_cache
+from warpsight.gpu.describe import made_yaml
 from warpsight.gpu.importers.gpgpusim import import_configuration
-from warpsight.gpu.importers.option_files import Option
-from warpsight.gpu.importers.yaml_text import made_yaml
+from warpsight.gpu.importers.gpgpusim_files import Option
+from warpsight.gpu.importers.gpgpusim_memory import parse_cache
 from warpsight.gpu.loader import load_gpu
 
 pytestmark = pytest.mark.property

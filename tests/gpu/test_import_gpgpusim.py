@@ -9,9 +9,9 @@ import pytest
 from gpgpusim_files import BASE, NETWORK, RTX2060, TRACE, configuration, line_of
 
 from warpsight.base.errors import FormatError, SpecError, UsageError, WarpsightError
-from warpsight.gpu.importers.draft import Choices
+from warpsight.gpu.describe import Imported, made_yaml
 from warpsight.gpu.importers.gpgpusim import import_configuration
-from warpsight.gpu.importers.yaml_text import Imported, made_yaml
+from warpsight.gpu.importers.gpgpusim_sm import Choices
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 

@@ -9,7 +9,7 @@ import pytest
 
 from warpsight.gpu.describe import dump_yaml
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.order import ordered
+from warpsight.gpu.spec import ordered
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 LOCAL = 1 << 31
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from warpsight.addressing.banks import bank_passes
 from warpsight.addressing.coalescing import sectors_of_lanes
+from warpsight.addressing.mapping import bank_passes
 
 SHARED_BASE, LOCAL_BASE = 0x7F1300000000, 0x7F12A5000000
 

@@ -13,9 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.trace.importers.accelsim.launches import import_accelsim, select
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.validate import validate
+from warpsight.traces.importers.accelsim.importer import import_accelsim, select
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.validate import validate
 
 pytestmark = pytest.mark.unit
 

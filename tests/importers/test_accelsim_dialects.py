@@ -14,10 +14,10 @@ from accelsim_writer import Dialect, Kernel, Step, expected_event, is_local
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from warpsight.trace.exporters.accelsim.writer import export_accelsim
-from warpsight.trace.importers.accelsim.launches import import_accelsim
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.validate import validate
+from warpsight.traces.exporters.accelsim.writer import export_accelsim
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.validate import validate
 
 pytestmark = pytest.mark.property
 

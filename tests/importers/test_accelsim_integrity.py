@@ -8,9 +8,9 @@ import pytest
 from accelsim_writer import Dialect, Kernel, Op, Step
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.importers.accelsim.files import is_raw
-from warpsight.trace.importers.accelsim.launches import import_accelsim
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.importers.accelsim.files import is_raw
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 
@@ -114,7 +114,7 @@ def test_raw_file_whose_last_line_has_no_end_says_so(end: str, tmp_path: Path) -
 
 def test_line_without_an_end_is_refused_and_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in ("parser", "regroup"):
-        monkeypatch.setattr(f"warpsight.trace.importers.accelsim.{module}.MOST_LINE_BYTES", 1 << 22)
+        monkeypatch.setattr(f"warpsight.traces.importers.accelsim.{module}.MOST_LINE_BYTES", 1 << 22)
     for name in ("kernel-1.traceg", "kernel-1.trace"):
         first = "0 0 0 0 0000 ffffffff 0 NOP 0 0\n" if name.endswith("trace") else ""
         with pytest.raises(FormatError, match="does not end"):

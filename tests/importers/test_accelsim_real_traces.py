@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from accelsim_reader import same
 
-from warpsight.explore.imported import predict_launches
-from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
-from warpsight.trace.events import EventReader
-from warpsight.trace.exporters.accelsim.writer import export_accelsim
-from warpsight.trace.importers.accelsim.launches import import_accelsim
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.store import open_trace, save_trace
-from warpsight.trace.validate import validate
+from warpsight.pipeline.predict import predict_launches
+from warpsight.pipeline.request import KernelRequest
+from warpsight.traces.events import EventReader
+from warpsight.traces.exporters.accelsim.writer import export_accelsim
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.store import open_trace, save_trace
+from warpsight.traces.validate import validate
 
 pytestmark = [pytest.mark.oracle, pytest.mark.shared]
 

@@ -10,17 +10,14 @@ from accelsim_writer import SHARED_BASE, Dialect, Kernel, Op, Step
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.isa.opcodes import OP_CLASSES
+from warpsight.isa.ptx.opcodes import OP_CLASSES
 from warpsight.isa.sass.from_ptx import architecture
-from warpsight.isa.sass.isa_file import read_isa_file
-from warpsight.isa.sass.semantics import SassTable
-from warpsight.isa.sass.table import TABLE
-from warpsight.isa.sass.width import access_bytes
-from warpsight.trace.exporters.accelsim.lines import compressed
-from warpsight.trace.exporters.accelsim.writer import export_accelsim
-from warpsight.trace.importers.accelsim.launches import import_accelsim
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.validate import validate
+from warpsight.isa.sass.opcodes import TABLE, SassTable, access_bytes, read_isa_file
+from warpsight.traces.exporters.accelsim.lines import compressed
+from warpsight.traces.exporters.accelsim.writer import export_accelsim
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.validate import validate
 
 pytestmark = pytest.mark.unit
 

@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from mdm_writer import NONE, MdmOp, MdmStep, write_mdm
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.isa.sass.isa_file import read_isa_file
-from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.launch import LaunchFacts
-from warpsight.trace.importers.mdm.caches import CacheFile, read_cache_file
-from warpsight.trace.importers.mdm.launches import import_mdm
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.validate import validate
+from warpsight.isa.sass.opcodes import SassTable, read_isa_file
+from warpsight.traces.importers.launch import LaunchFacts
+from warpsight.traces.importers.mdm.files import CacheFile, read_cache_file
+from warpsight.traces.importers.mdm.importer import import_mdm
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.validate import validate
 
 BASE = 0x7F0000000000
 S2R, FADD = MdmOp(0, "S2R", (0, 33, 0, 0)), MdmOp(16, "FADD", (5, 4, 255, 0))

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 from pptgpu_programs import kernels
 from pptgpu_writer import Op, Step, Written, write
 
-from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.accelsim.launches import import_accelsim
-from warpsight.trace.importers.pptgpu.launches import import_pptgpu
-from warpsight.trace.importers.pptgpu.runs import align
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.validate import validate
+from warpsight.isa.sass.opcodes import SassTable
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.importers.pptgpu.blocks import align
+from warpsight.traces.importers.pptgpu.importer import import_pptgpu
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.validate import validate
 
 TRACES = Path(__file__).parents[3] / "shared" / "traces"
 BASE = 0x7F0000000000
@@ -164,7 +164,7 @@ def test_addresses_that_no_memory_has_and_zeros_are_left_out_and_said() -> None:
 )  # fmt: skip
 def test_operands_that_are_written_come_first(opcode: str, names: str, written: str) -> None:
     """As NVIDIA's disassembler orders them."""
-    from warpsight.isa.sass.operands import split_operands
+    from warpsight.isa.sass.registers import split_operands
 
     got = split_operands(SassTable().meaning(opcode).row, opcode, names.split())
     assert got == (tuple(written.split()), tuple(names.split()[len(written.split()) :]))

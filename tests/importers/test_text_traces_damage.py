@@ -15,10 +15,10 @@ from pptgpu_writer import Op, Step, Written, write
 from test_mdm_traces import WARP
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.isa.sass.semantics import SassTable
-from warpsight.trace.importers.formats import format_of, launches_in
-from warpsight.trace.importers.pptgpu.launches import import_pptgpu
-from warpsight.trace.validate import validate
+from warpsight.isa.sass.opcodes import SassTable
+from warpsight.traces.importers.formats import format_of, launches_in
+from warpsight.traces.importers.pptgpu.importer import import_pptgpu
+from warpsight.traces.validate import validate
 
 pytestmark = pytest.mark.unit
 

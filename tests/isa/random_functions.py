@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from ptx_samples import kernel
 
-from warpsight.isa.parser import parse_module
-from warpsight.isa.program import Function
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.program import Function
 
 REGISTERS = [f"%r{i}" for i in range(5)]
 PREDICATES = [f"%p{i}" for i in range(3)]

@@ -10,9 +10,9 @@ from ptx_samples import kernel
 from random_functions import functions, next_instructions
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.isa.cfg import ControlFlowGraph, build_cfg
-from warpsight.isa.parser import parse_module
-from warpsight.isa.program import Function
+from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.program import Function
 
 
 def graph(body: str) -> ControlFlowGraph:

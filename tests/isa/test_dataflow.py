@@ -7,10 +7,10 @@ from hypothesis import given, settings
 from ptx_samples import kernel
 from random_functions import functions, next_instructions
 
-from warpsight.isa.cfg import build_cfg
-from warpsight.isa.dataflow import live_in, live_out, reads, writes
-from warpsight.isa.parser import parse_module
-from warpsight.isa.program import Function
+from warpsight.isa.ptx.cfg import build_cfg
+from warpsight.isa.ptx.dataflow import live_in, live_out, reads, writes
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.program import Function
 
 
 @pytest.mark.unit

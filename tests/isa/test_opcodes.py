@@ -9,10 +9,10 @@ import pytest
 from ptx_samples import kernel
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.isa.opcodes import OP_CLASSES, OPCODES, MemoryAccess, memory_access, op_class
-from warpsight.isa.parser import parse_module
-from warpsight.isa.program import Instruction
-from warpsight.isa.types import pack_float, type_bits
+from warpsight.isa.ptx.constants import pack_float, type_bits
+from warpsight.isa.ptx.opcodes import OP_CLASSES, OPCODES, MemoryAccess, memory_access, op_class
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.program import Instruction
 
 pytestmark = pytest.mark.unit
 

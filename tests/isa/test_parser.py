@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from ptx_samples import HEAD, kernel
 
-from warpsight.isa.parser import parse_module
-from warpsight.isa.program import (
+from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.program import (
     Address,
     Function,
     Guard,

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from ptx_samples import HEAD, kernel, llvm_ptx
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.isa.cfg import build_cfg
-from warpsight.isa.dataflow import live_in
-from warpsight.isa.opcodes import memory_access, op_class
-from warpsight.isa.parser import parse_module
+from warpsight.isa.ptx.cfg import build_cfg
+from warpsight.isa.ptx.dataflow import live_in
+from warpsight.isa.ptx.opcodes import memory_access, op_class
+from warpsight.isa.ptx.parser import parse_module
 
 WHOLE = llvm_ptx()
 CHARACTERS = st.characters() | st.sampled_from("{}[]();,.:@%$<>=-+|!_\"'/*\\\n\t 019abxfU")

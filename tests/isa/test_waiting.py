@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from ptx_samples import kernel
 
-from warpsight.isa.cfg import ControlFlowGraph, build_cfg
-from warpsight.isa.parser import parse_module
+from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
+from warpsight.isa.ptx.parser import parse_module
 
 pytestmark = pytest.mark.unit
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 import warpsight
-from warpsight.explore.microbenchmarks.sources import kernels_path
-from warpsight.explore.microbenchmarks.timings import HEADER
-from warpsight.explore.referee import simulate_trace
 from warpsight.gpu.spec import GpuSpec
+from warpsight.hardware.microbenchmarks.run import kernels_path
+from warpsight.hardware.microbenchmarks.timings import HEADER
+from warpsight.pipeline.simulation import simulate_trace
 
 ALIGN = 1 << 20
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError, WarpsightError
-from warpsight.explore.measurements.launch import Measurements
-from warpsight.explore.measurements.read import measurements_of, read_measurements
+from warpsight.hardware.measurements.launch import Measurements
+from warpsight.hardware.references import measurements_of, read_measurements
 
 pytestmark = pytest.mark.unit
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from command_line import LAUNCH, assert_one_error, run
 
-from warpsight.explore.compare.measured import bare_name, base_name
+from warpsight.hardware.launch_matching import bare_name, base_name
 
 pytestmark = pytest.mark.unit
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.compare.comparison import compare
-from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
+from warpsight.hardware.comparison import compare
+from warpsight.pipeline.request import KernelRequest
 
 HEADER = """-kernel name = _Z{length}{name}Pf
 -grid dim = (1,1,1)

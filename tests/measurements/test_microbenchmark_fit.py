@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from referee_timings import Referee
 
 from warpsight.base.errors import FormatError, WarpsightError
-from warpsight.explore.microbenchmarks.fit import fit
-from warpsight.explore.microbenchmarks.sources import PROGRAM, save
-from warpsight.explore.microbenchmarks.timings import HEADER, is_timings, read_timings
 from warpsight.gpu.loader import load_gpu
+from warpsight.hardware.microbenchmarks.fit import fit
+from warpsight.hardware.microbenchmarks.run import PROGRAM, save
+from warpsight.hardware.microbenchmarks.timings import HEADER, is_timings, read_timings
 
 Capture = pytest.CaptureFixture[str]
 

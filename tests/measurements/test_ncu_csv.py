@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.explore.measurements.launch import FIELDS, MeasuredLaunch
-from warpsight.explore.measurements.notation import notation_of
-from warpsight.explore.measurements.read import measurements_of, read_measurements, text_of
+from warpsight.hardware.measurements.launch import FIELDS, MeasuredLaunch
+from warpsight.hardware.measurements.metrics import notation_of
+from warpsight.hardware.references import measurements_of, read_measurements, text_of
 
 pytestmark = pytest.mark.unit
 

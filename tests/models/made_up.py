@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from warpsight.caches.miss_profile import SHARES
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
-from warpsight.profile.interval_profile import IntervalProfile, LaunchShape, ResourceDemands
-from warpsight.profile.kernel_counts import KernelCounts
+from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
 
 
 def gpu(

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from made_up import counts_like, gpus, profiles, without_traffic
 
 from warpsight.gpu.spec import DramSpec, GpuSpec, NocSpec
-from warpsight.models.base import PARTS, Design, Model
-from warpsight.models.registry import get_model, model_names
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import PARTS, Design, Model, get_model, model_names
 from warpsight.result.prediction import COMPONENTS
 
 pytestmark = pytest.mark.contract

@@ -11,11 +11,10 @@ from hypothesis import strategies as st
 from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import SpecError
-from warpsight.equations.dvfs import compute_store_path, load_critical_path
 from warpsight.gpu.spec import DvfsSpec, GpuSpec
-from warpsight.models.base import Design
-from warpsight.models.registry import get_model
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import Design, get_model
+from warpsight.models.crisp import compute_store_path, load_critical_path
 from warpsight.result.prediction import Prediction
 
 pytestmark = pytest.mark.unit

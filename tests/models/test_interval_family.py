@@ -12,9 +12,8 @@ from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import Design
-from warpsight.models.registry import get_model
-from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
+from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
+from warpsight.models.base import Design, get_model
 
 pytestmark = pytest.mark.unit
 

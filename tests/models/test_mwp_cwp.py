@@ -9,13 +9,12 @@ import pytest
 from made_up import gpu, profile
 
 from warpsight.equations import mwp_cwp as eq
-from warpsight.equations.mwp_cwp_solution import solve
+from warpsight.equations.mwp_cwp import solve
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec, MwpSpec
-from warpsight.models.base import Design
+from warpsight.intervals.interval_profile import KernelCounts
+from warpsight.models.base import Design, get_model
 from warpsight.models.mwp_cwp import parameters
-from warpsight.models.registry import get_model
-from warpsight.profile.kernel_counts import KernelCounts
 from warpsight.result.prediction import Prediction
 
 pytestmark = pytest.mark.unit

@@ -12,10 +12,9 @@ from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import Design
-from warpsight.models.registry import get_model
+from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
+from warpsight.models.base import Design, get_model
 from warpsight.models.warpsight import WARPSIGHT_PARTS
-from warpsight.profile.interval_profile import IntervalProfile, LaunchShape
 
 pytestmark = pytest.mark.unit
 

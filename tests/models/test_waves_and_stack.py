@@ -9,10 +9,9 @@ import pytest
 from made_up import gpu, profile
 
 from warpsight.base.errors import SpecError, UsageError
-from warpsight.models.base import Design, require
-from warpsight.models.registry import get_model
-from warpsight.profile.interval_profile import LaunchShape
-from warpsight.result.cpi_stack import bound_by, memory_class
+from warpsight.intervals.interval_profile import LaunchShape
+from warpsight.models.base import Design, get_model, require
+from warpsight.result.prediction import bound_by, memory_class
 
 pytestmark = pytest.mark.unit
 

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
+from warpsight.analysis.explanation import explain_profiled
+from warpsight.analysis.explanation_rows import VIEWS
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.compare.comparison import compare
-from warpsight.explore.explain.explanation import explain_profiled
-from warpsight.explore.explain.rows import VIEWS
-from warpsight.explore.pipeline import predict_profiled, profile_trace
-from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
-from warpsight.models.registry import model_names
+from warpsight.hardware.comparison import compare
+from warpsight.models.base import model_names
+from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import COMPONENTS
 
 pytestmark = pytest.mark.oracle

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.equations import mshr, multithreading
+from warpsight.equations import multithreading
+from warpsight.equations import queues as mshr
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
-from warpsight.models.base import Design
-from warpsight.models.registry import get_model
-from warpsight.profile.interchange import read_profile
-from warpsight.profile.latency import latency_table
-from warpsight.trace.schema import StaticInstruction
+from warpsight.intervals.build import latency_table
+from warpsight.intervals.interchange import read_profile
+from warpsight.models.base import Design, get_model
+from warpsight.traces.schema import StaticInstruction
 
 pytestmark = pytest.mark.paper
 

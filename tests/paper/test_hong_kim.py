@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from warpsight.equations import mwp_cwp as eq
-from warpsight.equations.mwp_cwp_solution import Parameters, solve
-from warpsight.explore.mwp_parameters import evaluate_parameters
+from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.loader import load_gpu
+from warpsight.intervals.interval_profile import KernelCounts
 from warpsight.models.base import Design
 from warpsight.models.mwp_cwp import parameters
-from warpsight.profile.kernel_counts import KernelCounts
+from warpsight.pipeline.mwp_parameters import evaluate_parameters
 
 pytestmark = pytest.mark.paper
 

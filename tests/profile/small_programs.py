@@ -9,7 +9,7 @@ import numpy as np
 
 from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
-from warpsight.trace.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.traces.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
 LATENCIES = {"int": 4, "fp32": 6, "fp64": 8, "sfu": 20, "shared": 24, "fp16": 6}
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from small_programs import gpu, load, op, trace
 
-from warpsight.profile.alone import cycles_alone
-from warpsight.profile.dependences import steps
-from warpsight.trace.schema import StaticInstruction
+from warpsight.intervals.algorithm import steps
+from warpsight.intervals.demands import cycles_alone
+from warpsight.traces.schema import StaticInstruction
 
 pytestmark = pytest.mark.unit
 

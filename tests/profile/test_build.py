@@ -10,9 +10,9 @@ from small_programs import gpu, load, misses, op, trace
 
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
-from warpsight.profile.build import build_profile
-from warpsight.profile.interval_profile import CAUSES, IntervalProfile, LaunchShape
-from warpsight.trace.schema import KernelTrace
+from warpsight.intervals.build import build_profile
+from warpsight.intervals.interval_profile import CAUSES, IntervalProfile, LaunchShape
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

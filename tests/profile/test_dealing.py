@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.profile.dealing import makespan, makespan_of_equals
+from warpsight.intervals.demands import makespan, makespan_of_equals
 
 pytestmark = pytest.mark.unit
 

@@ -9,11 +9,11 @@ import pytest
 from small_programs import gpu, load, misses, op, trace
 
 from warpsight.gpu.occupancy import Occupancy
-from warpsight.profile.build import build_profile
-from warpsight.profile.demands import busiest_on_path, stall_in_step, work_imbalance
-from warpsight.profile.interval_profile import ResourceDemands
-from warpsight.profile.intervals import PathStats
-from warpsight.trace.schema import KernelTrace
+from warpsight.intervals.algorithm import PathStats
+from warpsight.intervals.build import build_profile
+from warpsight.intervals.demands import busiest_on_path, stall_in_step, work_imbalance
+from warpsight.intervals.interval_profile import ResourceDemands
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

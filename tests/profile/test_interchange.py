@@ -10,14 +10,8 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import FormatError
-from warpsight.profile.interchange import (
-    DEMAND_KEYS,
-    profile_document,
-    profile_from_document,
-    read_profile,
-    write_profile,
-)
-from warpsight.profile.interval_profile import LaunchShape
+from warpsight.intervals.interchange import DEMAND_KEYS, profile_document, profile_from_document, read_profile, write_profile
+from warpsight.intervals.interval_profile import LaunchShape
 
 pytestmark = pytest.mark.unit
 

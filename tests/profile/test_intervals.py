@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from small_programs import issue_cycles, load, op, trace
 
-from warpsight.profile.dependences import dependences, steps
-from warpsight.profile.intervals import PathIntervals, PathStats, path_intervals, path_stats
-from warpsight.trace.schema import KernelTrace, StaticInstruction
+from warpsight.intervals.algorithm import PathIntervals, PathStats, dependences, path_intervals, path_stats, steps
+from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 pytestmark = pytest.mark.unit
 

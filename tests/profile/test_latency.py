@@ -9,8 +9,8 @@ import pytest
 from small_programs import gpu, load, misses, op
 
 from warpsight.base.errors import SpecError
-from warpsight.profile.latency import LatencyTable, latency_table
-from warpsight.trace.schema import StaticInstruction
+from warpsight.intervals.build import LatencyTable, latency_table
+from warpsight.traces.schema import StaticInstruction
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError
-from warpsight.profile.representative import select, two_means
+from warpsight.intervals.build import select, two_means
 
 pytestmark = pytest.mark.unit
 

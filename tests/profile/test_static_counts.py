@@ -10,17 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsight.base.errors import LimitError, UsageError, WarpsightError
-from warpsight.explore.kernel_input import ReadyLaunch, prepare
-from warpsight.explore.pipeline import run_ready
-from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
-from warpsight.profile.kernel_counts import KernelCounts
-from warpsight.profile.static import iterations
-from warpsight.profile.static.counts import static_counts
-from warpsight.profile.static.told import Told, parse_lines, parse_trips
-from warpsight.profile.static.trips import NEVER, first_iteration
-from warpsight.profile.trace_counts import trace_counts
-from warpsight.profile.usage import path_use
+from warpsight.intervals.interval_profile import KernelCounts
+from warpsight.intervals.static import counts as iterations
+from warpsight.intervals.static.counts import NEVER, first_iteration, static_counts
+from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
+from warpsight.intervals.trace_counts import trace_counts
+from warpsight.intervals.usage import path_use
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.predict import run_ready
+from warpsight.pipeline.request import KernelRequest
 
 pytestmark = pytest.mark.unit
 
@@ -197,7 +196,7 @@ extern "C" __global__ void chain(float* out, unsigned n) {
 """
 
 
-def _told(name: str, arguments: list[Any], told: Told) -> KernelCounts:
+def _told(name: str, arguments: list[Any], told: StaticHints) -> KernelCounts:
     ready = _ready(DATA, name, (2,), (64,), arguments)
     return static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, told)
 
@@ -207,23 +206,23 @@ ROWS = ["i32[128]:zeros", "i32[128]:zeros", Z, Z, 4]
 
 def _label() -> str:
     with pytest.raises(UsageError) as caught:
-        _told("rows", ROWS, Told(trips={"none": 1}, uncoalesced=frozenset({-1}), both_paths=True))
+        _told("rows", ROWS, StaticHints(trips={"none": 1}, uncoalesced=frozenset({-1}), both_paths=True))
     return caught.value.remedy.rpartition(" ")[2]
 
 
 def test_trip_count_that_depends_on_data_names_the_loop_and_the_remedy() -> None:
     with pytest.raises(UsageError, match=r"how often the loop \$L__BB0_\d+ runs depends on a value loaded from memory") as caught:
-        _told("rows", ROWS, Told(uncoalesced=frozenset({-1}), both_paths=True))
+        _told("rows", ROWS, StaticHints(uncoalesced=frozenset({-1}), both_paths=True))
     assert "PTX line" in caught.value.place
     assert f"--trips '{_label()}=N'" in caught.value.remedy
 
 
 def test_address_that_depends_on_data_names_the_line_and_the_remedy() -> None:
     with pytest.raises(UsageError, match=r'the address of "ld\.global\.f32" depends on a value loaded from memory') as caught:
-        _told("rows", ROWS, Told(trips={_label(): 5}, both_paths=True))
+        _told("rows", ROWS, StaticHints(trips={_label(): 5}, both_paths=True))
     line = caught.value.place.partition("PTX line ")[2].split()[0]
     assert f"--uncoalesced {line}" in caught.value.remedy
-    five, seven = (_told("rows", ROWS, Told({_label(): n}, frozenset(), frozenset({int(line)}), True)) for n in (5, 7))
+    five, seven = (_told("rows", ROWS, StaticHints({_label(): n}, frozenset(), frozenset({int(line)}), True)) for n in (5, 7))
     # a value in each iteration (the row is loaded once, before the loop)
     assert seven.memory_instructions - five.memory_instructions == 2
     assert (five.uncoalesced_instructions, five.transactions) == (1, 32)
@@ -231,20 +230,20 @@ def test_address_that_depends_on_data_names_the_line_and_the_remedy() -> None:
 
 def test_branch_that_depends_on_data_is_refused_or_counted_on_both_sides() -> None:
     with pytest.raises(UsageError, match="which threads go where is not known") as caught:
-        _told("chosen", ["i32[64]:zeros", Z], Told())
+        _told("chosen", ["i32[64]:zeros", Z], StaticHints())
     assert "--both-paths" in caught.value.remedy
-    counts = _told("chosen", ["i32[64]:zeros", Z], Told(both_paths=True))
+    counts = _told("chosen", ["i32[64]:zeros", Z], StaticHints(both_paths=True))
     assert counts.memory_instructions == 3
 
 
 def test_loop_that_never_meets_its_end_is_not_guessed() -> None:
     with pytest.raises(WarpsightError, match="how often the loop"):
-        _told("endless", [Z, 7], Told())
-    assert _told("endless", [Z, 8], Told()).memory_instructions == 4
+        _told("endless", [Z, 7], StaticHints())
+    assert _told("endless", [Z, 8], StaticHints()).memory_instructions == 4
 
 
 def test_loop_without_closed_form_is_walked_one_by_one_up_to_a_limit() -> None:
-    counts = _told("chain", [Z, 1000], Told())
+    counts = _told("chain", [Z, 1000], StaticHints())
     values, k = 0, 1
     while k < 1000:
         k, values = k * 3 // 2 + 1, values + 1
@@ -254,17 +253,17 @@ def test_loop_without_closed_form_is_walked_one_by_one_up_to_a_limit() -> None:
 def test_told_trips_that_contradict_the_text_are_refused() -> None:
     ready = _ready(OURS, "tiled", (1, 1), (16, 16), [Z, Z, Z, 64])
     with pytest.raises(UsageError, match="is not the label of a loop") as caught:
-        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, Told(trips={"$L": 3}))
+        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={"$L": 3}))
     label = caught.value.remedy.rpartition(" ")[2]
     with pytest.raises(UsageError, match="was told to run 3 times, and the program text says 4"):
-        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, Told(trips={label: 3}))
-    static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, Told(trips={label: 4}))
+        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={label: 3}))
+    static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={label: 4}))
 
 
 def test_line_that_was_told_for_nothing_is_refused() -> None:
     ready = _ready(OURS, "saxpy", (1,), (32,), [2.0, Z, Z, 32])
     with pytest.raises(UsageError, match="stands in PTX line 3"):
-        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, Told(uncoalesced=frozenset({3})))
+        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(uncoalesced=frozenset({3})))
 
 
 def test_large_loop_is_one_pass_and_not_an_execution() -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from warpsight.base.errors import UsageError, WarpsightError
-from warpsight.explore.kernel_input import ReadyLaunch, prepare
-from warpsight.explore.pipeline import run_ready
-from warpsight.explore.request import KernelRequest
 from warpsight.gpu.loader import load_gpu
-from warpsight.profile.kernel_counts import KernelCounts
-from warpsight.profile.static.counts import static_counts
-from warpsight.profile.static.told import Told
-from warpsight.profile.trace_counts import trace_counts
-from warpsight.profile.usage import path_use
+from warpsight.intervals.interval_profile import KernelCounts
+from warpsight.intervals.static.counts import static_counts
+from warpsight.intervals.static.loops import StaticHints
+from warpsight.intervals.trace_counts import trace_counts
+from warpsight.intervals.usage import path_use
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.predict import run_ready
+from warpsight.pipeline.request import KernelRequest
 
 pytestmark = pytest.mark.unit
 
@@ -97,10 +97,10 @@ def test_loop_in_which_all_threads_end_is_counted(body: str) -> None:
 
 def test_told_trips_are_compared_with_those_of_threads_that_do_not_end_before() -> None:
     ready = _ready(ENDING.format(body=f"{LEAVE} {WORK} @%p1 ret; {COUNT}", again=""))
-    plain, told = (static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, Told(trips=t)) for t in ({}, {"$loop": 4}))
+    plain, told = (static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips=t)) for t in ({}, {"$loop": 4}))
     assert told == plain
     with pytest.raises(UsageError, match="was told to run 3 times, and the program text says 4"):
-        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, Told(trips={"$loop": 3}))
+        static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={"$loop": 3}))
 
 
 def test_large_loop_in_which_threads_end_is_one_pass() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 import warpsight
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.explore.pipeline import profile_trace
 from warpsight.gpu.loader import load_gpu
-from warpsight.models.registry import get_model
-from warpsight.profile.interchange import read_profile, write_profile
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.intervals.interchange import read_profile, write_profile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import profile_trace
 
 pytestmark = pytest.mark.unit
 

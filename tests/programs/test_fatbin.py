@@ -12,7 +12,7 @@ import pytest
 from programs_build import SOURCES, needs_nvcc
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.programs.fatbin import best_ptx, ptx_choices, read_entries
+from warpsight.programs.modules import best_ptx, ptx_choices, read_entries
 
 pytestmark = pytest.mark.unit
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from warpsight.base.errors import UsageError
-from warpsight.programs import library
+from warpsight.programs import host as library
 
 pytestmark = pytest.mark.unit
 RUNTIME = Path(library.__file__).parent / "runtime"

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from warpsight.report.html.code import COLUMNS, HOT, code, language
-from warpsight.report.html.embedded import embedded
-from warpsight.report.html.page import page, render
+from warpsight.reports.html.code import COLUMNS, HOT, code, language
+from warpsight.reports.html.page import embedded, page, render
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.report.columns import Column, aligned, shortened
+from warpsight.reports.terminal import Column, aligned, shortened
 
 pytestmark = pytest.mark.unit
 

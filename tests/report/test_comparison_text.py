@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from documents import document
 
-from warpsight.report.comparison_text import comparison_text
+from warpsight.reports.comparison import comparison_text
 from warpsight.result.prediction import COMPONENTS
 
 pytestmark = pytest.mark.unit

@@ -7,7 +7,7 @@ import re
 import pytest
 from documents import document
 
-from warpsight.report.demo_text import demo_text, explanation
+from warpsight.reports.prediction import demo_explanation, demo_text
 
 pytestmark = pytest.mark.unit
 
@@ -27,10 +27,10 @@ def test_demo_of_two_predictions_puts_them_side_by_side() -> None:
 
 
 def test_explanation_of_a_queueing_kernel_sums_mshr_noc_and_dram() -> None:
-    assert "32 requests a load" in explanation(DIVERGENT, 32)
-    assert "95.0 % of the cycles go to MSHRs" in explanation(DIVERGENT, 32)
+    assert "32 requests a load" in demo_explanation(DIVERGENT, 32)
+    assert "95.0 % of the cycles go to MSHRs" in demo_explanation(DIVERGENT, 32)
 
 
 def test_explanation_follows_the_prediction_and_not_the_stride() -> None:
-    assert "MSHR" not in explanation(COALESCED, 32)
-    assert "66.7 % of the cycles, is base" in explanation(COALESCED, 1)
+    assert "MSHR" not in demo_explanation(COALESCED, 32)
+    assert "66.7 % of the cycles, is base" in demo_explanation(COALESCED, 1)

@@ -11,12 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from warpsight.report.drawing.canvas import FONT, text_width
-from warpsight.report.drawing.charts import LOG, LOG_FROM_0, Axis, Bars, Chart, Dot, HeatMap, Lanes, Lines, Scatter, Series
-from warpsight.report.drawing.palette import luminance, shade, style_of
-from warpsight.report.drawing.panels import chart_of
-from warpsight.report.drawing.scales import number_text, scale_for
-from warpsight.report.drawing.sheet import svg
+from warpsight.reports.drawing.canvas import FONT, luminance, shade, style_of, text_width
+from warpsight.reports.drawing.charts import LOG, LOG_FROM_0, Axis, Bars, Chart, Dot, HeatMap, Lanes, Lines, Scatter, Series
+from warpsight.reports.drawing.frame import number_text, scale_for
+from warpsight.reports.drawing.svg import chart_of, svg
 
 pytestmark = pytest.mark.unit
 

@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 from documents import document
 
-from warpsight.report.csv_text import predictions_csv
-from warpsight.report.json_text import documents_json, json_text
+from warpsight.reports.formats import documents_json, json_text, predictions_csv
 
 pytestmark = pytest.mark.unit
 

@@ -7,7 +7,7 @@ import shlex
 import pytest
 from documents import document
 
-from warpsight.report.next_step import after_prediction, followed_by
+from warpsight.reports.next_step import after_prediction, followed_by
 
 pytestmark = pytest.mark.unit
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import report_snapshots
-from warpsight.report.html.page import page
+from warpsight.reports.html.page import page
 
 pytestmark = pytest.mark.golden
 _DATA = re.compile(r'<script type="application/json" id="document">(.*?)</script>', re.S)

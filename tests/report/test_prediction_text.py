@@ -7,8 +7,8 @@ import re
 import pytest
 from documents import DRAWN_STACK, document
 
-from warpsight.report.prediction_text import prediction_text, predictions_text
-from warpsight.report.style import Style
+from warpsight.reports.prediction import prediction_text, predictions_text
+from warpsight.reports.terminal import Style
 
 pytestmark = pytest.mark.unit
 

@@ -11,13 +11,12 @@ import numpy as np
 import pytest
 
 import warpsight
-from warpsight.advice.dossier import advised_dossier
-from warpsight.explore.dossier.kernel import Parts, result_dossier
-from warpsight.explore.dossier.what_if import unpacked
+from warpsight.analysis.report_data.kernel import Parts, advised_report_data, predictions_report_data
+from warpsight.analysis.what_if import unpacked
 from warpsight.gpu.loader import load_gpu
-from warpsight.report.html.page import page
-from warpsight.report.html.stack_bars import paint, stack_bar
-from warpsight.report.html.what_if import times
+from warpsight.reports.html.page import page
+from warpsight.reports.html.parts import paint, stack_bar
+from warpsight.reports.html.what_if import times
 from warpsight.result.prediction import COMPONENTS
 
 pytestmark = pytest.mark.unit
@@ -62,7 +61,7 @@ class Sections(HTMLParser):
 def dossier() -> dict[str, Any]:
     trace = warpsight.trace(SOURCE, grid=64, block=128, args=["f32[8192]:uniform", "f32[8192]:zeros", "i32:8192"])
     parts = Parts(command=("warpsight", "report", "strided.cu"))
-    return advised_dossier(trace, load_gpu("mdm-pascal"), "mdm", beside=["mt"], parts=parts)
+    return advised_report_data(trace, load_gpu("mdm-pascal"), "mdm", beside=["mt"], parts=parts)
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +138,7 @@ def test_component_s_equation_is_in_the_overview_s_table(dossier: dict[str, Any]
 
 
 def test_results_alone_have_no_sliders_and_no_advice_but_their_own_provenance(dossier: dict[str, Any]) -> None:
-    shown = Sections(page(result_dossier([dossier["predictions"][0]])))
+    shown = Sections(page(predictions_report_data([dossier["predictions"][0]])))
     assert "what-if" not in shown.text
     assert "advice" not in shown.text
     assert "noc.bandwidth" in shown.text["provenance"]

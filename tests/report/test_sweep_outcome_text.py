@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from warpsight.report.sweep_text import collected_text
+from warpsight.reports.sweep_plan import collected_text
 
 pytestmark = pytest.mark.unit
 

@@ -10,7 +10,7 @@ import pytest
 from small_suite import MANIFEST, write_suite
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.suites.suite import load_suite
+from warpsight.pipeline.suites import load_suite
 
 pytestmark = pytest.mark.unit
 

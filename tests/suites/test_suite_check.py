@@ -8,8 +8,8 @@ import pytest
 from small_suite import CHECK, KERNEL, MANIFEST, write_suite
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.suites.check import CheckedRun, check_kernel
-from warpsight.explore.suites.suite import load_suite
+from warpsight.pipeline.suite_check import CheckedRun, check_kernel
+from warpsight.pipeline.suites import load_suite
 
 pytestmark = pytest.mark.unit
 

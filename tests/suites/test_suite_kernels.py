@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from warpsight.explore.suites.check import check_kernel
-from warpsight.explore.suites.suite import SuiteKernel, load_suite
+from warpsight.pipeline.suite_check import check_kernel
+from warpsight.pipeline.suites import SuiteKernel, load_suite
 
 pytestmark = pytest.mark.oracle
 

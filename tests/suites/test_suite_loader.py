@@ -10,8 +10,8 @@ from small_suite import MANIFEST, write_suite
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.explore.pipeline import obtain_trace
-from warpsight.explore.suites.suite import load_suite
+from warpsight.pipeline.predict import obtain_trace
+from warpsight.pipeline.suites import load_suite
 
 pytestmark = pytest.mark.unit
 

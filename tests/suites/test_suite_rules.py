@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from warpsight.explore.suites.suite import load_suite, shipped_suites
+from warpsight.pipeline.suites import load_suite, shipped_suites
 
 pytestmark = pytest.mark.unit
 

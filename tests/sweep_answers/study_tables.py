@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from warpsight.explore.sweep.answers.formulas import Term
-from warpsight.explore.sweep.answers.results import Results, results_of
-from warpsight.explore.sweep.answers.selection import Selection, select
-from warpsight.explore.sweep.rows import STACK, WORDS
+from warpsight.sweeps.answers.results import Results, results_of
+from warpsight.sweeps.answers.selection import Selection, Term, select
+from warpsight.sweeps.names import STACK, WORDS
 
 Cell = tuple[int, str]
 

@@ -7,13 +7,11 @@ from typing import Any
 import numpy as np
 from study_tables import chosen, grid_of, results, term
 
-from warpsight.explore.sweep.answers.best import best
-from warpsight.explore.sweep.answers.maps import design_map
-from warpsight.explore.sweep.answers.pareto import pareto
-from warpsight.explore.sweep.answers.selection import select
-from warpsight.explore.sweep.answers.sensitivity import sensitivity
-from warpsight.explore.sweep.answers.speedups import speedups
-from warpsight.explore.sweep.energy import energy, power_curve
+from warpsight.sweeps.answers.best import best, pareto
+from warpsight.sweeps.answers.energy import energy, power_curve
+from warpsight.sweeps.answers.maps import design_map, speedups
+from warpsight.sweeps.answers.selection import select
+from warpsight.sweeps.answers.sensitivity import sensitivity
 
 NASTY = "<b>&\"'"
 

@@ -11,17 +11,14 @@ from hypothesis import strategies as st
 from study_tables import Results, results, term
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.sweep.answers.best import best
-from warpsight.explore.sweep.answers.maps import design_map
-from warpsight.explore.sweep.answers.pareto import pareto
-from warpsight.explore.sweep.answers.selection import Selection, select
-from warpsight.explore.sweep.answers.sensitivity import sensitivity
-from warpsight.explore.sweep.answers.speedups import speedups
-from warpsight.explore.sweep.energy import energy
-from warpsight.report.energy_text import energy_text
-from warpsight.report.json_text import plain
-from warpsight.report.sweep_answers_text import answer_text
-from warpsight.report.sweep_pictures import answer_picture
+from warpsight.reports.formats import plain
+from warpsight.reports.sweep_answers import answer_text, energy_text
+from warpsight.reports.sweep_pictures import answer_picture
+from warpsight.sweeps.answers.best import best, pareto
+from warpsight.sweeps.answers.energy import energy
+from warpsight.sweeps.answers.maps import design_map, speedups
+from warpsight.sweeps.answers.selection import Selection, select
+from warpsight.sweeps.answers.sensitivity import sensitivity
 
 NAMES = st.sampled_from(["sm_count", "dram.bandwidth", "core_clock", "l1.size", "launch.block", "density"])
 COLUMNS = st.one_of(

@@ -6,8 +6,8 @@ import pytest
 from study_tables import chosen, grid_of, results, term
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.sweep.answers.selection import select
-from warpsight.explore.sweep.energy import energy, power_curve
+from warpsight.sweeps.answers.energy import energy, power_curve
+from warpsight.sweeps.answers.selection import select
 
 pytestmark = pytest.mark.unit
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from study_tables import chosen, grid_of, results
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.sweep.answers.maps import design_map
-from warpsight.explore.sweep.answers.selection import select
+from warpsight.sweeps.answers.maps import design_map
+from warpsight.sweeps.answers.selection import select
 
 KEYS = grid_of(sm_count=[15.0, 28.0, 80.0], dram__bandwidth=[240e9, 480e9], sm__policy=["lrr", "gto"])
 

@@ -12,8 +12,8 @@ from hypothesis.extra import numpy as hnp
 from study_tables import chosen, results, term
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.sweep.answers.pareto import pareto, pareto_front
-from warpsight.explore.sweep.answers.selection import select
+from warpsight.sweeps.answers.best import pareto, pareto_front
+from warpsight.sweeps.answers.selection import select
 
 FEW = st.integers(-3, 3).map(float)  # so that ties and equal points are frequent
 MANY = st.floats(-1e300, 1e300)

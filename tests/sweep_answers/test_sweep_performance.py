@@ -11,11 +11,10 @@ import pytest
 from study_tables import results, tables, term
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.explore.sweep.answers.best import best
-from warpsight.explore.sweep.answers.performance import performance
-from warpsight.explore.sweep.answers.results import results_of
-from warpsight.explore.sweep.answers.selection import select
-from warpsight.explore.sweep.answers.speedups import speedups
+from warpsight.sweeps.answers.best import best
+from warpsight.sweeps.answers.maps import speedups
+from warpsight.sweeps.answers.results import performance, results_of
+from warpsight.sweeps.answers.selection import select
 
 pytestmark = pytest.mark.unit
 

@@ -8,8 +8,8 @@ from xml.etree import ElementTree
 import pytest
 from sweep_documents import NASTY, clocks, crowd, documents
 
-from warpsight.report.drawing.palette import style_of
-from warpsight.report.sweep_pictures import answer_picture, cost_picture, energy_picture
+from warpsight.reports.drawing.canvas import style_of
+from warpsight.reports.sweep_pictures import answer_picture, cost_picture, energy_picture
 
 pytestmark = pytest.mark.unit
 

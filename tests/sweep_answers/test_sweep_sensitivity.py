@@ -13,9 +13,8 @@ from scipy import stats
 from study_tables import chosen, grid_of, results
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.sweep.answers.indices import correlation_ratio, factor, rank_correlation
-from warpsight.explore.sweep.answers.selection import select
-from warpsight.explore.sweep.answers.sensitivity import sensitivity
+from warpsight.sweeps.answers.selection import select
+from warpsight.sweeps.answers.sensitivity import correlation_ratio, factor, rank_correlation, sensitivity
 
 pytestmark = pytest.mark.unit
 

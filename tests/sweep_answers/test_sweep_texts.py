@@ -8,15 +8,12 @@ import pytest
 from study_tables import chosen, grid_of, results, term
 from sweep_documents import clocks, documents
 
-from warpsight.explore.sweep.answers.best import best
-from warpsight.explore.sweep.answers.maps import design_map
-from warpsight.explore.sweep.answers.pareto import pareto
-from warpsight.explore.sweep.answers.selection import select
-from warpsight.explore.sweep.answers.sensitivity import sensitivity
-from warpsight.report.energy_text import energy_text
-from warpsight.report.json_text import json_text, plain
-from warpsight.report.sweep_answers_text import answer_text
-from warpsight.report.sweep_units import key_text
+from warpsight.reports.formats import json_text, plain
+from warpsight.reports.sweep_answers import answer_text, energy_text, key_text
+from warpsight.sweeps.answers.best import best, pareto
+from warpsight.sweeps.answers.maps import design_map
+from warpsight.sweeps.answers.selection import select
+from warpsight.sweeps.answers.sensitivity import sensitivity
 
 pytestmark = pytest.mark.unit
 

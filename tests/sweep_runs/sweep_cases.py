@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.sweep.study import Study, StudyKernel
-from warpsight.explore.sweep.study_options import study_of_options
+from warpsight.pipeline.request import KernelRequest
+from warpsight.sweeps.study import Study, StudyKernel
+from warpsight.sweeps.study_arguments import study_of_options
 
 KERNELS = Path(__file__).parent / "kernels"
 MODELS = ("mdm", "gpumech", "warpsight")

@@ -9,11 +9,11 @@ from sweep_cases import kernel
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.explore.dvfs import dvfs_study
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.sweep.result import Sweep
-from warpsight.explore.sweep.run import run_sweep
 from warpsight.gpu.loader import load_gpu
+from warpsight.jobs.executor import make_executor
+from warpsight.sweeps.dvfs import dvfs_study
+from warpsight.sweeps.result import Sweep
+from warpsight.sweeps.run import run_sweep
 
 pytestmark = pytest.mark.unit
 PASCAL = "mdm-pascal"  # 1.4 GHz, 28 SMs, 480 GB/s; latencies of L2 and DRAM 120 and 220 cycles

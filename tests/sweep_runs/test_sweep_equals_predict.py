@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from sweep_cases import KERNELS, MODELS, study
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.pipeline import predict_kernel, predict_trace, trace_kernel
-from warpsight.explore.request import KernelRequest, Method
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.sweep.collect import result_tables
-from warpsight.explore.sweep.run import run_sweep
-from warpsight.explore.sweep.study import Study
 from warpsight.gpu.loader import load_gpu
+from warpsight.jobs.executor import make_executor
+from warpsight.pipeline.predict import predict_kernel, predict_trace, trace_kernel
+from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.result.prediction import COMPONENTS, Prediction
+from warpsight.sweeps.run import run_sweep
+from warpsight.sweeps.study import Study
+from warpsight.sweeps.tables import result_tables
 
 VALUES = {
     "sm_count": ["1", "7", "28", "61"],

@@ -8,19 +8,18 @@ from pathlib import Path
 import pytest
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.imported import predict_launches
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.store import ResultStore
-from warpsight.explore.sweep.collect import result_tables
-from warpsight.explore.sweep.plan import plan_sweep
-from warpsight.explore.sweep.run import run_sweep
-from warpsight.explore.sweep.study import StudyKernel
-from warpsight.explore.sweep.study_document import study_document, study_from_document
-from warpsight.explore.sweep.study_file import read_study
-from warpsight.explore.sweep.study_kernels import default_name
-from warpsight.explore.sweep.study_options import study_of_options
 from warpsight.gpu.loader import load_gpu
+from warpsight.jobs.executor import make_executor
+from warpsight.jobs.store import ResultStore
+from warpsight.pipeline.predict import predict_launches
+from warpsight.pipeline.request import KernelRequest
+from warpsight.sweeps.folder import study_document, study_from_document
+from warpsight.sweeps.plan import plan_sweep
+from warpsight.sweeps.run import run_sweep
+from warpsight.sweeps.study import StudyKernel
+from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.study_file import default_name, read_study
+from warpsight.sweeps.tables import result_tables
 
 BLOCK = """#BEGIN_TB
 thread block = 0,0,0

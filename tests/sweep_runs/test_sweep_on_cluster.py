@@ -10,10 +10,10 @@ import pytest
 from runs_cluster import TestCluster
 from sweep_cases import study
 
-from warpsight.explore.runs.executor import Executor, make_executor
-from warpsight.explore.sweep.folder import make_folder
-from warpsight.explore.sweep.run import run_sweep, write_results
-from warpsight.explore.sweep.study import Study
+from warpsight.jobs.executor import Executor, make_executor
+from warpsight.sweeps.folder import make_folder
+from warpsight.sweeps.run import run_sweep, write_results
+from warpsight.sweeps.study import Study
 
 pytestmark = pytest.mark.unit
 
@@ -37,8 +37,8 @@ def test_executors_of_one_machine_give_the_same_bytes(kind: str, tmp_path: Path)
 def test_sweep_whose_workers_are_killed_and_replaced_ends_with_the_same_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("warpsight.explore.runs.cluster._PATIENCE_SECONDS", 0.5)
-    monkeypatch.setattr("warpsight.explore.runs.cluster._LOOK_SECONDS", 0.2)
+    monkeypatch.setattr("warpsight.jobs.cluster._PATIENCE_SECONDS", 0.5)
+    monkeypatch.setattr("warpsight.jobs.cluster._LOOK_SECONDS", 0.2)
     case = study("sm_count=1:40:1", "l2.latency=120cycles,200cycles", models=("mdm", "warpsight"))
     parts = tmp_path / "cluster" / "kept" / "rows"
     (tmp_path / "dask").mkdir()

@@ -14,16 +14,15 @@ import pyarrow.parquet as pq
 import pytest
 from sweep_cases import KERNELS, kernel, study
 
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.runs.store import NotKept
-from warpsight.explore.sweep import tasks
-from warpsight.explore.sweep.folder import StudyFolder, make_folder, open_folder
-from warpsight.explore.sweep.plan import plan_sweep
-from warpsight.explore.sweep.progress_of import steps_of
-from warpsight.explore.sweep.run import Outcome, open_store, run_sweep, write_results
-from warpsight.explore.sweep.study import Referee, Study, StudyKernel
-from warpsight.explore.sweep.study_options import study_of_options
+from warpsight.jobs.executor import make_executor
+from warpsight.jobs.store import NotKept
+from warpsight.pipeline.request import KernelRequest
+from warpsight.sweeps import tasks
+from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
+from warpsight.sweeps.plan import plan_sweep, steps_of
+from warpsight.sweeps.run import Outcome, open_store, run_sweep, write_results
+from warpsight.sweeps.study import Referee, Study, StudyKernel
+from warpsight.sweeps.study_arguments import study_of_options
 
 pytestmark = pytest.mark.unit
 AXES = ("sm_count=7,28", "noc.bandwidth=500GB/s,1TB/s", "l2.latency=120cycles,200cycles")
@@ -111,10 +110,10 @@ def test_kernel_file_that_is_not_there_is_told_in_its_rows(tmp_path: Path) -> No
 
 
 def test_referee_runs_on_the_designs_that_were_chosen(tmp_path: Path) -> None:
-    from warpsight.explore.pipeline import trace_kernel
-    from warpsight.explore.referee import simulate_trace
-    from warpsight.explore.sweep.expressions import parse_expression
     from warpsight.gpu.loader import load_gpu
+    from warpsight.pipeline.predict import trace_kernel
+    from warpsight.pipeline.simulation import simulate_trace
+    from warpsight.sweeps.expressions import parse_expression
 
     where = parse_expression("sm_count == 7", "referee.where")
     case = study("sm_count=7,28", kernels=("rounds",), models=("mdm",), referee=Referee(where=where))

@@ -10,18 +10,17 @@ import pytest
 from sweep_cases import KERNELS, kernel, study
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.explore.pipeline import predict_kernel, profile_trace, trace_kernel
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.runs.executor import make_executor
-from warpsight.explore.sweep.collect import result_tables
-from warpsight.explore.sweep.folder import StudyFolder, make_folder, open_folder
-from warpsight.explore.sweep.plan import plan_sweep
-from warpsight.explore.sweep.progress_of import plan_document
-from warpsight.explore.sweep.result import Sweep
-from warpsight.explore.sweep.run import Outcome, open_store, run_sweep, write_results
-from warpsight.explore.sweep.study import Referee, Study, StudyKernel
-from warpsight.explore.sweep.study_options import study_of_options
 from warpsight.gpu.loader import load_gpu
+from warpsight.jobs.executor import make_executor
+from warpsight.pipeline.predict import predict_kernel, profile_trace, trace_kernel
+from warpsight.pipeline.request import KernelRequest
+from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
+from warpsight.sweeps.plan import plan_document, plan_sweep
+from warpsight.sweeps.result import Sweep
+from warpsight.sweeps.run import Outcome, open_store, run_sweep, write_results
+from warpsight.sweeps.study import Referee, Study, StudyKernel
+from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.tables import result_tables
 
 pytestmark = pytest.mark.unit
 
@@ -124,8 +123,8 @@ def test_description_that_was_replaced_before_its_results_is_not_answered_from_t
 
 
 def test_answers_need_no_gpu_file_and_read_the_gpu_that_was_swept(tmp_path: Path) -> None:
-    from warpsight.explore.sweep.result import Question
     from warpsight.gpu.describe import dump_yaml
+    from warpsight.sweeps.result import Question
 
     gpu = tmp_path / "mine.yaml"
     gpu.write_text(dump_yaml(load_gpu("mdm-pascal", ["l1.mshrs=77"])), "utf-8")
@@ -158,7 +157,7 @@ def test_kernel_without_a_name_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["../elsewhere", "a/b", ".."])
 def test_study_name_that_would_be_a_folder_elsewhere_is_refused(name: str, tmp_path: Path) -> None:
-    from warpsight.explore.sweep.study_file import read_study
+    from warpsight.sweeps.study_file import read_study
 
     (tmp_path / "s.yaml").write_text(f"name: {name}\nkernels: [{KERNELS}/rounds.yaml]\n", "utf-8")
     with pytest.raises(UsageError, match="cannot be the name of a folder"):
@@ -194,7 +193,7 @@ def test_folder_in_which_a_killed_run_had_only_begun_is_taken(tmp_path: Path, mo
 
 
 def test_collected_table_says_why_a_kernel_failed(tmp_path: Path) -> None:
-    from warpsight.explore.sweep.run import with_known_failures
+    from warpsight.sweeps.run import with_known_failures
 
     (tmp_path / "bad.cu").write_text('extern "C" __global__ void bad(float *a) { a[1 << 28] = 1.0f; }')
     request = KernelRequest(path=str(tmp_path / "bad.cu"), grid=1, block=32, args=("f32[32]:zeros",))
@@ -259,7 +258,7 @@ def test_python_argument_of_the_wrong_kind_is_refused(given: dict[str, object], 
 @pytest.mark.parametrize("name", ["header.json", "instructions.parquet", "warps.parquet"])
 @pytest.mark.parametrize("cut", [True, False])
 def test_kept_trace_that_is_damaged_is_recorded_again_and_is_no_result(name: str, cut: bool, tmp_path: Path) -> None:
-    from warpsight.explore.sweep.tasks import loaded, opened
+    from warpsight.sweeps.tasks import loaded, opened
 
     axes = {"kernels": ("rounds",), "models": ("mdm",)}
     run(study("sm_count=7", **axes), tmp_path)

@@ -9,17 +9,16 @@ import numpy as np
 import pytest
 from sweep_cases import KERNELS
 
-from warpsight.explore.pipeline import ProfiledTrace, profile_trace, trace_kernel
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.sweep import stages
-from warpsight.explore.sweep.evaluate import designs_of
+from warpsight.gpu.document import flatten, value_text
 from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.order import ordered
-from warpsight.gpu.spec import GpuSpec
-from warpsight.gpu.values import flatten, value_text
+from warpsight.gpu.spec import GpuSpec, ordered
 from warpsight.models.base import Design
-from warpsight.trace.schema import KernelTrace
+from warpsight.pipeline.predict import ProfiledTrace, profile_trace, trace_kernel
+from warpsight.pipeline.request import KernelRequest
+from warpsight.sweeps import tasks as stages
+from warpsight.sweeps.tasks import designs_of
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 BASE = load_gpu("mdm-pascal")

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError, WarpsightError
-from warpsight.explore.sweep.axes import MOST_VALUES, axis_of_list, parse_axis
-from warpsight.explore.sweep.study import Axis
-from warpsight.gpu.document import Text
+from warpsight.gpu.document import Text, parse_value
 from warpsight.gpu.keys import KEYS
-from warpsight.gpu.values import parse_value
+from warpsight.sweeps.axes import MOST_VALUES, axis_of_list, parse_axis
+from warpsight.sweeps.study import Axis
 
 pytestmark = pytest.mark.unit
 

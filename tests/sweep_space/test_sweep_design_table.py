@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import WarpsightError
-from warpsight.explore.request import KernelRequest, Method
-from warpsight.explore.sweep.axes import parse_axis
-from warpsight.explore.sweep.expressions import parse_expression
-from warpsight.explore.sweep.space import DesignTable, design_table, evaluate_on, referee_designs
-from warpsight.explore.sweep.study import Referee, Sampling, Study, StudyKernel
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.request import KernelRequest, Method
+from warpsight.sweeps.axes import parse_axis
+from warpsight.sweeps.designs import DesignTable, design_table, evaluate_on, referee_designs
+from warpsight.sweeps.expressions import parse_expression
+from warpsight.sweeps.study import Referee, Sampling, Study, StudyKernel
 
 pytestmark = pytest.mark.unit
 

@@ -15,8 +15,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.sweep.expressions import parse_expression
-from warpsight.explore.sweep.names import NUMBER
+from warpsight.sweeps.expressions import parse_expression
+from warpsight.sweeps.names import NUMBER
 
 pytestmark = pytest.mark.unit
 

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.explore.request import KernelRequest, Method
-from warpsight.explore.sweep.axes import parse_axis
-from warpsight.explore.sweep.expressions import parse_expression
-from warpsight.explore.sweep.study import Axis, Referee, Sampling, Study, StudyKernel
-from warpsight.explore.sweep.study_document import study_document, study_from_document
-from warpsight.explore.sweep.study_options import study_of_options
+from warpsight.pipeline.request import KernelRequest, Method
+from warpsight.sweeps.axes import parse_axis
+from warpsight.sweeps.expressions import parse_expression
+from warpsight.sweeps.folder import study_document, study_from_document
+from warpsight.sweeps.study import Axis, Referee, Sampling, Study, StudyKernel
+from warpsight.sweeps.study_arguments import study_of_options
 
 pytestmark = pytest.mark.unit
 

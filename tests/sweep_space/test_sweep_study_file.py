@@ -10,12 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError, WarpsightError
-from warpsight.explore.request import KernelRequest, Method
-from warpsight.explore.suites.suite import load_suite
-from warpsight.explore.sweep.space import design_table
-from warpsight.explore.sweep.study import Axis, Referee, Sampling, StudyKernel
-from warpsight.explore.sweep.study_file import read_study
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.request import KernelRequest, Method
+from warpsight.pipeline.suites import load_suite
+from warpsight.sweeps.designs import design_table
+from warpsight.sweeps.study import Axis, Referee, Sampling, StudyKernel
+from warpsight.sweeps.study_file import read_study
 
 pytestmark = pytest.mark.unit
 

@@ -9,9 +9,9 @@ from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
 from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec
-from warpsight.timing.result import Simulation
-from warpsight.timing.simulate import simulate_launch
-from warpsight.trace.schema import KernelTrace
+from warpsight.simulator.result import Simulation
+from warpsight.simulator.simulate import simulate_launch
+from warpsight.traces.schema import KernelTrace
 
 L1_LATENCY, L2_LATENCY, DRAM_LATENCY = 25, 120, 220
 CHASE = ["load.global.4 r0 <- r0"]

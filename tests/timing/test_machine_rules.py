@@ -12,9 +12,9 @@ from micro import chase, gpu, loop, run
 from trace_by_hand import Warp, build_trace
 
 from warpsight.base.errors import FormatError, LimitError, SpecError, UsageError
-from warpsight.caches.simulate import simulate_caches
-from warpsight.timing.simulate import simulate_launch
-from warpsight.trace.schema import KernelTrace
+from warpsight.caches.exact.simulate import simulate_caches
+from warpsight.simulator.simulate import simulate_launch
+from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
 

@@ -8,14 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.trace.schema import (
-    InMemory,
-    KernelTrace,
-    PathTable,
-    StaticInstruction,
-    TraceChunk,
-    TraceHeader,
-)
+from warpsight.traces.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
 
 def instruction(pc: int, opcode: str = "add.s32", **fields: Any) -> StaticInstruction:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from synthetic_trace import BLOCK_START, PATHS, PROGRAM, small_trace, whole
 
-from warpsight.trace.schema import InMemory, KernelTrace
-from warpsight.trace.spill import SpillingSink
+from warpsight.traces.schema import InMemory, KernelTrace
+from warpsight.traces.spill import SpillingSink
 
 pytestmark = pytest.mark.unit
 

@@ -12,9 +12,9 @@ import pytest
 from synthetic_trace import BLOCK_START, PATHS, PROGRAM, chunk, header, small_trace, whole
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.trace.schema import InMemory, KernelTrace, PathTable, TraceChunk
-from warpsight.trace.store import FolderSink, open_trace, save_trace, trace_bytes
-from warpsight.trace.validate import validate
+from warpsight.traces.schema import InMemory, KernelTrace, PathTable, TraceChunk
+from warpsight.traces.store import FolderSink, open_trace, save_trace, trace_bytes
+from warpsight.traces.validate import validate
 
 pytestmark = pytest.mark.unit
 
@@ -44,7 +44,7 @@ def test_chunks_iterated_twice_are_the_same(tmp_path: Path) -> None:
 
 
 def test_small_chunks_merged_and_large_ones_kept_apart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("warpsight.trace.store_write.ROW_GROUP_BYTES", 1500)
+    monkeypatch.setattr("warpsight.traces.store.ROW_GROUP_BYTES", 1500)
     trace = small_trace(blocks=60, chunks=30)
     save_trace(trace, tmp_path / "t")
     file = pq.ParquetFile(tmp_path / "t" / "warps.parquet")

@@ -16,8 +16,8 @@ import pytest
 from synthetic_trace import small_trace, whole
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.store import open_trace, save_trace
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.store import open_trace, save_trace
 
 pytestmark = pytest.mark.unit
 NAMES = ("header.json", "instructions.parquet", "blocks.parquet", "paths.parquet", "warps.parquet")

@@ -9,8 +9,8 @@ import pytest
 from synthetic_trace import small_trace, with_chunk
 
 from warpsight.base.errors import FormatError
-from warpsight.trace.schema import InMemory
-from warpsight.trace.validate import validate
+from warpsight.traces.schema import InMemory
+from warpsight.traces.validate import validate
 
 pytestmark = pytest.mark.unit
 

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 from tiny_kernels import write_tiny_suite
 
-from warpsight.explore.suites.suite import load_suite
-from warpsight.explore.validation.figures.registry import chosen_figures
-from warpsight.explore.validation.points import Cast, cast_of
-from warpsight.explore.validation.validate import validate
+from warpsight.papers.results import Cast, cast_of
+from warpsight.papers.validate import chosen_figures, validate
+from warpsight.pipeline.suites import load_suite
 
 
 @pytest.fixture(scope="session")

@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 from command_line import assert_one_error, run
 
-from warpsight.explore.validation.figures.registry import figure_names
-from warpsight.report.validation_files import INDEX, document_text, read_figures
-from warpsight.report.validation_page import figure_page, figure_svg, index_page
+from warpsight.papers.validate import figure_names
+from warpsight.reports.paper_figures import INDEX, document_text, figure_page, figure_svg, index_page, read_figures
 
 pytestmark = pytest.mark.unit
 

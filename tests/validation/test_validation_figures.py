@@ -10,15 +10,13 @@ from xml.etree import ElementTree
 
 import pytest
 
-from warpsight.explore.pipeline import obtain_trace, predict_trace
-from warpsight.explore.referee import simulate_trace
-from warpsight.explore.request import KernelRequest
-from warpsight.explore.suites.suite import load_suite
-from warpsight.explore.validation.figures.registry import chosen_figures, figure_names
-from warpsight.explore.validation.points import Cast, Variant, cast_of
-from warpsight.explore.validation.validate import validate
-from warpsight.report.validation_files import document_text
-from warpsight.report.validation_page import figure_page, figure_svg, index_page
+from warpsight.papers.results import Cast, Variant, cast_of
+from warpsight.papers.validate import chosen_figures, figure_names, validate
+from warpsight.pipeline.predict import obtain_trace, predict_trace
+from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.suites import load_suite
+from warpsight.reports.paper_figures import document_text, figure_page, figure_svg, index_page
 from warpsight.result.prediction import relative_error
 
 pytestmark = pytest.mark.unit

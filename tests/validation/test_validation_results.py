@@ -13,16 +13,15 @@ from typing import Any
 import pytest
 from tiny_kernels import write_tiny_suite
 
-from warpsight.explore.runs import fingerprint
-from warpsight.explore.runs.fingerprint import PROFILE, REFEREE
-from warpsight.explore.suites.suite import load_suite
-from warpsight.explore.validation import compute, study
-from warpsight.explore.validation.figures.registry import chosen_figures
-from warpsight.explore.validation.points import Cast, Point, Variant, cast_of
-from warpsight.explore.validation.study import run_study
-from warpsight.explore.validation.validate import validate
-from warpsight.report.validation_files import document_text
-from warpsight.report.validation_page import figure_page, figure_svg
+from warpsight.jobs import fingerprint
+from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.papers import study
+from warpsight.papers import study as compute
+from warpsight.papers.results import Cast, Point, Variant, cast_of
+from warpsight.papers.study import run_study
+from warpsight.papers.validate import chosen_figures, validate
+from warpsight.pipeline.suites import load_suite
+from warpsight.reports.paper_figures import document_text, figure_page, figure_svg
 
 pytestmark = pytest.mark.unit
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.sources import load_source
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.sources import load_source
 
 SMALL = """\
 template <class T, int N> __global__ void scale(T* p) { p[threadIdx.x] *= N; }

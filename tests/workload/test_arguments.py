@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.isa.program import Variable
-from warpsight.workload.arguments import parse_argument
-from warpsight.workload.launch import ArrayArgument, ScalarArgument
+from warpsight.isa.ptx.program import Variable
+from warpsight.kernels.arguments import parse_argument
+from warpsight.kernels.launch import ArrayArgument, ScalarArgument
 
 pytestmark = pytest.mark.unit
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import UsageError
-from warpsight.isa.program import Function
-from warpsight.workload.binding import bind, describe_parameters
-from warpsight.workload.launch import ArrayArgument, KernelSource, ScalarArgument
-from warpsight.workload.sources import find_kernel
+from warpsight.isa.ptx.program import Function
+from warpsight.kernels.launch import ArrayArgument, KernelSource, ScalarArgument
+from warpsight.kernels.launch_check import bind, describe_parameters
+from warpsight.kernels.sources import find_kernel
 
 pytestmark = pytest.mark.unit
 

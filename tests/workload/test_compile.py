@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from warpsight.base.errors import CompileError, UsageError
-from warpsight.workload import libraries, nvrtc
-from warpsight.workload.architecture import parse_architecture
-from warpsight.workload.cuda_source import has_host_code
-from warpsight.workload.libraries import MissingLibraryError
-from warpsight.workload.sources import load_source
+from warpsight.kernels import cuda as nvrtc
+from warpsight.kernels import toolkit as libraries
+from warpsight.kernels.cuda import has_host_code
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.toolkit import MissingLibraryError, parse_architecture
 
 pytestmark = pytest.mark.unit
 
@@ -114,9 +114,9 @@ def test_header_named_by_a_macro_is_compiled_afresh(tmp_path: Path) -> None:
 def test_second_compilation_does_not_load_the_compiler(tmp_path: Path) -> None:
     (tmp_path / "k.cu").write_text("__global__ void f(int* p) { *p = 1; }\n")
     code = (
-        "import sys\nfrom warpsight.workload.sources import load_source, find_kernel\n"
-        "from warpsight.workload.registers import register_use\n"
-        "from warpsight.workload import launch_check, launch_file, nvjitlink\n"
+        "import sys\nfrom warpsight.kernels.sources import load_source, find_kernel\n"
+        "from warpsight.kernels.registers import register_use\n"
+        "from warpsight.kernels import launch_check, launch_file, nvjitlink\n"
         "assembled, run = [], nvjitlink.subprocess.run\n"
         "nvjitlink.subprocess.run = lambda *a, **k: (assembled.append(a), run(*a, **k))[1]\n"
         "s = load_source(sys.argv[1]); print(register_use(s, find_kernel(s)).registers)\n"

@@ -9,10 +9,10 @@ import pytest
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.workload.binding import bind
-from warpsight.workload.images import ImageShape
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.sources import find_kernel, load_source
+from warpsight.kernels.images import ImageShape
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.launch_check import bind
+from warpsight.kernels.sources import find_kernel, load_source
 
 pytestmark = pytest.mark.unit
 PTX = """.version 7.0

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import UsageError
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.launch_check import make_launch, parse_dim3
-from warpsight.workload.sources import load_source
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.launch_check import make_launch, parse_dim3
+from warpsight.kernels.sources import load_source
 
 pytestmark = pytest.mark.unit
 

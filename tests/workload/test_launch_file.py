@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from warpsight.base.errors import UsageError, WarpsightError
-from warpsight.workload.launch import ArrayArgument
-from warpsight.workload.launch_file import read_launch_file
-from warpsight.workload.launch_spec import prepare
+from warpsight.kernels.launch import ArrayArgument
+from warpsight.kernels.launch_file import prepare, read_launch_file
 
 pytestmark = pytest.mark.unit
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from warpsight.workload.mangling import base_name, display_name, normalised
+from warpsight.kernels.mangling import base_name, display_name, normalised
 
 pytestmark = pytest.mark.unit
 

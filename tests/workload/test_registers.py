@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from warpsight.base.errors import CompileError, FormatError, UsageError
-from warpsight.workload import libraries, nvjitlink
-from warpsight.workload.architecture import parse_architecture
-from warpsight.workload.cubin import header_registers, read_cubin
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.mangling import display_name
-from warpsight.workload.register_estimate import declared_shared_bytes, most_live_registers
-from warpsight.workload.registers import register_use
-from warpsight.workload.sources import find_kernel, load_source
+from warpsight.kernels import assembler as nvjitlink
+from warpsight.kernels import toolkit as libraries
+from warpsight.kernels.assembler import header_registers, read_cubin
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.mangling import display_name
+from warpsight.kernels.registers import declared_shared_bytes, most_live_registers, register_use
+from warpsight.kernels.sources import find_kernel, load_source
+from warpsight.kernels.toolkit import parse_architecture
 
 pytestmark = pytest.mark.unit
 

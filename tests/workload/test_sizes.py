@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError
-from warpsight.workload.sizes import parse_integer, parse_size
+from warpsight.kernels.values import parse_integer, parse_size
 
 pytestmark = pytest.mark.unit
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.workload.launch import KernelSource
-from warpsight.workload.mangling import display_name
-from warpsight.workload.sources import find_kernel, load_source
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.mangling import display_name
+from warpsight.kernels.sources import find_kernel, load_source
 
 pytestmark = pytest.mark.unit
 

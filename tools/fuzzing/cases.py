@@ -41,8 +41,8 @@ def _argument(parameter: Any) -> Any:
     """Something that a parameter takes, by its name and type."""
     import numpy as np
 
-    from warpsight.workload.images import Surface, Texture
-    from warpsight.workload.scalars import takes_array
+    from warpsight.kernels.arguments import takes_array
+    from warpsight.kernels.images import Surface, Texture
 
     if takes_array(parameter):
         if parameter.name.startswith("tex"):
@@ -55,13 +55,12 @@ def _argument(parameter: Any) -> Any:
 
 def run_ptx(case: bytes) -> set[str]:
     """Parse, compile and run the first kernel of a PTX file; its forms. Raises WarpsightError for what cannot be."""
-    from warpsight.emulator.launch import emulate
-    from warpsight.isa.inline import inline_calls
-    from warpsight.workload.launch import RunOptions
-    from warpsight.workload.launch_check import make_launch
-    from warpsight.workload.register_estimate import declared_shared_bytes, estimate_registers
-    from warpsight.workload.registers import RegisterUse
-    from warpsight.workload.sources import load_source
+    from warpsight.emulator.run.launch import emulate
+    from warpsight.isa.ptx.inlining import inline_calls
+    from warpsight.kernels.launch import RunOptions
+    from warpsight.kernels.launch_check import make_launch
+    from warpsight.kernels.registers import RegisterUse, declared_shared_bytes, estimate_registers
+    from warpsight.kernels.sources import load_source
 
     Path("case.ptx").write_bytes(case)
     given = _launch_options(case)
@@ -82,7 +81,7 @@ def _object(value: Any) -> Any:
     """Python's value for what JSON cannot say: arrays, NumPy scalars, bytes, textures, surfaces, files of arrays."""
     import numpy as np
 
-    from warpsight.workload.images import Surface, Texture
+    from warpsight.kernels.images import Surface, Texture
 
     if isinstance(value, list):
         return [_object(each) for each in value]
@@ -114,9 +113,9 @@ def _object(value: Any) -> Any:
 
 def run_launch(case: bytes) -> set[str]:
     """Read a launch file, or take a launch from Python's side, and run it. Raises WarpsightError for what cannot be."""
-    from warpsight.explore.kernel_input import prepare
-    from warpsight.explore.pipeline import run_ready
-    from warpsight.explore.request import KernelRequest
+    from warpsight.pipeline.kernel_input import prepare
+    from warpsight.pipeline.predict import run_ready
+    from warpsight.pipeline.request import KernelRequest
 
     Path(KERNELS).write_bytes((Path(__file__).parent / KERNELS).read_bytes())
     given: dict[str, Any] = {"path": "case.yaml"}

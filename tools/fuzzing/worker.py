@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fuzzing import cases, coverage
 
-PACKAGES = ("warpsight.isa", "warpsight.emulator", "warpsight.workload")
+PACKAGES = ("warpsight.isa", "warpsight.emulator", "warpsight.kernels")
 MEMORY_LIMIT = 8 << 30  # address space of the process
 GROWTH_LIMIT_KIB = 2 << 20  # resident memory that one case may add
 _CASES_PER_PROCESS = 2000

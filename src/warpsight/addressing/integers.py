@@ -1,13 +1,17 @@
-"""Division of line and sector numbers: by a power of two a shift, else in 32 bits, which takes a third of the time of 64."""
+"""Integer operations of compiled functions: division of line and sector numbers, by a power of two a shift, else in 32 bits, which takes
+a third of the time of 64.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
+import lazy_loader as lazy
 import numpy as np
-from numba import types
 
-from warpsight.addressing.compiled import inlined, intrinsic
+from warpsight.base.compiled import inlined, intrinsic
+
+numba = lazy.load("numba")
 
 
 @intrinsic
@@ -15,9 +19,9 @@ def trailing_zeros(typing_context: Any, number: Any) -> Any:
     """Number of zero bits below the lowest one of a positive 64-bit integer."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], context.get_constant(types.boolean, True))
+        return builder.cttz(arguments[0], context.get_constant(numba.types.boolean, True))
 
-    return types.int64(types.int64), generate
+    return numba.types.int64(numba.types.int64), generate
 
 
 @intrinsic
@@ -27,7 +31,7 @@ def set_bits(typing_context: Any, number: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctpop(arguments[0])
 
-    return types.int64(types.int64), generate
+    return numba.types.int64(numba.types.int64), generate
 
 
 @inlined

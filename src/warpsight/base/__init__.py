@@ -1,1 +1,1 @@
-"""What every floor may use: errors, units, number formats, a registry, and a cache on disk."""
+"""What every floor may use: errors, numbers with units, a registry, YAML nodes, and a cache on disk."""

@@ -1,1 +1,1 @@
-"""The exact set-associative hierarchy: L1 per SM and shared L2, all warps of a launch."""
+"""Caches of a launch: the exact hierarchy (L1 per SM and shared L2, all warps), and the reuse-distance model."""

@@ -6,11 +6,11 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from numba import types
+import lazy_loader as lazy
 
-from warpsight.addressing.compiled import compiled, compiled_and_kept, inlined, intrinsic
+from warpsight.base.compiled import intrinsic
 
-__all__ = ["compiled", "compiled_and_kept", "inlined", "pointer", "source_fingerprint"]
+numba = lazy.load("numba")
 
 
 @intrinsic
@@ -23,7 +23,7 @@ def pointer(typing_context: Any, array: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return context.make_array(signature.args[0])(context, builder, arguments[0]).data
 
-    return types.CPointer(array.dtype)(array), generate
+    return numba.types.CPointer(array.dtype)(array), generate
 
 
 def source_fingerprint() -> int:

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from warpsight.analysis.advice.advise import advise_kernel
 from warpsight.base.errors import UsageError
+from warpsight.base.units import percent
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.reports.explanation import advice_text
+from warpsight.reports.formats import plain
+from warpsight.reports.next_step import followed_by
 
 _EXAMPLES = """\
 examples:
@@ -33,11 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Advise and print."""
-    from warpsight.advice.advise import advise_kernel
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.advice_text import advice_text
-    from warpsight.report.json_text import plain
-
     models = options.model_names(arguments)
     if len(models) > 1:
         raise UsageError("one model at a time", place="--model", remedy="run once for each, or use `warpsight compare`")
@@ -57,9 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
     """The first change that a command can make, or where the cycles are."""
-    from warpsight.base.format import percent
-    from warpsight.report.next_step import followed_by
-
     for change in document["advice"]:
         if change["setting"]:
             why, added = f"saves {percent(change['gain'])} of the cycles", ("--set", change["setting"])

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.caches.reuse.access_list import is_access_list
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
-
-if TYPE_CHECKING:
-    from warpsight.explore.cache_study import Accesses
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.cache_model import (
+    Accesses,
+    CacheOptions,
+    accesses_of,
+    cache_result,
+    cache_sweep,
+    line_bits,
+    parse_axes,
+    parse_index_bits,
+)
+from warpsight.reports.formats import csv_table, write_parquet, write_text
+from warpsight.reports.intermediate import cache_sweep_svg, cache_sweep_text, cache_text, curve_svg
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 examples:
@@ -53,10 +65,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Model, then print what was asked for."""
-    from warpsight.explore.cache_study import accesses_of
-    from warpsight.explore.cache_sweep import parse_axes
-    from warpsight.gpu.loader import load_gpu
-
     axes = parse_axes(arguments.sweep) if arguments.sweep else {}
     if arguments.picture and not axes:
         raise UsageError("shows a sweep", place="--picture", remedy="add --sweep, or ask for --curve")
@@ -81,11 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
     """What was said of the model. The seed of a list's or a trace's latencies is no launch option, so it is taken away here."""
-    from pathlib import Path
-
-    from warpsight.caches.reuse.access_list import is_access_list
-    from warpsight.explore.cache_study import CacheOptions, line_bits, parse_index_bits
-
     changes: dict[str, Any] = {"without": frozenset(name for name in arguments.without.split(",") if name)}
     for name in ("miss_latency", "hit_latency", "sigma", "seed", "issue"):
         if getattr(arguments, name) is not None:
@@ -100,12 +103,6 @@ def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
 
 
 def _once(arguments: argparse.Namespace, accesses: Accesses) -> None:
-    from warpsight.explore.cache_study import cache_result
-    from warpsight.report.cache_svg import curve_svg
-    from warpsight.report.cache_text import cache_text
-    from warpsight.report.next_step import line
-    from warpsight.report.table_files import csv_table, write_parquet, write_text
-
     found = cache_result(accesses)
     rows = [{"distance": distance, "transactions": count} for distance, count in found.histogram.items()]
     if arguments.curve:
@@ -122,15 +119,9 @@ def _once(arguments: argparse.Namespace, accesses: Accesses) -> None:
 
 
 def _sweep(arguments: argparse.Namespace, accesses: Accesses, axes: dict[str, list[int]]) -> None:
-    from warpsight.explore.cache_sweep import cache_sweep
-    from warpsight.report.cache_svg import sweep_svg
-    from warpsight.report.cache_text import sweep_text
-    from warpsight.report.next_step import line
-    from warpsight.report.table_files import csv_table, write_parquet, write_text
-
     rows = cache_sweep(accesses, axes)
     if arguments.picture:
-        write_text(arguments.picture, sweep_svg(rows, list(axes), accesses.name))
+        write_text(arguments.picture, cache_sweep_svg(rows, list(axes), accesses.name))
     if arguments.parquet:
         write_parquet(arguments.parquet, rows)
     if arguments.json:
@@ -139,4 +130,4 @@ def _sweep(arguments: argparse.Namespace, accesses: Accesses, axes: dict[str, li
         print(csv_table(rows), end="")
     else:
         following = [*arguments.command_line, "--picture", "sweep.svg"]
-        print_answer(sweep_text(rows, accesses.name, accesses.gpu.name), line(following, "the same as a picture"))
+        print_answer(cache_sweep_text(rows, accesses.name, accesses.gpu.name), line(following, "the same as a picture"))

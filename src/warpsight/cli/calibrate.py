@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.base.progress import stage
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
-from warpsight.explore.request import DEFAULT_GPU
-
-if TYPE_CHECKING:
-    from warpsight.gpu.spec import GpuSpec
+from warpsight.cli.gpus import count
+from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.gpu.importers.device import read_device
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.hardware.device.suite import catalogue_name
+from warpsight.hardware.microbenchmarks.fit import description, fit
+from warpsight.hardware.microbenchmarks.run import PROGRAM, run_microbenchmarks, save
+from warpsight.hardware.microbenchmarks.timings import is_timings, read_timings
+from warpsight.hardware.mwp_calibration import calibrate, mwp_description, read_mwp_timings
+from warpsight.pipeline.request import DEFAULT_GPU
+from warpsight.reports.gpus import calibration_text, microbenchmarks_text
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 examples:
@@ -42,8 +51,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the sources, or fit, print, and write the description."""
-    from warpsight.explore.microbenchmarks.timings import is_timings
-
     _check_run(arguments)
     if (arguments.timings is None) == (arguments.kernels is None):
         what = "give timings to fit, or --kernels DIR to write the micro-benchmarks, one of them"
@@ -80,13 +87,6 @@ def _check_run(arguments: argparse.Namespace) -> None:
 
 def _measure(arguments: argparse.Namespace) -> None:
     """Run the micro-benchmarks into the file of timings, and choose what the GPU is like where it is not said."""
-    from warpsight.cli.gpus_made import count
-    from warpsight.cli.progress import ProgressBar
-    from warpsight.explore.device.described import catalogue_name
-    from warpsight.explore.microbenchmarks.run import run_microbenchmarks
-    from warpsight.explore.watch import stage
-    from warpsight.gpu.importers.driver import read_device
-
     number = count(arguments.device or "0", "--device", 1024)
     name = read_device(number).name
     if not arguments.like and arguments.gpu == DEFAULT_GPU:
@@ -107,9 +107,6 @@ def _measure(arguments: argparse.Namespace) -> None:
 
 
 def _save(arguments: argparse.Namespace) -> int:
-    from warpsight.explore.microbenchmarks.sources import PROGRAM, save
-    from warpsight.report.next_step import line
-
     paths = save(arguments.kernels)
     if arguments.json:
         print_json([{"files": [str(path) for path in paths]}])
@@ -124,10 +121,6 @@ def _save(arguments: argparse.Namespace) -> int:
 
 def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
     """Keys of a description from the micro-benchmarks of `--kernels`."""
-    from warpsight.explore.microbenchmarks.fit import description, fit
-    from warpsight.explore.microbenchmarks.timings import read_timings
-    from warpsight.report.microbenchmarks_text import microbenchmarks_text
-
     if not arguments.like and arguments.gpu == DEFAULT_GPU:
         what = "the timings do not say how many SMs the GPU has, nor about how large its caches are"
         raise UsageError(what, place=arguments.timings, remedy="name a GPU that is like it, as --like mdm-pascal")
@@ -139,30 +132,23 @@ def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
 
 def _fit_mwp(arguments: argparse.Namespace) -> int:
     """Mem_LD and the departure delays of MWP-CWP."""
-    from warpsight.explore.calibration import calibrate, description, read_timings
-    from warpsight.report.calibration_text import calibration_text
-
     gpu = _gpu(arguments)
-    _answer(arguments, calibrate(read_timings(arguments.timings), gpu), description, calibration_text)
+    _answer(arguments, calibrate(read_mwp_timings(arguments.timings), gpu), mwp_description, calibration_text)
     return 0
 
 
 def _gpu(arguments: argparse.Namespace) -> GpuSpec:
-    from warpsight.gpu.loader import load_gpu
-
     return load_gpu(arguments.like or arguments.gpu, overrides=arguments.overrides)
 
 
 def _answer(arguments: argparse.Namespace, document: dict[str, Any], description: Any, text_of: Any) -> None:
     """Write the description, if one is asked for, and print the document."""
-    from warpsight.report.next_step import line
-
     named = arguments.like or arguments.gpu
     if arguments.output:
         path = Path(arguments.output)
         like = named if not Path(named).exists() else str(Path(named).resolve())
         try:
-            path.write_text(description(document, like, path.stem), "utf-8")
+            path.write_text(mwp_description(document, like, path.stem), "utf-8")
         except OSError as error:
             raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another file with -o") from None
     if arguments.json:

@@ -1,4 +1,4 @@
-"""`warpsight compare`: all models on one or more kernels, beside each other and beside a reference."""
+"""`warpsight compare`: all models on one or more kernels, beside each other and compared with a reference."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.hardware.comparison import compare
+from warpsight.reports.comparison import comparison_csv, comparison_svg, comparison_text
+from warpsight.reports.formats import plain
+from warpsight.reports.next_step import followed_by, line
 
 _EXAMPLES = """\
 examples:
@@ -41,12 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print; 1 when a gate fails."""
-    from warpsight.explore.compare.comparison import compare
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.comparison_svg import comparison_svg
-    from warpsight.report.comparison_text import comparison_csv, comparison_text
-    from warpsight.report.json_text import plain
-
     if arguments.json and arguments.output == "-":
         raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
     if arguments.plot and not arguments.against:
@@ -80,8 +78,6 @@ def _write(path: str, text: str, option: str) -> None:
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
-    from warpsight.report.next_step import followed_by, line
-
     judged = [row for row in document["summary"] if row["mape"] is not None]
     model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
     if len(document["launches"]) > 1 or "=" in arguments.paths[0]:

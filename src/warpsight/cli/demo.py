@@ -6,9 +6,12 @@ import argparse
 from pathlib import Path
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
-from warpsight.explore.request import DEFAULT_MODEL
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.demo.run import LAUNCHES, predictions, save
+from warpsight.pipeline.request import DEFAULT_MODEL
+from warpsight.reports.next_step import line
+from warpsight.reports.prediction import demo_text
 
 _EXAMPLES = """\
 examples:
@@ -33,11 +36,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from warpsight.explore.demo.run import LAUNCHES, predictions
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.demo_text import demo_text
-    from warpsight.report.next_step import line
-
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         documents = [answer.to_json() for answer in predictions(gpu, [arguments.model], watch=bar.watch)]
@@ -50,9 +48,6 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _save(arguments: argparse.Namespace) -> int:
-    from warpsight.explore.demo.run import save
-    from warpsight.report.next_step import line
-
     paths = save(arguments.save)
     if arguments.json:
         print_json([{"files": [str(path) for path in paths]}])

@@ -7,6 +7,10 @@ import argparse
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.parser import Parser
+from warpsight.pipeline.installation import environment, instruction_table, native_table
+from warpsight.reports.catalogue import environment_text, instructions_text, native_rows_text, native_text
+from warpsight.reports.formats import json_text
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 examples:
@@ -26,11 +30,6 @@ def configure(parser: Parser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the table of instructions, or what was found on this machine."""
-    from warpsight.explore.doctor import environment, instruction_table, native_table
-    from warpsight.report.doctor_text import environment_text, instructions_text, native_rows_text, native_text
-    from warpsight.report.json_text import json_text
-    from warpsight.report.next_step import line
-
     if arguments.isa:
         native = native_table()
         rows = native if arguments.isa == "sass" else instruction_table()

@@ -6,9 +6,16 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options, sweep
-from warpsight.cli.executors import chosen_executor
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.options import chosen_executor
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.reports.formats import write_text
+from warpsight.reports.next_step import line
+from warpsight.reports.sweep_answers import energy_text
+from warpsight.reports.sweep_pictures import energy_picture
+from warpsight.sweeps.dvfs import MEMORY, dvfs_study, power_points
+from warpsight.sweeps.result import Question, Sweep
+from warpsight.sweeps.run import run_sweep
 
 _EXAMPLES = """\
 examples:
@@ -40,15 +47,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Sweep the clocks and print."""
-    from warpsight.explore.dvfs import MEMORY, dvfs_study, power_points
-    from warpsight.explore.sweep.result import Question, Sweep
-    from warpsight.explore.sweep.run import run_sweep
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.energy_text import energy_text
-    from warpsight.report.next_step import line
-    from warpsight.report.sweep_pictures import energy_picture
-    from warpsight.report.table_files import write_text
-
     if arguments.power is not None and arguments.power_curve is not None:
         raise UsageError("two powers are given", place="--power", remedy="give --power or --power-curve")
     if not arguments.paths and arguments.suite is None:

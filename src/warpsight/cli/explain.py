@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import argparse
 
+from warpsight.analysis.explanation import explain_kernel
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.reports.explanation import explanation_text
+from warpsight.reports.formats import plain
+from warpsight.reports.next_step import followed_by
 
 _VIEWS = ("line", "source", "block")
 _EXAMPLES = """\
@@ -32,12 +36,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Explain and print."""
-    from warpsight.explore.explain.explanation import explain_kernel
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.explanation_text import explanation_text
-    from warpsight.report.json_text import plain
-    from warpsight.report.next_step import followed_by
-
     models = options.model_names(arguments)
     if len(models) > 1:
         raise UsageError("one model at a time", place="--model", remedy="run once for each, or use `warpsight compare`")

@@ -1,14 +1,96 @@
-"""`warpsight gpus`: list, show and check GPU descriptions, and make them from what others know."""
+"""`warpsight gpus`: list, show and check GPU descriptions, and import them from a simulator's configuration or a GPU of this machine."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from pathlib import Path
+from typing import Any
 
-from warpsight.base.errors import SpecError
-from warpsight.cli import gpus_made, options
+from warpsight.base.errors import SpecError, UsageError
+from warpsight.base.units import SIZE, parse_quantity
+from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.parser import Parser
+from warpsight.gpu.describe import Imported, dump_yaml, list_gpus, made_yaml, resolved
+from warpsight.gpu.document import value_text
+from warpsight.gpu.importers.device import describe_device
+from warpsight.gpu.importers.gpgpusim import import_configuration
+from warpsight.gpu.importers.gpgpusim_sm import Choices
+from warpsight.gpu.loader import check_gpu, load_gpu
+from warpsight.reports.formats import json_text
+from warpsight.reports.gpus import gpu_list_text, made_text, problems_text
+from warpsight.reports.next_step import line
+
+
+def _add_import_parts(parts: Any) -> None:
+    """Declare the two subcommands among `parts`."""
+    imported = parts.add_parser("import", help="a description from a GPGPU-Sim or Accel-Sim configuration")
+    imported.add_argument("files", metavar="FILE", nargs="+",
+                          help="gpgpusim.config, trace.config and interconnect file, in any order")
+    imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
+                          help="shared memory of an SM where L1 and shared memory are one (default: the most that there is)")
+    imported.add_argument("--policy", choices=("lrr", "gto"), help="the scheduler, in place of one that descriptions do not have")
+    imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
+                          help="cycles between dependent instructions beside the latencies of trace.config, which are those of the "
+                               "units alone (default: 2, as between 2 of the unit and the 4 measured on Volta and Turing)")
+    device = parts.add_parser("from-device", help="a description of a GPU of this machine, from its driver")
+    device.add_argument("--device", metavar="N", default="0", help="which GPU (default: 0)")
+    for part in (imported, device):
+        part.add_argument("-o", "--output", metavar="FILE", help="write the description there (default: to stdout)")
+        options.add_json(part)
+
+
+def _import(arguments: argparse.Namespace) -> int:
+    """Read, write, and say what was carried over and what was not."""
+    carve_out = None
+    if arguments.carve_out is not None:
+        carve_out = int(parse_quantity(arguments.carve_out, SIZE, key="the carve-out", place="--shared-memory"))
+    choices = Choices(carve_out, arguments.policy, count(arguments.stages, "--pipeline-stages", 64))
+    name = Path(arguments.output).stem if arguments.output else ""
+    return _answer_import(arguments, import_configuration(arguments.files, name=name, choices=choices))
+
+
+def _from_device(arguments: argparse.Namespace) -> int:
+    """Ask the driver, write, and say what must be calibrated."""
+    name = Path(arguments.output).stem if arguments.output else ""
+    return _answer_import(arguments, describe_device(count(arguments.device, "--device", 1024), name=name))
+
+
+def count(text: str, place: str, most: int) -> int:
+    """A whole number from 0 to `most`."""
+    if not (text.isascii() and text.isdecimal() and len(text) < 6 and int(text) <= most):
+        raise UsageError(f'"{text}" is not a whole number from 0 to {most}', place=place, remedy="write a number")
+    return int(text)
+
+
+def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
+    """The description to its file or to stdout; the answer names every key with its source."""
+    text = made_yaml(made)
+    if arguments.output:
+        try:
+            Path(arguments.output).write_text(text, "utf-8")
+        except OSError as error:
+            what = f"cannot be written: {error.strerror}"
+            raise UsageError(what, place=arguments.output, remedy="name another file with -o") from None
+    rows = {key: {"value": value_text(key, value.content), "source": value.source} for key, value in made.values.items()}
+    document = {
+        "name": made.name, "description": made.description, "files": list(made.files), "output": arguments.output,
+        "like": made.like, "values": rows, "notes": list(made.notes),
+    }  # fmt: skip
+    if arguments.json:
+        print_json([document])
+    elif arguments.output:
+        print_answer(made_text(document), line(["gpus", "check", arguments.output], "whether the description is sound"))
+    else:
+        print(f"{text.rstrip()}\n# {line([*arguments.command_line, '-o', 'mine.yaml'], 'keep it as a GPU description')}")
+    return 0
+
+
+_IMPORT_PARTS = {"import": _import, "from-device": _from_device}
+
+
+# -- `warpsight gpus`: list, show and check GPU descriptions, and make them from what others know.
 
 _EXAMPLES = """\
 examples:
@@ -34,21 +116,16 @@ def configure(parser: argparse.ArgumentParser) -> None:
     check.add_argument("gpu", metavar="NAME|FILE")
     for part in (listing, show, check):
         options.add_json(part)
-    gpus_made.configure(parts)
+    _add_import_parts(parts)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Do the part that was asked for."""
     own = {"list": _list, "show": _show, "check": _check}
-    return (own | gpus_made.PARTS)[arguments.part](arguments)
+    return (own | _IMPORT_PARTS)[arguments.part](arguments)
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    from warpsight.gpu.describe import list_gpus
-    from warpsight.report.gpu_text import gpu_list_text
-    from warpsight.report.json_text import json_text
-    from warpsight.report.next_step import line
-
     documents = [{"name": gpu.name, "description": gpu.description} for gpu in list_gpus()]
     if arguments.json:
         print(json_text(documents))
@@ -58,10 +135,6 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    from warpsight.gpu.describe import dump_yaml, resolved
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.next_step import line
-
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     if arguments.json:
         print_json([resolved(gpu)])
@@ -72,10 +145,6 @@ def _show(arguments: argparse.Namespace) -> int:
 
 
 def _check(arguments: argparse.Namespace) -> int:
-    from warpsight.gpu.loader import check_gpu
-    from warpsight.report.gpu_text import problems_text
-    from warpsight.report.next_step import line
-
     problems = [str(problem) for problem in check_gpu(arguments.gpu)]
     if arguments.json:
         print_json([{"gpu": arguments.gpu, "ok": not problems, "problems": problems}])

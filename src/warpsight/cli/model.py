@@ -8,7 +8,13 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.predict import show
-from warpsight.explore.request import DEFAULT_GPU
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.files import read_profile_file
+from warpsight.pipeline.mwp_parameters import RESULTS, evaluate_parameters
+from warpsight.pipeline.predict import predict_profile
+from warpsight.pipeline.request import DEFAULT_GPU
+from warpsight.reports.next_step import line
+from warpsight.reports.prediction import parameters_text
 
 _EXAMPLES = """\
 examples:
@@ -32,26 +38,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the profile, predict and print."""
-    from warpsight.explore.pipeline import predict_profile
-    from warpsight.explore.profile_file import read
-    from warpsight.gpu.loader import load_gpu
-
     if arguments.params is not None:
         return _from_parameters(arguments)
     if arguments.profile is None:
         raise UsageError("is missing", place="--profile", remedy="give an interval profile, or --params with --model mwp-cwp")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
-    predictions = predict_profile(read(arguments.profile), gpu, options.model_names(arguments), origin=arguments.profile)
+    predictions = predict_profile(read_profile_file(arguments.profile), gpu, options.model_names(arguments), origin=arguments.profile)
     show([prediction.to_json() for prediction in predictions], arguments)
     return 0
 
 
 def _from_parameters(arguments: argparse.Namespace) -> int:
     """MWP-CWP from its paper's parameters."""
-    from warpsight.explore.mwp_parameters import RESULTS, evaluate_parameters
-    from warpsight.report.mwp_text import parameters_text
-    from warpsight.report.next_step import line
-
     other_gpu = arguments.gpu != DEFAULT_GPU
     unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
     for given, option in unused:

@@ -7,6 +7,10 @@ import argparse
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.parser import Parser
+from warpsight.pipeline.installation import describe_model, list_models
+from warpsight.reports.catalogue import model_list_text, model_text
+from warpsight.reports.formats import json_text
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 examples:
@@ -28,11 +32,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do the part that was asked for."""
-    from warpsight.explore.model_catalogue import describe_model, list_models
-    from warpsight.report.json_text import json_text
-    from warpsight.report.model_text import model_list_text, model_text
-    from warpsight.report.next_step import line
-
     if arguments.part == "list":
         documents = list_models()
         if arguments.json:

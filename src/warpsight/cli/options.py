@@ -1,14 +1,15 @@
-"""The options that several commands share: which kernel, which GPU, which model, and how to print."""
+"""The options that several commands share: which kernel, GPU and model, how to print, and who computes."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
-from typing import TYPE_CHECKING
 
 from warpsight.base.errors import UsageError
-from warpsight.explore.request import (
+from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
+from warpsight.jobs.executor import Executor, make_executor
+from warpsight.pipeline.request import (
     CACHES,
     DEFAULT_GPU,
     DEFAULT_METHOD,
@@ -18,9 +19,6 @@ from warpsight.explore.request import (
     KernelRequest,
     Method,
 )
-
-if TYPE_CHECKING:
-    from warpsight.profile.static.told import Told
 
 _KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (of Accel-Sim a folder, "
                 "list or kernel-N.traceg.xz; of PPT-GPU, AMALI or MDM a folder), or - for source on stdin")
@@ -163,10 +161,8 @@ def add_static(parser: argparse.ArgumentParser) -> None:
                        help="count both sides of branches that depend on data, an upper bound")
 
 
-def told(arguments: argparse.Namespace) -> Told | None:
+def told(arguments: argparse.Namespace) -> StaticHints | None:
     """What `add_static` collected; None without --static."""
-    from warpsight.profile.static.told import Told, parse_lines, parse_trips
-
     given = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
     if not arguments.static:
         if given:
@@ -178,7 +174,7 @@ def told(arguments: argparse.Namespace) -> Told | None:
     if coalesced & uncoalesced:
         what = "the same instruction is said to be coalesced and uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
-    return Told(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
+    return StaticHints(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
 
 
 def _refuse_executions(arguments: argparse.Namespace) -> None:
@@ -212,3 +208,28 @@ def whole(text: str) -> int:
     if not re.fullmatch(r"\d+", digits):
         raise argparse.ArgumentTypeError(f'"{text}" is not a whole number of 0 or more')
     return int(digits)
+
+
+# -- The options of commands that compute much: by whom.
+
+def add_executor(parser: argparse.ArgumentParser) -> None:
+    """Who computes: this process, others, or a cluster."""
+    group = parser.add_argument_group("who computes (docs/reference/executors.md)")
+    group.add_argument("--jobs", metavar="N", type=whole, help="processes (default one for each core)")
+    group.add_argument("--executor", metavar="NAME", help="inline, processes (the default), dask or slurm")
+    group.add_argument("--scheduler", metavar="ADDRESS", help="with dask: a running scheduler (default a cluster of this machine)")
+    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[], help="with slurm: what a job asks for: cores, "
+                       "memory, workers (jobs), walltime, queue, account, ...")
+    group.add_argument("--worker-timeout", metavar="SECONDS", type=whole, help="with dask and slurm: end when no worker "
+                       "was there for so long (default 300, with slurm a day)")
+
+
+def chosen_executor(arguments: argparse.Namespace) -> Executor:
+    """The executor that the options ask for; it starts nothing before it is used. Raises UsageError when they cannot be meant."""
+    return make_executor(
+        arguments.executor,
+        jobs=arguments.jobs,
+        scheduler=arguments.scheduler,
+        slurm=arguments.slurm,
+        worker_timeout=arguments.worker_timeout,
+    )

@@ -1,12 +1,19 @@
-"""Where answers go and how: results to stdout, as text with the next useful command, or as JSON."""
+"""What a command writes: results to stdout, as text with the next useful command or as JSON, and a progress bar to stderr."""
 
 from __future__ import annotations
 
 import os
 import sys
+import threading
+from types import TracebackType
 from typing import Any
 
-from warpsight.report.style import Style
+from rich.console import Console
+from rich.progress import Progress, TaskID
+
+from warpsight.base.progress import Watch
+from warpsight.reports.formats import documents_json
+from warpsight.reports.terminal import Style
 
 
 def terminal_style() -> Style:
@@ -16,8 +23,6 @@ def terminal_style() -> Style:
 
 def print_json(documents: list[Any]) -> None:
     """One document as an object, several as a list."""
-    from warpsight.report.json_text import documents_json
-
     print(documents_json(documents))
 
 
@@ -25,3 +30,61 @@ def print_answer(text: str, next_line: str) -> None:
     """The answer, then the line with the next useful command."""
     print(f"{text}\n\n{next_line}")
 
+
+# -- A progress bar on stderr for work of more than two seconds; nothing at all when stderr is not a terminal.
+
+PATIENCE_SECONDS = 2.0
+# What runs before the first report: reading, compiling the kernel and, on the first run ever, the simulators.
+_BEFORE = "preparing"
+
+
+class ProgressBar:
+    """A context whose `watch` is None when nobody would see it. The bar comes by itself once the work has taken its time."""
+
+    def __init__(self) -> None:
+        visible = sys.stderr.isatty()
+        self.watch: Watch | None = self._observe if visible else None
+        self._timer = threading.Timer(PATIENCE_SECONDS, self._open) if visible else None
+        self._lock = threading.Lock()
+        self._closed = False
+        self._display: Progress | None = None
+        self._task: TaskID | None = None
+        self._stage = (_BEFORE, 0, 0)
+
+    def __enter__(self) -> ProgressBar:
+        if self._timer is not None:
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        with self._lock:
+            self._closed = True
+            if self._display is not None:
+                self._display.stop()
+
+    def _observe(self, stage: str, done: int, total: int) -> None:
+        with self._lock:
+            fresh, self._stage = stage != self._stage[0], (stage, done, total)
+            if self._display is not None:
+                self._draw(fresh)
+
+    def _open(self) -> None:
+        with self._lock:
+            if not self._closed:
+                # transient: the bar leaves no trace between the command line and its answer; a file on stdout is not for it
+                self._display = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
+                self._display.start()
+                self._draw(fresh=True)
+
+    def _draw(self, fresh: bool) -> None:
+        """Show the stage; without a total the bar only moves."""
+        assert self._display is not None
+        stage, done, total = self._stage
+        if self._task is not None and fresh:
+            self._display.remove_task(self._task)
+        if self._task is None or fresh:
+            self._task = self._display.add_task(stage, total=None)
+        self._display.update(self._task, completed=done, total=total or None)

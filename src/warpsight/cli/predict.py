@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
-
-if TYPE_CHECKING:
-    from warpsight.explore.request import KernelRequest
-    from warpsight.gpu.spec import GpuSpec
-    from warpsight.result.prediction import Prediction
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline import curves
+from warpsight.pipeline.predict import known_models, launches_of, obtain_trace, predict_launches, predict_trace
+from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.static_prediction import predict_static
+from warpsight.reports.formats import predictions_csv
+from warpsight.reports.next_step import after_prediction
+from warpsight.reports.prediction import predictions_text, rows_text
+from warpsight.result.prediction import Prediction
 
 _EXAMPLES = """\
 examples:
@@ -42,14 +46,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Predict and print."""
-    from warpsight.gpu.loader import load_gpu
-
     _refuse_two_sweeps(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     told = options.told(arguments)
     if told is not None:
-        from warpsight.explore.static_run import predict_static
-
         found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), told)
         show([prediction.to_json() for prediction in found], arguments)
         return 0
@@ -61,15 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) -> list[Prediction]:
     """One per model; with --warps, --representative all or several launches, one per model and row."""
-    from warpsight.explore import curves
-    from warpsight.explore.pipeline import known_models, obtain_trace, predict_trace
-
     models, method = options.model_names(arguments), options.method(arguments)
     known_models(models)
     request = options.kernel_request(arguments)
     if _has_launches(request, arguments):
-        from warpsight.explore.imported import predict_launches
-
         return predict_launches(request, gpu, models, method, watch=bar.watch)
     trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
     if arguments.warps:
@@ -83,8 +78,6 @@ def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool
     """Whether the input is a trace of a program with several launches: a row for each, unless the table has other rows already."""
     if not request.is_foreign or arguments.warps or arguments.representative == options.ALL:
         return False
-    from warpsight.explore.imported import launches_of
-
     return len(launches_of(request)) > 1
 
 
@@ -96,11 +89,6 @@ def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:
 
 def show(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
     """Print predictions as the options say: JSON, CSV, or text with what to try next."""
-    from warpsight.report.csv_text import predictions_csv
-    from warpsight.report.next_step import after_prediction
-    from warpsight.report.prediction_text import predictions_text
-    from warpsight.report.rows_text import rows_text
-
     if arguments.json:
         print_json(documents)
     elif arguments.csv:

@@ -5,8 +5,14 @@ from __future__ import annotations
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer
+from warpsight.gpu.loader import load_gpu
+from warpsight.intervals.interchange import profile_document, write_profile
+from warpsight.pipeline.files import write_profile_file
+from warpsight.pipeline.predict import obtain_trace, profile_trace
+from warpsight.pipeline.provenance import TOOL
+from warpsight.reports.intermediate import profile_text
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 examples:
@@ -28,20 +34,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile, then print the summary, or write the interchange JSON."""
-    from warpsight.explore.pipeline import obtain_trace, profile_trace
-    from warpsight.explore.profile_file import write
-    from warpsight.explore.provenance import TOOL
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.profile.interchange import profile_document, write_profile
-    from warpsight.report.next_step import line
-    from warpsight.report.profile_text import profile_text
-
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
         profile = profile_trace(trace, gpu, options.method(arguments), watch=bar.watch).profile
     if arguments.output and arguments.output != "-":
-        write(profile, arguments.output)
+        write_profile_file(profile, arguments.output)
     if arguments.json or arguments.output == "-":
         print(write_profile(profile), end="")
         return 0

@@ -9,6 +9,12 @@ from pathlib import Path
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.program_run import Selection
+from warpsight.pipeline.program_run import predict_program as run_program
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS
+from warpsight.reports.next_step import line
+from warpsight.reports.prediction import program_text
 
 _EXAMPLES = """\
 examples:
@@ -38,13 +44,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the program, then print the table; the program's exit code, or 3 where it ended well but a kernel was refused."""
-    from warpsight.explore.program_run import Selection
-    from warpsight.explore.program_run import run as run_program
-    from warpsight.explore.request import DEFAULT_MAX_INSTRUCTIONS
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.next_step import line
-    from warpsight.report.program_text import program_text
-
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
         raise UsageError("which program?", place="warpsight run", remedy="`warpsight run ./program arguments`")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import webbrowser
 
+from warpsight.analysis.report_data.files import ResultFolder
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
+from warpsight.reports.html.serving import Server
 
 _EXAMPLES = """\
 examples:
@@ -28,17 +31,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    from warpsight.explore.dossier.shelf import Shelf
-    from warpsight.report.html.serving import Server
-
     if arguments.port > _MOST_PORT:
         raise UsageError(f"{arguments.port} is no port", place="--port", remedy=f"give one up to {_MOST_PORT}, or 0 for any")
-    with Server(Shelf(arguments.folder), arguments.port) as server:
+    with Server(ResultFolder(arguments.folder), arguments.port) as server:
         print(server.url, flush=True)
         print(f"serving {arguments.folder}, read-only, to this machine alone; Ctrl-C ends", file=sys.stderr, flush=True)
         if arguments.open:
-            import webbrowser
-
             webbrowser.open(server.url)
         try:
             server.serve_forever()

@@ -6,8 +6,13 @@ import argparse
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json, terminal_style
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
+from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.predict import obtain_trace
+from warpsight.pipeline.simulation import simulate_trace, write_timeline
+from warpsight.reports.formats import predictions_csv
+from warpsight.reports.next_step import followed_by
+from warpsight.reports.prediction import predictions_text
 
 _EXAMPLES = """\
 examples:
@@ -33,13 +38,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, write the timeline if one is asked for, and print."""
-    from warpsight.explore.pipeline import obtain_trace
-    from warpsight.explore.referee import simulate_trace
-    from warpsight.gpu.loader import load_gpu
-    from warpsight.report.csv_text import predictions_csv
-    from warpsight.report.next_step import followed_by
-    from warpsight.report.prediction_text import predictions_text
-
     if arguments.timeline_sm is not None and not arguments.timeline:
         raise UsageError("says which SM a timeline shows", place="--timeline-sm", remedy="add --timeline FILE.json")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
@@ -48,8 +46,6 @@ def run(arguments: argparse.Namespace) -> int:
         trace = obtain_trace(options.kernel_request(arguments), gpu=gpu, watch=bar.watch)
         found = simulate_trace(trace, gpu, max_cycles=arguments.max_cycles, watch_sm=watch_sm, watch=bar.watch)
     if found.simulation.timeline is not None:
-        from warpsight.explore.timeline import write_timeline
-
         write_timeline(arguments.timeline, trace, found.simulation.timeline)
     document = found.prediction.to_json()
     if arguments.json:

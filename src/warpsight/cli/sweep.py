@@ -6,19 +6,22 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.cli import options
-from warpsight.cli.executors import add_executor, chosen_executor
-from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.cli.options import add_executor, chosen_executor
+from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.cli.parser import Parser
-from warpsight.cli.progress import ProgressBar
-
-if TYPE_CHECKING:
-    from warpsight.explore.request import KernelRequest
-    from warpsight.explore.sweep.folder import StudyFolder
-    from warpsight.explore.sweep.study import Referee, Sampling, Study, StudyKernel
+from warpsight.pipeline.request import KernelRequest
+from warpsight.reports.next_step import line
+from warpsight.reports.sweep_plan import outcome_text, plan_text
+from warpsight.sweeps.folder import StudyFolder, make_folder
+from warpsight.sweeps.launches import refuse_standard_input
+from warpsight.sweeps.plan import plan_document, plan_sweep
+from warpsight.sweeps.run import open_store, outcome_document, run_sweep, write_results
+from warpsight.sweeps.study import GRID, LATIN_HYPERCUBE, RANDOM, Referee, Sampling, Study, StudyKernel
+from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.study_file import is_study_file, read_study
 
 _EXAMPLES = """\
 examples:
@@ -70,13 +73,6 @@ def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> Non
 
 def run(arguments: argparse.Namespace) -> int:
     """Plan, or compute and write."""
-    from warpsight.explore.sweep.folder import make_folder
-    from warpsight.explore.sweep.plan import plan_sweep
-    from warpsight.explore.sweep.progress_of import plan_document
-    from warpsight.explore.sweep.run import open_store
-    from warpsight.report.next_step import line
-    from warpsight.report.sweep_text import plan_text
-
     study = study_asked_for(arguments)
     store = open_store(arguments.results)
     if arguments.plan:
@@ -93,10 +89,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
     """Compute what is missing of a study, write its table and say what happened. 1 when nothing at all could be computed."""
-    from warpsight.explore.sweep.run import outcome_document, run_sweep, write_results
-    from warpsight.report.next_step import line
-    from warpsight.report.sweep_text import outcome_text
-
     try:
         with chosen_executor(arguments) as executor, ProgressBar() as bar:
             outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
@@ -116,9 +108,6 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
 
 def study_asked_for(arguments: argparse.Namespace) -> Study:
     """From a study file, or from kernels and options. Raises UsageError when both are given, or neither."""
-    from warpsight.explore.sweep.study_file import is_study_file, read_study
-    from warpsight.explore.sweep.study_options import study_of_options
-
     studies = [path for path in arguments.paths if is_study_file(path)]
     if studies:
         _refuse_what_the_file_says(arguments, studies[0])
@@ -148,8 +137,6 @@ def _refuse_what_the_file_says(arguments: argparse.Namespace, path: str) -> None
 
 def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelRequest]:
     """The kernels that `options.add_kernel` collected, with the names that stand before them."""
-    from warpsight.explore.sweep.study import StudyKernel
-
     found: list[StudyKernel | KernelRequest] = []
     for word in arguments.paths:
         name, equals, path = word.partition("=")
@@ -162,8 +149,6 @@ def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelReq
 
 def _check_there(path: str) -> None:
     """A name that is mistyped is told before anything is computed or written."""
-    from warpsight.explore.sweep.launches import refuse_standard_input
-
     refuse_standard_input(path)
     if not os.path.exists(path):
         folder, name = os.path.split(path)
@@ -174,8 +159,6 @@ def _check_there(path: str) -> None:
 
 def _sampling(text: str) -> Sampling:
     """`grid`, or `random:N[:SEED]` and the like."""
-    from warpsight.explore.sweep.study import GRID, LATIN_HYPERCUBE, RANDOM, Sampling
-
     kind, *numbers = text.split(":")
     if kind not in (GRID, RANDOM, LATIN_HYPERCUBE) or len(numbers) > 2 or (kind == GRID and numbers):
         what = f'"{text}" is no way to draw designs'
@@ -186,8 +169,6 @@ def _sampling(text: str) -> Sampling:
 
 def _referee(text: str | None) -> Referee | None:
     """`N[:SEED]`."""
-    from warpsight.explore.sweep.study import Referee
-
     if text is None:
         return None
     numbers = text.split(":")

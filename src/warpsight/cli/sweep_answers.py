@@ -1,16 +1,19 @@
-"""`warpsight sweep best`, `pareto`, `sensitivity`, `map` and `speedups`: what the results of a study answer."""
+"""`warpsight sweep best`, `pareto`, `sensitivity`, `map` and `speedups`: answers from the results of a study."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json, terminal_style
-
-if TYPE_CHECKING:
-    from warpsight.explore.sweep.result import Question, Sweep
+from warpsight.reports.formats import write_text
+from warpsight.reports.next_step import line
+from warpsight.reports.sweep_answers import answer_text
+from warpsight.reports.sweep_pictures import answer_picture
+from warpsight.sweeps.axes import parse_axis
+from warpsight.sweeps.result import Question, Sweep
 
 _EXAMPLES = {
     "best": "  warpsight sweep best study.sweep --where 'sm_count <= 42' --count 5",
@@ -63,12 +66,6 @@ def _add_question(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Answer and print."""
-    from warpsight.explore.sweep.result import Sweep
-    from warpsight.report.next_step import line
-    from warpsight.report.sweep_answers_text import answer_text
-    from warpsight.report.sweep_pictures import answer_picture
-    from warpsight.report.table_files import write_text
-
     document = _answer(Sweep.open(arguments.folder), arguments)
     if arguments.svg:
         picture = answer_picture(document)
@@ -102,16 +99,12 @@ def _answer(sweep: Sweep, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _question(arguments: argparse.Namespace) -> Question:
-    from warpsight.explore.sweep.result import Question
-
     kernels = None if arguments.kernels is None else tuple(name.strip() for name in arguments.kernels.split(","))
     return Question(arguments.model, arguments.metric, arguments.baseline, tuple(arguments.where), kernels)
 
 
 def _fixed(texts: list[str]) -> dict[str, float | str]:
     """`KEY=VALUE` with a value as `--set` has it."""
-    from warpsight.explore.sweep.axes import parse_axis
-
     found: dict[str, float | str] = {}
     for text in texts:
         axis = parse_axis(text, f"--fix {text}")

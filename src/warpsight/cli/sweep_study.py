@@ -1,4 +1,4 @@
-"""`warpsight sweep status`, `resume` and `collect`: the folder of a study that was begun."""
+"""`warpsight sweep status`, `resume` and `collect`: the folder of a study that was started."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ import argparse
 
 from warpsight.cli import options, sweep
 from warpsight.cli.output import print_answer, print_json, terminal_style
+from warpsight.reports.next_step import line
+from warpsight.reports.sweep_plan import collected_text, plan_text
+from warpsight.sweeps.folder import open_folder
+from warpsight.sweeps.plan import plan_document, plan_sweep
+from warpsight.sweeps.run import collected_document, open_store, with_known_failures, write_results
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -19,13 +24,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do the part that was asked for."""
-    from warpsight.explore.sweep.folder import open_folder
-    from warpsight.explore.sweep.plan import plan_sweep
-    from warpsight.explore.sweep.progress_of import plan_document
-    from warpsight.explore.sweep.run import collected_document, open_store, with_known_failures, write_results
-    from warpsight.report.next_step import line
-    from warpsight.report.sweep_text import collected_text, plan_text
-
     folder = open_folder(arguments.folder)
     if arguments.part_of_command == "resume":
         return sweep.compute(folder, arguments)

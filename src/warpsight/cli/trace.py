@@ -1,12 +1,14 @@
-"""`warpsight trace`: run a kernel functionally on this machine and keep what it did, or keep what another tool has traced."""
+"""`warpsight trace`: runs a kernel functionally on this machine and keeps its trace, or keeps a trace of another tool."""
 
 from __future__ import annotations
 
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.pipeline.files import convert_traces, store_trace
+from warpsight.reports.intermediate import trace_text
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 examples:
@@ -28,10 +30,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Trace into the folder and print the summary."""
-    from warpsight.explore.store import convert_traces, store_trace
-    from warpsight.report.next_step import line
-    from warpsight.report.trace_text import trace_text
-
     request = options.kernel_request(arguments)
     with ProgressBar() as bar:
         if request.is_foreign:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 
 from warpsight.cli import options
-from warpsight.cli.output import print_answer, print_json
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.pipeline.files import export_trace
+from warpsight.reports.intermediate import export_text
+from warpsight.reports.next_step import line
 
 _EXAMPLES = """\
 example:
@@ -27,10 +29,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the folder and print what is in it."""
-    from warpsight.explore.export import export_trace
-    from warpsight.report.next_step import line
-    from warpsight.report.trace_text import export_text
-
     with ProgressBar() as bar:
         document = export_trace(options.kernel_request(arguments), arguments.output, overwrite=arguments.force, watch=bar.watch)
     if arguments.json:

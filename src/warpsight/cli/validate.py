@@ -1,4 +1,4 @@
-"""`warpsight validate`: figures of the papers made again, from the referee and the models."""
+"""`warpsight validate`: reproduces figures of the papers, with the simulator and the models."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import argparse
 import sys
 
 from warpsight.cli import options
-from warpsight.cli.executors import add_executor, chosen_executor
-from warpsight.cli.output import print_answer, print_json
-from warpsight.cli.progress import ProgressBar
+from warpsight.cli.options import add_executor, chosen_executor
+from warpsight.cli.output import ProgressBar, print_answer, print_json
+from warpsight.papers.results import cast_of
+from warpsight.papers.validate import chosen_figures, figure_list, validate
+from warpsight.pipeline.suites import load_suite
+from warpsight.reports.next_step import line
+from warpsight.reports.paper_figures import figures_text, list_text, ready_folder, write_figures
 
 _EXAMPLES = """\
 examples:
@@ -37,14 +41,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """List, or compute and write."""
-    from warpsight.explore.suites.suite import load_suite
-    from warpsight.explore.validation.figures.registry import chosen_figures
-    from warpsight.explore.validation.points import cast_of
-    from warpsight.explore.validation.validate import figure_list, validate
-    from warpsight.report.next_step import line
-    from warpsight.report.validation_files import ready_folder, write_figures
-    from warpsight.report.validation_text import figures_text, list_text
-
     if arguments.list:
         if arguments.json:
             print_json([figure_list()])

@@ -1,1 +1,1 @@
-"""The functional simulator: PTX to native code to a trace. `launch.emulate` is the way in."""
+"""The functional simulator: instructions to native code to a trace. `run.launch.emulate` is the entry point."""

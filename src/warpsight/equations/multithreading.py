@@ -6,12 +6,11 @@ those that share one warp scheduler and may be a fraction; a warp alone issues o
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-from warpsight.equations.pieces import pieces
 
 Floats = npt.NDArray[np.float64]
 
@@ -65,3 +64,16 @@ def nonoverlapped(
 def multithreaded_cycles(instructions: Floats, stall_cycles: Floats, nonoverlapped_instructions: Any, issue_rate: Any) -> Any:
     """The denominator of eq. 7: cycles in which all warps of a scheduler run these intervals, free of contention."""
     return instructions.sum() + stall_cycles.sum() + nonoverlapped_instructions / issue_rate
+
+
+# -- Long arrays in pieces that stay in the processor's cache.
+
+# Temporary arrays of so many float64 fit in cache and in memory that is already mapped; longer ones take several times as long.
+_AT_ONCE = 1 << 13
+
+
+def pieces(rows: int, width: int) -> Iterator[slice]:
+    """Slices that cover `rows` rows of `width` numbers each, none with more numbers than are taken at once (but at least a row)."""
+    size = max(1, _AT_ONCE // max(width, 1))
+    for first in range(0, rows, size):
+        yield slice(first, min(first + size, rows))

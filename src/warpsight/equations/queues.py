@@ -1,7 +1,7 @@
-"""Queueing at NoC and DRAM: GPUMech's M/D/1 queue (eqs. 21-23) and MDM's contention model (MICRO 2020, eqs. 4, 5 and 7-10).
+"""Waiting for miss registers (MSHRs), NoC and DRAM (GPUMech eqs. 18-23; MDM eqs. 2-10), and in a closed network of queues.
 
-Latencies are in core cycles, bandwidths in bytes per second over all channels, clocks in hertz. A bandwidth over all channels
-already holds the division by the number of channels that MDM asks for. Arguments broadcast.
+Per interval: `read_misses` and `write_misses` of one warp, arrays [..., I]. GPU values broadcast against them. `warps` counts
+all warps of an SM, since they share its L1. Requests are means over executions and may be fractions.
 """
 
 from __future__ import annotations
@@ -11,8 +11,64 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.equations.multithreading import pieces
+
 Floats = npt.NDArray[np.float64]
 
+
+def core_requests(warp_requests: Any, warps: Any) -> Any:
+    """GPUMech eq. 18: requests of all warps of an SM in an interval."""
+    return warp_requests * warps
+
+
+def expected_queueing_delay(requests: Any, mshrs: Any, miss_latency: Any) -> Floats:
+    """GPUMech eq. 19: mean cycles that one of `requests` (above 0) waits for an MSHR.
+
+    Request j, counted from 1, is served in round ceil(j / mshrs). In closed form: with q full rounds and r requests over, they
+    sum to mshrs q (q + 1) / 2 + r (q + 1).
+    """
+    full = np.floor(requests / mshrs)
+    rounds = mshrs * full * (full + 1) / 2 + (requests - full * mshrs) * (full + 1)
+    return np.asarray(miss_latency * (rounds / requests - 1))
+
+
+def mshr_delay(read_misses: Floats, memory_instructions: Floats, warps: Any, mshrs: Any, miss_latency: Any) -> Floats:
+    """GPUMech eq. 20: cycles an interval waits for MSHRs, once per memory instruction; 0 where the MSHRs suffice."""
+    # up to as many requests as MSHRs eq. 19 gives 0, as eq. 20 asks; starting there keeps 0 requests out of its division
+    requests = np.maximum(core_requests(read_misses, warps), mshrs)
+    return expected_queueing_delay(requests, mshrs, miss_latency) * memory_instructions
+
+
+def blocking_capacity(mshrs: Any, noc_queue: Any) -> Any:
+    """MDM, footnote 2: misses an SM has in flight before it blocks. A streaming L1 has more MSHRs than its NoC queue holds."""
+    return np.minimum(mshrs, noc_queue)
+
+
+def is_divergent(read_misses: Any, warps: Any, mshrs: Any) -> Any:
+    """MDM eq. 2: an interval is memory-divergent when its concurrent read misses exceed the MSHRs."""
+    return read_misses * warps > mshrs
+
+
+def misses_in_flight(read_misses: Any, write_misses: Any, warps: Any, mshrs: Any) -> Any:
+    """MDM eq. 3: concurrent L1 misses of an SM. Reads are bounded by the MSHRs; writes pass the L1 by."""
+    return np.minimum(read_misses * warps, mshrs) + write_misses * warps
+
+
+def batches(read_misses: Any, warps: Any, mshrs: Any) -> Any:
+    """MDM eq. 6, its quotient: in how many batches an SM's read misses of an interval go through the MSHRs."""
+    return np.ceil(read_misses * warps / mshrs)
+
+
+def batching_stall(read_misses: Any, warps: Any, mshrs: Any, memory_stall: Any) -> Floats:
+    """MDM eq. 6: stall cycles of all batches but the last, which the queues cover; 0 in an interval that is not divergent."""
+    # the count of batches above 1 is positive exactly where eq. 2 holds, and -1 or 0 elsewhere
+    return np.asarray(np.maximum(batches(read_misses, warps, mshrs) - 1, 0.0) * memory_stall)
+
+
+# -- Queueing at NoC and DRAM: GPUMech's M/D/1 queue (eqs. 21-23) and MDM's contention model (MICRO 2020, eqs. 4, 5 and 7-10).
+#
+# Latencies are in core cycles, bandwidths in bytes per second over all channels, clocks in hertz. A bandwidth over all channels
+# already holds the division by the number of channels that MDM asks for. Arguments broadcast.
 
 def service_cycles(clock_hz: Any, block_bytes: Any, bandwidth_bytes_per_s: Any) -> Any:
     """Core cycles to transfer one block: s in GPUMech eq. 22, MDM eq. 7."""
@@ -63,3 +119,58 @@ def queueing_stall(misses: Any, sm_count: Any, service: Any, exposed: Any) -> An
     `exposed`: the interval is memory-divergent (eq. 2) and the NoC saturated (eq. 10), for the NoC's and the DRAM's queue alike.
     """
     return (0.5 + 0.5 * exposed) * misses * (sm_count * service)
+
+
+# -- A closed queueing network of customers that go round: servers with queues, and a delay that all can spend at once.
+#
+# Mean-value analysis of one class of customers after Schweitzer (1979) and Bard (1979): a customer that arrives at a server finds the
+# (C - 1) / C part of the mean queue. The fixed point X sum_k R_k + X Z = C with R_k = D_k / (1 - (C - 1) / C X D_k) is one convex
+# increasing function of the throughput X, so that Newton's method from above gets to it without a step too far, for all rows at once.
+
+# From above the distance at least halves with each step, and near the solution its digits double.
+_MOST_STEPS = 64
+_CLOSE = 1e-15
+
+
+def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[Floats, Floats]:
+    """Throughput [R] (rounds of one customer per cycle) and residence [R, K] (cycles a round at each server, queueing included).
+
+    `demands` [R, K] cycles of service a round at each of K servers, `delay` [R] cycles a round spent elsewhere, `customers` [R] of
+    at least 1. A delay is negative where a customer is at several servers at once: by what a round takes less. The
+    throughput never exceeds 1 / the largest demand (the bottleneck law). A row without any cycles is a ValueError.
+    """
+    largest = demands.max(axis=1)
+    if not (demands.sum(axis=1) + delay > 0).all():
+        raise ValueError("a round takes no time at all")
+    others = (customers - 1) / customers
+    # alone nobody waits, so no throughput is above this; and no server does more than one thing at a time
+    bottleneck = np.divide(1.0, largest, out=np.full(len(delay), np.inf), where=largest > 0)
+    rate = np.minimum(customers / (delay + demands.sum(axis=1)), bottleneck)
+    residence = np.empty_like(demands)
+    for rows in pieces(len(delay), demands.shape[1]):
+        rate[rows] = _solve(demands[rows], delay[rows], customers[rows], others[rows], rate[rows])
+        residence[rows] = demands[rows] / _left(demands[rows], others[rows] * rate[rows])
+    return rate, residence
+
+
+def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, above: Floats) -> Floats:
+    """The throughput, from a bound `above` it; the bound where it holds the throughput back."""
+    rate = above
+    going = np.ones(len(rate), dtype=np.bool_)
+    for _ in range(_MOST_STEPS):
+        left = _left(demands, others * rate)
+        residence = demands / left
+        excess = rate * (delay + residence.sum(axis=1)) - customers
+        slope = delay + (residence / left).sum(axis=1)
+        step = np.maximum(excess, 0.0) / slope
+        # a row that has arrived stays: its last digits must not depend on its neighbours
+        rate = np.where(going, rate - step, rate)
+        going &= step > _CLOSE * rate
+        if not going.any():
+            break
+    return rate
+
+
+def _left(demands: Floats, seen: Floats) -> Floats:
+    """The part of each server's time that `seen` [R] rounds a cycle of the others leave."""
+    return np.asarray(1.0 - seen[:, None] * demands)

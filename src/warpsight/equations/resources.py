@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from warpsight.caches.miss_profile import SHARES
 from warpsight.equations.queues import latency_without_contention
-from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
+from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
 
 Floats = npt.NDArray[np.float64]
 

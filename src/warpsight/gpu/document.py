@@ -1,16 +1,18 @@
-"""One YAML file of a GPU description as written: keys, texts and the line of each. Only the key names are interpreted."""
+"""A GPU description as written: one YAML file with the line of each key, checked values, and whether the sizes fit together."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from warpsight.base.errors import SpecError
+from warpsight.base.errors import SpecError, suggestion
+from warpsight.base.units import SIZE, format_quantity, parse_quantity, significant
 from warpsight.base.yaml_nodes import AS_LINES, Composed, compose
-from warpsight.gpu.keys import KEYS, SECTIONS, TEXT_KEYS
-from warpsight.gpu.problems import Problems
+from warpsight.gpu.keys import FLAG, KEYS, ORDER, SECTIONS, TEXT_KEYS, WORD, Key, Problems
+from warpsight.gpu.spec import GpuSpec
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -118,3 +120,206 @@ class _Reader:
             self.problems.add(f"{name} has no value", place=place, remedy="write one, or remove the line")
         else:
             into[name] = Text(node.value.strip(), place)
+
+
+# -- From a text in a description to a checked value with its source, and from a `GpuSpec` back to such values.
+
+Content = int | float | str | bool
+GIVEN_IN_PYTHON = "given in Python"
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Value:
+    """A checked value in base units. `source` is empty for a word that names none."""
+
+    content: Content
+    place: str
+    source: str
+
+
+def parse_value(key: Key, text: Text) -> Content:
+    """What `text` means for `key`. Raises SpecError: no such quantity, word or flag, or out of the key's bounds."""
+    if key.kind == FLAG:
+        if text.text.lower() not in _FLAGS:
+            raise SpecError(f'{key.name} is not true or false: "{text.text}"', place=text.place, remedy='write "true" or "false"')
+        return _FLAGS[text.text.lower()]
+    if key.kind == WORD:
+        if text.text in key.choices:
+            return text.text
+        what = f'{key.name}: "{text.text}" is not known{suggestion(text.text, key.choices)}'
+        raise SpecError(what, place=text.place, remedy=f"known: {', '.join(key.choices)}")
+    number = parse_quantity(text.text, key.kind, key=key.name, place=text.place)
+    check_bounds(key, number, text.place)
+    return number
+
+
+def check_bounds(key: Key, number: float, place: str) -> None:
+    """Raises SpecError when `number` is outside what the key can mean."""
+    if not key.least <= number <= key.most:
+        bound, word = (key.least, "at least") if number < key.least else (key.most, "at most")
+        shown = "negative" if number < 0 else format_quantity(number, key.kind)
+        what = f"{key.name} is {shown}, and must be {word} {format_quantity(bound, key.kind)}"
+        raise SpecError(what, place=place, remedy="check the unit and the number")
+
+
+def read_values(document: Document, problems: Problems) -> dict[str, Value | None]:
+    """The values of one file with the sources that this file gives them; None for a key whose text was refused."""
+    _check_patterns(document, problems)
+    values: dict[str, Value | None] = {}
+    for name, text in document.settings.items():
+        source = _source(name, document.sources)
+        if not source and KEYS[name].numeric:
+            remedy = f'under `sources:` add `{name}: "..."`: a paper, a data sheet, a measurement, or the word "estimated"'
+            problems.add(f"{name} has no source, and every number must say where it comes from", place=text.place, remedy=remedy)
+        try:
+            values[name] = Value(parse_value(KEYS[name], text), text.place, source)
+        except SpecError as error:
+            problems.append(error)
+            values[name] = None
+    return values
+
+
+def _check_patterns(document: Document, problems: Problems) -> None:
+    """A source for a key that does not exist is a misspelt key."""
+    for pattern, text in document.sources.items():
+        if not any(fnmatchcase(name, pattern) for name in KEYS):
+            near = suggestion(pattern, [*KEYS, *(f"{section}.*" for section in SECTIONS)])
+            problems.add(f"sources: {pattern} matches no key{near}", place=text.place, remedy='write a key, or "l1.*"')
+
+
+def _source(name: str, sources: Mapping[str, Text]) -> str:
+    """The source that the most specific pattern gives: the one with the most characters that are not wildcards."""
+    fitting = [pattern for pattern in sources if fnmatchcase(name, pattern)]
+    best = max(fitting, key=lambda pattern: len(pattern) - pattern.count("*") - pattern.count("?"), default=None)
+    return " ".join(sources[best].text.split()) if best is not None else ""
+
+
+def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
+    """The values of a spec. What was a default is left out, so that it follows again what it follows."""
+    place = f"GpuSpec {spec.name}"
+    values: dict[str, Value | None] = {}
+    flat = flatten(spec)
+    for name, content in flat.items():
+        key, source = KEYS[name], spec.sources.get(name, "")
+        if name in ORDER:
+            # it was held before something else changed, unless it is still what it follows, or was never said
+            if not source or (source == key.reason and content == flat[ORDER[name]]):
+                continue
+        elif source and source == key.reason:
+            continue
+        if key.kind == WORD:
+            parse_value(key, Text(str(content), place))
+        elif key.numeric:
+            check_bounds(key, float(content), place)
+        values[name] = Value(content, place, source or (GIVEN_IN_PYTHON if key.numeric else ""))
+    return values
+
+
+def flatten(spec: GpuSpec) -> dict[str, Content]:
+    """Every value of a spec by key, in the order of the table. Op classes that the spec lacks are absent."""
+    values: dict[str, Content] = {}
+    for name, key in KEYS.items():
+        at: Any = spec
+        for part in key.path.partition("[")[0].split("."):
+            at = getattr(at, part)
+        if key.path.endswith("]"):
+            op = name.partition(".")[2]
+            if op not in at:
+                continue
+            at = at[op]
+        values[name] = at
+    return values
+
+
+def value_text(name: str, content: Content) -> str:
+    """A value as a file writes it."""
+    key = KEYS[name]
+    if isinstance(content, bool):
+        return "true" if content else "false"
+    return content if isinstance(content, str) else format_quantity(content, key.kind)
+
+
+# -- Whether the numbers of a GPU fit together. Nothing is rounded to make them fit.
+
+_POWERS_OF_TWO = ("l1.line", "l1.sector", "l2.line", "l2.sector", "l2.slice_interleave")
+_MOST_WAYS = 64
+
+
+def check_geometry(values: dict[str, Value], problems: Problems) -> None:
+    """Records what does not fit: powers of two, sectors in lines, lines in slices, whole sets, shared memory of a block."""
+    before = len(problems)
+    _check_tensor(values, problems)
+    for name in _POWERS_OF_TWO:
+        number = _number(values, name)
+        if number & (number - 1):
+            low = 1 << (number.bit_length() - 1)
+            problems.add(f"{name} is {_size(number)}, not a power of two", place=values[name].place,
+                         remedy=f"nearest: {_size(low)}, {_size(2 * low)}")
+    if len(problems) > before:
+        return
+    for level in ("l1", "l2"):
+        _check_larger(values, f"{level}.line", f"{level}.sector", "a line holds whole sectors", problems)
+        _check_sets(values, level, problems)
+    _check_larger(values, "l2.slice_interleave", "l2.line", "a line lies in one slice", problems)
+    _check_larger(values, "sm.shared_memory", "sm.max_shared_memory_per_block", "a block lies in one SM", problems)
+
+
+def _check_tensor(values: dict[str, Value], problems: Problems) -> None:
+    """Tensor cores have both a latency and an initiation interval, or neither."""
+    pair = ("latency.tensor", "initiation.tensor")
+    given = [name for name in pair if name in values]
+    if len(given) == 1:
+        missing = next(name for name in pair if name not in values)
+        problems.add(f"{given[0]} is given but {missing} is not", place=values[given[0]].place, remedy=f"give {missing} too")
+
+
+def _number(values: dict[str, Value], name: str) -> int:
+    return int(values[name].content)
+
+
+def _size(number: int) -> str:
+    return format_quantity(number, SIZE)
+
+
+def _check_larger(values: dict[str, Value], large: str, small: str, why: str, problems: Problems) -> None:
+    """`large` must be at least `small`."""
+    top, bottom = _number(values, large), _number(values, small)
+    if bottom > top:
+        problems.add(f"{small} is {_size(bottom)}, more than {large} ({_size(top)}), but {why}", place=values[small].place,
+                     remedy=f"write at most {_size(top)}, or raise {large}")
+
+
+def _check_sets(values: dict[str, Value], level: str, problems: Problems) -> None:
+    """The size must be line x ways x slices x a whole number of sets."""
+    size, line, ways = (_number(values, f"{level}.{part}") for part in ("size", "line", "ways"))
+    slices = _number(values, "l2.slices") if level == "l2" else 1
+    one_set = line * ways * slices
+    if size % one_set == 0:
+        sets = size // one_set
+        index = values[f"{level}.index"].content
+        if index in ("xor", "fermi") and sets & (sets - 1):
+            problems.add(f"{level}.index is {index}, which needs a power of two of sets, not {sets:,}",
+                         place=values[f"{level}.index"].place, remedy=f"write {level}.index: modulo, or change {level}.size")
+        return
+    lower = size // one_set * one_set
+    sizes = " or ".join(_size(fit) for fit in (lower, lower + one_set) if fit)
+    fitting = [w for w in range(1, _MOST_WAYS + 1) if size % (line * w * slices) == 0]
+    nearest = sorted(sorted(fitting, key=lambda w: abs(w - ways))[:2])
+    by_ways = f"; or {level}.ways {' or '.join(map(str, nearest))}" if nearest else ""
+    product = f"{_size(line)} lines x {ways} ways" + (f" x {slices} slices" if level == "l2" else "")
+    what = f"{level}.size is {_size(size)}, which makes {significant(size / one_set, 6)} sets, not a whole number ({product})"
+    problems.add(what, place=values[f"{level}.size"].place, remedy=f"{level}.size {sizes}{by_ways}")
+
+
+# -- Whether the sizes of a made description fit together.
+
+def check_sizes(values: Mapping[str, Value]) -> None:
+    """Checks `values`, with defaults for keys that are not given. Raises SpecError, at the number's place, for the first misfit."""
+    filled = dict(values)
+    for name, key in KEYS.items():
+        if name not in filled and key.default and not key.default.startswith("="):
+            filled[name] = Value(parse_value(key, Text(key.default, "")), "", "")
+    problems = Problems()
+    check_geometry(filled, problems)
+    problems.raise_first()

@@ -1,12 +1,15 @@
-"""The one table of a GPU description's keys: what a file and `--set` may say, and where each value goes in `GpuSpec`.
+"""The table of the keys of a GPU description: what a file and `--set` may contain, and where each value goes in `GpuSpec`.
 
 The loader, the writer, the `gpus` commands and the reference page all follow this table; nothing else lists the keys.
+`Problems` collects the errors of a description: a load reports the first, a check reports all of them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
+from warpsight.base.errors import SpecError, suggestion
 from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, FREQUENCY, SIZE
 
 WORD, FLAG = "word", "true or false"
@@ -140,7 +143,6 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
     )
 
 
-
 def _row_cycles(name: str, meaning: str) -> Key:
     """A time of the row model, which costs nothing unless it is given."""
     reason = "default: nothing, as dram.row"
@@ -231,3 +233,30 @@ KEYS: dict[str, Key] = {key.name: key for key in (*_WHOLE_GPU, *_SM, *_OPS, *_ME
 ORDER: dict[str, str] = {f"order.{name}": followed for name, _, followed in _FOLLOWED}
 """The keys of the order of accesses, and the key that each of them follows in a description."""
 SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
+
+
+# -- What is wrong with a description, collected: a load reports the first, a check all of them.
+
+class Problems(list[SpecError]):
+    """The errors found so far, in the order in which a reader would want them."""
+
+    def add(self, what: str, *, place: str, remedy: str = "") -> None:
+        """Records one error."""
+        self.append(SpecError(what, place=place, remedy=remedy))
+
+    def raise_first(self) -> None:
+        """Raises the first error, if there is one."""
+        if self:
+            raise self[0]
+
+    def unknown_key(self, name: str, place: str, *, dotted: bool = False) -> None:
+        """Records a key that is not in the table, with the nearest one. `dotted`: suggest it with its section."""
+        section, _, last = name.rpartition(".")
+        within = [key.removeprefix(f"{section}.") for key in KEYS if section and key.startswith(f"{section}.")]
+        hint = suggestion(last, within)
+        if hint and dotted:
+            hint = hint.replace('"', f'"{section}.', 1)
+        everything: Iterable[str] = (*KEYS, *SECTIONS, *(() if dotted else TEXT_KEYS))
+        near = hint or suggestion(name, everything)
+        listed = ", ".join(within or (*(key for key in KEYS if "." not in key), *SECTIONS))
+        self.add(f"{name} is not a known key{near}", place=place, remedy=f"known here: {listed}")

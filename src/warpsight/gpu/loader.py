@@ -10,12 +10,9 @@ from typing import Any
 
 from warpsight.base.errors import SpecError, UsageError, suggestion
 from warpsight.gpu.catalog import catalog_names, catalog_path
-from warpsight.gpu.document import Document, Text, read_document
-from warpsight.gpu.geometry import check_geometry
-from warpsight.gpu.keys import KEYS, ORDER, WORD, Key
-from warpsight.gpu.problems import Problems
+from warpsight.gpu.document import Document, Text, Value, check_geometry, parse_value, read_document, read_spec, read_values
+from warpsight.gpu.keys import KEYS, ORDER, WORD, Key, Problems
 from warpsight.gpu.spec import CacheSpec, DramSpec, DvfsSpec, GpuSpec, MwpSpec, NocSpec, OrderSpec, SmSpec
-from warpsight.gpu.values import Value, parse_value, read_spec, read_values
 
 OVERRIDE_SOURCE = "set by the user (--set)"
 

@@ -1,8 +1,14 @@
-"""What a GPU is, to every other part of Warpsight. Frozen; every quantity carries its unit in its name."""
+"""What a GPU is, to every other part of Warpsight. Frozen; every quantity carries its unit in its name.
+
+Below the spec stand the numbers that follow from it: the latency of an op class, peak rates, and the timing that orders
+accesses.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from warpsight.base.errors import SpecError, suggestion
 
 
 @dataclass(frozen=True)
@@ -160,3 +166,55 @@ class GpuSpec:
     mwp: MwpSpec = field(default_factory=MwpSpec)
     dvfs: DvfsSpec = field(default_factory=DvfsSpec)
     order: OrderSpec = field(default_factory=OrderSpec)
+
+
+# -- The latency of an op class on a GPU.
+
+# What issues and is done: nothing waits on its result longer than on its issue.
+ISSUE_ONLY = ("branch", "barrier", "control")
+
+
+def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
+    """Cycles from issue to dependent issue. Raises SpecError, naming the `instruction`, for a class that `gpu` gives none for."""
+    if op_class in gpu.latency_cycles:
+        return gpu.latency_cycles[op_class]
+    hint = suggestion(op_class, gpu.latency_cycles)
+    raise SpecError(
+        f'{instruction} is of op class "{op_class}", for which {gpu.name} gives no latency{hint}',
+        place=f"latency.{op_class}",
+        remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
+    )
+
+
+# -- What a GPU can do at most, as it is described.
+
+_LANES = 32
+
+
+def peak_flops(gpu: GpuSpec, op_class: str) -> float:
+    """Operations a second of `op_class`, a multiply-add counted as two: what all SMs can begin, as the GPU is described.
+
+    A scheduler begins a warp instruction of the class every initiation interval, and no more instructions than its issue width.
+    """
+    every = max(gpu.initiation_cycles[op_class], 1 / gpu.sm.issue_width)
+    return gpu.sm_count * gpu.sm.schedulers * _LANES * 2 * gpu.core_clock_hz / every
+
+
+# -- The GPU by whose timing the cache simulation orders accesses.
+
+def ordered(gpu: GpuSpec) -> GpuSpec:
+    """`gpu` with the timing of its `order` in place of its own: what caches are simulated with. Its geometry stays its own."""
+    order = gpu.order
+    l1 = replace(
+        gpu.l1, mshrs=order.l1_mshrs or gpu.l1.mshrs, latency_cycles=order.l1_latency_cycles or gpu.l1.latency_cycles
+    )
+    l2 = replace(
+        gpu.l2, mshrs=order.l2_mshrs or gpu.l2.mshrs, latency_cycles=order.l2_latency_cycles or gpu.l2.latency_cycles
+    )
+    noc = replace(gpu.noc, bandwidth_bytes_per_s=order.noc_bandwidth_bytes_per_s or gpu.noc.bandwidth_bytes_per_s)
+    dram = replace(
+        gpu.dram,
+        bandwidth_bytes_per_s=order.dram_bandwidth_bytes_per_s or gpu.dram.bandwidth_bytes_per_s,
+        latency_cycles=order.dram_latency_cycles or gpu.dram.latency_cycles,
+    )
+    return replace(gpu, core_clock_hz=order.core_clock_hz or gpu.core_clock_hz, l1=l1, l2=l2, noc=noc, dram=dram)

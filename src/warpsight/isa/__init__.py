@@ -1,1 +1,1 @@
-"""What an instruction means: PTX parser, opcode table, control flow and data flow."""
+"""What an instruction means, at both levels: PTX and SASS."""

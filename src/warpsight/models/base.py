@@ -1,4 +1,4 @@
-"""What a model is: the promise that every caller relies on, and the GPU numbers that it may take as arrays."""
+"""What a model is: the contract that callers rely on, the registry of models by name, and the prediction of one design point."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import SpecError, UsageError
+from warpsight.base.registry import Registry
 from warpsight.gpu.spec import GpuSpec
-from warpsight.profile.interval_profile import IntervalProfile
-from warpsight.result.prediction import Prediction
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.result.prediction import COMPONENTS, Prediction, bound_by, memory_class
+from warpsight.traces.schema import WARP_SIZE
 
 Floats = npt.NDArray[np.float64]
 
@@ -100,7 +102,7 @@ class About:
 
     `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the citation in full.
     `stack` names the components of the CPI stack that can be other than zero; empty: any. `by_component` says of each of them by
-    which equation it comes about. `strained_by` names the checks of `explore/dossier/assumptions.py` by which a kernel may be one
+    which equation it comes about. `strained_by` names the checks of `analysis/assumptions.py` by which a kernel may be one
     that the assumptions do not fit.
     """
 
@@ -165,3 +167,71 @@ def _is_greedy(gpu: GpuSpec) -> bool:
         what = f'no multithreading equations are known for the warp scheduler "{gpu.sm.policy}" of {gpu.name}'
         raise SpecError(what, place="sm.policy", remedy="use lrr or gto, or a model of your own")
     return gpu.sm.policy == "gto"
+
+
+# -- The models by name: ours and those of installed plug-ins, through one door (entry-point group `warpsight.models`).
+
+MODELS: Registry[Model] = Registry("model", "warpsight.models")
+
+
+def get_model(name: str) -> Model:
+    """The model called `name`; `NAME~PART~PART` is that model without some of its parts.
+
+    Raises UsageError, with the names that are known, when there is none, or when the model's parts cannot be left out.
+    """
+    plain, *parts = name.split("~")
+    model = MODELS.get(plain)
+    if not parts:
+        return model
+    if not isinstance(model, Divisible):
+        raise UsageError(f'the model "{plain}" has no parts that can be left out', remedy=f"use {plain}")
+    return model.without(parts)
+
+
+def model_names() -> list[str]:
+    """The names of all models, sorted."""
+    return MODELS.names()
+
+
+# -- From arrays of one design point to a `Prediction`.
+
+def predict_one(model: Model, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
+    """`model`'s prediction for `gpu` alone. Raises UsageError for a profile without what the model needs."""
+    require(model, profile)
+    found = {name: float(array[0]) for name, array in model.evaluate(profile, Design.of(gpu)).items()}
+    stack = {name: found[f"cpi_stack.{name}"] for name in COMPONENTS}
+    launch = profile.launch
+    return Prediction(
+        kernel=profile.kernel,
+        gpu=gpu.name,
+        model=model.name,
+        cycles=found["cycles"],
+        seconds=found["seconds"],
+        warp_instructions=profile.total_warp_instructions,
+        ipc_sm_warp=found["ipc_sm_warp"],
+        ipc_gpu_warp=found["ipc_gpu_warp"],
+        ipc_gpu_thread=found["ipc_gpu_warp"] * WARP_SIZE,
+        cpi=found["cpi"],
+        cpi_stack=stack,
+        bound_by=bound_by(stack),
+        dpki=profile.dpki,
+        memory_class=memory_class(profile.dpki),
+        occupancy=launch.occupancy if launch else profile.warps_per_sm / gpu.sm.max_warps,
+        occupancy_limiter=launch.limiter if launch else "",
+        provenance={"model": _provenance(model, profile, gpu, stack)},
+    )
+
+
+def _provenance(model: Model, profile: IntervalProfile, gpu: GpuSpec, stack: dict[str, float]) -> dict[str, Any]:
+    """What was evaluated, and the memory part of the stack by the level that served the loads (GPUMech section VII)."""
+    answer: dict[str, Any] = {"name": model.name, "source": model.source}
+    if profile.memory_stall_levels is not None:
+        shares = zip(("l1", "l2", "dram"), profile.memory_stall_levels, strict=True)
+        answer["mem_data_by_level"] = {level: stack["mem_data"] * share for level, share in shares}
+    if profile.launch is not None:
+        launch = profile.launch
+        resident = launch.warps_per_block * min(launch.blocks_per_sm, -(-launch.blocks // gpu.sm_count))
+        answer["warps_per_sm"] = resident
+        if resident != profile.warps_per_sm:
+            answer["note"] = f"warps_per_sm is {profile.warps_per_sm} in the profile and {resident} by its launch on {gpu.name}"
+    return answer

@@ -7,13 +7,9 @@ import numpy.typing as npt
 
 from warpsight.equations import resources
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.answer import predict_one
-from warpsight.models.base import About, Design
-from warpsight.models.component_words import idle_of_launch
-from warpsight.models.interval_model import launch_answer
-from warpsight.models.registry import MODELS
-from warpsight.models.residency import residency
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import MODELS, About, Design, predict_one
+from warpsight.models.interval_model import idle_of_launch, launch_answer, residency
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.equations import mshr, queues
+from warpsight.equations import queues
+from warpsight.equations import queues as mshr
 from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import Design
-from warpsight.models.interval_model import IntervalModel
-from warpsight.models.residency import residency
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.models.interval_model import IntervalModel, residency
 
 Floats = npt.NDArray[np.float64]
 

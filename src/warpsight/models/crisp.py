@@ -1,25 +1,42 @@
-"""CRISP: the time at a lower clock, from stall components at the nominal one."""
+"""CRISP (Nath and Tullsen, MICRO 2015): the time at a lower clock, from stall components at the nominal one.
+
+All times are in cycles of the nominal clock. `slowdown` is the nominal clock over the target's, at least 1. Arguments
+broadcast.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
 from warpsight.base.units import FREQUENCY, format_quantity
-from warpsight.equations.dvfs import compute_store_path, load_critical_path
 from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.models import interval_model
-from warpsight.models.answer import predict_one
-from warpsight.models.base import About, Design
-from warpsight.models.component_words import INTERVAL_STRAINS
+from warpsight.models.base import MODELS, About, Design, predict_one
 from warpsight.models.contention import gpumech_mshrs, gpumech_queues
-from warpsight.models.registry import MODELS
-from warpsight.models.residency import residency
-from warpsight.profile.interval_profile import CAUSES, IntervalProfile
+from warpsight.models.interval_model import INTERVAL_STRAINS, residency
 from warpsight.result.prediction import COMPONENTS, Prediction
+
+
+def load_critical_path(overlapped: Any, load_stalls: Any, slowdown: Any) -> Any:
+    """Time in which loads are waited for, with the computation they overlap: memory's own time does not change with the clock.
+
+    At the nominal clock it is both together; computation that is stretched beyond that time takes over.
+    """
+    return np.maximum(slowdown * overlapped, load_stalls + overlapped)
+
+
+def compute_store_path(computation: Any, store_stalls: Any, slowdown: Any) -> Any:
+    """The rest: computation that no load overlaps, and stalls of stores, which stretched computation hides."""
+    return np.maximum(slowdown * computation, computation + store_stalls)
+
+
+# -- CRISP: the time at a lower clock, from stall components at the nominal one.
 
 Floats = npt.NDArray[np.float64]
 

@@ -1,30 +1,162 @@
-"""What interval models share: multithreading, the CPI stack, waves. A model adds its contention and little else.
+"""What interval models share: waves and residency, multithreading, the CPI stack. A model adds its contention and little else.
 
-An SM's cycles for the intervals of the representative warp, at a given residency, are its cycles free of contention (GPUMech's
-multithreaded ones, where a model does not say otherwise) plus the model's contention cycles, and not fewer than its schedulers need
-to issue all instructions.
+Blocks are dealt to the SMs evenly; the busiest SM has ceil(blocks / SMs) and its time is the launch's. It runs them in waves of
+as many as it holds, and a last wave of the rest.
 """
 
 from __future__ import annotations
 
 from abc import ABC
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped
-from warpsight.equations.pieces import pieces
+from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.answer import predict_one
-from warpsight.models.base import About, Design
-from warpsight.models.residency import Residency, residency
-from warpsight.profile.interval_profile import CAUSES, IntervalProfile
+from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
+from warpsight.models.base import About, Design, predict_one
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Waves:
+    """What the busiest SM runs; float64 arrays of the designs' shape.
+
+    `full` waves of the blocks that an SM holds, then one of `last_blocks` (1 to that many). In the last wave the launch's remaining
+    blocks are as many as on `last_sms` SMs with `last_blocks` each (a fraction when they are not spread evenly). `imbalance` is the
+    busiest SM's blocks over the mean: 1 when all SMs have the same.
+    """
+
+    full: Floats
+    last_blocks: Floats
+    last_sms: Floats
+    imbalance: Floats
+
+
+def place_waves(blocks: Any, blocks_per_sm: Any, sm_count: Any) -> Waves:
+    """Waves of a launch of `blocks` (at least 1) on `sm_count` SMs that hold `blocks_per_sm` each. Arguments broadcast."""
+    busiest = np.ceil(blocks / np.asarray(sm_count, dtype=np.float64))
+    full = np.floor((busiest - 1) / blocks_per_sm)
+    last_blocks = busiest - full * blocks_per_sm
+    last_sms = (blocks - full * blocks_per_sm * sm_count) / last_blocks
+    return Waves(full, last_blocks, last_sms, busiest * sm_count / blocks)
+
+
+# -- Design points times waves: every residency at which a model's equations have to be evaluated for a launch.
+
+@dataclass(frozen=True)
+class Residency:
+    """R evaluations for D design points.
+
+    `design` has R rows, with `sm_count` the SMs that issue requests; `warps` [R] resident on an SM; `point` int [R] the design
+    point of each row; `times` [R] how many waves of that kind the busiest SM runs; `last` bool [R] whether nothing follows it.
+    `imbalance` [D]: the busiest SM's blocks over the mean.
+    """
+
+    design: Design
+    warps: Floats
+    point: npt.NDArray[np.intp]
+    times: Floats
+    last: npt.NDArray[np.bool_]
+    imbalance: Floats
+
+
+def residency(profile: IntervalProfile, design: Design) -> Residency:
+    """The waves of the profile's launch on every design point; without a launch, one wave that fills the GPU evenly."""
+    points = np.arange(len(design))
+    if profile.launch is None:
+        warps = np.full(len(design), float(profile.warps_per_sm))
+        one = np.ones(len(design))
+        return Residency(design, warps, points, one, np.ones(len(design), dtype=np.bool_), one)
+    launch = profile.launch
+    waves = place_waves(launch.blocks, launch.blocks_per_sm, design.sm_count)
+    filled = waves.full > 0
+    point = np.concatenate([points, points[filled]])
+    blocks = np.concatenate([waves.last_blocks, np.full(int(filled.sum()), float(launch.blocks_per_sm))])
+    sm_count = np.concatenate([waves.last_sms, design.sm_count[filled]])
+    times = np.concatenate([np.ones(len(design)), waves.full[filled]])
+    rows = design.pick(point).varied(sm_count=sm_count)
+    last = np.arange(len(point)) < len(design)
+    return Residency(rows, blocks * launch.warps_per_block, point, times, last, waves.imbalance)
+
+
+# -- How the components of a CPI stack come about, in the words of the equations that several models share (`About.by_component`).
+#
+# In them W are the warps resident on an SM, and every sum is over the intervals of the representative warp and the waves of the
+# launch, divided by the instructions that the SM executes in them.
+
+# GPUMech, section VII, as `interval_model.stack_cycles` has it.
+_BASE = "instructions x W / min(schedulers x issue width, W): the warps' issue slots; all of F where a warp never stalls"
+_SHARE = "(F - base) x {cause} stalls / all stalls of the representative warp (GPUMech, section VII), F = {free}"
+_IDLE = "all others together x (blocks of the busiest SM / mean blocks of an SM - 1): SMs with fewer blocks wait for it"
+MULTITHREADED = "instructions + stalls + non-overlapped instructions (GPUMech eqs. 8-16) / issue width, cycles without contention"
+
+_MISS = "L2 latency + LLC miss ratio x DRAM latency"
+_STICKS_OUT = "; where issue is the bound, only what sticks out of it"
+_MD1 = "GPUMech eqs. 21-23: sum of min(r s / (2 (1 - r)), s x requests / 2), s = clock x {line} line / {level} bandwidth, "
+_MD1_LOAD = "requests = {what} x W x SMs, r = s x requests / (instructions + stalls)" + _STICKS_OUT
+GPUMECH_DRAM = (_MD1 + _MD1_LOAD).format(line="L2", level="DRAM", what="(DRAM reads + writes)")
+GPUMECH_NOC = (_MD1 + _MD1_LOAD).format(line="L1", level="NoC", what="(read + write misses)")
+
+
+def interval_components(free: str = MULTITHREADED, **contention: str) -> dict[str, str]:
+    """The equation of each component of an interval model: `free` says its cycles without contention, `contention` the rest."""
+    return {
+        "base": _BASE,
+        "com_data": _SHARE.format(free=free, cause="compute"),
+        "mem_data": _SHARE.format(free=free, cause="memory"),
+        **contention,
+        "idle": _IDLE,
+    }
+
+
+def expected_delay(*, queued: bool) -> str:
+    """GPUMech's waiting for miss registers; `queued`: a miss holds its register through the queues too."""
+    held = f"M = {_MISS}" + (" + both queues" if queued else "")
+    rounds = "rounds the mean of ceil(j / MSHRs) over the SM's read misses j = 1, 2, ..."
+    return f"GPUMech eqs. 18-20: sum of memory instructions x M x (rounds - 1), {rounds}, {held}{_STICKS_OUT}"
+
+
+def batches(equations: str) -> str:
+    """MDM's waiting for miss registers; `equations` are their numbers in the paper."""
+    return (
+        f"{equations}: sum of (ceil(read misses x W / MSHRs) - 1) x M, M = {_MISS} + both queues; "
+        f"MSHRs, or what the NoC's queue holds where that is less{_STICKS_OUT}"
+    )
+
+
+def mdm_queue(equations: str, level: str, condition: str) -> str:
+    """MDM's queue at a level; `equations` are their numbers, `condition` says where it counts in full."""
+    service = {"NoC": "clock x L1 line / NoC bandwidth", "DRAM": "LLC miss ratio x clock x L2 line / DRAM bandwidth"}[level]
+    flight = "(min(read misses x W, MSHRs) + write misses x W)"
+    return f"{equations}: sum of {flight} x SMs x s, s = {service}; in full {condition}, else by half{_STICKS_OUT}"
+
+
+MDM_EXPOSED = "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"
+
+
+def idle_of_launch() -> str:
+    """The idle cycles of every model that deals blocks to SMs evenly."""
+    return _IDLE
+
+
+# Checks of `analysis/assumptions.py` that all interval models are strained by: what none of them knows.
+INTERVAL_STRAINS = (
+    "alike-warps", "mean-warp", "slowest-warp", "equal-blocks", "last-wave", "units", "l1-port", "bank-conflicts", "barriers",
+    "atomics", "spread-noc", "spread-dram",
+)  # fmt: skip
+
+
+# -- What interval models share: multithreading, the CPI stack, waves. A model adds its contention and little else.
+#
+# An SM's cycles for the intervals of the representative warp, at a given residency, are its cycles free of contention (GPUMech's
+# multithreaded ones, where a model does not say otherwise) plus the model's contention cycles, and not fewer than its schedulers need
+# to issue all instructions.
 
 # Contention cycles of each interval, [R, I] by component, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]

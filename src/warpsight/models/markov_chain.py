@@ -1,4 +1,9 @@
-"""Chen and Aamodt's Markov chain of a multithreaded core."""
+"""The Markov chain of a multithreaded core (Chen and Aamodt, HPCA 2009; as GPUMech, MICRO 2014, has it).
+
+A warp is active or suspended. The state of the chain is the number of suspended warps. In a cycle, the scheduler issues one
+instruction of each of up to `width` active warps, chosen at random; each suspends its warp with probability `suspend`. Every
+warp that was suspended resumes with probability 1 / `stall_cycles`, so that a suspension lasts so long on average.
+"""
 
 from __future__ import annotations
 
@@ -6,15 +11,91 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
-from warpsight.equations.markov import MAX_WARPS, chain_parameters, throughput
-from warpsight.models.base import About, Design
-from warpsight.models.component_words import INTERVAL_STRAINS, interval_components
-from warpsight.models.interval_model import IntervalModel
-from warpsight.models.registry import MODELS
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import MODELS, About, Design
+from warpsight.models.interval_model import INTERVAL_STRAINS, IntervalModel, interval_components
 
 Floats = npt.NDArray[np.float64]
 
+MAX_WARPS = 1024
+
+
+def chain_parameters(instructions: Floats, stall_cycles: Floats) -> tuple[float, float]:
+    """`suspend` and `stall_cycles` of the chain for the intervals [I] of one warp: p and M in GPUMech, section VIII.
+
+    p is stalls per instruction and M the mean stall, so a warp alone runs at 1 / (1 + p M), which is GPUMech's eq. 5. Stalls whose
+    mean is under a cycle, the step of the chain, become as many stall cycles in fewer stalls of one cycle.
+    """
+    stalls, total = int(np.count_nonzero(stall_cycles)), float(stall_cycles.sum())
+    if total == 0:
+        return 0.0, 1.0
+    mean = max(total / stalls, 1.0)
+    return total / mean / float(instructions.sum()), mean
+
+
+def throughput(warps: float, width: float, suspend: float, stall_cycles: float) -> float:
+    """Instructions per cycle of a scheduler with `warps` (0 to `MAX_WARPS`) that issues up to `width` (a whole number) a cycle.
+
+    A fraction is the mean over schedulers of which some have one warp more: 2.5 warps are 2 on half of them and 3 on half.
+    """
+    lower = int(np.floor(warps))
+    part = warps - lower
+    below = _whole(lower, int(width), suspend, stall_cycles)
+    return below if part == 0 else (1 - part) * below + part * _whole(lower + 1, int(width), suspend, stall_cycles)
+
+
+def _whole(warps: int, width: int, suspend: float, stall_cycles: float) -> float:
+    """The same for a whole number of warps."""
+    issued = np.minimum(warps - np.arange(warps + 1.0), width)
+    if suspend == 0:
+        return float(issued[0])
+    return float(stationary(transitions(warps, width, suspend, 1 / stall_cycles)) @ issued)
+
+
+def transitions(warps: int, width: int, suspend: float, resume: float) -> Floats:
+    """Probabilities [warps + 1, warps + 1] to go from one number of suspended warps to another in a cycle."""
+    resumed = binomials(warps, resume)
+    issuing = binomials(min(width, warps), suspend)
+    matrix = np.zeros((warps + 1, warps + 1))
+    for suspended in range(warps + 1):
+        staying = resumed[suspended, suspended::-1]
+        added = issuing[min(width, warps - suspended), : min(width, warps - suspended) + 1]
+        matrix[suspended, : suspended + len(added)] = np.convolve(staying, added)
+    return matrix
+
+
+def binomials(most: int, probability: float) -> Floats:
+    """[n, k]: that k of n things happen, each with `probability`; n and k from 0 to `most`."""
+    table = np.zeros((most + 1, most + 1))
+    table[0, 0] = 1
+    for n in range(most):
+        table[n + 1] = (1 - probability) * table[n]
+        table[n + 1, 1:] += probability * table[n, :-1]
+    return table
+
+
+def stationary(matrix: Floats) -> Floats:
+    """A stationary distribution [n] of the chain `matrix` [n, n], the only one where one class of states is never left.
+
+    By Grassmann, Taksar and Heyman's elimination, which subtracts nothing and so keeps every digit of small probabilities.
+    """
+    reduced = matrix.copy()
+    first = 0
+    for state in range(len(matrix) - 1, 0, -1):
+        downward = reduced[state, :state].sum()
+        if downward == 0:
+            first = state  # from here no lower state is reached again
+            break
+        reduced[:state, state] /= downward
+        reduced[:state, :state] += np.outer(reduced[:state, state], reduced[state, :state])
+    weights = np.zeros(len(matrix))
+    weights[first] = 1
+    for state in range(first + 1, len(matrix)):
+        weights[state] = weights[:state] @ reduced[:state, state]
+    return np.asarray(weights / weights.sum())
+
+
+# -- Chen and Aamodt's Markov chain of a multithreaded core.
 
 class MarkovChain(IntervalModel):
     """Chen and Aamodt, HPCA 2009, as GPUMech (MICRO 2014, section VIII) describes and evaluates it.

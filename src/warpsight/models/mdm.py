@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.models.base import About, Design
-from warpsight.models.component_words import INTERVAL_STRAINS, MDM_EXPOSED, batches, interval_components, mdm_queue
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, mdm_mshrs, mdm_queues
-from warpsight.models.registry import MODELS
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.models.interval_model import INTERVAL_STRAINS, MDM_EXPOSED, batches, interval_components, mdm_queue
 
 Floats = npt.NDArray[np.float64]
 

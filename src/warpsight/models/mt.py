@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from warpsight.models.base import About
-from warpsight.models.component_words import INTERVAL_STRAINS, interval_components
-from warpsight.models.interval_model import IntervalModel
-from warpsight.models.registry import MODELS
+from warpsight.models.base import MODELS, About
+from warpsight.models.interval_model import INTERVAL_STRAINS, IntervalModel, interval_components
 
 
 class Multithreading(IntervalModel):

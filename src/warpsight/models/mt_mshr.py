@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.models.base import About, Design
-from warpsight.models.component_words import INTERVAL_STRAINS, expected_delay, interval_components
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, no_queues
-from warpsight.models.registry import MODELS
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.models.interval_model import INTERVAL_STRAINS, expected_delay, interval_components
 
 Floats = npt.NDArray[np.float64]
 

@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations import mwp_cwp as eq
-from warpsight.equations.mwp_cwp_solution import Parameters, solve
+from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.answer import predict_one
-from warpsight.models.base import About, Design
-from warpsight.models.registry import MODELS
-from warpsight.profile.interval_profile import IntervalProfile
-from warpsight.profile.kernel_counts import KernelCounts
+from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts
+from warpsight.models.base import MODELS, About, Design, predict_one
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]

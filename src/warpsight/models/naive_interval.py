@@ -6,11 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles
-from warpsight.models.base import About, Design
-from warpsight.models.component_words import INTERVAL_STRAINS, interval_components
-from warpsight.models.interval_model import IntervalModel
-from warpsight.models.registry import MODELS
-from warpsight.profile.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import MODELS, About, Design
+from warpsight.models.interval_model import INTERVAL_STRAINS, IntervalModel, interval_components
 
 Floats = npt.NDArray[np.float64]
 

@@ -10,15 +10,11 @@ import numpy.typing as npt
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.equations import resources
-from warpsight.equations.mshr import blocking_capacity
-from warpsight.equations.network import closed_network
+from warpsight.equations.queues import blocking_capacity, closed_network
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.answer import predict_one
-from warpsight.models.base import About, Design
-from warpsight.models.interval_model import launch_answer, stall_shares
-from warpsight.models.registry import MODELS
-from warpsight.models.residency import Residency, residency
-from warpsight.profile.interval_profile import IntervalProfile, ResourceDemands
+from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
+from warpsight.models.base import MODELS, About, Design, predict_one
+from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 Floats = npt.NDArray[np.float64]
@@ -78,7 +74,7 @@ class Warpsight:
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their flight (MDM eq. 4 less the L1's)",
             "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all; under lrr at least C / X",
             "the load-store unit's D: its requests, what stores and atomics add, and misses x flight x way_wait",
-            "unequal blocks: a fluid on SMs, older warps first, a younger one's services on what they leave (profile/dealing.py)",
+            "unequal blocks: a fluid on SMs, older warps first, a younger one's services on what they leave (intervals/demands.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
         ),
         assumptions=(

@@ -1,4 +1,4 @@
-"""One program that is connected: answers what its runtime library asks, and executes its launches."""
+"""A connected program: answers what its runtime library asks, and executes its launches."""
 
 from __future__ import annotations
 
@@ -9,21 +9,93 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from warpsight.base.errors import LaunchFault, LimitError, UnsupportedError, UsageError, WarpsightError
-from warpsight.emulator.allocations import DeviceHeap
-from warpsight.emulator.descriptors import DescriptorTable
-from warpsight.emulator.launch import emulate, execute
-from warpsight.emulator.resident import ResidentMemory
-from warpsight.emulator.symbols import GLOBAL_ALIGN
-from warpsight.gpu.occupancy import occupancy
+from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN
+from warpsight.emulator.run.launch import emulate, execute
+from warpsight.emulator.run.memory import DeviceHeap, ResidentMemory
+from warpsight.emulator.textures.objects import (
+    Channels,
+    Descriptor,
+    DescriptorTable,
+    TextureSettings,
+    Use,
+    array_image,
+    linear_image,
+    pitched_image,
+    texture,
+)
+from warpsight.gpu.occupancy import WARP_SIZE, occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.programs.device import device_bytes
+from warpsight.kernels.launch import Launch, RunOptions, ScalarArgument
+from warpsight.kernels.registers import RegisterUse
 from warpsight.programs.modules import HEAP_MOST_BYTES, HEAP_START, WORKSPACE, Kernel, Modules
-from warpsight.programs.objects import make_object
 from warpsight.programs.wire import LAUNCH, PROTOCOL, Kind, SharedMemory, Status, Wire
-from warpsight.trace.schema import KernelTrace
-from warpsight.trace.sink import TraceSink
-from warpsight.workload.launch import Launch, RunOptions, ScalarArgument
-from warpsight.workload.registers import RegisterUse
+from warpsight.traces.schema import KernelTrace, TraceSink
+
+MEMORY_BYTES = 16 << 30
+COMPUTE_CAPABILITY = (8, 0)
+_VALUES, _NAME_BYTES = 64, 256
+_BUS_BITS = 256
+_DEFAULT_SHARED = 48 << 10  # without asking for more (CUDA C++ Programming Guide, cudaFuncAttributeMaxDynamicSharedMemorySize)
+
+
+def device_bytes(gpu: GpuSpec) -> bytes:
+    """The answer to HELLO: 64 int64 in the order of `enum device_value` in runtime.h, then the name."""
+    sm = gpu.sm
+    largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
+    bandwidth = int(gpu.dram.bandwidth_bytes_per_s)
+    values = [
+        *COMPUTE_CAPABILITY,
+        gpu.sm_count,
+        int(gpu.core_clock_hz / 1e3),
+        MEMORY_BYTES,
+        min(_DEFAULT_SHARED, largest),
+        largest,
+        sm.shared_memory_bytes,
+        sm.shared_memory_reserved_bytes,
+        sm.registers,
+        min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE),
+        sm.max_warps * WARP_SIZE,
+        sm.max_blocks,
+        gpu.l2.size_bytes,
+        _BUS_BITS,
+        bandwidth * 8 // (2 * _BUS_BITS) // 1000,  # two transfers a clock
+        bandwidth,
+    ]
+    values += [0] * (_VALUES - len(values))
+    name = f"{gpu.name} (warpsight)".encode()[: _NAME_BYTES - 1]
+    return struct.pack(f"<{_VALUES}q{_NAME_BYTES}s", *values, name)
+
+
+# -- Texture and surface objects of a program: what `runtime/objects.c` asks, as rows of the emulator's table.
+
+OBJECT = struct.Struct("<21q4d")
+_ARRAY, _LINEAR, _PITCHED = 0, 2, 3  # cudaResourceType
+
+
+def make_object(table: DescriptorTable, payload: bytes) -> int:
+    """The handle of a new object. Raises UsageError for what CUDA refuses, UnsupportedError for what is not modelled."""
+    use, kind, address, width, height, depth, pitch, flags, *rest = OBJECT.unpack(payload)
+    channels = Channels((rest[0], rest[1], rest[2], rest[3]), rest[4])
+    if kind == _ARRAY:
+        image = array_image(Use(use), address, (width, height, depth), flags, channels, pitch)
+    elif kind == _LINEAR:
+        image = linear_image(address, width, channels)
+    elif kind == _PITCHED:
+        image = pitched_image(address, width, height, pitch, channels)
+    else:
+        raise UsageError(f"resource type {kind} does not exist")
+    return table.add(_sampled(image, rest[5:]) if use == Use.TEXTURE else image)
+
+
+def _sampled(image: Descriptor, fields: list[float]) -> Descriptor:
+    """`image` with the fields of cudaTextureDesc from the address modes on."""
+    x, y, z, filter_mode, read_mode, normalized, srgb, seamless = (int(field) for field in fields[:8])
+    border = (fields[8], fields[9], fields[10], fields[11])
+    settings = TextureSettings((x, y, z), filter_mode, read_mode, bool(normalized), border, bool(srgb), bool(seamless))
+    return texture(image, settings)
+
+
+# -- One program that is connected: answers what its runtime library asks, and executes its launches.
 
 _OF_FAULT = {
     "misaligned": Status.MISALIGNED,

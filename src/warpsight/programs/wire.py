@@ -11,7 +11,7 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.emulator.layout import ARENA_BASE
+from warpsight.emulator.codegen.layout import ARENA_BASE
 
 PROTOCOL = 1
 TABLE_BYTES = 0x4000000

@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.compiled import compiled_and_kept
+from warpsight.base.compiled import compiled_and_kept
 from warpsight.base.errors import FormatError, LimitError
-from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks
-from warpsight.caches.reuse.coalesce import coalesced
-from warpsight.trace.schema import WARP_SIZE
+from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks, coalesced
+from warpsight.traces.schema import WARP_SIZE
 
 Longs = npt.NDArray[np.int64]
 

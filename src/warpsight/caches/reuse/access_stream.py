@@ -1,4 +1,7 @@
-"""The accesses of a launch as the reuse-distance model takes them: per warp, coalesced, for one cache line size."""
+"""The accesses of a launch as the reuse-distance model takes them: per warp, coalesced, for one cache line size.
+
+Accesses of single threads, in any order among threads, become transactions of warps: each entry is moved once.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,244 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.compiled import compiled_and_kept
+from warpsight.base.compiled import compiled_and_kept, inlined
 from warpsight.base.errors import UsageError
-from warpsight.caches.reuse.coalesce import numbered
 from warpsight.caches.reuse.state import Stream
-from warpsight.trace.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE, KernelTrace
+from warpsight.traces.events import EventReader
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE, KernelTrace
 
 Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
 
+# An entry's key: its turn, then the lane, then the logarithm of its bytes.
+_SIZE_BITS, _LANE_BITS = 3, 5
+_FEW_THREADS = 1 << 20
+
+
+@compiled_and_kept
+def _by_table(line: Longs, low: int, rank: Ints, dense: Ints) -> int:
+    """The place of each line among the distinct ones into `dense`, by a table for all numbers from `low` on; gives how many."""
+    for i in range(len(line)):
+        rank[line[i] - low] = 1
+    count = np.int32(0)
+    for k in range(len(rank)):
+        there = rank[k]
+        rank[k] = count if there else -1
+        count += there
+    for i in range(len(line)):
+        dense[i] = rank[line[i] - low]
+    return count  # type: ignore[return-value]
+
+
+@compiled_and_kept
+def _by_hash(line: Longs, table: Ints, known: Longs, dense: Ints) -> int:
+    """Number the distinct lines as they come, into `known` and `dense`; gives how many. `table`: twice as many or more, all -1."""
+    count = 0
+    mask = len(table) - 1
+    for i in range(len(line)):
+        own = line[i]
+        at = (own * -7046029254386353131 >> 20) & mask
+        while table[at] >= 0 and known[table[at]] != own:
+            at = (at + 1) & mask
+        if table[at] < 0:
+            table[at] = count
+            known[count] = own
+            count += 1
+        dense[i] = table[at]
+    return count
+
+
+def numbered(line: Longs) -> tuple[Longs, Ints]:
+    """The distinct lines in order, and the place of each entry's among them, int32."""
+    dense = np.empty(len(line), np.int32)
+    if not len(line):
+        return np.zeros(0, np.int64), dense
+    low, high = int(line.min()), int(line.max())
+    if high - low < 8 * len(line) + 1024:
+        rank = np.zeros(high - low + 1, np.int32)
+        count = _by_table(line, low, rank, dense)
+        there = np.flatnonzero(rank >= 0)
+        assert len(there) == count
+        return there + low, dense
+    table = np.full(1 << (2 * len(line)).bit_length(), -1, np.int32)
+    known = np.empty(len(line), np.int64)
+    known = known[: _by_hash(line, table, known, dense)]
+    order = np.argsort(known)
+    rank = np.empty(len(known), np.int32)
+    rank[order] = np.arange(len(known), dtype=np.int32)
+    return known[order], rank[dense]
+
+
+@compiled_and_kept
+def _count(
+    thread: Longs, store: Longs, address: Longs, size: Longs, stores: bool, threads: int, place: Longs, per_warp: Longs
+) -> int:
+    """Entries of each warp into `per_warp` [warps]; gives how many in all, or -1 - i for an entry i that cannot be."""
+    if not len(thread) == len(store) == len(address) == len(size):
+        return -1
+    kept = 0
+    for i in range(len(thread)):
+        bytes_ = size[i]
+        wrong = thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0
+        if wrong:
+            return -1 - i
+        if thread[i] < threads and (stores or store[i] == 0):
+            warp = place[thread[i]] >> _LANE_BITS
+            if not 0 <= warp < len(per_warp):
+                return -1 - i
+            per_warp[warp] += 1
+            kept += 1
+    return kept
+
+
+@compiled_and_kept
+def _deal(
+    given: tuple[Longs, Longs, Longs, Longs], stores: bool, line_bytes: int, place: Longs, free: Longs, key: Longs, line: Longs
+) -> int:
+    """Put each entry that `_count` counted among those of its warp, with its turn; gives how many cross the end of a line."""
+    thread, store, address, size = given
+    turn = np.zeros(len(place), np.int32)
+    shift = np.int64(0)
+    while np.int64(1) << shift < line_bytes:
+        shift += 1
+    power = np.int64(1) << shift == line_bytes
+    crossing = 0
+    for i in range(len(thread)):
+        own = thread[i]
+        if own >= len(place) or not (stores or store[i] == 0):
+            continue
+        bytes_, at = size[i], address[i]
+        logarithm = (bytes_ > 1) + np.int64(bytes_ > 2) + (bytes_ > 4) + (bytes_ > 8)
+        warp, lane = place[own] >> _LANE_BITS, place[own] & (WARP_SIZE - 1)
+        to = free[warp]
+        free[warp] = to + 1
+        number = at >> shift if power else at // line_bytes
+        key[to] = np.int64(turn[own]) << (_LANE_BITS + _SIZE_BITS) | lane << _SIZE_BITS | logarithm
+        line[to] = number
+        turn[own] += 1
+        crossing += at - number * line_bytes + bytes_ > line_bytes
+    return crossing
+
+
+@compiled_and_kept
+def _in_turn(key: Longs, line: Longs, begin: Longs) -> None:
+    """Sort the entries of each warp, `begin[w]` to `begin[w + 1]`, by turn and lane, where they are not."""
+    for warp in range(len(begin) - 1):
+        first, end = begin[warp], begin[warp + 1]
+        last = np.int64(0)
+        sorted_ = True
+        for i in range(first + 1, end):
+            sorted_ = sorted_ and key[i] >> _SIZE_BITS >= key[i - 1] >> _SIZE_BITS
+            last = max(last, key[i] >> (_SIZE_BITS + _LANE_BITS))
+        if sorted_:
+            continue
+        # turns are numbered without gaps, so that there are at most as many as entries
+        at = np.zeros(last + 2, np.int64)
+        for i in range(first, end):
+            at[(key[i] >> (_SIZE_BITS + _LANE_BITS)) + 1] += 1
+        for k in range(last + 1):
+            at[k + 1] += at[k]
+        keys, lines = key[first:end].copy(), line[first:end].copy()
+        for i in range(end - first):
+            turn = keys[i] >> (_SIZE_BITS + _LANE_BITS)
+            key[first + at[turn]], line[first + at[turn]] = keys[i], lines[i]
+            at[turn] += 1
+        # by turn they are sorted, and a turn has at most one entry of each lane: none moves far
+        for i in range(first + 1, end):
+            k, own, to = key[i], line[i], i
+            while to > first and key[to - 1] >> _SIZE_BITS > k >> _SIZE_BITS:
+                key[to], line[to] = key[to - 1], line[to - 1]
+                to -= 1
+            key[to], line[to] = k, own
+
+
+@inlined
+def _group_bits(key: int) -> int:
+    """The logarithm of how many lanes an entry is coalesced with: 32, 16 for 8 B, 8 for 16 B."""
+    return 5 if key & 7 < 3 else 7 - (key & 7)
+
+
+@compiled_and_kept
+def _merge(
+    key: Longs, line: Longs, begin: Longs, per_warp: Longs, offsets: Longs, kept: Longs, group: npt.NDArray[np.uint8]
+) -> tuple[int, int]:
+    """The lines of each access once for each group of lanes, into `kept`; gives how many accesses and transactions.
+
+    `per_warp` [warps + 1], `offsets` [entries + 1] and `group` [entries] as in `state.Stream`. A lane merges with the lanes before
+    it in the group of its own size, whatever theirs; the size of the first lane says how many lanes look up at once.
+    """
+    last = np.zeros(WARP_SIZE, np.int64)
+    accesses, n = 0, 0
+    for warp in range(len(begin) - 1):
+        per_warp[warp] = accesses
+        i, end = begin[warp], begin[warp + 1]
+        while i < end:
+            turn = key[i] >> (_SIZE_BITS + _LANE_BITS)
+            offsets[accesses] = n
+            start = n
+            least, most = line[i], line[i]
+            together, before = _group_bits(key[i]), np.int64(-1)
+            while i < end and key[i] >> (_SIZE_BITS + _LANE_BITS) == turn:
+                lane, bits = key[i] >> _SIZE_BITS & (WARP_SIZE - 1), _group_bits(key[i])
+                own = line[i]
+                known = False
+                if n > start and least <= own <= most:
+                    for k in range(n - 1, start - 1, -1):
+                        if kept[k] == own:
+                            # the lanes that the line was kept for before this are lower
+                            known = last[k - start] >> bits == lane >> bits
+                            if known:
+                                last[k - start] = lane
+                            break
+                if not known:
+                    kept[n] = own
+                    last[n - start] = lane
+                    group[n] = lane >> together != before
+                    before = lane >> together
+                    n += 1
+                    least, most = min(least, own), max(most, own)
+                i += 1
+            accesses += 1
+    per_warp[len(begin) - 1] = accesses
+    offsets[accesses] = n
+    return accesses, n
+
+
+def coalesced(
+    given: tuple[Longs, Longs, Longs, Longs], line_bytes: int, per_block: int, blocks: int, stores: bool
+) -> tuple[Stream, Longs, int, int] | int:
+    """The stream, the numbers of its lines, and how many entries there are and cross the end of a line.
+
+    `given`: thread, store, address and size of each entry, int64. An entry that no thread can make is answered with its number.
+    """
+    warps_per_block = -(-per_block // WARP_SIZE)
+    warps = blocks * warps_per_block
+    if blocks * per_block <= 4 * len(given[0]) + _FEW_THREADS:
+        numbers = np.arange(blocks * per_block, dtype=np.int64)
+    else:
+        # few of the threads do anything: what is kept for each must not grow with the largest number
+        numbers, ranks = np.unique(given[0], return_inverse=True)
+        given = (ranks.astype(np.int64), *given[1:])
+        numbers = numbers[numbers < blocks * per_block]
+    block, within = np.divmod(numbers, per_block)
+    place = (block * warps_per_block + within // WARP_SIZE) << _LANE_BITS | within % WARP_SIZE
+    begin = np.zeros(warps + 1, np.int64)
+    entries = _count(*given, stores, len(place), place, begin[1:])
+    if entries < 0:
+        return -1 - entries
+    np.cumsum(begin, out=begin)
+    key, line = np.empty(entries, np.int64), np.empty(entries, np.int64)
+    crossing = _deal(given, stores, line_bytes, place, begin[:-1].copy(), key, line)
+    _in_turn(key, line, begin)
+    per_warp, offsets = np.empty(warps + 1, np.int64), np.empty(entries + 1, np.int64)
+    group = np.empty(entries, np.uint8)
+    accesses, transactions = _merge(key, line, begin, per_warp, offsets, line, group)
+    found, dense = numbered(line[:transactions])
+    stream = Stream(per_warp, offsets[: accesses + 1].copy(), np.zeros(accesses, np.int32), dense, group[:transactions].copy())
+    return stream, found, entries, crossing
+
+
+# -- The accesses of a launch as the reuse-distance model takes them: per warp, coalesced, for one cache line size.
 
 @dataclass(frozen=True)
 class AccessStream:
@@ -108,8 +341,6 @@ def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_
     Atomics never touch the L1. Accesses of single threads: the lanes active where the basic block begins; a guard may leave fewer.
     Raises UsageError for a line that is no multiple of 32 B, or a bound below one block.
     """
-    from warpsight.trace.events import EventReader
-
     if line_bytes < SECTOR_BYTES or line_bytes % SECTOR_BYTES:
         what = f"a trace records sectors of {SECTOR_BYTES} B, which lines of {line_bytes} B do not hold whole"
         raise UsageError(what, place="l1.line", remedy=f"give a multiple of {SECTOR_BYTES} B")

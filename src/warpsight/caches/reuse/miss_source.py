@@ -13,15 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
+from warpsight.caches.exact.simulate import Progress, simulate_caches
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import of_trace
-from warpsight.caches.reuse.analysis import next_level
-from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.model import Placement, evaluate, next_level
 from warpsight.caches.reuse.settings import settings_of
-from warpsight.caches.simulate import Progress, simulate_caches
 from warpsight.gpu.spec import GpuSpec
-from warpsight.trace.schema import KernelTrace
+from warpsight.traces.schema import KernelTrace
 
 Longs = npt.NDArray[np.int64]
 _L1, _L2, _DRAM = range(3)

@@ -1,22 +1,151 @@
-"""Runs the reuse-distance model over the cores of a GPU and says what became of every transaction."""
+"""Runs the reuse-distance model over the cores of a GPU, and counts what became of every transaction.
+
+First the compiled loop of one core, then all cores of one cache, then the whole analysis: misses by class, MSHR misses by
+comparison, and the L2 behind it.
+"""
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from warpsight.base.compiled import compiled, compiled_and_kept, inlined
 from warpsight.base.errors import UsageError
+from warpsight.caches.compiled import pointer, source_fingerprint
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
-from warpsight.caches.reuse.engine import BLOCK_ENDED, run
 from warpsight.caches.reuse.settings import UNLIMITED, ReuseSettings, set_numbers, spread_of
-from warpsight.caches.reuse.state import Core, Tally, new_core
+from warpsight.caches.reuse.state import (
+    AT_END,
+    DIVERGENCE,
+    ENDED,
+    HEAD,
+    LATENCY,
+    QUEUE,
+    QUEUED,
+    SPLIT,
+    TIME,
+    WARPS_PER_BLOCK,
+    Core,
+    Longs,
+    Stream,
+    Tally,
+    new_core,
+)
+from warpsight.caches.reuse.step import access, requests
+from warpsight.caches.reuse.structures import NEVER, Calendar, Stacks, pop, push, soonest
 
-Longs = npt.NDArray[np.int64]
+DONE, BLOCK_ENDED = range(2)
 
+Run = Callable[[Any, Any, Longs, Longs, Any], int]
+
+
+@inlined
+def _enqueue(core: Any, p: Longs, warp: int) -> None:
+    cell = core.cell
+    place = cell[HEAD] + cell[QUEUED]
+    if place >= p[QUEUE]:
+        place -= p[QUEUE]
+    core.queue[place] = warp
+    cell[QUEUED] += 1
+
+
+@inlined
+def _dequeue(core: Any, p: Longs) -> int:
+    cell = core.cell
+    warp = core.queue[cell[HEAD]]
+    cell[HEAD] = cell[HEAD] + 1 if cell[HEAD] + 1 < p[QUEUE] else 0
+    cell[QUEUED] -= 1
+    return warp  # type: ignore[no-any-return]
+
+
+@compiled
+def _run(core: Any, s: Any, p: Longs, spread: Longs, t: Any) -> int:
+    cell = core.cell
+    while True:
+        while soonest(core.waiting) <= cell[TIME]:
+            _enqueue(core, p, pop(core.waiting))
+        if cell[QUEUED] == 0:
+            if soonest(core.waiting) == NEVER:
+                return DONE
+            cell[TIME] = soonest(core.waiting)
+            continue
+        warp = _dequeue(core, p)
+        if core.next[warp] == s.warp[warp + 1]:
+            # an ended warp is only noticed at its next turn
+            cell[TIME] += p[AT_END]
+            block = warp // p[WARPS_PER_BLOCK]
+            core.left[block] -= 1
+            if core.left[block] == 0:
+                cell[ENDED] += 1
+                return BLOCK_ENDED
+            continue
+        if p[SPLIT] and p[LATENCY]:
+            cell[TIME] = requests(core, s, p, spread, t, warp, cell[TIME])
+            if core.part[warp] == 0 and p[DIVERGENCE] and core.slowest[warp] >= cell[TIME]:
+                push(core.waiting, core.slowest[warp] + 1, warp)
+            else:
+                _enqueue(core, p, warp)
+            continue
+        latency = access(core, s, p, spread, t, warp, cell[TIME])
+        if latency > 0 and p[DIVERGENCE]:
+            push(core.waiting, cell[TIME] + latency + 1, warp)
+        else:
+            _enqueue(core, p, warp)
+        cell[TIME] += 1
+
+
+@inlined
+def _stacks(k: Any) -> Stacks:
+    return Stacks(
+        pointer(k.set_of), pointer(k.first), pointer(k.slot), pointer(k.line_at), pointer(k.bits), pointer(k.tree),
+        pointer(k.following), pointer(k.live),
+    )
+
+
+@inlined
+def _calendar(k: Any) -> Calendar:
+    return Calendar(
+        pointer(k.first), pointer(k.last), pointer(k.some), pointer(k.time), pointer(k.what), pointer(k.following), pointer(k.cell)
+    )
+
+
+@inlined
+def _core(c: Any) -> Core:
+    """The core with plain pointers in place of its arrays, which cost reference counts wherever they are handed on."""
+    return Core(
+        pointer(c.local), pointer(c.line_of), pointer(c.set_of), _stacks(c.sets), _stacks(c.whole), pointer(c.flights),
+        pointer(c.due), pointer(c.owner), pointer(c.arrived),
+        pointer(c.seen), pointer(c.queue), pointer(c.next), pointer(c.part), pointer(c.slowest),
+        pointer(c.held), pointer(c.left), _calendar(c.waiting), _calendar(c.flying),
+        pointer(c.now), pointer(c.found), pointer(c.cell),
+    )
+
+
+def _build(fingerprint: int) -> Run:
+    @compiled_and_kept
+    def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
+        """Go on until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
+        s = Stream(
+            pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line), pointer(stream.group)
+        )
+        t = Tally(
+            pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
+            pointer(tally.used),
+        )
+        return _run(_core(core), s, pointer(rules), pointer(spread), t) + 0 * fingerprint
+
+    return run
+
+
+run = _build(source_fingerprint())
+
+
+# -- Runs the reuse-distance model over the cores of a GPU and says what became of every transaction.
 
 @dataclass(frozen=True)
 class Placement:
@@ -151,3 +280,84 @@ def _run_blocks(
             _give(cores[number], following, given.warps_per_block)
             following += 1
         go_on(number)
+
+
+# -- The whole analysis of one cache: misses by class, MSHR misses by comparison, and the L2 behind it.
+
+# Columns of `Analysis.counts`.
+HITS, COMPULSORY, CAPACITY, ASSOCIATIVITY, LATENCY_MISSES, MSHR, COLUMNS = range(7)
+NAMES = ("hits", "compulsory", "capacity", "associativity", "latency", "mshr")
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """`counts` int64 [pcs, 6]: transactions by `NAMES`, per pc. `outcome` is of the run with all that `settings` ask for.
+
+    `mshr_difference`: its misses, but for compulsory ones, less those with unlimited miss registers; below 0 where few registers
+    help (HPCA 2014, section 7).
+    Only a positive difference is MSHR misses; they are taken, in proportion, from the pcs and classes that grew.
+    """
+
+    settings: ReuseSettings
+    placement: Placement
+    counts: Longs
+    outcome: Outcome
+    mshr_difference: int
+
+    def totals(self) -> dict[str, int]:
+        """Each class summed over all pcs."""
+        return dict(zip(NAMES, (int(n) for n in self.counts.sum(axis=0)), strict=True))
+
+
+def analyse(settings: ReuseSettings, given: AccessStream, placement: Placement, *, keep_misses: bool = False) -> Analysis:
+    """Run the model, and where it cancelled accesses run it again without the limit of miss registers.
+
+    Raises as `model.evaluate` does.
+    """
+    found = evaluate(settings, given, placement, keep_misses=keep_misses)
+    counts = np.zeros((len(found.counts), COLUMNS), np.int64)
+    counts[:, : at.CLASSES] = found.counts
+    difference = 0
+    if found.cancelled:
+        # without the stack of the whole cache, which takes most of the time and only tells capacity from associativity
+        unlimited = evaluate(settings.off("mshr"), given, placement, whole=False)
+        difference = sum(int(sign * run.counts[:, CAPACITY:].sum()) for sign, run in ((1, found), (-1, unlimited)))
+        if difference > 0:
+            _charge(counts, found.counts, unlimited.counts, difference)
+    return Analysis(settings, placement, counts[:, :COLUMNS], found, difference)
+
+
+def _charge(counts: Longs, found: Longs, unlimited: Longs, excess: int) -> None:
+    """Move `excess` misses to the column MSHR, in proportion to what grew (largest remainders).
+
+    Capacity and associativity misses grow together, and give in proportion to what they are.
+    """
+    replaced = [CAPACITY, ASSOCIATIVITY]
+    grown = np.stack(
+        [found[:, replaced].sum(axis=1) - unlimited[:, replaced].sum(axis=1), found[:, LATENCY_MISSES] - unlimited[:, LATENCY_MISSES]], axis=1
+    ).clip(min=0)
+    share = grown * (excess / grown.sum())
+    taken = np.floor(share).astype(np.int64)
+    rest = excess - int(taken.sum())
+    order = np.argsort(-(share - taken), axis=None, kind="stable")
+    taken.reshape(-1)[order[:rest]] += 1
+    capacity = taken[:, 0] * found[:, CAPACITY] // np.maximum(1, found[:, replaced].sum(axis=1))
+    counts[:, CAPACITY] -= capacity
+    counts[:, ASSOCIATIVITY] -= taken[:, 0] - capacity
+    counts[:, LATENCY_MISSES] -= taken[:, 1]
+    counts[:, MSHR] += taken.sum(axis=1)
+
+
+def next_level(settings: ReuseSettings, given: AccessStream, misses: Longs, *, keep_all: bool = False) -> Outcome:
+    """What becomes of `misses` [KEPT_ROWS, n] of all cores (`Outcome.misses`) in one shared cache that takes them in that order.
+
+    A latency miss asks for nothing more than is on its way, so none goes on. The shared cache has neither latencies nor miss
+    registers: HPCA 2014, section 1, leaves it to the models of multi-core CPUs, which are ordered traces.
+    """
+    lines = given.line_number[misses[at.KEPT_LINE]] * given.line_bytes // settings.line_bytes
+    numbers, dense = np.unique(lines, return_inverse=True)
+    count = len(lines)
+    pcs = misses[at.KEPT_PC].astype(np.int32)
+    stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), pcs, dense.astype(np.int32), np.ones(count, np.uint8))
+    ordered = AccessStream(stream, numbers, settings.line_bytes, 1, 32, 1, count, given.pcs)
+    return evaluate(settings.off("latency", "mshr", "divergence"), ordered, Placement(1, 1), keep_all=keep_all)

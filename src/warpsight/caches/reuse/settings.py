@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.addressing.setindex import RULES
+from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import SpecError, UsageError
 from warpsight.gpu.spec import CacheSpec
 
@@ -94,8 +94,8 @@ def _check_cache(s: ReuseSettings) -> None:
     if s.line_bytes < 1 or s.ways < 1 or s.size_bytes < 1 or s.size_bytes % (s.line_bytes * s.ways):
         what = f"{s.size_bytes:,} B is not a whole number of sets of {s.ways} ways x {s.line_bytes} B"
         raise SpecError(what, place="l1.size", remedy=f"make it a multiple of {max(1, s.line_bytes * s.ways):,} B")
-    if s.index not in (*RULES, "bits"):
-        raise SpecError(f'unknown set index "{s.index}"', place="l1.index", remedy=f"use one of {', '.join(RULES)}")
+    if s.index not in (*SET_INDEX_RULES, "bits"):
+        raise SpecError(f'unknown set index "{s.index}"', place="l1.index", remedy=f"use one of {', '.join(SET_INDEX_RULES)}")
     sets = s.lines // s.ways
     if s.index in ("xor", "fermi", "bits") and sets & (sets - 1) and "associativity" not in s.without:
         what = f"the {s.index} set index needs a power of two of sets, not {sets}"

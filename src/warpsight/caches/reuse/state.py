@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.reuse.calendar import Calendar, new_calendar
-from warpsight.caches.reuse.stacks import Stacks, new_stacks
+from warpsight.caches.reuse.structures import Calendar, Stacks, new_calendar, new_stacks
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]

@@ -15,9 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.addressing.compiled import compiled, inlined
-from warpsight.caches.reuse.calendar import pop, push, soonest
-from warpsight.caches.reuse.stacks import NEVER_USED, distance, enter, use
+from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.reuse.state import (
     ARRIVED,
     ASSOCIATIVITY,
@@ -73,6 +71,7 @@ from warpsight.caches.reuse.state import (
     WHOLE,
     Longs,
 )
+from warpsight.caches.reuse.structures import NEVER_USED, distance, enter, pop, push, soonest, use
 
 # A request in flight that found its line: it holds no miss register.
 FOUND = 1 << 40

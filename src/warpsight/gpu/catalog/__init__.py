@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 
 @cache
 def _folder() -> Path:
     """Where the files lie. The package is always installed unpacked: numba's cache needs that too."""
-    from importlib.resources import files
-
     return Path(str(files(__name__)))
 
 

@@ -1,4 +1,4 @@
-"""A configuration of GPGPU-Sim and Accel-Sim as a GPU description (`warpsight gpus import`)."""
+"""A GPGPU-Sim or Accel-Sim configuration as a GPU description (`warpsight gpus import`), and the options that have no key."""
 
 from __future__ import annotations
 
@@ -7,16 +7,92 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from warpsight.base.errors import UsageError
-from warpsight.gpu.importers.booksim import looks_like_network, read_network
-from warpsight.gpu.importers.checks import check_sizes
-from warpsight.gpu.importers.draft import Choices, Draft
-from warpsight.gpu.importers.issue_options import check_warps, put_ops, put_sms
-from warpsight.gpu.importers.memory_options import put_dram, put_l1, put_l2, put_noc
-from warpsight.gpu.importers.not_carried import rest
-from warpsight.gpu.importers.option_files import Option, Options, read_options, read_text
-from warpsight.gpu.importers.yaml_text import Imported
+from warpsight.gpu.describe import Imported
+from warpsight.gpu.document import check_sizes
+from warpsight.gpu.importers.gpgpusim_files import Option, Options, looks_like_network, read_network, read_options, read_text
+from warpsight.gpu.importers.gpgpusim_memory import put_dram, put_l1, put_l2, put_noc
+from warpsight.gpu.importers.gpgpusim_sm import Choices, Draft, check_warps, put_ops, put_sms
 from warpsight.gpu.keys import KEYS
 
+# what is about the simulation, not about the machine: functional simulation, statistics, traces, power
+_NOT_THE_GPU = (
+    "-gpgpu_ptx_", "-gpgpu_stack_size_limit", "-gpgpu_heap_size_limit", "-gpgpu_runtime_", "-gpgpu_memlatency_stat", "-visualizer_",
+    "-enable_ptx_file_line_stats", "-power_", "-gpuwattch_", "-accelwattch_", "-trace_enabled", "-trace_components",
+    "-trace_sampling_core", "-save_embedded_ptx", "-keep", "-gpgpu_flush_", "-gpgpu_perf_sim_memcpy", "-gpgpu_deadlock_detect",
+    "-gpgpu_max_cycle", "-gpgpu_max_insn", "-gpgpu_max_cta", "-gpgpu_max_completed_cta", "-gpgpu_cflog_interval",
+    "-liveness_message_freq",
+    "-gpgpu_compute_capability_", "-gpgpu_occupancy_sm_number", "-gpgpu_ignore_resources_limitation", "-steady_power", "-dvfs_",
+    "-gpgpu_clock_gated_", "-hw_perf_", "-aggregate_power_stats", "-gpu_icnt_", "-inter_config_file",
+)  # fmt: skip
+
+_REASONS = (
+    ("-gpgpu_registers_per_block", "a block may have all registers of an SM"),
+    ("-gpgpu_kernel_launch_latency", "launches cost nothing in a description"),
+    ("-gpgpu_TB_launch_latency", "blocks start at once"),
+    ("-gpgpu_max_concurrent_kernel", "one launch at a time"),
+    ("-gpgpu_pipeline_widths", "pipeline registers are not described; initiation intervals stand for them"),
+    ("-gpgpu_sub_core_model", "units are split evenly among the schedulers in any case"),
+    ("-gpgpu_simd_model", "the stack of reconvergence is not a choice"),
+    ("-gpgpu_enable_specialized_operand_collector", "operand collectors are not described"),
+    ("-gpgpu_operand_collector_", "operand collectors are not described"),
+    ("-gpgpu_num_reg_banks", "register banks are not described"),
+    ("-gpgpu_reg_", "register banks are not described"),
+    ("-gpgpu_shmem_size", "the division is as sm.shared_memory and l1.size say"),
+    ("-gpgpu_shmem_option", "the division is as sm.shared_memory and l1.size say"),
+    ("-gpgpu_unified_l1d_size", "the division is as sm.shared_memory and l1.size say"),
+    ("-gpgpu_cache:dl1Pref", "another division of L1 and shared memory; import it as a file of its own"),
+    ("-gpgpu_shmem_limited_broadcast", "a broadcast reaches all lanes"),
+    ("-gpgpu_shmem_warp_parts", "a warp is served as a whole"),
+    ("-gpgpu_coalesce_arch", "lanes are gathered by sector, as from sm_30 on"),
+    ("-gpgpu_l1_banks", "L1 banks are not described"),
+    ("-gpgpu_l1_cache_write_ratio", "the L1 evicts without regard to how much of it is written"),
+    ("-gpgpu_n_cluster_ejection_buffer_size", "noc.buffer holds for both ends of the network"),
+    ("-gpgpu_cache:il1", "the instruction cache is not described"),
+    ("-gpgpu_tex_cache:l1", "textures go through the L1"),
+    ("-gpgpu_const_cache:l1", "constants always hit"),
+    ("-gpgpu_perfect_inst_const_cache", "instructions and constants always hit"),
+    ("-gpgpu_cache:dl2_texture_only", "the L2 serves everything"),
+    ("-icnt_", "buffers, subnets and arbitration of the crossbar are not described"),
+    ("-gpgpu_dram_scheduler", "DRAM serves open rows first (FR-FCFS) where dram.row is given, else in order"),
+    ("-gpgpu_dram_return_queue_size", "what comes back from DRAM never waits for room"),
+    ("-gpgpu_lrc_", "a coalescer of requests before the L2 is not described"),
+    ("-gpgpu_simple_dram_", "DRAM is as section dram says"),
+    ("-gpgpu_n_chiplet", "the L2 is one, not two halves"),
+    ("-gpgpu_chiplet", "the L2 is one, not two halves"),
+    ("-inter_chiplet", "the L2 is one, not two halves"),
+    ("-gpgpu_n_ldst_response_buffer_size", "noc.buffer holds for both ends of the network"),
+    ("-gpgpu_opndcoll_", "operand collectors are not described"),
+    ("-gpgpu_shmem_per_block", "the division is as sm.shared_memory and l1.size say"),
+    ("-gpgpu_dram_burst_length", "an access takes the bus for its data"),
+    ("-gpgpu_mem_address_mask", "the mapping says it"),
+    ("-dram_dual_bus_interface", "row and column commands never wait for each other"),
+    ("-dram_bnk", "banks take turns by row"),
+    ("-dram_seperate_write_queue_enable", "reads and writes share a queue"),
+    ("-dram_write_queue_size", "reads and writes share a queue"),
+    ("-trace_opcode_latency_initiation_", "no op class of its own"),
+    ("-ptx_opcode_", "trace.config is given, and counts for traces of native instructions"),
+)
+
+
+def rest(options: Options) -> list[str]:
+    """One line for each reason why options that nothing asked for are not in the description, with those options."""
+    by_reason: dict[str, list[str]] = {}
+    aside = 0
+    for name, option in options.given.items():
+        if name in options.used:
+            continue
+        if name.startswith(_NOT_THE_GPU):
+            aside += 1
+            continue
+        reason = next((reason for prefix, reason in _REASONS if name.startswith(prefix)), "not known to this import")
+        by_reason.setdefault(reason, []).append(f"{option.cite} {option.value}")
+    notes = [f"{'; '.join(cites)}: {reason}" for reason, cites in by_reason.items()]
+    if aside:
+        notes.append(f"{aside} options about the simulation alone: functional model, statistics, power")
+    return [*notes, *options.repeated]
+
+
+# -- A configuration of GPGPU-Sim and Accel-Sim as a GPU description (`warpsight gpus import`).
 
 def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices: Choices | None = None) -> Imported:
     """Reads `gpgpusim.config`, `trace.config` and interconnect files, in any order, told apart by what is in them.
@@ -63,4 +139,3 @@ def _read(paths: list[Path]) -> tuple[Options, dict[str, Option]]:
             options.files.append(str(beside))
             network = read_network(beside, read_text(beside))
     return options, network
-

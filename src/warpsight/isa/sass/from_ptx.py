@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from warpsight.isa.sass.table import TABLE
+from warpsight.isa.sass.opcodes import TABLE
 
 _BY_TYPE = {  # PTX opcode: (integer, f32, f64, f16)
     "add": ("IADD3", "FADD", "DADD", "HADD2"),

@@ -1,17 +1,52 @@
-"""The registers that a native instruction reads and writes, from the names that a trace lists.
+"""The registers that a native instruction reads and writes, from the operands that a trace lists.
 
-A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is: the
-data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
-sections
-"Matrix Fragments for mma": the same registers). Zero registers
-(R255, UR63 or UR255, P7 and UP7: PT) carry nothing and are left out.
+The order is that of NVIDIA's disassembler: results first, a predicate result before a register or behind it.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
-from warpsight.isa.sass.table import CONST, SassOpcode
+from warpsight.isa.sass.opcodes import CONST, STORE, SassOpcode
+
+_ALL_READ = ("branch", "barrier", "control")
+# Opcodes that compute and yet write nothing.
+_NO_RESULT = ("RED", "REDG", "REDAS", "LDGSTS", "UTMALDG", "UTMASTG", "UTMAREDG", "UBLKCP", "UBLKRED", "LDGBULK", "SURED")
+_WRITES_IN_BRANCHES = ("BMOV", "RPCMOV", "CALL")
+# A predicate result in front of the register that is written too.
+_PREDICATE_AND_REGISTER = ("LOP3", "SHFL", "ATOM", "ATOMG", "ATOMS", "MATCH", "LDG", "LD", "LDS", "SUATOM")
+
+
+def split_operands(row: SassOpcode, opcode: str, names: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """(written, read) of `names`, the registers and predicates of an instruction in the order of its operands.
+
+    Stores, reductions, branches and barriers write nothing. Of all others the first is written, and so is a second predicate of a
+    comparison (``ISETP P0, PT, ...``), the register behind a predicate (``LOP3 P0, R1, ...``), and a predicate behind a
+    register (the carry of ``IADD3 R0, P0, ...``).
+    """
+    base = opcode.split(".", maxsplit=1)[0]
+    if not names or row.access == STORE or base in _NO_RESULT or (row.op_class in _ALL_READ and base not in _WRITES_IN_BRANCHES):
+        return (), tuple(names)
+    count = 1
+    if len(names) > 1:
+        first, second = _is_predicate(names[0]), _is_predicate(names[1])
+        pair = base.endswith("SETP") or base in ("PLOP3", "UPLOP3") if second else base in _PREDICATE_AND_REGISTER
+        count += pair if first else second
+    return tuple(names[:count]), tuple(names[count:])
+
+
+def _is_predicate(name: str) -> bool:
+    return name.startswith(("P", "UP"))
+
+
+# -- The registers that a native instruction reads and writes, from the names that a trace lists.
+#
+# A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is: the
+# data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
+# sections
+# "Matrix Fragments for mma": the same registers). Zero registers
+# (R255, UR63 or UR255, P7 and UP7: PT) carry nothing and are left out.
 
 ZERO = frozenset({"R255", "RZ", "UR63", "UR255", "URZ", "P7", "PT", "UP7", "UPT"})
 _NAME = re.compile(r"(UR|UP|R|P)(\d{1,3})")

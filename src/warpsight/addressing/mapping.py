@@ -1,0 +1,110 @@
+"""Where an address and a block go: the set of a cache, the L2 slice and memory channel, the shared-memory bank, and the SM.
+
+Rules of the set index. `modulo`: the lowest bits (or, for a number of sets that is no power of two, the remainder) of the line
+number. `xor`: those bits XORed with the next higher ones, which spreads power-of-two strides (Gonzalez, Valero, Topham,
+Parcerisa, "Eliminating cache conflict misses through XOR-based placement functions", ICS 1997). `fermi`: bits 0 to 4 of the
+line number XORed with bits 6, 7, 8, 10 and 12, and above them bit 5 (Nugteren et al., HPCA 2014, section 5.1: bits 7-11, 13,
+14, 15, 17, 19 and 12 of the byte address with lines of 128 B); it has six bits, so that of more than 64 sets no others are
+used. `xor` and `fermi` need a number of sets that is a power of two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.addressing.integers import quotient
+from warpsight.base.compiled import inlined
+
+MODULO, XOR, FERMI = 0, 1, 2
+SET_INDEX_RULES = {"modulo": MODULO, "xor": XOR, "fermi": FERMI}
+FERMI_SETS = 64
+
+
+@inlined
+def set_index(line: int, sets: int, rule: int) -> int:
+    """The set of line number `line` (within its slice) in a cache of `sets` sets; `rule` is `MODULO`, `XOR` or `FERMI`."""
+    if rule == FERMI:
+        folded = (line >> 6) & 7 | (line >> 7) & 8 | (line >> 8) & 16
+        return ((line & 63) ^ folded) & (sets - 1)
+    upper = quotient(line, sets)
+    index = line - upper * sets
+    if rule == XOR:
+        index ^= upper - quotient(upper, sets) * sets
+    return index
+
+
+# -- Which L2 slice and which memory channel an address belongs to.
+#
+# Consecutive pieces of `interleave` bytes go to the slices in turn. Within its slice a line is numbered without the slice bits, so
+# that the set index that follows uses all sets of the slice. Here everything is counted in lines: `per_piece` lines make one piece.
+
+@inlined
+def slice_of_line(line: int, per_piece: int, slices: int) -> int:
+    """Slice of global line number `line` (byte address // line size): (address // interleave) % slices."""
+    piece = quotient(line, per_piece)
+    return piece - quotient(piece, slices) * slices
+
+
+@inlined
+def line_in_slice(line: int, per_piece: int, slices: int) -> int:
+    """The number of line `line` within its slice: pieces that the slice holds before it, and its place in its own piece."""
+    piece = quotient(line, per_piece)
+    return quotient(piece, slices) * per_piece + (line - piece * per_piece)
+
+
+@inlined
+def channel_of_slice(slice_number: int, slices: int, channels: int) -> int:
+    """Memory channel behind a slice; neighbouring slices share a channel where there are more slices than channels."""
+    return quotient(slice_number * channels, slices)
+
+
+# -- Shared-memory banks: how many passes a warp's access takes.
+#
+# Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory", compute capability 5.x and later). Lanes that
+# address the same 4-byte word are served together (broadcast); different words of one bank need one pass each. Accesses of 8 bytes a
+# lane are done in two half-warps, of 16 bytes in four quarter-warps.
+
+BANKS = 32
+BANK_BYTES = 4
+WARP_SIZE = 32
+
+
+def _degree(addresses: Sequence[int], access_bytes: int, banks: int) -> int:
+    words: dict[int, set[int]] = {}
+    for address in addresses:
+        for word in range(address // BANK_BYTES, (address + access_bytes - 1) // BANK_BYTES + 1):
+            words.setdefault(word % banks, set()).add(word)
+    return max((len(distinct) for distinct in words.values()), default=0)
+
+
+def bank_passes(addresses: Sequence[int], active: Sequence[bool], access_bytes: int, banks: int = BANKS) -> int:
+    """Passes through the banks of one warp access: 1 without conflict, 0 if no lane is active.
+
+    `addresses` (bytes) and `active` have one entry per lane, 32 of each; `access_bytes` is what each lane moves (1 to 16).
+    The largest number of distinct words in one bank, summed over the half-warps (8 bytes) or quarter-warps (16 bytes).
+    """
+    parts = max(1, access_bytes // BANK_BYTES)
+    width = WARP_SIZE // parts
+    return sum(
+        _degree([a for a, on in zip(addresses[k : k + width], active[k : k + width], strict=True) if on], access_bytes, banks)
+        for k in range(0, WARP_SIZE, width)
+    )
+
+
+# -- Which block goes to which SM.
+#
+# Blocks are handed out in order of their number, one to each SM in turn, until every SM holds as many as fit; after that the next
+# block goes to the SM that first finishes one (the rule of the hardware's block distributor as detailed simulators have it).
+
+@inlined
+def first_wave_sm(block: int, sm_count: int) -> int:
+    """The SM of `block`, one of the first `sm_count * blocks_per_sm` blocks: SMs in turn."""
+    return block % sm_count
+
+
+def first_wave(blocks: int, sm_count: int, blocks_per_sm: int) -> npt.NDArray[np.int32]:
+    """The SM of each block of the first wave, int32 [min(blocks, sm_count * blocks_per_sm)]."""
+    return np.arange(min(blocks, sm_count * blocks_per_sm), dtype=np.int32) % np.int32(sm_count)

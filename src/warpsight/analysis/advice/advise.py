@@ -1,0 +1,131 @@
+"""Advice: every change that the rules propose, evaluated, ranked by what it gains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any
+
+from warpsight.analysis.advice.rule import Case, WhatIf, all_rules
+from warpsight.analysis.explanation import explain_profiled
+from warpsight.base.errors import WarpsightError
+from warpsight.base.progress import Watch, stage
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, profile_trace
+from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.result.prediction import Prediction
+from warpsight.traces.schema import KernelTrace
+
+# A change that saves a smaller part of the cycles than this is counted as one without gain.
+LEAST_GAIN = 0.001
+# Of one rule, at most so many changes are evaluated: each may take another simulation of the caches.
+MOST_OF_A_RULE = 12
+
+
+@dataclass(frozen=True)
+class Evaluated:
+    """A change with its prediction. `gain_cycles` fewer than without it, `gain` as a fraction; negative where it is slower."""
+
+    rule: str
+    what_if: WhatIf
+    prediction: Prediction
+    gain_cycles: float
+    gain: float
+
+    def to_json(self) -> dict[str, Any]:
+        """Its part of the result document."""
+        change = self.what_if
+        return {
+            "title": change.title,
+            "place": change.place,
+            "owner": change.owner,
+            "rule": self.rule,
+            "reason": change.reason,
+            "cost": change.cost,
+            "setting": change.setting or None,
+            "cycles": self.prediction.cycles,
+            "gain_cycles": self.gain_cycles,
+            "gain": self.gain,
+            "bound_by": self.prediction.bound_by,
+            "cpi_stack": self.prediction.cpi_stack,
+        }
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What helps, largest gain first; how many changes gained less than 0.1 %; those that could not be evaluated (title, why);
+    and how many were not, because their rule had proposed enough."""
+
+    prediction: Prediction
+    changes: tuple[Evaluated, ...]
+    without_gain: int
+    refused: tuple[tuple[str, str], ...]
+    not_tried: int
+
+    def to_json(self, top: int | None = None) -> dict[str, Any]:
+        """The result document, with the `top` changes or all."""
+        prediction = self.prediction
+        return {
+            "tool": TOOL,
+            "kernel": prediction.kernel,
+            "gpu": prediction.gpu,
+            "model": prediction.model,
+            "cycles": prediction.cycles,
+            "bound_by": prediction.bound_by,
+            "advice": [change.to_json() for change in self.changes[:top]],
+            "with_gain": len(self.changes),
+            "without_gain": self.without_gain,
+            "refused": [{"title": title, "why": why} for title, why in self.refused],
+            "not_tried": self.not_tried,
+            "prediction": prediction.to_json(),
+        }
+
+
+def advise_kernel(
+    request: KernelRequest, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
+) -> Advice:
+    """From a kernel, or a trace folder, to advice."""
+    get_model(model)
+    return advise_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, model, method, watch=watch)
+
+
+def advise_trace(
+    trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
+) -> Advice:
+    """Evaluate every rule's proposals for `trace` on `gpu` by `model`. Raises as `predict_trace`."""
+    return advise_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, watch=watch)
+
+
+def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch: Watch | None = None) -> Advice:
+    """The same for a trace that is profiled already. Raises as `predict_profiled`."""
+    trace = profiled.trace
+    view = "source" if any(instruction.file for instruction in trace.instructions) else "line"
+    explained = explain_profiled(profiled, gpu, model, view)
+    case = Case(profiled, gpu, model, explained.prediction, explained.rows, watch)
+    changes, refused, without_gain, not_tried = [], [], 0, 0
+    progress = stage(watch, "evaluating changes")
+    for rule in all_rules():
+        proposals = iter(rule.propose(case))
+        for change in islice(proposals, MOST_OF_A_RULE):
+            try:
+                found = _evaluated(rule.name, change, case)
+            except WarpsightError as error:
+                refused.append((change.title, error.what))
+                continue
+            if found.gain >= LEAST_GAIN:
+                changes.append(found)
+            else:
+                without_gain += 1
+            if progress is not None:
+                progress(len(changes) + without_gain, 0)
+        not_tried += sum(1 for _ in proposals)
+    changes.sort(key=lambda change: -change.gain_cycles)
+    return Advice(case.prediction, tuple(changes), without_gain, tuple(refused), not_tried)
+
+
+def _evaluated(rule: str, change: WhatIf, case: Case) -> Evaluated:
+    prediction = change.evaluate()
+    fewer = case.prediction.cycles - prediction.cycles
+    return Evaluated(rule, change, prediction, fewer, fewer / case.prediction.cycles)

@@ -1,0 +1,215 @@
+"""What if the threads of a warp agreed at a branch? Threads that go the same way are put into the same warps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.analysis.advice.rule import PROGRAMMER, RULES, Case, WhatIf
+from warpsight.base.units import percent
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.intervals.usage import occurrences, path_use
+from warpsight.result.prediction import Prediction
+from warpsight.traces.events import EventReader
+from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, TraceChunk
+
+Longs = npt.NDArray[np.int64]
+
+# Of so many warps on one path, each keeps other executions, so that all together keep the parts that they should.
+PHASES = 8
+
+_PER_EXECUTION = ("executions", "divergent", "slowest_l1", "slowest_l2", "slowest_dram", "slowest_merged", "merged_wait_cycles",
+                  "shared_executions", "shared_passes")  # fmt: skip
+
+
+def divergent_runs(trace: KernelTrace) -> Longs:
+    """For each run of the path table the basic block whose branch parted its lanes, int64; -1 where all of the warp's are active.
+
+    That is the last block before it that the warp ran with all its lanes: of nested branches the outermost.
+    """
+    table = trace.paths
+    lengths = np.diff(table.offset)
+    most = np.zeros(len(table), dtype=np.int64)
+    path = np.repeat(np.arange(len(table)), lengths)
+    np.maximum.at(most, path, table.lanes)
+    whole = table.lanes >= most[path]
+    last = np.maximum.accumulate(np.where(whole, np.arange(len(path)), -1)) if len(path) else np.zeros(0, np.int64)
+    # a path begins with all its lanes, or what parted them is not in it
+    known = ~whole & (last >= table.offset[path])
+    return np.where(known, np.asarray(table.block, dtype=np.int64)[last], -1)
+
+
+def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[KernelTrace, MissProfile]:
+    """`trace` and its cache counts with warps that agree at the branch that ends basic block `block`.
+
+    The chunks keep the events of the executions that are left, with the sectors that these had. The cache counts keep all requests:
+    they are for the profile, and the trace is not meant to be simulated again.
+    """
+    warps, _ = path_use(trace)
+    before = occurrences(trace, warps)
+    forms = _forms(trace, divergent_runs(trace) == block)
+    changed = replace(trace, paths=forms.table, chunks=_Dealt(trace, forms), origin="")
+    used, _ = path_use(changed)
+    after = occurrences(changed, used)
+    scale = int(after.sum()) / int(before.sum())
+    header = replace(
+        trace.header,
+        warp_instructions=round(trace.header.warp_instructions * scale),
+        sampled_instructions=round(trace.header.sampled_instructions * scale),
+    )
+    kept = after / np.maximum(before, 1)
+    counts: dict[str, Any] = {name: np.rint(getattr(misses, name) * kept).astype(np.int64) for name in _PER_EXECUTION}
+    return replace(changed, header=header), replace(misses, **counts)
+
+
+@dataclass(frozen=True)
+class _Forms:
+    """Paths in several forms. `table` holds them; path p has `count[p]`, from number `first[p]` on (int64 [paths]).
+
+    `kept` int64 [runs, PHASES]: repetitions that each form leaves of a run of the old table.
+    """
+
+    table: PathTable
+    first: Longs
+    count: Longs
+    kept: Longs
+
+
+def _forms(trace: KernelTrace, parted: npt.NDArray[np.bool_]) -> _Forms:
+    """Every path in as many forms as there are phases, or in one where nothing is `parted`."""
+    table = trace.paths
+    offsets, blocks, lanes, repeats = [0], [], [], []
+    count = np.ones(len(table), dtype=np.int64)
+    kept = np.repeat(np.asarray(table.repeat, dtype=np.int64)[:, None], PHASES, axis=1)
+    for path in range(len(table)):
+        runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
+        here = parted[runs]
+        most = max(int(table.lanes[runs].max(initial=0)), 1)
+        total = np.cumsum(np.where(here, table.lanes[runs] * kept[runs, 0] / most, 0.0))
+        count[path] = PHASES if here.any() else 1
+        for phase in range(int(count[path])):
+            if count[path] > 1:
+                left = np.floor(total + (phase + 0.5) / PHASES).astype(np.int64)
+                kept[runs, phase] = np.where(here, np.diff(left, prepend=0), kept[runs, phase])
+            there = kept[runs, phase] > 0
+            blocks.append(table.block[runs][there])
+            lanes.append(np.where(here, most, table.lanes[runs])[there].astype(np.uint8))
+            repeats.append(kept[runs, phase][there].astype(np.int32))
+            offsets.append(offsets[-1] + int(there.sum()))
+    joined = PathTable(np.array(offsets, dtype=np.int64), np.concatenate(blocks), np.concatenate(lanes), np.concatenate(repeats))
+    return _Forms(joined, np.cumsum(count) - count, count, kept)
+
+
+class _Dealt(ChunkSource):
+    """Chunks whose warps on one path are dealt out to its forms in turn, with the events that these leave."""
+
+    def __init__(self, trace: KernelTrace, forms: _Forms) -> None:
+        self._chunks, self._forms, self._reader = trace.chunks, forms, EventReader(trace)
+        self._width = np.array([instruction.event_bytes for instruction in trace.instructions], dtype=np.int64)
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        seen = np.zeros(len(self._forms.count), dtype=np.int64)
+        for chunk in self._chunks:
+            path = np.asarray(chunk.path, dtype=np.int64)
+            order = np.argsort(path, kind="stable")
+            number = np.zeros(len(path), dtype=np.int64)
+            number[order] = np.arange(len(path)) - np.searchsorted(path[order], path[order])
+            phase = (seen[path] + number) % self._forms.count[path]
+            seen += np.bincount(path, minlength=len(seen))
+            yield self._left(chunk, self._forms.first[path] + phase, phase)
+
+    def _left(self, chunk: TraceChunk, path: Longs, phase: Longs) -> TraceChunk:
+        """The chunk with its warps on other paths, less the events of executions that these have not."""
+        events = self._reader.read(chunk)
+        stay = np.flatnonzero(events.turn < self._forms.kept[events.run, phase[events.warp]])
+        warp, width, count = events.warp[stay], self._width[events.pc[stay]], events.sectors[stay]
+        return replace(
+            chunk,
+            path=path.astype(np.int32),
+            event_offset=_offsets(warp, width, len(path)),
+            events=chunk.events[_places(events.at[stay], width)],
+            sector_offset=_offsets(warp, count, len(path)),
+            sectors=chunk.sectors[_places(events.first[stay], count)],
+        )
+
+
+def _offsets(warp: Longs, lengths: Longs, warps: int) -> Longs:
+    """Where each warp's part begins, and the last one ends, int64 [warps + 1]."""
+    return np.concatenate([[0], np.cumsum(np.bincount(warp, lengths, warps).astype(np.int64))])
+
+
+def _places(first: Longs, lengths: Longs) -> Longs:
+    """`first[k]`, `first[k] + 1`, ... `lengths[k]` of them, for each k in turn."""
+    begin = np.repeat(first - (np.cumsum(lengths) - lengths), lengths)
+    return begin + np.arange(len(begin))
+
+
+@dataclass(frozen=True)
+class Parting:
+    """How much a branch parts: warp executions of instructions with fewer lanes, and those that whole warps would need."""
+
+    block: int
+    executed: float
+    needed: float
+
+
+def partings(trace: KernelTrace) -> list[Parting]:
+    """The branches that part lanes, by the instructions that agreement would save, most first."""
+    table, runs = trace.paths, divergent_runs(trace)
+    warps, _ = path_use(trace)
+    path = np.repeat(np.arange(len(table)), np.diff(table.offset))
+    most = np.ones(len(table), dtype=np.int64)
+    np.maximum.at(most, path, table.lanes)
+    length = np.diff(np.asarray(trace.block_start, dtype=np.int64))[table.block]
+    executed = (warps[path] * table.repeat.astype(np.int64) * length).astype(np.float64)
+    needed = executed * table.lanes / most[path]
+    found = []
+    for block in np.unique(runs[runs >= 0]).tolist():
+        here = runs == block
+        found.append(Parting(block, float(executed[here].sum()), float(needed[here].sum())))
+    return sorted(found, key=lambda part: part.needed - part.executed)
+
+
+# -- What if the threads of a warp agreed at a branch?
+
+# Below this part of all warp instructions a branch is not worth a proposal.
+_LEAST = 0.001
+
+
+class Divergence:
+    """Branches whose ways are run one after the other: fewer instructions, the same traffic, profile and model made again."""
+
+    name = "divergence"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """One change for each branch that parts the lanes of warps, those that cost most instructions first."""
+        recorded = case.trace.header.recorded_instructions
+        for part in partings(case.trace):
+            if part.executed - part.needed > _LEAST * recorded:
+                yield self._change(case, part, recorded)
+
+    def _change(self, case: Case, part: Parting, recorded: int) -> WhatIf:
+        branch = case.trace.instructions[int(case.trace.block_start[part.block + 1]) - 1]
+        name = branch.file.replace("\\", "/").rpartition("/")[2]
+        where = f"line {branch.line}" if branch.file else f"PTX line {branch.ptx_line}"
+        lanes = percent(part.needed / part.executed)
+        return WhatIf(
+            title=f"threads of a warp agree at the branch of {where}",
+            place=f"{name}:{branch.line}" if branch.file else where,
+            reason=f"{percent(part.executed / recorded)} of the instructions run behind it, with {lanes} of the lanes",
+            cost="work sorted or grouped so that neighbouring threads go the same way",
+            owner=PROGRAMMER,
+            evaluate=lambda: _agreed(case, part.block),
+        )
+
+
+def _agreed(case: Case, block: int) -> Prediction:
+    trace, misses = compacted(case.trace, case.profiled.misses, block)
+    return case.with_misses(misses, trace)
+
+
+RULES.add(Divergence.name, Divergence())

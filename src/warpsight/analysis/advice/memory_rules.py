@@ -1,0 +1,293 @@
+"""What if memory accesses were coalesced, hit the L1 twice as often, had no bank conflicts, or combined their atomics?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.analysis.advice.rule import PROGRAMMER, RULES, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.explanation_rows import Row
+from warpsight.base.errors import LimitError
+from warpsight.base.units import three_digits
+from warpsight.caches.miss_profile import COUNTS, MissProfile
+from warpsight.traces.events import ChunkEvents, EventReader
+from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, WARP_SIZE, ChunkSource, KernelTrace, TraceChunk
+
+Longs = npt.NDArray[np.int64]
+_MOST_SECTOR = 2**32 - 1
+
+
+def coalesced(trace: KernelTrace, pcs: Sequence[int], line_bytes: int) -> KernelTrace:
+    """`trace` with the accesses of `pcs` coalesced, for an L1 with lines of `line_bytes`. Accesses that are so already stay.
+
+    The data move to new addresses behind all others. Lanes are those active at the entry of the basic block.
+    Raises LimitError when addresses run out.
+    """
+    return replace(trace, chunks=_Coalesced(trace, pcs, line_bytes), origin="")
+
+
+@dataclass(frozen=True)
+class _Moved:
+    """The events of a chunk that change: their numbers, new counts of sectors, and the old sector that names their new place."""
+
+    event: Longs
+    count: Longs
+    leader: Longs
+
+
+class _Coalesced(ChunkSource):
+    """The chunks of a trace, rewritten as they are read."""
+
+    def __init__(self, trace: KernelTrace, pcs: Sequence[int], line_bytes: int) -> None:
+        self._trace, self._pcs, self._per_line = trace, np.array(pcs), line_bytes // SECTOR_BYTES
+        self._bytes = np.array([instruction.access_bytes for instruction in trace.instructions], dtype=np.int64)
+        self._store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.int64)
+        self._reader = EventReader(trace)
+        leaders, last = np.zeros(0, dtype=np.int64), 0
+        for chunk in trace.chunks:
+            events = self._reader.read(chunk)
+            leaders = np.union1d(leaders, self._moved(chunk, events).leader)
+            last = max(last, int(chunk.sectors.max(initial=0)))
+        self._leaders = leaders
+        # a full warp's bytes, so that neighbours in the old order are neighbours in the new one
+        self._stride = max(1, int(-(-self._bytes[self._pcs].max() * WARP_SIZE // SECTOR_BYTES)))
+        self._base = (last // self._per_line + 1) * self._per_line
+        if self._base + len(leaders) * self._stride > _MOST_SECTOR:
+            raise LimitError("the addresses of the trace leave no room to move data", remedy="advise on a smaller launch")
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        for chunk in self._trace.chunks:
+            yield self._rewritten(chunk)
+
+    def _moved(self, chunk: TraceChunk, events: ChunkEvents) -> _Moved:
+        chosen = np.flatnonzero(np.isin(events.pc, self._pcs) & (events.sectors > 0))
+        count, first, pc = events.sectors[chosen], events.first[chosen], events.pc[chosen]
+        least = np.maximum(-(-events.lanes[chosen] * self._bytes[pc] // SECTOR_BYTES), 1)
+        own = np.repeat(np.arange(len(chosen)), count)
+        place = np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
+        sectors = chunk.sectors[np.repeat(first, count) + place].astype(np.int64)
+        lines = _distinct(own, sectors // self._per_line, len(chosen))
+        m = np.minimum(count, least)
+        moving = (count > least) | (lines > -(-m // self._per_line))
+        turn = _turns(events.warp[chosen], self._store[pc], _hashes(own, place, sectors, len(chosen)))
+        slot = turn % np.maximum(count // m, 1)
+        leader = chunk.sectors[first + slot * m].astype(np.int64) if len(chosen) else count
+        return _Moved(chosen[moving], m[moving], leader[moving])
+
+    def _rewritten(self, chunk: TraceChunk) -> TraceChunk:
+        events = self._reader.read(chunk)
+        moved = self._moved(chunk, events)
+        count = events.sectors.copy()
+        count[moved.event] = moved.count
+        base = np.full(len(count), -1, dtype=np.int64)
+        base[moved.event] = self._base + np.searchsorted(self._leaders, moved.leader) * self._stride
+        own = np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(own)) - np.repeat(np.cumsum(count) - count, count)
+        old = chunk.sectors[events.first[own] + place].astype(np.int64) if len(own) else own
+        sectors = np.where(base[own] >= 0, base[own] + place, old)
+        bytes_ = np.array(chunk.events, copy=True)
+        bytes_[events.at[moved.event]] = moved.count
+        per_warp = np.bincount(events.warp, count, len(chunk.path)).astype(np.int64)
+        offset = np.concatenate([[0], np.cumsum(per_warp)])
+        return replace(chunk, events=bytes_, sector_offset=offset, sectors=sectors.astype(np.uint32))
+
+
+def _distinct(own: Longs, values: Longs, count: int) -> Longs:
+    """How many different `values` each of `count` owners has."""
+    order = np.lexsort((values, own))
+    owner, value = own[order], values[order]
+    new = np.ones(len(order), dtype=np.bool_)
+    new[1:] = (owner[1:] != owner[:-1]) | (value[1:] != value[:-1])
+    return np.bincount(owner[new], minlength=count).astype(np.int64)
+
+
+def _hashes(own: Longs, place: Longs, sectors: Longs, count: int) -> npt.NDArray[np.uint64]:
+    """A number for each owner's list of sectors; equal lists have equal ones."""
+    mixed = (sectors + (place << 33)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed ^= mixed >> np.uint64(29)
+    mixed *= np.uint64(0xBF58476D1CE4E5B9)
+    mixed ^= mixed >> np.uint64(32)
+    found = np.zeros(count, dtype=np.uint64)
+    np.add.at(found, own, mixed)
+    return found
+
+
+def _turns(warp: Longs, store: Longs, hashes: npt.NDArray[np.uint64]) -> Longs:
+    """How many times before a warp has touched the same list, loads and stores apart."""
+    order = np.lexsort((np.arange(len(warp)), hashes, store, warp))
+    same = np.ones(len(order), dtype=np.bool_)
+    for key in (warp, store, hashes):
+        sorted_key = key[order]
+        same[1:] &= sorted_key[1:] == sorted_key[:-1]
+    same[:1] = False
+    starts = np.flatnonzero(~same)
+    turns = np.zeros(len(order), dtype=np.int64)
+    turns[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
+    return turns
+
+
+# -- What if the loads and stores of a line were coalesced?
+
+# Requests or sectors beyond what a full warp's bytes need by less than this are not worth a proposal.
+_EXCESS = 1.05
+
+
+class Coalescing:
+    """Accesses whose lanes are apart: the trace is rewritten and everything made again from it."""
+
+    name = "coalescing"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """One change for each line with such accesses, those with most requests first."""
+        misses = case.profiled.misses
+        weight = misses.l1_reads + misses.l1_writes
+        for requests, row, pcs in heaviest_lines(case, lambda pc: self._scattered(case, pc), weight):
+            yield self._change(case, row, pcs, requests)
+
+    def _scattered(self, case: Case, pc: int) -> bool:
+        instruction, misses = case.trace.instructions[pc], case.profiled.misses
+        if not instruction.has_sectors or instruction.access == ATOMIC or not instruction.access_bytes:
+            return False
+        executions, warp_bytes = int(misses.executions[pc]), instruction.access_bytes * WARP_SIZE
+        requests = int(misses.l1_reads[pc] + misses.l1_writes[pc])
+        lines, sectors = -(-warp_bytes // case.gpu.l1.line_bytes), -(-warp_bytes // SECTOR_BYTES)
+        return requests > _EXCESS * lines * executions or int(misses.sectors[pc]) > _EXCESS * sectors * executions
+
+    def _change(self, case: Case, row: Row, pcs: list[int], requests: int) -> WhatIf:
+        accesses = {case.trace.instructions[pc].access for pc in pcs}
+        what = "loads and stores" if len(accesses) > 1 else "loads" if accesses == {LOAD} else "stores"
+        misses = case.profiled.misses
+        executions, sectors = int(misses.executions[pcs].sum()), int(misses.sectors[pcs].sum())
+        seen = f"{three_digits(requests / executions)} requests and {three_digits(sectors / executions)} sectors"
+        return WhatIf(
+            title=f"{what} of {line_name(row)} coalesced",
+            place=place_of(row),
+            reason=f"a warp's access makes {seen} there",
+            cost="another data layout or index order, or a way through shared memory",
+            owner=PROGRAMMER,
+            evaluate=lambda: case.with_trace(coalesced(case.trace, pcs, case.gpu.l1.line_bytes)),
+        )
+
+
+RULES.add(Coalescing.name, Coalescing())
+
+
+# -- What if a line's loads hit the L1 twice as often?
+
+def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
+    """`misses` with the L1 hits of `pcs` twice as many, at most all reads; what lies beyond the L1 shrinks as their misses do.
+
+    Counts stay whole: they are rounded, and hits take up the difference.
+    """
+    rows = np.array(pcs, dtype=np.int64)
+    counts: dict[str, Any] = {name: getattr(misses, name).copy() for name in COUNTS}
+    reads, hits = misses.l1_reads[rows], misses.l1_hits[rows]
+    missed = reads - hits
+    left = np.where(missed > 0, (reads - np.minimum(2 * hits, reads)) / np.maximum(missed, 1), 1.0)
+    shrunk = ("l1_misses", "l1_merges", "slowest_l2", "slowest_dram", "slowest_merged", "merged_wait_cycles", "l2_reads",
+              "l2_read_misses", "l2_read_merges", "dram_reads")  # fmt: skip
+    for name in shrunk:
+        counts[name][rows] = np.rint(counts[name][rows] * left).astype(np.int64)
+    counts["l2_reads"][rows] = np.maximum(counts["l2_reads"][rows], counts["l2_read_misses"][rows] + counts["l2_read_merges"][rows])
+    counts["l2_read_hits"][rows] = counts["l2_reads"][rows] - counts["l2_read_misses"][rows] - counts["l2_read_merges"][rows]
+    counts["l1_hits"][rows] = reads - counts["l1_misses"][rows] - counts["l1_merges"][rows]
+    beyond = sum(counts[name][rows] for name in ("slowest_l2", "slowest_dram", "slowest_merged"))
+    before = sum(getattr(misses, name)[rows] for name in ("slowest_l1", "slowest_l2", "slowest_dram", "slowest_merged"))
+    counts["slowest_l1"][rows] = before - beyond
+    return replace(misses, **counts)
+
+
+class L1Hits:
+    """Reuse that the L1 loses: the counts of the caches are changed, profile and model made again."""
+
+    name = "l1_hits"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """One change for each line whose loads hit at times and miss at times, those with most misses first."""
+        misses = case.profiled.misses
+        both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
+        for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
+            after = doubled_hits(misses, pcs)
+            reads = int(misses.l1_reads[pcs].sum())
+            rates = [100 * int(counts.l1_hits[pcs].sum()) / reads for counts in (misses, after)]
+            yield WhatIf(
+                title=f"L1 hit rate of {line_name(row)} from {rates[0]:.3g} % to {rates[1]:.3g} %",
+                place=place_of(row),
+                reason=f"{missed:,} of its {reads:,} read requests miss, though some data are used again",
+                cost="a smaller working set between uses: tiles, another order of work, fewer warps at once",
+                owner=PROGRAMMER,
+                evaluate=lambda after=after: case.with_misses(after),  # type: ignore[misc]
+            )
+
+
+RULES.add(L1Hits.name, L1Hits())
+
+
+# -- What if a line's accesses to shared memory had no bank conflicts?
+
+def without_conflicts(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
+    """`misses` with one pass through the banks for each access to shared memory at `pcs`."""
+    passes = misses.shared_passes.copy()
+    rows = list(pcs)
+    passes[rows] = misses.shared_executions[rows]
+    return replace(misses, shared_passes=passes)
+
+
+class BankConflicts:
+    """Accesses that pass the banks more than once: profile and model are made again with one pass each."""
+
+    name = "bank_conflicts"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """One change for each line with conflicts, those with most passes first."""
+        misses = case.profiled.misses
+        conflicts = misses.shared_passes > misses.shared_executions
+        for passes, row, pcs in heaviest_lines(case, lambda pc: bool(conflicts[pc]), misses.shared_passes):
+            mean = passes / int(misses.shared_executions[pcs].sum())
+            yield WhatIf(
+                title=f"shared memory of {line_name(row)} without bank conflicts",
+                place=place_of(row),
+                reason=f"an access passes the banks {three_digits(mean)} times",
+                cost="padding or another index order in shared memory",
+                owner=PROGRAMMER,
+                evaluate=lambda pcs=pcs: case.with_misses(without_conflicts(misses, pcs)),  # type: ignore[misc]
+            )
+
+
+RULES.add(BankConflicts.name, BankConflicts())
+
+
+# -- What if the lanes of a warp combined their atomics to one address first?
+
+def combined(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
+    """`misses` with no two lanes of an atomic at `pcs` at one address."""
+    repeats = misses.atomic_repeats.copy()
+    repeats[list(pcs)] = 0
+    return replace(misses, atomic_repeats=repeats)
+
+
+class Atomics:
+    """Atomics whose lanes meet at an address: profile and model are made again with one lane of these."""
+
+    name = "atomics"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """One change for each line with such atomics, those with most lanes in wait first."""
+        misses = case.profiled.misses
+        for repeats, row, pcs in heaviest_lines(case, lambda pc: bool(misses.atomic_repeats[pc] > 0), misses.atomic_repeats):
+            lanes = 1 + repeats / int(misses.executions[pcs].sum())
+            yield WhatIf(
+                title=f"atomics of {line_name(row)} combined in each warp",
+                place=place_of(row),
+                reason=f"{three_digits(lanes)} lanes share an address, and its L2 slice serves one after the other",
+                cost="a sum over the lanes at one address before the atomic, or a copy per block in shared memory",
+                owner=PROGRAMMER,
+                evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs)),  # type: ignore[misc]
+            )
+
+
+RULES.add(Atomics.name, Atomics())

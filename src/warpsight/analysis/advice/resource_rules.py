@@ -1,0 +1,182 @@
+"""What if the launch used the SMs better, or the GPU had more: one more block on an SM, even blocks, a resource twice as large?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, RULES, Case, WhatIf
+from warpsight.base.units import percent, three_digits
+from warpsight.gpu.describe import resolved
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.occupancy import Occupancy, occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import IntervalProfile, divided
+from warpsight.result.prediction import Prediction
+from warpsight.traces.schema import KernelTrace, TraceHeader
+
+
+def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
+    """The launch with the fewest registers and bytes of shared memory taken away that raise its residency, and that; None when
+    threads or blocks bound it as well."""
+    header, now = case.trace.header, case.profiled.occupancy.blocks_per_sm
+
+    def blocks(registers: int, shared: int) -> int:
+        return occupancy(case.gpu, header.threads_per_block, registers, shared).blocks_per_sm
+
+    def raised(registers: int, shared: int) -> bool:
+        return blocks(registers, shared) > now
+
+    shared = header.static_shared_bytes + header.dynamic_shared_bytes
+    if not raised(1, 0):
+        return None
+    registers = header.registers_per_thread
+    while not raised(registers, 0):
+        registers -= 1
+    if not raised(registers, shared):
+        # a block's share is rounded up to units, so whole units are enough to look at
+        unit = case.gpu.sm.shared_memory_unit_bytes
+        shared = (shared - 1) // unit * unit
+        while not raised(registers, shared):
+            shared = max(0, shared - unit)
+    static = min(header.static_shared_bytes, shared)
+    changed = replace(
+        header, registers_per_thread=registers, static_shared_bytes=static, dynamic_shared_bytes=shared - static
+    )
+    return changed, occupancy(case.gpu, header.threads_per_block, registers, shared)
+
+
+class OccupancyStep:
+    """Fewer registers or less shared memory: residency, caches, profile and model are made again."""
+
+    name = "occupancy"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """The next step, if registers or shared memory are what bounds the residency."""
+        found = next_step(case)
+        if found is None:
+            return
+        header, reached = found
+        before, now = case.trace.header, case.profiled.occupancy
+        less = []
+        if header.registers_per_thread < before.registers_per_thread:
+            less.append(f"{header.registers_per_thread} registers a thread instead of {before.registers_per_thread}")
+        shared = [part.static_shared_bytes + part.dynamic_shared_bytes for part in (header, before)]
+        if shared[0] < shared[1]:
+            less.append(f"{shared[0]:,} bytes of shared memory a block instead of {shared[1]:,}")
+        trace: KernelTrace = replace(case.trace, header=header)
+        yield WhatIf(
+            title=f"occupancy from {three_digits(now.fraction)} to {three_digits(reached.fraction)}: {' and '.join(less)}",
+            place="launch",
+            reason=f"{now.blocks_per_sm} blocks fit on an SM, limited by {now.limiter}; {reached.blocks_per_sm} would",
+            cost="__launch_bounds__ or less shared memory; spills that this may cause are not counted",
+            owner=PROGRAMMER,
+            evaluate=lambda: case.with_trace(trace),
+        )
+
+
+RULES.add(OccupancyStep.name, OccupancyStep())
+
+
+# -- What if the blocks were spread evenly over the SMs?
+
+def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
+    """The same instructions in as many blocks as fill the SMs equally. A launch must be known."""
+    assert profile.launch is not None
+    blocks = -(-profile.launch.blocks // sm_count) * sm_count
+    demands = profile.demands and divided(profile.demands, blocks / profile.launch.blocks)
+    return replace(profile, launch=replace(profile.launch, blocks=blocks), demands=demands)
+
+
+class Balance:
+    """SMs that run fewer blocks than others wait for them: the model is evaluated for the same work in equal parts."""
+
+    name = "balance"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """The change, where the blocks are not a multiple of the SMs, or have unequal work."""
+        profile, sms = case.profiled.profile, case.gpu.sm_count
+        if profile.launch is None:
+            return
+        even = balanced(profile, sms)
+        assert even.launch is not None
+        blocks, busiest = profile.launch.blocks, -(-profile.launch.blocks // sms)
+        if blocks % sms:
+            idle = percent(1 - blocks / (busiest * sms))
+            has = "1 block" if busiest == 1 else f"{busiest} blocks"
+            title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many on each SM"
+            reason = f"the busiest of {sms} SMs runs {has}, and {idle} of the SMs' time is spent waiting for it"
+        elif profile.demands is not None and profile.demands.work_imbalance > 1:
+            more = three_digits(profile.demands.work_imbalance)
+            title = f"the same work divided equally over the {blocks} blocks"
+            reason = f"the busiest of {sms} SMs has {more} times the mean's work, in as many blocks"
+        else:
+            return
+        yield WhatIf(
+            title=title,
+            place="launch",
+            reason=reason,
+            cost="another division of the work: a grid-stride loop over a multiple of the SMs, or smaller blocks",
+            owner=PROGRAMMER,
+            evaluate=lambda: case.with_profile(even),
+        )
+
+
+RULES.add(Balance.name, Balance())
+
+
+# -- What if a resource of the GPU were twice as large? The architect's levers, as `--set` would change them.
+
+# Key, what it is called, and the components of the CPI stack that it may relieve.
+LEVERS = (
+    ("l1.mshrs", "L1 miss registers", ("mshr",)),
+    ("noc.bandwidth", "NoC bandwidth", ("noc", "mshr")),
+    ("dram.bandwidth", "DRAM bandwidth", ("dram", "mshr")),
+    ("l1.size", "L1 size", ("mem_data", "mshr", "noc")),
+    ("l2.size", "L2 size", ("mem_data", "mshr", "dram")),
+    ("sm.registers", "registers of an SM", ("com_data", "mem_data", "idle")),
+)
+
+
+def setting(gpu: GpuSpec, key: str) -> str:
+    """`key=value` with twice the GPU's value, in its own unit: `dram.bandwidth=960 GB/s`."""
+    section, name = key.split(".")
+    found = re.fullmatch(r"([\d.]+)(.*)", str(resolved(gpu)[section][name]))
+    assert found is not None, f"{key} is a number with a unit"
+    return f"{key}={2 * float(found[1]):.15g}{found[2]}"
+
+
+class Doubled:
+    """Everything is made again for a GPU with one number changed."""
+
+    name = "doubled"
+
+    def propose(self, case: Case) -> Iterator[WhatIf]:
+        """One change for each lever."""
+        stack, cpi = case.prediction.cpi_stack, case.prediction.cpi
+        for key, called, relieved in LEVERS:
+            part = sum(stack[name] for name in relieved)
+            yield WhatIf(
+                title=f"{called} x 2",
+                place=key,
+                reason=_reason(relieved, part / cpi),
+                cost="another GPU: area and power",
+                owner=ARCHITECT,
+                evaluate=lambda key=key: _on(case, key),  # type: ignore[misc]
+                setting=setting(case.gpu, key),
+            )
+
+
+def _reason(relieved: tuple[str, ...], share: float) -> str:
+    """What it may relieve. A model may say of none of it by itself, and still feel the change: MWP-CWP's bandwidth bounds MWP."""
+    if share == 0:
+        return f"nothing of the CPI stack is {' or '.join(relieved)}, but the model's other components depend on it"
+    return f"{' and '.join(relieved)}: {percent(share)} of the cycles"
+
+
+def _on(case: Case, key: str) -> Prediction:
+    return case.with_gpu(load_gpu(case.gpu, overrides=[setting(case.gpu, key)]))
+
+
+RULES.add(Doubled.name, Doubled())

@@ -1,0 +1,123 @@
+"""What a rule gets and what it gives, and the rules by name: ours, and those of plug-ins (entry-point group `warpsight.advice`)."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from warpsight.analysis import explanation as places
+from warpsight.analysis.explanation_rows import Row
+from warpsight.base.progress import Watch
+from warpsight.base.registry import Registry
+from warpsight.caches.miss_profile import Counts, MissProfile
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.build import build_profile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.result.prediction import Prediction
+from warpsight.traces.schema import KernelTrace
+
+PROGRAMMER, ARCHITECT = "programmer", "architect"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A profiled trace with its `prediction` by `model`, and the explanation's `rows` by source line, or pc where there is none."""
+
+    profiled: ProfiledTrace
+    gpu: GpuSpec
+    model: str
+    prediction: Prediction
+    rows: tuple[Row, ...]
+    watch: Watch | None = field(default=None, compare=False)
+
+    @property
+    def trace(self) -> KernelTrace:
+        """The trace of the launch."""
+        return self.profiled.trace
+
+    def with_trace(self, trace: KernelTrace) -> Prediction:
+        """For another trace: caches, profile and model again."""
+        return self._predict(profile_trace(trace, self.gpu, self.profiled.method, watch=self.watch), self.gpu)
+
+    def with_gpu(self, gpu: GpuSpec) -> Prediction:
+        """On another GPU: residency, caches, profile and model again."""
+        return self._predict(profile_trace(self.trace, gpu, self.profiled.method, watch=self.watch), gpu)
+
+    def with_misses(self, misses: MissProfile, trace: KernelTrace | None = None) -> Prediction:
+        """With other counts from the caches, and if given another trace that is not simulated again: profile and model again."""
+        trace = trace or self.trace
+        method = self.profiled.method.representative
+        profile = build_profile(trace, misses, self.gpu, self.profiled.occupancy, representative=method)
+        return self._predict(replace(self.profiled, trace=trace, misses=misses, profile=profile), self.gpu)
+
+    def with_profile(self, profile: IntervalProfile) -> Prediction:
+        """With another interval profile: the model again."""
+        return self._predict(replace(self.profiled, profile=profile), self.gpu)
+
+    def _predict(self, profiled: ProfiledTrace, gpu: GpuSpec) -> Prediction:
+        (prediction,) = predict_profiled(profiled, gpu, [self.model])
+        return prediction
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """A change and how to evaluate it.
+
+    `title` says the change, `place` where (`file:line`, a GPU key), `reason` what is seen there, `cost` what it takes, `owner`
+    whether it is the programmer's or the architect's. `evaluate` gives the prediction with the change; it may raise WarpsightError.
+    `setting` is the change as `--set` takes it, where that can make it.
+    """
+
+    title: str
+    place: str
+    reason: str
+    cost: str
+    owner: str
+    evaluate: Callable[[], Prediction]
+    setting: str = ""
+
+
+class Rule(Protocol):
+    """A kind of change. `propose` is cheap: nothing is evaluated in it."""
+
+    name: str
+
+    def propose(self, case: Case) -> Iterable[WhatIf]:
+        """The changes of this kind that this case allows, the most promising first."""
+
+
+def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) -> list[tuple[int, Row, list[int]]]:
+    """The lines with chosen pcs, as (weight of these pcs together, row, pcs), the heaviest first."""
+    found = []
+    for row in case.rows:
+        pcs = [pc for pc in row.pcs if chosen(pc)]
+        if pcs:
+            found.append((int(weight[pcs].sum()), row, pcs))
+    return sorted(found, key=lambda item: -item[0])
+
+
+def place_of(row: Row) -> str:
+    """`file:line` without folders, or the line of the instruction in a kernel without source lines."""
+    return places.place_of(row.file, row.line, row.ptx_lines[0], row.text)
+
+
+def line_name(row: Row) -> str:
+    """`line 27`, or `PTX line 63`."""
+    return f"line {row.line}" if row.file else place_of(row)
+
+
+# -- The rules by name: ours, and those of installed plug-ins (entry-point group `warpsight.analysis`).
+
+RULES: Registry[Rule] = Registry("rule", "warpsight.advice")
+
+OURS = ("coalescing", "l1_hits", "bank_conflicts", "atomics", "occupancy", "balance", "divergence", "doubled")
+
+
+def all_rules() -> list[Rule]:
+    """Every rule, ours first and in the order above."""
+    for name in OURS:
+        importlib.import_module(f"warpsight.analysis.{name}")
+    return [RULES.get(name) for name in [*OURS, *(name for name in RULES.names() if name not in OURS)]]

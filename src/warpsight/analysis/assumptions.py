@@ -1,0 +1,155 @@
+"""Which assumptions of a model do not hold for a kernel, with the figure; and the checks that predict again with one thing changed.
+
+The registry is `assumption_checks.CHECKS`. A model names the checks that its own assumptions need (`About.strained_by`); the
+checks of what every prediction assumes are always made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+from typing import Any
+
+from warpsight.analysis.assumption_checks import CHECKS, Check, CheckInput, Figure, check
+from warpsight.analysis.what_if import simulation_seconds
+from warpsight.base.errors import WarpsightError
+from warpsight.base.units import percent, thousands
+from warpsight.gpu.describe import describe
+from warpsight.gpu.document import flatten
+from warpsight.gpu.keys import KEYS, ORDER
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.request import INTERLEAVINGS
+from warpsight.result.prediction import Prediction
+from warpsight.sweeps.designs import key_text
+from warpsight.sweeps.names import WHOLE
+from warpsight.sweeps.tasks import REFEREE_ONLY, design_gpu
+
+# Of the further simulations of the caches that a check does. By the trace's size, so that a dossier is everywhere the same.
+_MOST_SECONDS = 5.0
+_MORE = 1.1
+
+
+@check(
+    "order",
+    "The order of accesses that the caches are simulated with is the hardware's.",
+    "change of the predicted cycles with another order of accesses (round-robin in place of clocked, or the other way)",
+    0.05,
+    "the order is an estimate itself: what hangs on it by more than one in twenty is not better known than that",
+    always=True,
+)
+def _order(case: CheckInput) -> Figure | None:
+    profiled, model = case.profiled, case.prediction.model
+    if profiled.method.caches != "exact" or simulation_seconds(profiled) > _MOST_SECONDS:
+        return None
+    (other,) = (each for each in INTERLEAVINGS if each != profiled.method.interleaving)
+    again = profile_trace(profiled.trace, case.gpu, replace(profiled.method, interleaving=other), resident=profiled.occupancy)
+    cycles = predict_profiled(again, case.gpu, [model])[0].cycles
+    return Figure(abs(cycles / case.prediction.cycles - 1), f"{thousands(cycles)} cycles with accesses {other}")
+
+
+@check(
+    "cache-edge",
+    "The kernel's data fit into a cache, or do not by far.",
+    "the largest change of the predicted cycles with half or twice the L1 or the L2",
+    0.2,
+    "at the edge between fitting and thrashing a small error of the simulated caches is a large one of the prediction",
+    always=True,
+)
+def _edge(case: CheckInput) -> Figure | None:
+    rows = case.what_if["one_at_a_time"] if case.what_if else []
+    found = [row for row in rows if row["key"] in ("l1.size", "l2.size") and row["factor"] in (0.5, 2.0) and row["cycles"]]
+    if not found:
+        return None
+
+    def change(row: dict[str, float]) -> float:
+        return abs(row["cycles"] / case.prediction.cycles - 1)
+
+    most = max(found, key=change)
+    return Figure(change(most), f"{most['key']}={most['setting']}: {thousands(most['cycles'])} cycles")
+
+
+@check(
+    "estimated",
+    "The numbers of the GPU that are only estimated are right.",
+    "change of the predicted cycles over the change of the estimated number that they depend on most",
+    0.2,
+    "an estimate may be off by half: at a fifth, that is a tenth of the cycles",
+    unit="ratio",
+    always=True,
+)
+def _estimated(case: CheckInput) -> Figure | None:
+    keys = [key for key in estimated_keys(case) if key not in REFEREE_ONLY and key not in ORDER]
+    tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
+    found = [(abs(change), key) for key in tried for change in (_elasticity(case, key),) if change is not None]
+    if not found:
+        return None
+    most, key = max(found)
+    left = f"; not tried: {len(keys) - len(found)}" if len(keys) > len(found) else ""
+    if most == 0:
+        return Figure(0.0, f"none of {len(found)} estimated numbers moves the cycles{left}")
+    return Figure(most, f"of {len(found)} estimated numbers {key} moves them most: by {percent(0.1 * most)} for 10 % more{left}")
+
+
+def estimated_keys(case: CheckInput) -> list[str]:
+    """Keys whose number the description calls estimated, and is not 0."""
+    values = flatten(case.gpu)
+    return [row.key for row in describe(case.gpu) if is_estimated(row.source) and KEYS[row.key].numeric and values[row.key]]
+
+
+def is_estimated(source: str) -> bool:
+    """Whether a source says that the number is one that nobody measured or published."""
+    return "estimated" in source.lower()
+
+
+def _elasticity(case: CheckInput, key: str) -> float | None:
+    """Relative change of the cycles over that of `key`, from a tenth more; None for a design that cannot be."""
+    value = float(flatten(case.gpu)[key])  # numeric keys only
+    more = float(ceil(value * _MORE)) if KEYS[key].kind in WHOLE else value * _MORE
+    try:
+        design = design_gpu(case.gpu, (f"{key}={key_text(key, more)}",))
+        again = profile_trace(case.profiled.trace, design, case.profiled.method)
+        cycles = predict_profiled(again, design, [case.prediction.model])[0].cycles
+    except WarpsightError:
+        return None
+    return (cycles / case.prediction.cycles - 1) / (more / value - 1)
+
+
+# -- Which assumptions of a model a kernel strains, with the figure. The registry is `strain.CHECKS`; `strains_of_*` fill it.
+#
+# A model names the checks that its own assumptions ask for (`About.strained_by`); those that every prediction rests on are always
+# made.
+
+# they register their checks when they are imported, in the order in which a reader sees them
+
+
+def checks_of(model: str) -> list[Check]:
+    """The checks of a model: its own in the order in which it names them, then those of all. Raises UsageError for no model."""
+    own = [CHECKS.get(key) for key in get_model(model).about.strained_by]
+    return own + [CHECKS.get(key) for key in CHECKS.names() if CHECKS.get(key).always and CHECKS.get(key) not in own]
+
+
+def assumptions(
+    profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, speed: list[dict[str, Any]], alone: list[dict[str, Any]],
+    what_if: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """What of the model's assumptions the kernel strains: `checks`, strained ones first, and how many there were.
+
+    `speed` and `alone` are the dossier's parts of that name, `what_if` its grid.
+    """
+    case = CheckInput(profiled, gpu, prediction, {row["name"]: row for row in speed}, {row["name"]: row for row in alone}, what_if)
+    found, untouched = [], []
+    for each in checks_of(prediction.model):
+        figure = each.find(case)
+        if figure is None:
+            untouched.append({"key": each.key, "assumption": each.assumption})
+        else:
+            found.append(each.document(figure))
+    found.sort(key=lambda document: not document["strained"])
+    return {"model": prediction.model, "checks": found, "untouched": untouched}
+
+
+def all_checks() -> list[Check]:
+    """Every check, ours and those of plug-ins, by name."""
+    return [CHECKS.get(key) for key in CHECKS.names()]

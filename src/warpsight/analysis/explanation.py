@@ -1,0 +1,141 @@
+"""An explanation: a prediction and the lines that its cycles come from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpsight.analysis.explanation_rows import VIEWS, Evidence, Row, Table, divided
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.progress import Watch
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.algorithm import waiting_pcs
+from warpsight.intervals.usage import occurrences, path_use
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, predict_profiled, profile_trace
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.result.prediction import Prediction
+from warpsight.traces.schema import KernelTrace
+
+_COMMENT = re.compile(r"/\*.*?\*/")  # of native instructions, their place
+
+
+def language(text: str) -> str:
+    """`SASS` of a native instruction, whose opcode is written in capitals; else `PTX`, also where there is no text."""
+    opcode = next((word for word in _COMMENT.sub("", text).split() if not word.startswith("@")), "")
+    return "SASS" if opcode[:1].isupper() else "PTX"
+
+
+def place_of(file: str, line: int, instruction_line: int, text: str) -> str:
+    """`kernel.cu:27`, or `PTX line 63` of an instruction without a source line: its own, in what `text` is written in."""
+    name = file.replace("\\", "/").rpartition("/")[2]
+    return f"{name}:{line}" if file else f"{language(text)} line {instruction_line}"
+
+
+# -- An explanation: a prediction and the lines that its cycles come from.
+
+@dataclass(frozen=True)
+class Explanation:
+    """`rows` of one view (`by`: line, source, block) and what no row is charged with (`rest`, CPI by component: `idle`, mostly).
+
+    The `cpi_stack` of all rows and `rest` sum, component by component, to the prediction's within 1e-9. `sources` holds the text of
+    source lines by file and line number, for the files that are at hand; `missing` names the others.
+    """
+
+    prediction: Prediction
+    by: str
+    rows: tuple[Row, ...]
+    rest: dict[str, float]
+    sources: dict[str, dict[int, str]]
+    missing: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The result document."""
+        prediction = self.prediction
+        scale = prediction.cycles / prediction.cpi
+        issue = prediction.cpi_stack.get("base", 0.0) * scale
+        return {
+            "kernel": prediction.kernel,
+            "gpu": prediction.gpu,
+            "model": prediction.model,
+            "by": self.by,
+            "cycles": prediction.cycles,
+            "cpi": prediction.cpi,
+            "cpi_stack": prediction.cpi_stack,
+            "rows": [asdict(row) for row in self.rows],
+            "rest": [
+                {"component": name, "cpi": value, "share": value / prediction.cpi, "wait_cycles": value * scale}
+                for name, value in self.rest.items()
+            ],
+            "totals": {"issue_cycles": issue, "wait_cycles": prediction.cycles - issue},
+            "sources": {file: {str(line): text for line, text in lines.items()} for file, lines in self.sources.items()},
+            "missing_sources": list(self.missing),
+            "prediction": prediction.to_json(),
+        }
+
+
+def explain_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, by: str = "line") -> Explanation:
+    """The explanation of `model`'s prediction for a profiled trace. Raises UsageError for an unknown model or view."""
+    (found,) = explain_views(profiled, gpu, model, (by,))
+    return found
+
+
+def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequence[str]) -> list[Explanation]:
+    """`explain_profiled` by several views; what they all rest on is found once."""
+    for by in views:
+        if by not in VIEWS:
+            what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
+            raise UsageError(what, place="--by", remedy=f"known: {', '.join(VIEWS)}")
+    (prediction,) = predict_profiled(profiled, gpu, [model])
+    evidence = evidence_of(profiled, gpu)
+    parts, rest = divided(prediction.cpi_stack, evidence)
+    table = Table(evidence, parts, prediction.cpi, prediction.cycles)
+    sources, missing = _sources(profiled.trace)
+    return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]
+
+
+def explain_kernel(
+    request: KernelRequest,
+    gpu: GpuSpec,
+    model: str,
+    by: str | None = None,
+    method: Method = DEFAULT_METHOD,
+    *,
+    watch: Watch | None = None,
+) -> Explanation:
+    """From a kernel, or a trace folder, to an explanation; without `by`, source lines where the kernel has any, else PTX lines."""
+    get_model(model)
+    trace = obtain_trace(request, gpu=gpu, watch=watch)
+    view = by or ("source" if any(instruction.file for instruction in trace.instructions) else "line")
+    return explain_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, view)
+
+
+def evidence_of(profiled: ProfiledTrace, gpu: GpuSpec) -> Evidence:
+    """What the rules of `shares` read."""
+    trace, profile = profiled.trace, profiled.profile
+    assert profile.path is not None, "a profile made from a trace knows its path"
+    warps, _ = path_use(trace)
+    waiting = waiting_pcs(trace, profile.path, profile.instructions)
+    return Evidence(trace, profiled.misses, profile, gpu, warps, occurrences(trace, warps), waiting)
+
+
+def _sources(trace: KernelTrace) -> tuple[dict[str, dict[int, str]], tuple[str, ...]]:
+    """The lines from the first to the last that has an instruction, of each file; and the files that are not at hand."""
+    wanted: dict[str, list[int]] = {}
+    for instruction in trace.instructions:
+        if instruction.file:
+            wanted.setdefault(instruction.file, []).append(instruction.line)
+    found: dict[str, dict[int, str]] = {}
+    missing = []
+    for file, lines in sorted(wanted.items()):
+        try:
+            text = Path(file).read_text("utf-8", errors="replace").splitlines()
+        except (OSError, ValueError):
+            missing.append(file)
+            continue
+        span = range(max(1, min(lines)), min(len(text), max(lines)) + 1)
+        found[file] = {line: text[line - 1] for line in span}
+    return found, tuple(missing)

@@ -1,0 +1,312 @@
+"""Which instructions the cycles of a CPI stack come from: one rule a component, and rows by instruction, line or basic block.
+
+The rules are explained in docs/explanation/explain.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import SpecError
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec
+from warpsight.intervals.algorithm import interval_spans
+from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
+from warpsight.intervals.usage import leaving, requests
+from warpsight.traces.schema import STORE, KernelTrace
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What the rules read: a trace, what the caches of a GPU made of it, and its interval profile.
+
+    `warps` int64 [paths]: how many took each path. `times` int64 [instructions]: how often warps came past each pc. `waiting` int32
+    [intervals]: the pc that waits at the end of each interval of the representative warp, -1 for none.
+    """
+
+    trace: KernelTrace
+    misses: MissProfile
+    profile: IntervalProfile
+    gpu: GpuSpec
+    warps: npt.NDArray[np.int64]
+    times: npt.NDArray[np.int64]
+    waiting: npt.NDArray[np.int32]
+
+
+def divided(stack: Mapping[str, float], evidence: Evidence) -> tuple[dict[str, Floats], dict[str, float]]:
+    """Each component over the instructions, float64 [instructions]; and what no instruction is charged with, by component.
+
+    The latter is `idle`, components without a rule (a plug-in's own), and those whose cause the trace does not show.
+    """
+    parts: dict[str, Floats] = {}
+    rest: dict[str, float] = {}
+    for name, value in stack.items():
+        weights = RULES[name](evidence) if name in RULES and value else np.zeros(len(evidence.times))
+        total = float(weights.sum())
+        if total > 0:
+            parts[name] = value * (weights / total)
+        else:
+            parts[name] = np.zeros(len(weights))
+            if value:
+                rest[name] = value
+    return parts, rest
+
+
+def _issued(evidence: Evidence) -> Floats:
+    return evidence.times.astype(np.float64)
+
+
+def _waited(cause: str) -> Callable[[Evidence], Floats]:
+    """Stall cycles of the representative warp by the instruction that waits."""
+
+    def weights(evidence: Evidence) -> Floats:
+        chosen = (evidence.profile.cause == CAUSES.index(cause)) & (evidence.waiting >= 0)
+        found = np.bincount(evidence.waiting[chosen], evidence.profile.stall_cycles[chosen], len(evidence.times))
+        return found.astype(np.float64)
+
+    return weights
+
+
+def _waited_for_memory(evidence: Evidence) -> Floats:
+    """Where no load is waited for, a model may still charge accesses to device memory, as MWP-CWP does: by execution."""
+    found = _waited("memory")(evidence)
+    return found if found.any() else evidence.misses.executions.astype(np.float64)
+
+
+def _in_mshrs(evidence: Evidence) -> Floats:
+    return leaving(evidence.trace.instructions, evidence.misses)[0].astype(np.float64)
+
+
+def _on_the_network(evidence: Evidence) -> Floats:
+    reads, others = leaving(evidence.trace.instructions, evidence.misses)
+    return (reads + others + evidence.misses.atomic_repeats).astype(np.float64)
+
+
+def _at_dram(evidence: Evidence) -> Floats:
+    return (evidence.misses.dram_reads + evidence.misses.dram_writes).astype(np.float64)
+
+
+def _unit_held(evidence: Evidence) -> Floats:
+    """Cycles for which instructions hold their unit beyond the one that they issue in: arithmetic, shared memory, load-store.
+
+    Where none does, units are contended only in that several schedulers share them: then all cycles that they are held for.
+    Raises SpecError for an unknown unit.
+    """
+    initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
+    misses = evidence.misses
+    # a generic access may go to shared memory alone, and then has fewer requests than executions
+    queued = np.maximum(requests(evidence.trace.instructions, misses) - misses.executions, 0)
+    longer: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
+    if longer.any():
+        return longer
+    units = np.array([instruction.op_class not in ISSUE_ONLY for instruction in evidence.trace.instructions], dtype=np.float64)
+    return evidence.times * units
+
+
+def _initiation(op_class: str, gpu: GpuSpec) -> float:
+    """Cycles until a unit takes the next instruction; what only issues, and what goes to memory, holds none of them."""
+    if op_class in (*ISSUE_ONLY, "memory"):
+        return 1.0
+    if op_class not in gpu.initiation_cycles:
+        known = ", ".join(sorted(gpu.initiation_cycles))
+        what = f'{gpu.name} gives no initiation interval for op class "{op_class}"'
+        raise SpecError(what, place=f"initiation.{op_class}", remedy=f"add it to the GPU description; it has {known}")
+    return float(gpu.initiation_cycles[op_class])
+
+
+def _at_barriers(evidence: Evidence) -> Floats:
+    barrier = [instruction.op_class == "barrier" for instruction in evidence.trace.instructions]
+    return np.where(barrier, evidence.times, 0).astype(np.float64)
+
+
+# Weights [instructions] of 0 or more. `idle` has no rule: no instruction makes an SM idle.
+RULES: dict[str, Callable[[Evidence], Floats]] = {
+    "base": _issued,
+    "com_data": _waited("compute"),
+    "com_struct": _unit_held,
+    "mem_data": _waited_for_memory,
+    "mshr": _in_mshrs,
+    "noc": _on_the_network,
+    "dram": _at_dram,
+    "sync": _at_barriers,
+}
+
+
+# -- The rows of an explanation: numbers of instructions, and of the source lines or basic blocks that they are grouped into.
+
+Longs = npt.NDArray[np.int64]
+
+VIEWS = ("line", "source", "block")
+
+
+@dataclass(frozen=True)
+class Wait:
+    """An operand waited for: the instruction `pc` that makes it, and the `stall_cycles` of the representative warp alone."""
+
+    pc: int
+    opcode: str
+    file: str
+    line: int
+    ptx_line: int
+    stall_cycles: float
+
+
+@dataclass(frozen=True)
+class Row:
+    """A PTX line, a source line or a basic block; counts are of the recorded launch, warp instructions throughout.
+
+    `cpi_stack` is this row's part of the prediction's, `cpi` their sum and `share` that over the prediction's CPI. `issue_cycles`
+    (base) and `wait_cycles` (all else) are parts of the predicted cycles. `cause` is the largest component, empty without any.
+    `lanes` active at the entry of the basic block, mean. `requests_per_execution` lines at L1 (for atomics sectors at L2) of a
+    memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: L2 alone): None where there are
+    none. `intervals` first and last, from 0, of the representative warp; None where it does not come. `waits_for` longest first.
+    """
+
+    pcs: tuple[int, ...]
+    block: int
+    file: str
+    line: int
+    ptx_lines: tuple[int, int]
+    text: str
+    executions: int
+    lanes: float | None
+    cpi_stack: dict[str, float]
+    cpi: float
+    share: float
+    issue_cycles: float
+    wait_cycles: float
+    cause: str
+    requests_per_execution: float | None
+    sectors_per_request: float | None
+    l1_hit_rate: float | None
+    l2_hit_rate: float | None
+    intervals: tuple[int, int] | None
+    waits_for: tuple[Wait, ...]
+
+
+class Table:
+    """What `rows` are made of, computed once: `parts` as `divided` gives them, for a prediction of `cpi` and `cycles`."""
+
+    def __init__(self, evidence: Evidence, parts: dict[str, Floats], cpi: float, cycles: float) -> None:
+        self._evidence, self._parts, self._cpi, self._cycles = evidence, parts, cpi, cycles
+        self._lanes, self._requests = _lane_executions(evidence), requests(evidence.trace.instructions, evidence.misses)
+        path = evidence.profile.path
+        assert path is not None, "a profile made from a trace knows its path"
+        self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)
+        self._waits = _waits(evidence)
+        self._ptx: dict[str, str] = evidence.trace.extra.get("ptx", {})
+
+    def rows(self, view: str) -> tuple[Row, ...]:
+        """One row per instruction, source line (in order of file and line, those without last) or basic block."""
+        return tuple(self._row(group, view) for group in groups(self._evidence.trace, view))
+
+    def _row(self, group: Sequence[int], view: str) -> Row:
+        pcs, trace = np.array(group), self._evidence.trace
+        first = trace.instructions[group[0]]
+        stack = {name: float(part[pcs].sum()) for name, part in self._parts.items()}
+        cpi, times = sum(stack.values()), int(self._evidence.times[pcs].sum())
+        lines = [trace.instructions[pc].ptx_line for pc in group]
+        scale = self._cycles / self._cpi
+        return Row(
+            pcs=tuple(group),
+            block=int(np.searchsorted(trace.block_start, group[0], side="right")) - 1 if view != "source" else -1,
+            file=first.file,
+            line=first.line,
+            ptx_lines=(min(lines), max(lines)),
+            text=self._ptx.get(str(first.pc), instruction_text(trace, first.pc)) if view == "line" else "",
+            executions=times,
+            lanes=float(self._lanes[pcs].sum()) / times if times else None,
+            cpi_stack=stack,
+            cpi=cpi,
+            share=cpi / self._cpi,
+            issue_cycles=stack.get("base", 0.0) * scale,
+            wait_cycles=(cpi - stack.get("base", 0.0)) * scale,
+            cause=max(stack, key=lambda name: stack[name]) if cpi else "",
+            **_memory(self._evidence, self._requests, pcs),
+            intervals=self._span(pcs),
+            waits_for=self._waits_of(group),
+        )
+
+    def _span(self, pcs: Longs) -> tuple[int, int] | None:
+        here = self._spans[pcs][self._spans[pcs, 0] >= 0]
+        return (int(here[:, 0].min()), int(here[:, 1].max())) if len(here) else None
+
+    def _waits_of(self, group: Sequence[int]) -> tuple[Wait, ...]:
+        """The operands that these instructions wait for, those that cost most first."""
+        cycles: dict[int, float] = {}
+        for pc in group:
+            for producer, stall in self._waits.get(pc, {}).items():
+                cycles[producer] = cycles.get(producer, 0.0) + stall
+        found = []
+        for producer in sorted(cycles, key=lambda pc: (-cycles[pc], pc)):
+            made = self._evidence.trace.instructions[producer]
+            found.append(Wait(producer, made.opcode, made.file, made.line, made.ptx_line, cycles[producer]))
+        return tuple(found)
+
+
+def groups(trace: KernelTrace, view: str) -> list[list[int]]:
+    """The pcs of each row, in order."""
+    if view == "line":
+        return [[instruction.pc] for instruction in trace.instructions]
+    if view == "block":
+        edges = trace.block_start.tolist()
+        return [list(range(begin, end)) for begin, end in pairwise(edges) if end > begin]
+    lines: dict[tuple[str, int], list[int]] = {}
+    for instruction in trace.instructions:
+        lines.setdefault((instruction.file, instruction.line), []).append(instruction.pc)
+    # what has no source line comes last
+    return [lines[key] for key in sorted(lines, key=lambda key: (not key[0], key))]
+
+
+def instruction_text(trace: KernelTrace, pc: int) -> str:
+    """An instruction where its PTX is not at hand: opcode, registers by number, written `d <- s`."""
+    instruction = trace.instructions[pc]
+    made, read = (" ".join(f"r{number}" for number in part) for part in (instruction.destinations, instruction.sources))
+    return " ".join(word for word in (instruction.opcode, made, "<-" if read else "", read) if word)
+
+
+def _memory(evidence: Evidence, asked_by: Longs, pcs: Longs) -> dict[str, Any]:
+    """The columns on device memory; a ratio without a denominator is None."""
+    misses, instructions = evidence.misses, evidence.trace.instructions
+    memory = np.array([pc for pc in pcs.tolist() if instructions[pc].has_sectors], dtype=np.int64)
+    reading = np.array([pc for pc in memory.tolist() if instructions[pc].access != STORE], dtype=np.int64)
+    asked = int(asked_by[memory].sum())
+    return {
+        "requests_per_execution": _ratio(asked, int(misses.executions[memory].sum())),
+        "sectors_per_request": _ratio(int(misses.sectors[memory].sum()), asked),
+        "l1_hit_rate": _ratio(int(misses.l1_hits[reading].sum()), int(misses.l1_reads[reading].sum())),
+        "l2_hit_rate": _ratio(int(misses.l2_read_hits[reading].sum()), int(misses.l2_reads[reading].sum())),
+    }
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def _lane_executions(evidence: Evidence) -> Floats:
+    """Active lanes summed over all times that warps came past each pc, float64 [instructions]."""
+    trace = evidence.trace
+    runs = np.repeat(evidence.warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.int64) * trace.paths.lanes
+    per_block = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
+    return np.repeat(per_block, np.diff(trace.block_start))
+
+
+def _waits(evidence: Evidence) -> dict[int, dict[int, float]]:
+    """Stall cycles of the representative warp by waiting pc and by the pc whose result is waited for."""
+    profile, count = evidence.profile, len(evidence.times)
+    stalled = (evidence.waiting >= 0) & (profile.pc >= 0) & (profile.stall_cycles > 0)
+    keys = evidence.waiting[stalled].astype(np.int64) * count + profile.pc[stalled]
+    pairs, where = np.unique(keys, return_inverse=True)
+    cycles = np.bincount(where, profile.stall_cycles[stalled], len(pairs))
+    found: dict[int, dict[int, float]] = {}
+    for key, stall in zip(pairs.tolist(), cycles.tolist(), strict=True):
+        found.setdefault(key // count, {})[key % count] = stall
+    return found

@@ -1,0 +1,135 @@
+"""The report data of two results side by side: before and after a change of the code, or one kernel on two GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+from typing import Any
+
+from warpsight.analysis.explanation import place_of
+from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, SCHEMA
+from warpsight.base.errors import UsageError
+from warpsight.pipeline.provenance import TOOL
+
+# What of a prediction is set beside each other, besides its stack; all but the last group are numbers.
+_FIGURES = ("cycles", "seconds", "warp_instructions", "ipc_sm_warp", "cpi", "dpki", "occupancy")
+_WORDS = ("bound_by", "class", "occupancy_limiter")
+
+
+def comparison_report_data(before: dict[str, Any], after: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    """The document of two dossiers of kernels, called `names`.
+
+    Its keys: `schema`, `kind`, `tool`, `title`, `model`, `names`, `sides` (the two dossiers), `figures` (rows {name, before, after,
+    ratio}: after over before), `words`, `components` (cycles that each component has on either side, largest difference first),
+    `lines` (source lines that are on both sides or on one, by the difference of their cycles; None without code on both), `gpu`
+    (keys of the GPU descriptions that differ) and `launch` (parts of the launch that differ). Raises UsageError where the two have
+    no model in common.
+    """
+    model = _common_model(before, after)
+    first, second = _prediction(before, model), _prediction(after, model)
+    return {
+        "schema": SCHEMA,
+        "kind": COMPARISON_REPORT,
+        "tool": TOOL,
+        "title": f"{names[0]} and {names[1]}",
+        "model": model,
+        "names": list(names),
+        "sides": [before, after],
+        "figures": [_row(key, first[key], second[key]) for key in _FIGURES],
+        "words": [{"name": key, "before": first[key], "after": second[key]} for key in _WORDS],
+        "components": _components(first, second),
+        "lines": _lines(before, after, model),
+        "gpu": _differing(_of_gpu(before), _of_gpu(after)),
+        "launch": _differing(_of_launch(before), _of_launch(after)),
+    }
+
+
+def _common_model(before: dict[str, Any], after: dict[str, Any]) -> str:
+    """The model of the first dossier, if the other has it too; else the first that both have."""
+    theirs = {each["model"] for each in after["predictions"]}
+    ours = [before["model"], *(each["model"] for each in before["predictions"])]
+    for model in ours:
+        if model in theirs:
+            return str(model)
+    what = f"have no model in common: {', '.join(dict.fromkeys(ours))} and {', '.join(sorted(theirs))}"
+    raise UsageError(f"the two results {what}", place="report", remedy="make both with the same --model")
+
+
+def _prediction(dossier: dict[str, Any], model: str) -> dict[str, Any]:
+    return next(each for each in dossier["predictions"] if each["model"] == model)
+
+
+def _row(name: str, before: float | None, after: float | None) -> dict[str, Any]:
+    known = before is not None and after is not None and before > 0
+    return {"name": name, "before": before, "after": after, "ratio": after / before if known else None}  # type: ignore[operator]
+
+
+def _components(first: dict[str, Any], second: dict[str, Any]) -> list[dict[str, Any]]:
+    """Cycles by component: CPI alone would hide a change of the number of instructions."""
+    names = dict.fromkeys([*first["cpi_stack"], *second["cpi_stack"]])
+    rows = [_row(name, _cycles_of(first, name), _cycles_of(second, name)) for name in names]
+    present = [{**row, "difference": row["after"] - row["before"]} for row in rows if row["before"] or row["after"]]
+    return sorted(present, key=lambda row: -abs(row["difference"]))
+
+
+def _cycles_of(prediction: dict[str, Any], component: str) -> float:
+    cpi = prediction["cpi"]
+    return float(prediction["cpi_stack"].get(component, 0.0) * prediction["cycles"] / cpi) if cpi else 0.0
+
+
+def _lines(before: dict[str, Any], after: dict[str, Any], model: str) -> list[dict[str, Any]] | None:
+    """Lines by the difference of their cycles, the largest first. Lines of the two sources are matched by their text."""
+    sides = [_view(before, model), _view(after, model)]
+    if sides[0] is None or sides[1] is None:
+        return None
+    one, two = _texts(sides[0]), _texts(sides[1])
+    matcher = SequenceMatcher(None, [row["text"] for row in one], [row["text"] for row in two], autojunk=False)
+    pairs: list[tuple[int | None, int | None]] = []
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            pairs += zip(range(i1, i2), range(j1, j2), strict=True)
+        else:
+            pairs += [(i, None) for i in range(i1, i2)] + [(None, j) for j in range(j1, j2)]
+    nothing: dict[str, Any] = {"text": "", "place": "", "cycles": 0.0}
+    rows = [(one[i] if i is not None else nothing, two[j] if j is not None else nothing) for i, j in pairs]
+    found = [{"before": old, "after": new, "difference": new["cycles"] - old["cycles"]} for old, new in rows]
+    counted = (row for row in found if row["before"]["cycles"] or row["after"]["cycles"])
+    return sorted(counted, key=lambda row: -abs(row["difference"]))
+
+
+def _view(dossier: dict[str, Any], model: str) -> dict[str, Any] | None:
+    """The rows by source line, or by PTX line where there are none; None where they are another model's."""
+    code = dossier.get("code") or {}
+    view: dict[str, Any] | None = code.get("source") or code.get("line")
+    return view if view is not None and view["model"] == model else None
+
+
+def _texts(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of each row its text without indentation, its place, and its cycles."""
+    scale = view["cycles"] / view["cpi"]
+    found = []
+    for row in view["rows"]:
+        source = view["sources"].get(row["file"], {}).get(str(row["line"]), "") if row["file"] else row["text"]
+        place = place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
+        found.append({"text": source.strip(), "place": place, "cycles": row["cpi"] * scale})
+    return found
+
+
+def _of_gpu(dossier: dict[str, Any]) -> dict[str, Any]:
+    """The keys of the GPU's description, dotted, without its name and sources."""
+    found: dict[str, Any] = {}
+    for name, content in (dossier["predictions"][0]["provenance"].get("gpu") or {}).items():
+        if isinstance(content, dict):
+            found |= {f"{name}.{key}": value for key, value in content.items() if name != "sources"}
+        elif name not in ("schema", "description"):
+            found[name] = content
+    return found
+
+
+def _of_launch(dossier: dict[str, Any]) -> dict[str, Any]:
+    return {key: str(value) for key, value in (dossier["predictions"][0]["provenance"].get("launch") or {}).items()}
+
+
+def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:
+    keys = dict.fromkeys([*before, *after])
+    return [{"name": key, "before": before.get(key), "after": after.get(key)} for key in keys if before.get(key) != after.get(key)]

@@ -1,0 +1,227 @@
+"""Results and report data in files: one file, a folder of them for a server, and the file that a report is written to."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, KERNEL_REPORT, SCHEMA, STUDY_REPORT, predictions_report_data
+from warpsight.analysis.report_data.study import study_report_data
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.result.prediction import COMPONENTS
+from warpsight.sweeps.files import written_whole
+from warpsight.sweeps.folder import RESULTS, STUDY, is_study
+from warpsight.sweeps.result import Sweep
+from warpsight.traces.store_format import HEADER as TRACE_HEADER
+
+_TEXTS = ("kernel", "gpu", "model", "bound_by", "class", "occupancy_limiter")
+_NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occupancy")
+# What a document that was damaged makes the code raise that draws it.
+DAMAGE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
+_DEEPEST, _LARGEST = 50, 1e300  # of nesting and of numbers: what is beyond comes from no result, and its sums would be no numbers
+_REMEDY = "give what `warpsight predict --json`, `simulate --json` or `report --json` printed"
+
+
+def is_result(path: str) -> bool:
+    """Whether a report's input is a file of results, by its name."""
+    return path.lower().endswith(".json") and Path(path).is_file()
+
+
+def report_data_of_file(path: str) -> dict[str, Any]:
+    """The dossier of a file of results: as it is, or made of the predictions in it. Raises UsageError and FormatError."""
+    found = _read(path)
+    if isinstance(found, dict) and "kind" in found:
+        if found.get("schema") != SCHEMA or found["kind"] not in (KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT):
+            what = f"is no document of schema {SCHEMA} that a report is made of"
+            raise FormatError(what, place=path, remedy="make it again with `warpsight report --json`")
+        if found["kind"] == KERNEL_REPORT:
+            _predictions(found.get("predictions"), f"{path}: predictions")
+        return found
+    return predictions_report_data(_predictions(found, path))
+
+
+def alone_of_file(path: str) -> dict[str, Any]:
+    """The dossier of a file, to be set beside another one: of one kernel. Raises as `dossier_of_file` does, or UsageError."""
+    found = report_data_of_file(path)
+    if found["kind"] != KERNEL_REPORT:
+        raise UsageError(f"is a {found['kind']}, which is shown alone", place=path, remedy="give results of one kernel on one GPU")
+    return found
+
+
+def _read(path: str) -> Any:
+    try:
+        found = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
+    except (ValueError, RecursionError) as error:
+        line = getattr(error, "lineno", 0)
+        place = f"{path}:{line}" if line else path
+        raise FormatError(f"is not JSON: {getattr(error, 'msg', error)}", place=place, remedy=_REMEDY) from None
+    what = _unfit(found)
+    if what:
+        raise FormatError(what, place=path, remedy=_REMEDY)
+    return found
+
+
+def _unfit(found: Any) -> str:
+    """What keeps JSON from being a document of ours, whatever its keys: Python reads more than JSON has; empty for nothing."""
+    waiting = [(found, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        if depth > _DEEPEST:
+            return f"is nested deeper than {_DEEPEST} levels"
+        if isinstance(value, dict):
+            waiting += [(each, depth + 1) for pair in value.items() for each in pair]
+        elif isinstance(value, list):
+            waiting += [(each, depth + 1) for each in value]
+        elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
+            return "has a number that is none (NaN, infinity, or beyond what any result has)"
+        elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
+            return "has a text with half a character (a lone surrogate)"
+    return ""
+
+
+def _predictions(found: Any, path: str) -> list[dict[str, Any]]:
+    """The prediction documents: one object, or a list of them."""
+    documents = found if isinstance(found, list) else [found]
+    if not documents:
+        raise FormatError("has no prediction in it", place=path, remedy=_REMEDY)
+    for number, document in enumerate(documents, 1):
+        place = f"{path}: prediction {number}" if isinstance(found, list) else path
+        what = _wrong(document)
+        if what:
+            raise FormatError(what, place=place, remedy=_REMEDY)
+    return documents
+
+
+def _wrong(document: Any) -> str:
+    """What keeps `document` from being a prediction; empty for nothing."""
+    if not isinstance(document, dict) or "cpi_stack" not in document:
+        return "is no prediction: it has no cpi_stack"
+    for key in _TEXTS:
+        if not isinstance(document.get(key), str):
+            return f"{key} is not a text"
+    for key in _NUMBERS:
+        if not _is_number(document.get(key)):
+            return f"{key} is not a number of 0 or more"
+    if "dpki" not in document or not (document["dpki"] is None or _is_number(document["dpki"])):
+        return "dpki is neither a number of 0 or more nor null"
+    stack = document["cpi_stack"]
+    if not isinstance(stack, dict) or not all(_is_number(value) for value in stack.values()):
+        return "cpi_stack is not an object of numbers"
+    if not set(COMPONENTS) & set(stack):
+        return f"cpi_stack has none of {', '.join(COMPONENTS)}"
+    if abs(sum(stack.values()) - document["cpi"]) > 1e-6 * max(1.0, document["cpi"]):
+        return "cpi is not the sum of cpi_stack"
+    return "" if isinstance(document.get("provenance"), dict) else "provenance is not an object"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
+
+
+# -- The results of a folder, for a server that shows them: prediction files, dossiers, studies. They are read, never written.
+
+RESULT, STUDY_KIND = "result", "study"
+_DEEPEST_FOLDER = 6
+
+
+@dataclass(frozen=True)
+class ResultFile:
+    """A result: `ident` for addresses, `name` within the folder, `kind` (result or study), `stamp` that changes when it does."""
+
+    ident: str
+    name: str
+    kind: str
+    stamp: str
+
+
+class ResultFolder:
+    """The results below `folder`. Raises UsageError when it is none."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        if not self.folder.is_dir():
+            raise UsageError("is no folder", place=str(folder), remedy="give the folder with your results")
+
+    def items(self) -> list[ResultFile]:
+        """What is there now, by name. Files that are no JSON of results are found too: their page says what is wrong."""
+        found = []
+        for path, kind in self._paths():
+            name = path.relative_to(self.folder).as_posix()
+            ident = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+            found.append(ResultFile(ident, name, kind, _stamp(path, kind)))
+        return sorted(found, key=lambda item: item.name)
+
+    def item(self, ident: str) -> ResultFile | None:
+        """The result of that ident; None when there is none (any more)."""
+        return next((item for item in self.items() if item.ident == ident), None)
+
+    def dossier(self, item: ResultFile) -> dict[str, Any]:
+        """The document of a result. Raises UsageError and FormatError for one that cannot be read."""
+        path = self.folder / item.name
+        return study_report_data(Sweep.open(path)) if item.kind == STUDY_KIND else report_data_of_file(str(path))
+
+    def _paths(self) -> Iterator[tuple[Path, str]]:
+        """Studies and JSON files; not those within studies, traces and hidden folders, and no links, which may lead out."""
+        for at, folders, files in os.walk(self.folder):
+            here = Path(at)
+            if is_study(here):
+                folders.clear()
+                yield here, STUDY_KIND
+                continue
+            if TRACE_HEADER in files:
+                folders.clear()
+                continue
+            deep = len(here.relative_to(self.folder).parts) >= _DEEPEST_FOLDER
+            folders[:] = [] if deep else sorted(name for name in folders if not name.startswith("."))
+            yield from ((here / name, RESULT) for name in files if name.endswith(".json") and _is_own_file(here / name))
+
+
+def _is_own_file(path: Path) -> bool:
+    """No link, and nothing that waits for a writer, as a pipe does."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:  # it has gone meanwhile
+        return False
+
+
+def _stamp(path: Path, kind: str) -> str:
+    """Changes whenever a file of the result is written."""
+    parts = [path / STUDY, path / RESULTS] if kind == STUDY_KIND else [path]
+    told = []
+    for part in parts:
+        try:
+            status = part.stat()
+        except OSError:
+            continue
+        told.append(f"{status.st_mtime_ns}-{status.st_size}")
+    return ".".join(told)
+
+
+# -- Where a report is written: whole or not at all.
+
+def write_report(path: str | PathLike[str], text: str) -> Path:
+    """Write `text` to `path`; what was there stays until the new file is whole. A device or a pipe is written to as it is.
+
+    Raises UsageError.
+    """
+    if Path(path).is_dir():
+        raise UsageError("is a folder", place=str(path), remedy="name a file in it")
+    try:
+        if Path(path).exists() and not Path(path).is_file():
+            Path(path).write_text(text, "utf-8")
+            return Path(path)
+        with written_whole(Path(path)) as temporary:
+            temporary.write_text(text, "utf-8")
+    except OSError as error:
+        remedy = "name another file with -o, in a folder that is there"
+        raise UsageError(f"cannot be written: {error.strerror or error}", place=str(path), remedy=remedy) from None
+    return Path(path)

@@ -1,0 +1,343 @@
+"""How a warp's accesses look at each memory instruction: how many sectors, and which access is typical and which the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import Any
+
+import lazy_loader as lazy
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.progress import Watch, stage
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.reuse import state as at
+from warpsight.caches.reuse.access_stream import of_trace
+from warpsight.caches.reuse.model import Placement, evaluate
+from warpsight.caches.reuse.settings import settings_of
+from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
+from warpsight.gpu.spec import GpuSpec
+from warpsight.kernels.launch import input_hash, kernel_hash
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.request import KernelRequest
+from warpsight.traces.events import ChunkEvents, EventReader
+from warpsight.traces.schema import LOAD, SECTOR_BYTES, WARP_SIZE, KernelTrace, StaticInstruction, TraceChunk
+
+emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
+
+Longs = npt.NDArray[np.int64]
+
+TYPICAL, WORST = "typical", "worst"
+_BYTE = 256
+
+
+@dataclass(frozen=True)
+class Access:
+    """One access of a warp: instruction, warp of the trace, and how many accesses of that warp there came before.
+
+    `sectors` in the order of lanes; `lanes` active where the basic block begins: a guard may leave fewer.
+    """
+
+    pc: int
+    warp: int
+    before: int
+    sectors: tuple[int, ...]
+    lanes: int
+
+
+def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
+    """Executions of each pc by sectors of device memory, and by passes through the banks of shared memory: int64 [pcs, 256]."""
+    count = len(trace.instructions)
+    sectors, passes = np.zeros(count * _BYTE, np.int64), np.zeros(count * _BYTE, np.int64)
+    has_sectors = np.array([instruction.has_sectors for instruction in trace.instructions], np.int64)
+    has_degree = np.array([instruction.has_degree for instruction in trace.instructions], np.bool_)
+    reader = EventReader(trace)
+    for chunk in trace.chunks:
+        events = reader.read(chunk)
+        sectors += np.bincount(events.pc * _BYTE + events.sectors, minlength=len(sectors))
+        banks = np.flatnonzero(has_degree[events.pc])
+        degree = np.asarray(chunk.events)[events.at[banks] + has_sectors[events.pc[banks]]].astype(np.int64)
+        passes += np.bincount(events.pc[banks] * _BYTE + degree, minlength=len(passes))
+    tables = sectors.reshape(count, _BYTE), passes.reshape(count, _BYTE)
+    for table in tables:
+        table[:, 0] = 0  # an access of no lane, or to the other space, is none
+    return tables
+
+
+def typical_and_worst(sectors: Longs) -> dict[str, Longs]:
+    """Of each pc the most frequent number of sectors, the smallest of several, and the largest; 0 without an access."""
+    places = np.arange(sectors.shape[1])
+    return {TYPICAL: sectors.argmax(axis=1), WORST: np.where(sectors > 0, places, 0).max(axis=1)}
+
+
+def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int, Access]:
+    """For each of `pcs` the access with `counts[pc]` sectors that is nearest to the middle of the recorded launch."""
+    wanted = np.full(len(trace.instructions), -1, np.int64)
+    wanted[list(pcs)] = counts[list(pcs)]
+    middle, best, nearest = trace.header.warps // 2, dict[int, Access](), dict[int, int]()
+    reader = EventReader(trace)
+    for chunk in trace.chunks:
+        events = reader.read(chunk)
+        for number in _nearest(events, wanted, middle - chunk.first_warp):
+            pc, warp = int(events.pc[number]), int(events.warp[number])
+            distance = abs(warp + chunk.first_warp - middle)
+            if pc not in best or distance < nearest[pc]:
+                nearest[pc], best[pc] = distance, _access(chunk, events, number)
+    return best
+
+
+def _nearest(events: ChunkEvents, wanted: Longs, middle: int) -> Iterator[int]:
+    """Of each pc the number of the first event with the wanted sectors of the warp that is nearest to `middle`."""
+    fitting = np.flatnonzero((events.sectors > 0) & (events.sectors == wanted[events.pc]))
+    order = fitting[np.lexsort((np.abs(events.warp[fitting] - middle), events.pc[fitting]))]
+    _, first = np.unique(events.pc[order], return_index=True)
+    yield from order[first].tolist()
+
+
+def _access(chunk: TraceChunk, events: ChunkEvents, number: int) -> Access:
+    pc, warp = int(events.pc[number]), int(events.warp[number])
+    begin = int(np.searchsorted(events.warp, warp))
+    first = int(events.first[number])
+    own = np.asarray(chunk.sectors)[first : first + int(events.sectors[number])]
+    before = int(np.count_nonzero(events.pc[begin:number] == pc))
+    return Access(pc, warp + chunk.first_warp, before, tuple(own.tolist()), int(events.lanes[number]))
+
+
+# -- Which lane asked for which sector: what a trace does not keep, from a second run of the kernel, or as far as sectors tell.
+
+Lanes = tuple[int | None, ...]
+
+NO_KERNEL = "a trace keeps the sectors of an access in the order of its lanes, not the address of each lane"
+CHANGED = "the kernel or its input is no longer what was traced, so it could not be run again for the addresses of lanes"
+NOT_FOUND = "the address of each lane is recorded of plain loads, stores and atomics to device memory alone"
+
+
+def lanes_of(
+    trace: KernelTrace, request: KernelRequest | None, accesses: Sequence[Access], watch: Watch | None = None
+) -> tuple[list[Lanes | None], str]:
+    """Of each access the byte addresses of the 32 lanes (None: not active), or None where they are not known; and why, or "".
+
+    The kernel of `request` runs again with probes at these accesses. What they find counts only where it gives the sectors that
+    the trace has. Raises as `trace_kernel` does.
+    """
+    if request is None or request.is_trace:
+        return [_told(access) for access in accesses], NO_KERNEL
+    found = _run_again(trace, request, accesses, watch)
+    if found is None:
+        return [_told(access) for access in accesses], CHANGED
+    lanes = [_checked(access, each) or _told(access) for access, each in zip(accesses, found, strict=True)]
+    return lanes, NOT_FOUND if None in lanes else ""
+
+
+def sectors_of(lanes: Lanes) -> tuple[int, ...]:
+    """The sectors that these addresses lie in, in the order of lanes, each once; as a trace numbers them."""
+    return tuple(dict.fromkeys(address // SECTOR_BYTES & 0xFFFFFFFF for address in lanes if address is not None))
+
+
+def _run_again(
+    trace: KernelTrace, request: KernelRequest, accesses: Sequence[Access], watch: Watch | None
+) -> list[LaneAddresses | None] | None:
+    """What probes find at the accesses; None if the launch is another one now."""
+    ready, header = prepare(request), trace.header
+    now = kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch), ready.sample
+    if now != (header.kernel_hash, header.input_hash, header.sampled_blocks):
+        return None
+    warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])
+    wanted = [Wanted(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
+    return emulator.lane_addresses(
+        ready.source,
+        ready.launch,
+        wanted,
+        max_instructions=ready.max_instructions,
+        progress=stage(watch, "finding the lanes of accesses"),
+        options=replace(ready.options, output=StringIO()),  # what it prints was printed the first time
+    )
+
+
+def _warps_of_launch(ready: ReadyLaunch, per_block: int, warps: Sequence[int]) -> list[int]:
+    """The numbers in the launch of warps of the trace, which may have some blocks alone."""
+    if not ready.sample:
+        return list(warps)
+    blocks = np.flatnonzero(emulator.choose_blocks(ready.launch.blocks, ready.sample, ready.seed)).tolist()
+    return [blocks[warp // per_block] * per_block + warp % per_block for warp in warps]
+
+
+def _checked(access: Access, found: LaneAddresses | None) -> Lanes | None:
+    """What a probe found, if the sectors are those of the access: else it was another one, or one that is recorded otherwise."""
+    if found is None:
+        return None
+    lanes = tuple(int(address) if found.mask >> lane & 1 else None for lane, address in enumerate(found.addresses))
+    return lanes if sectors_of(lanes) == access.sectors else None
+
+
+def _told(access: Access) -> Lanes | None:
+    """The sector's address of each lane where sectors alone tell: 32 sectors are those of 32 lanes."""
+    if len(access.sectors) != WARP_SIZE or access.lanes != WARP_SIZE:
+        return None
+    return tuple(sector * SECTOR_BYTES for sector in access.sectors)
+
+
+# -- How a load's hits at the L1 depend on its size: the reuse distances of each instruction, from one stack of lines for each SM.
+
+MOST_REQUESTS = 4_000_000  # of the blocks that the stacks are made of: some seconds
+MOST_STEPS = 40  # points of a curve
+_SHARE_DIGITS = 5
+
+
+def reuse_curves(
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, pcs: Sequence[int], requests: int
+) -> tuple[dict[int, dict[str, Any]], str]:
+    """For each load of `pcs` the share of its requests that hit in LRU caches of so many lines; and what a reader must know.
+
+    A curve has `capacities` (lines), `hit_shares` of the `requests`, and `first_uses`, which no cache helps. The stacks take loads
+    alone, an SM's resident warps one access each in turn: the order of the reuse-distance model without latencies (HPCA 2014).
+    `requests`: about how many the launch has; of long launches the first blocks are taken. No curve for lines that are no multiple
+    of a sector, which a trace does not hold. Raises SpecError for an L1 that cannot be modelled.
+    """
+    line = gpu.l1.line_bytes
+    if line % SECTOR_BYTES:
+        return {}, f"no reuse distances: lines of {line} B are no whole number of sectors"
+    threads = _most_threads(trace, requests)
+    stream = of_trace(trace, line, most_threads=threads)
+    settings = settings_of(gpu.l1).off("associativity", "latency", "mshr")
+    kept = evaluate(settings, stream, Placement(gpu.sm_count, blocks_per_sm), keep_all=True).misses
+    order = np.argsort(kept[at.KEPT_PC], kind="stable")
+    by_pc, distance = kept[at.KEPT_PC][order], kept[at.KEPT_DISTANCE][order]
+    edges = np.searchsorted(by_pc, [*pcs, *(pc + 1 for pc in pcs)]).reshape(2, -1)
+    own = {pc: distance[begin:end] for pc, begin, end in zip(pcs, *edges.tolist(), strict=True) if end > begin}
+    return {pc: curve(values, gpu.l1.size_bytes // line) for pc, values in own.items()}, "; ".join(stream.notes)
+
+
+def curve(distances: Longs, lines: int) -> dict[str, Any]:
+    """The curve of reuse distances (-1: first use): where it rises (of many places at most `MOST_STEPS`), and `lines`."""
+    reused = np.sort(distances[distances >= 0])
+    rises, times = np.unique(reused + 1, return_counts=True)  # a distance below n hits in n lines
+    if len(rises) > MOST_STEPS:
+        risen = np.cumsum(times) / len(reused)
+        rises = rises[np.unique(np.searchsorted(risen, np.arange(1, MOST_STEPS + 1) / MOST_STEPS).clip(max=len(rises) - 1))]
+    capacities = sorted({1, lines, *rises.tolist()})
+    hits = np.searchsorted(reused, capacities, side="left")
+    return {
+        "capacities": capacities,
+        "hit_shares": [round(share, _SHARE_DIGITS) for share in (hits / len(distances)).tolist()],
+        "requests": len(distances),
+        "first_uses": len(distances) - len(reused),
+    }
+
+
+def _most_threads(trace: KernelTrace, requests: int) -> int | None:
+    """A bound that leaves about `MOST_REQUESTS` of the launch's requests; None where all are few enough."""
+    if requests <= MOST_REQUESTS:
+        return None
+    header = trace.header
+    blocks = max(1, header.recorded_blocks * MOST_REQUESTS // requests)
+    return blocks * header.threads_per_block
+
+
+# -- What each memory instruction does: the sectors that a warp's lanes ask for, how far data are from their last use, its hits.
+
+# Instructions that are drawn, those with most sectors; fewer of long code, so that a report stays small.
+DRAWN, DRAWN_OF_LONG, LONG = 40, 12, 1000
+
+
+def loads(
+    profiled: ProfiledTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
+) -> dict[str, Any]:
+    """`loads`, an entry for each load, store and atomic, by pc; and `loads_about`, what a reader must know of all of
+    them: `line_bytes` and `l1_lines` of the L1, `lanes_unknown` and `reuse_note` (why some lanes are not known, which blocks reuse
+    is of; "": nothing to say), and `drawn`: how many have patterns and a curve, those with most sectors.
+
+    An entry has `pc`, `opcode`, `space`, `access`, `access_bytes` of a lane, `file`, `line`, `ptx_line`, `executions` with an
+    active lane, `sectors` and `passes` (through the banks of shared memory) as pairs (how many, executions), `levels` (requests by
+    what became of them, from the miss profile), and where they are drawn `patterns` and `reuse`. A pattern is `typical`, the most
+    frequent number of sectors, or the `worst`; with `executions` that have as many, `warp` and `before` of one of them, its
+    `sectors` in the order of lanes, from the first line on, `lines` of them, and `lanes`: byte offsets from there, null: not
+    active; or null where they are not known. `bytes_asked`: by these lanes, each byte once; null like them.
+    Raises as `trace_kernel` does, where the kernel of `request` is run again for the lanes.
+    """
+    trace, misses = profiled.trace, profiled.misses
+    sectors, passes = histograms(trace)
+    memory = [instruction for instruction in trace.instructions if instruction.event_bytes]
+    asked = sectors @ np.arange(sectors.shape[1])
+    drawn = sorted((i.pc for i in memory if asked[i.pc]), key=lambda pc: (-int(asked[pc]), pc))
+    drawn = drawn[: DRAWN if len(trace.instructions) <= LONG else DRAWN_OF_LONG]
+    patterns, unknown = _patterns(profiled, gpu, drawn, sectors, request, watch)
+    reading = [pc for pc in sorted(drawn) if trace.instructions[pc].access == LOAD]
+    curves, note = reuse_curves(trace, gpu, profiled.occupancy.blocks_per_sm, reading, int(misses.l1_reads.sum()))
+    entries = []
+    for instruction in memory:
+        pc = instruction.pc
+        entry = _described(instruction, misses)
+        entry |= {"sectors": _pairs(sectors[pc]), "passes": _pairs(passes[pc]), "levels": levels(misses, pc)}
+        entry |= {name: made[pc] for name, made in (("patterns", patterns), ("reuse", curves)) if pc in made}
+        entries.append(entry)
+    line = gpu.l1.line_bytes
+    about = {"line_bytes": line, "l1_lines": gpu.l1.size_bytes // line, "drawn": len(drawn), "lanes_unknown": unknown,
+             "reuse_note": note}  # fmt: skip
+    return {"loads": entries, "loads_about": about}
+
+
+def levels(misses: MissProfile, pc: int) -> dict[str, dict[str, int]]:
+    """Requests of an instruction by level and what became of them; what is 0 is left out."""
+    counts = {
+        "L1": {"hit": misses.l1_hits, "merged": misses.l1_merges, "miss": misses.l1_misses, "written through": misses.l1_writes},
+        "L2 reads": {"hit": misses.l2_read_hits, "merged": misses.l2_read_merges, "miss": misses.l2_read_misses},
+        "L2 writes": {"hit": misses.l2_write_hits, "miss": misses.l2_write_misses},
+        "DRAM": {"read": misses.dram_reads, "written": misses.dram_writes},
+    }
+    found = {level: {kind: int(count[pc]) for kind, count in kinds.items() if count[pc]} for level, kinds in counts.items()}
+    return {level: kinds for level, kinds in found.items() if kinds}
+
+
+def _described(instruction: StaticInstruction, misses: MissProfile) -> dict[str, Any]:
+    names = ("pc", "opcode", "space", "access", "access_bytes", "file", "line", "ptx_line")
+    entry: dict[str, Any] = {name: getattr(instruction, name) for name in names}
+    counts = misses.executions if instruction.has_sectors else misses.shared_executions
+    entry["executions"] = int(counts[instruction.pc])
+    return entry
+
+
+def _pairs(histogram: Longs) -> list[list[int]]:
+    there = np.flatnonzero(histogram)
+    return np.stack([there, histogram[there]], axis=1).tolist()  # type: ignore[no-any-return]
+
+
+def _patterns(
+    profiled: ProfiledTrace, gpu: GpuSpec, pcs: Sequence[int], sectors: Longs, request: KernelRequest | None, watch: Watch | None
+) -> tuple[dict[int, list[dict[str, Any]]], str]:
+    """By pc its typical access and, unless that is one, its worst; and why lanes of some are not known."""
+    chosen: list[tuple[str, Access]] = []
+    counts = typical_and_worst(sectors)
+    for kind, count in counts.items():
+        other = [pc for pc in pcs if kind == TYPICAL or count[pc] != counts[TYPICAL][pc]]
+        chosen += [(kind, access) for _, access in sorted(examples(profiled.trace, other, count).items())]
+    lanes, unknown = lanes_of(profiled.trace, request, [access for _, access in chosen], watch)
+    found: dict[int, list[dict[str, Any]]] = {}
+    for (kind, access), known in zip(chosen, lanes, strict=True):
+        executions = int(sectors[access.pc, len(access.sectors)])
+        asked = None if known is None else len({*known} - {None}) * profiled.trace.instructions[access.pc].access_bytes
+        pattern = {"kind": kind, "executions": executions, **_placed(access, known, gpu.l1.line_bytes), "bytes_asked": asked}
+        found.setdefault(access.pc, []).append(pattern)
+    return found, unknown
+
+
+def _placed(access: Access, lanes: Lanes | None, line_bytes: int) -> dict[str, Any]:
+    """Sectors and lanes from the beginning of the first line on, whose address in the emulated memory says nothing."""
+    lowest = min(access.sectors) * SECTOR_BYTES // line_bytes * line_bytes
+    sectors = [sector - lowest // SECTOR_BYTES for sector in access.sectors]
+    placed = None if lanes is None else [None if address is None else _within(address, lowest) for address in lanes]
+    return {
+        "warp": access.warp, "before": access.before, "sectors": sectors, "lines": _lines(sectors, line_bytes), "lanes": placed,
+    }  # fmt: skip
+
+
+def _within(address: int, lowest: int) -> int:
+    # sectors are numbers of 32 bits, so that addresses above 2^37 come back to the beginning
+    return address % (SECTOR_BYTES << 32) - lowest
+
+
+def _lines(sectors: list[int], line_bytes: int) -> int:
+    return len({sector * SECTOR_BYTES // line_bytes for sector in sectors})

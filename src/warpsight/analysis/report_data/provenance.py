@@ -1,0 +1,90 @@
+"""Where a report's numbers come from: the GPU key by key, hashes, versions, and the command that makes it again."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import shlex
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.analysis.assumptions import is_estimated
+from warpsight.gpu.describe import describe, spec_hash
+from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.provenance import TOOL
+
+# What decides numbers besides Warpsight itself: the compiler of the kernel, and of the emulator and the simulators.
+_PACKAGES = ("numpy", "numba", "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
+
+
+def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = ()) -> dict[str, Any]:
+    """The document: `gpu` (rows of key, value, source, estimated, meaning), `hashes` and `versions` by name, `command`.
+
+    What a prediction's own provenance has (launch, method, notes) is not repeated. `command` are the words of the command line,
+    where there was one.
+    """
+    header = profiled.trace.header
+    return {
+        "gpu": [
+            {
+                "key": row.key,
+                "value": row.value,
+                "source": row.source,
+                "estimated": is_estimated(row.source),
+                "meaning": row.meaning,
+            }
+            for row in describe(gpu)
+        ],
+        "hashes": {
+            "kernel": header.kernel_hash,
+            "inputs": header.input_hash,
+            "trace": trace_hash(profiled),
+            "GPU": spec_hash(gpu),
+        },
+        "versions": {
+            "report made by": TOOL,
+            "trace made by": f"warpsight {header.tool_version}, schema {header.schema}",
+            "Python": platform.python_version(),
+            **{name: found for name in _PACKAGES if (found := _version(name))},
+        },
+        "command": shlex.join(command) if command else None,
+    }
+
+
+def trace_hash(profiled: ProfiledTrace) -> str:
+    """SHA-256 (64 hexadecimal digits) of what a trace says: instructions, paths, and what every warp did. However it is kept."""
+    trace = profiled.trace
+    whole = hashlib.sha256()
+    for each in trace.instructions:
+        whole.update(repr((each.pc, each.opcode, each.op_class, each.destinations, each.sources, each.space, each.access,
+                           each.access_bytes)).encode())  # fmt: skip
+    paths = trace.paths
+    tables: tuple[tuple[str, npt.NDArray[Any]], ...] = (
+        ("<i4", trace.block_start), ("<i8", paths.offset), ("<i4", paths.block), ("u1", paths.lanes), ("<i4", paths.repeat),
+    )  # fmt: skip
+    for kind, table in tables:
+        whole.update(table.astype(kind).tobytes())
+    # chunks are cut as the memory of who makes them allows: each stream goes on over all of them
+    streams = [hashlib.sha256() for _ in range(5)]
+    for chunk in trace.chunks:
+        parts: tuple[tuple[str, npt.NDArray[Any]], ...] = (
+            ("<i4", chunk.path), ("<i8", np.diff(chunk.event_offset)), ("u1", chunk.events), ("<i8", np.diff(chunk.sector_offset)),
+            ("<u4", chunk.sectors),
+        )  # fmt: skip
+        for stream, (kind, array) in zip(streams, parts, strict=True):
+            stream.update(array.astype(kind, copy=False).tobytes())
+    for stream in streams:
+        whole.update(stream.digest())
+    return whole.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return ""

@@ -1,0 +1,232 @@
+"""What a launch asks of each resource of a GPU: in the predicted time (speed of light), alone (if only it bound), as rooflines.
+
+Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
+GPUs, PMBS 2019. Bytes at the L1 are of the 32 B sectors that are touched, at the L2 what crosses the NoC, at DRAM what is read and
+written there. Floating-point operations are counted by lane and opcode; a multiply-add is two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from warpsight.equations import resources
+from warpsight.gpu.spec import GpuSpec, peak_flops
+from warpsight.intervals.usage import atomics, occurrences, path_use
+from warpsight.models.base import Design, get_model
+from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.result.prediction import Prediction
+from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
+
+LATENCY_MODEL = "mt"  # intervals and multithreading, no queue anywhere: what is left when every resource is unlimited
+
+
+@dataclass(frozen=True)
+class Need:
+    """A resource: `amount` that the whole launch asks of it, `peak` that it gives a cycle of the whole GPU.
+
+    `scale` and `unit` make of an amount a cycle what is shown; `equation` says how its own time follows.
+    """
+
+    name: str
+    label: str
+    amount: float
+    peak: float
+    scale: float
+    unit: str
+    equation: str
+
+    @property
+    def cycles(self) -> float:
+        """The launch's time if this alone bound it, and were used evenly."""
+        return self.amount / self.peak
+
+
+def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
+    """For each resource its `value` and `peak` in `unit`, and `percent` of the peak over the predicted cycles.
+
+    More than 100 is possible where a model does not know a resource: then its prediction is below what that resource allows.
+    """
+    rows = [
+        {
+            "name": need.name,
+            "label": need.label,
+            "value": need.amount / prediction.cycles * need.scale,
+            "peak": need.peak * need.scale,
+            "unit": need.unit,
+            "percent": 100.0 * need.cycles / prediction.cycles,
+        }
+        for need in needs
+    ]
+    slots = gpu.sm.max_warps
+    occupied = prediction.occupancy * slots
+    rows.append(
+        {"name": "occupancy", "label": f"occupancy, bound by {prediction.occupancy_limiter}", "value": occupied,
+         "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}
+    )  # fmt: skip
+    return rows
+
+
+def alone(needs: Sequence[Need], profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
+    """The cycles of the launch if only this resource bound it; the last is latency, with every resource unlimited."""
+    rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation}
+            for need in needs]  # fmt: skip
+    latency = get_model(LATENCY_MODEL).predict(profiled.profile, gpu)
+    equation = "intervals of the representative warp and multithreading (GPUMech eqs. 4-16), nothing queues"
+    rows.append({"name": "latency", "label": "latency", "cycles": latency.cycles, "equation": equation})
+    return rows
+
+
+def needs_of(profiled: ProfiledTrace, gpu: GpuSpec) -> list[Need]:
+    """What the launch asks of each resource of `gpu`, found once for `speed_of_light` and `alone`."""
+    header, demands = profiled.trace.header, profiled.profile.demands
+    assert demands is not None, "a profile made from a trace knows its demands"
+    warps, design = header.blocks * header.warps_per_block, Design.of(gpu)
+    even = resources.evenly_spread(demands)
+    issue_peak = float(gpu.sm.schedulers * gpu.sm.issue_width * gpu.sm_count)
+
+    def of_warp(cycles: Any) -> float:
+        """Service cycles of a warp of each SM to those of the launch."""
+        return float(np.max(cycles)) * warps / gpu.sm_count
+
+    noc = max(demands.fetched_bytes, demands.sent_bytes) * warps
+    slices = of_warp(resources.slice_cycles(even, design)) * gpu.l2.slices
+    per_cycle = gpu.core_clock_hz / 1e9
+    each_way = "bytes of the busier direction / bandwidth"
+    return [
+        Need("issue", "issue slots", float(header.warp_instructions), issue_peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM",
+              "warp instructions / (SMs x schedulers x issue width)"),
+        _units(profiled, gpu),
+        Need("l1", "L1 and shared memory", demands.l1_cycles * warps, float(gpu.sm_count), 1.0 / gpu.sm_count, "requests/cycle/SM",
+              "line requests, passes through the banks and atomic sectors / SMs"),
+        Need("noc", "NoC", noc, gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s", each_way),
+        Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one a cycle each"),
+        Need("dram", "DRAM", demands.dram_bytes * warps, gpu.dram.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s",
+              "bytes read and written / bandwidth"),
+    ]  # fmt: skip
+
+
+def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
+    """The functional units of the op class that keeps its own the longest."""
+    trace = profiled.trace
+    warps, _ = path_use(trace)
+    times = occurrences(trace, warps) * (trace.header.blocks / trace.header.recorded_blocks)
+    issued: dict[str, float] = {}
+    for instruction in trace.instructions:
+        if not instruction.access and instruction.op_class in gpu.initiation_cycles:
+            issued[instruction.op_class] = issued.get(instruction.op_class, 0.0) + float(times[instruction.pc])
+
+    def every(op_class: str) -> float:
+        return max(float(gpu.initiation_cycles[op_class]), 1.0 / gpu.sm.issue_width)
+
+    busiest = max(issued, key=lambda op_class: issued[op_class] * every(op_class), default="")
+    peak = gpu.sm_count * gpu.sm.schedulers / (every(busiest) if busiest else 1.0)
+    label = f"functional units ({busiest})" if busiest else "functional units"
+    equation = f"{busiest or 'no'} instructions x initiation interval / (SMs x schedulers)"
+    return Need("units", label, issued.get(busiest, 0.0), peak, 1.0 / gpu.sm_count, "warp instructions/cycle/SM", equation)
+
+
+# -- Floating-point operations of a launch, counted by lane and opcode; a multiply-add is two.
+
+# Operations of a lane by the opcode's first word, PTX and SASS; a word that is not here is no arithmetic of floating point.
+_PTX = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2, "div": 1, "rcp": 1, "sqrt": 1, "rsqrt": 1, "sin": 1, "cos": 1, "ex2": 1,
+        "lg2": 1, "tanh": 1}  # fmt: skip
+_SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2,
+         "HMUL2": 2, "HFMA2": 4, "MUFU": 1}  # fmt: skip
+_PTX_TYPES = {"f32": ("fp32", 1), "f64": ("fp64", 1), "f16": ("fp16", 1), "bf16": ("fp16", 1), "f16x2": ("fp16", 2),
+              "bf16x2": ("fp16", 2), "f32x2": ("fp32", 2)}  # fmt: skip
+_TILE = re.compile(r"(?i)\.?m(\d+)n(\d+)k(\d+)")
+_SASS_TILE = re.compile(r"^[A-Z]*MMA\.(\d{2,})(\d)?")
+WARP = 32
+
+
+def operations(opcode: str) -> tuple[str, float]:
+    """The precision (fp64, fp32, fp16, tensor; "" for none) and the operations of one lane of an instruction.
+
+    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes; SASS names of them, which do not give the
+    whole shape, count nothing.
+    """
+    words = opcode.split(".")
+    root = words[0]
+    if root in ("mma", "wmma"):
+        shape = _TILE.search(opcode)
+        whole_numbers = {"s32", "s8", "u8", "s4", "u4", "b1"} & set(words)
+        if shape is None or whole_numbers or words[1] in ("load", "store"):
+            return "", 0.0
+        m, n, k = (int(each) for each in shape.groups())
+        return "tensor", 2.0 * m * n * k / WARP
+    if root in _SASS:
+        precision = {"D": "fp64", "H": "fp16"}.get(root[0], "fp32")
+        return ("fp64" if words[-1].endswith("64H") else precision), float(_SASS[root])
+    if root in _PTX:
+        for word in reversed(words[1:]):
+            if word in _PTX_TYPES:
+                precision, vector = _PTX_TYPES[word]
+                return precision, float(_PTX[root] * vector)
+    return "", 0.0
+
+
+def flops(trace: KernelTrace) -> dict[str, float]:
+    """Operations of the whole launch by precision, with the lanes active at the entry of each basic block."""
+    warps, _ = path_use(trace)
+    runs = np.repeat(warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.float64) * trace.paths.lanes
+    lanes = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
+    scale = trace.header.blocks / trace.header.recorded_blocks
+    found: dict[str, float] = {}
+    for block, (begin, end) in enumerate(zip(trace.block_start[:-1].tolist(), trace.block_start[1:].tolist(), strict=True)):
+        for instruction in trace.instructions[begin:end]:
+            precision, each = operations(instruction.opcode)
+            if each:
+                found[precision] = found.get(precision, 0.0) + each * float(lanes[block]) * scale
+    return {precision: count for precision, count in found.items() if count}
+
+
+# -- The roofline of a launch: how much work it does for each byte at L1, L2 and DRAM, and what the GPU allows at that.
+#
+# Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
+# GPUs, PMBS 2019. Bytes at the L1 are of the 32 B sectors that are touched, at the L2 what crosses the NoC, at DRAM what is read and
+# written there.
+
+def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
+    """A roofline by warp instructions and, where the kernel has floating-point arithmetic, one by operations.
+
+    Each: `unit` of work, `ceilings` [{name, per_s}] of computing, `levels` [{name, bytes, bytes_per_s}] with what the launch moves
+    and what the level can, `work` of the launch, and `per_s` as predicted. A level that moves nothing is left
+    out; without any level there is no roofline.
+    """
+    levels, header = _levels(profiled, gpu), profiled.trace.header
+    if not levels:
+        return []
+    issue = gpu.sm_count * gpu.sm.schedulers * gpu.sm.issue_width * gpu.core_clock_hz
+    instructions = float(header.warp_instructions)
+    drawn = [_roofline("warp instructions", instructions, [{"name": "issue", "per_s": issue}], levels, prediction)]
+    counted = flops(profiled.trace)
+    ceilings = [{"name": name, "per_s": peak_flops(gpu, name)} for name in counted if name in gpu.initiation_cycles]
+    if ceilings:
+        drawn.append(_roofline("floating-point operations", sum(counted.values()), ceilings, levels, prediction))
+    return drawn
+
+
+def _roofline(
+    unit: str, work: float, ceilings: list[dict[str, Any]], levels: list[dict[str, Any]], prediction: Prediction
+) -> dict[str, Any]:
+    return {"unit": unit, "work": work, "per_s": work / prediction.seconds, "ceilings": ceilings, "levels": levels}
+
+
+def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
+    trace, misses, demands = profiled.trace, profiled.misses, profiled.profile.demands
+    assert demands is not None, "a profile made from a trace knows its demands"
+    header = trace.header
+    warps, scale = header.blocks * header.warps_per_block, header.blocks / header.recorded_blocks
+    # atomics pass the L1 by
+    touched = float(misses.sectors[~atomics(trace.instructions)].sum()) * SECTOR_BYTES * scale
+    found = [
+        {"name": "L1", "bytes": touched, "bytes_per_s": gpu.sm_count * gpu.l1.line_bytes * gpu.core_clock_hz},
+        {"name": "L2", "bytes": (demands.fetched_bytes + demands.sent_bytes) * warps, "bytes_per_s": gpu.noc.bandwidth_bytes_per_s},
+        {"name": "DRAM", "bytes": demands.dram_bytes * warps, "bytes_per_s": gpu.dram.bandwidth_bytes_per_s},
+    ]
+    return [level for level in found if level["bytes"]]

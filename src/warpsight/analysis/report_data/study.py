@@ -1,0 +1,135 @@
+"""The report data of a study: what it answers without being asked, and its designs with the CPI stack of each kernel."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from warpsight.analysis.report_data.kernel import SCHEMA, STUDY_REPORT
+from warpsight.base.errors import WarpsightError
+from warpsight.pipeline.provenance import TOOL
+from warpsight.result.prediction import COMPONENTS
+from warpsight.sweeps.answers.maps import BEST
+from warpsight.sweeps.answers.selection import Selection
+from warpsight.sweeps.result import EVERYTHING, Question, Sweep
+
+_MOST_FRONTS, _MOST_BEST, _MOST_MAPS = 4, 20, 3
+# Designs in the table: as many as keep a report of several kernels well within 5 MB.
+_MOST_DESIGNS, _MOST_STACKS = 5000, 40_000
+
+
+def study_report_data(sweep: Sweep, about: Question = EVERYTHING, costs: Sequence[str] = ()) -> dict[str, Any]:
+    """The document of a study by the model, metric, baseline and conditions of `about`.
+
+    Its keys: `schema`, `kind`, `tool`, `title`, `study` (what was varied and how), `answers` (documents of `best`, `sensitivity`, a
+    `pareto` front for each of `costs`, else for axes of numbers, and maps of performance and of what binds over the two axes that
+    matter most), `unanswered` (what could not be, and why), `designs` (see `_designs`).
+    Raises UsageError as `Sweep.best` does, and as `Sweep.pareto` does for one of `costs`.
+    """
+    selection = sweep.selection(about)
+    answers: list[dict[str, Any]] = []
+    unanswered: list[dict[str, str]] = []
+
+    def ask(what: str, question: Callable[[], dict[str, Any]]) -> None:
+        try:
+            answers.append(question())
+        except WarpsightError as error:
+            unanswered.append({"what": what, "why": error.what})
+
+    ask("best", lambda: sweep.best(_MOST_BEST, about))
+    ask("sensitivity", lambda: sweep.sensitivity(about))
+    answers += [sweep.pareto([cost], about) for cost in costs]  # asked for, so that what is wrong with one is an error
+    for cost in () if costs else _axes_of_numbers(selection)[:_MOST_FRONTS]:
+        ask(f"pareto of {cost}", partial(sweep.pareto, [cost], about))
+    axes = _most_important(answers, selection)
+    if len(axes) == 2:
+        draw = partial(sweep.map, *axes, others=BEST, about=about)
+        ask("map of performance", draw)
+        for kernel in selection.head("map")["kernels"][:_MOST_MAPS]:
+            ask(f"map of what binds {kernel}", partial(draw, value="bound_by", kernel=kernel))
+    return {
+        "schema": SCHEMA,
+        "kind": STUDY_REPORT,
+        "tool": TOOL,
+        "title": f"study {sweep.study.name}",
+        "study": _about(sweep, selection),
+        "answers": answers,
+        "unanswered": unanswered,
+        "designs": _designs(selection, answers),
+    }
+
+
+def _axes_of_numbers(selection: Selection) -> list[str]:
+    """The axes that vary and have an order, most values first: performance against each is a front."""
+    values = {key: selection.results.keys[key][selection.positions] for key in selection.results.axes}
+    counts = {key: len(np.unique(column)) for key, column in values.items() if column.dtype.kind == "f"}
+    return sorted((key for key, count in counts.items() if count > 1), key=lambda key: (-counts[key], key))
+
+
+def _most_important(answers: list[dict[str, Any]], selection: Selection) -> list[str]:
+    """The two axes with most of the variance, as far as that is known, the more important first; of equal values those of most."""
+    known = next((answer for answer in answers if answer["answer"] == "sensitivity"), None)
+    if known is None:
+        return _axes_of_numbers(selection)[:2]
+    index = "total" if known["estimator"] == "grid" else "first"
+    rows = sorted(known["of"][0]["keys"], key=lambda row: -(row[index] or 0.0))
+    return [row["key"] for row in rows][:2]
+
+
+def _about(sweep: Sweep, selection: Selection) -> dict[str, Any]:
+    """What was varied, by what it was judged, and how much of it there is."""
+    study = sweep.study
+    return {
+        **{key: value for key, value in selection.head("").items() if key not in ("tool", "answer")},
+        "name": study.name,
+        "gpu": study.gpu,
+        "overrides": list(study.overrides),
+        "models": list(study.models),
+        "sampling": {"kind": study.sampling.kind, "seed": study.sampling.seed},
+        "axes": [{"key": axis.key, "values": list(axis.values), "continuous": axis.continuous} for axis in study.axes],
+        "sources": [{"kernel": kernel.name, "path": str(kernel.request.path)} for kernel in study.kernels],
+    }
+
+
+def _designs(selection: Selection, answers: list[dict[str, Any]]) -> dict[str, Any]:
+    """The designs of the table, by number: all, or those of most performance with the baseline and the fronts.
+
+    `design` [n], `keys` by name [n], `performance` [n]; by kernel `seconds` [kernels][n] and `bound_by` [kernels][n], numbers in
+    `words`. `stacks` is base64 of little-endian float32 [n, kernels, components]: the CPI stacks. `of` is how many there are.
+    """
+    results, head = selection.results, selection.head("")
+    kernels = list(selection.performance.kernels)
+    most = min(_MOST_DESIGNS, max(1, _MOST_STACKS // len(kernels)))
+    shown = _shown(selection, answers, most)
+    stacks = np.stack([results.figures(f"cpi_stack.{name}")[kernels][:, shown] for name in COMPONENTS], axis=-1)
+    seconds, bound = results.figures("seconds")[kernels][:, shown], results.words("bound_by")[kernels][:, shown]
+    words = sorted(set(bound.ravel().tolist()))
+    codes = {word: number for number, word in enumerate(words)}
+    return {
+        "of": head["chosen"],
+        "design": results.designs[shown].tolist(),
+        "keys": {key: column[shown].tolist() for key, column in results.keys.items()},
+        "performance": selection.performance.values[shown].tolist(),
+        "kernels": head["kernels"],
+        "seconds": seconds.tolist(),
+        "bound_by": [[codes[word] for word in row] for row in bound.tolist()],
+        "words": words,
+        "components": list(COMPONENTS),
+        "stacks": base64.b64encode(stacks.transpose(1, 0, 2).astype("<f4").tobytes()).decode("ascii"),
+    }
+
+
+def _shown(selection: Selection, answers: list[dict[str, Any]], most: int) -> NDArray[np.int64]:
+    """Places of the designs of the table, ascending."""
+    positions, results = selection.positions, selection.results
+    if len(positions) <= most:
+        return positions
+    fronts = {row["design"] for answer in answers if answer["answer"] == "pareto" for row in answer["front"]}
+    named = [results.position(design) for design in (*sorted(fronts)[: most // 2], selection.performance.baseline)]
+    chosen = positions[np.argsort(-selection.values, kind="stable")[: most - len(named)]]
+    return np.union1d(chosen, np.intersect1d(named, positions)).astype(np.int64)

@@ -1,0 +1,130 @@
+"""What the warps of one SM did in the simulator, cycle by cycle, in a window that is small enough for a page."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import numpy as np
+
+from warpsight.base.errors import UsageError
+from warpsight.simulator.result import Simulation, Timeline
+from warpsight.traces.schema import KernelTrace
+
+MOST = 6000  # instructions in a window
+ISSUED, READY, NONE = "I", "E", "-"
+# By cause (`timing.result.Timeline`): a warp's start, arithmetic, memory, barrier, fetch.
+_WAITS = "-AMBF"
+STATES = {
+    "I": "issued",
+    "A": "waits for an arithmetic result",
+    "M": "waits for memory",
+    "B": "waits at a barrier",
+    "F": "waits for its code (fetch)",
+    "E": "eligible, but another warp was selected or its unit was busy",
+    "-": "no warp here, or one that has just come",
+}
+
+
+@dataclass(frozen=True)
+class Window:
+    """The cycles `begin` to `end`, `end` itself not in it, of the SM `sm`. None: as far as `MOST` instructions reach."""
+
+    sm: int = 0
+    begin: int = 0
+    end: int | None = None
+
+
+START = Window()
+
+
+def window_of(text: str | None, sm: int | None) -> Window:
+    """The window that `BEGIN:END` names, of that SM (default 0). Raises UsageError."""
+    if text is None:
+        return Window(sm or 0)
+    found = re.fullmatch(r"(\d+):(\d*)", text, re.ASCII)
+    if not found or (found[2] and int(found[2]) <= int(found[1])):
+        remedy = "give BEGIN:END in cycles, as in 0:2000, or BEGIN: for as many as a report holds"
+        raise UsageError(f'"{text}" is no window', place="--timeline-cycles", remedy=remedy)
+    return Window(sm or 0, int(found[1]), int(found[2]) if found[2] else None)
+
+
+def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) -> dict[str, Any]:
+    """The states of each warp slot of the watched SM over the cycles of `window`, or of as much of it as a page holds.
+
+    Keys: `sm`; `cycles` [begin, end) that are shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
+    that were kept, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
+    `runs` (a letter and for how many cycles, 1 where no number is there: "-2IA5I2M340", an I being one instruction a cycle),
+    `pcs` (of each I in order, and of the instruction that waits at the end), `warps` ([place in pcs from which on, number in the
+    launch]); `instructions` by pc.
+    Raises UsageError if the window begins behind what was kept.
+    """
+    timeline = simulation.timeline
+    assert timeline is not None, "the simulation has watched an SM"
+    kept = int(timeline.issued[-1]) + 1 if timeline.truncated else simulation.cycles
+    if window.begin >= kept:
+        what = f"cycle {window.begin:,} is behind the {kept:,} cycles that are known of SM {window.sm}"
+        raise UsageError(what, place="--timeline-cycles", remedy="begin earlier")
+    end = min(kept, kept if window.end is None else window.end, _room(timeline, window.begin, kept))
+    slots = np.unique(timeline.slot).tolist()
+    rows = [_row(timeline, slot, window.begin, end) for slot in slots]
+    counted = dict.fromkeys(STATES, 0)
+    for row in rows:
+        for letter, cycles in row["runs"]:
+            counted[letter] += cycles
+    used = sorted({pc for row in rows for pc in row["pcs"]})
+    return {
+        "sm": timeline.sm,
+        "cycles": [window.begin, end],
+        "simulated_cycles": simulation.cycles,
+        "issued": counted[ISSUED],
+        "issued_of": len(timeline.issued),
+        "truncated": timeline.truncated,
+        "states": [{"letter": letter, "name": name, "warp_cycles": counted[letter]} for letter, name in STATES.items()],
+        "rows": [{**row, "runs": _text(row["runs"])} for row in rows],
+        "instructions": {str(pc): _instruction(trace, pc) for pc in used},
+    }
+
+
+def _room(timeline: Timeline, begin: int, kept: int) -> int:
+    """The cycle up to which no more than MOST instructions are issued from `begin` on."""
+    after = int(np.searchsorted(timeline.issued, begin)) + MOST
+    return max(begin + 1, int(timeline.issued[after])) if after < len(timeline.issued) else kept
+
+
+def _row(timeline: Timeline, slot: int, begin: int, end: int) -> dict[str, Any]:
+    """The runs of a slot in the window, as pairs, with the instructions and warps that they are about."""
+    records = np.flatnonzero(timeline.slot == slot)
+    issue_cycles = timeline.issued[records]
+    # one before the window, which says where the first of it has stood since, and one behind it, which says what is waited for
+    first, last = int(np.searchsorted(issue_cycles, begin)), int(np.searchsorted(issue_cycles, end))
+    runs: list[tuple[str, int]] = []
+    pcs: list[int] = []
+    warps: list[list[int]] = []
+    free, resident = (int(issue_cycles[first - 1]) + 1, int(timeline.warp[records[first - 1]])) if first else (0, -1)
+    for record in records[first : last + 1].tolist():
+        issued, warp = int(timeline.issued[record]), int(timeline.warp[record])
+        ready = max(free, min(int(timeline.ready[record]), issued))
+        wait = _WAITS[timeline.cause[record]] if warp == resident else NONE
+        for letter, start, stop in ((wait, free, ready), (READY, ready, issued), (ISSUED, issued, issued + 1)):
+            runs.append((letter, max(0, min(stop, end) - max(start, begin))))
+        if issued < end or any(cycles for letter, cycles in runs[-3:] if letter != NONE):
+            if not warps or warps[-1][1] != warp:
+                warps.append([len(pcs), warp])
+            pcs.append(int(timeline.pc[record]))
+        free, resident = issued + 1, warp
+    runs.append((NONE, max(0, end - max(free, begin))))
+    there = groupby((run for run in runs if run[1]), key=lambda run: run[0])
+    joined = [(letter, sum(cycles for _, cycles in same)) for letter, same in there]
+    return {"slot": slot, "runs": joined, "pcs": pcs, "warps": warps}
+
+
+def _text(runs: list[tuple[str, int]]) -> str:
+    return "".join(f"{letter}{cycles if cycles > 1 else ''}" for letter, cycles in runs)
+
+
+def _instruction(trace: KernelTrace, pc: int) -> dict[str, Any]:
+    found = trace.instructions[pc]
+    return {"opcode": found.opcode, "file": found.file, "line": found.line, "ptx_line": found.ptx_line}

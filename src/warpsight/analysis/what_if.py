@@ -1,0 +1,365 @@
+"""What if the GPU were another one: a grid of designs around it, evaluated beforehand for the sliders of a report.
+
+First the size of the grid and the values of each key, then its evaluation.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.base.progress import Watch, stage
+from warpsight.gpu.document import flatten
+from warpsight.gpu.keys import KEYS
+from warpsight.gpu.spec import GpuSpec
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.result.prediction import COMPONENTS, bound_by_rows
+from warpsight.sweeps.designs import Group, groups_of, key_text
+from warpsight.sweeps.names import WHOLE
+from warpsight.sweeps.tasks import design_gpu, failed_rows, joined, model_only, model_rows, profile_view
+
+QUICK, FULL, NONE = "quick", "full", "none"
+MODES = (QUICK, FULL, NONE)
+"""`quick`: as many geometries as take about 20 s, at most 16; `full`: every combination of SMs and cache sizes, at most 512;
+`none`: no grid."""
+
+
+def known_mode(mode: str) -> None:
+    """Raises UsageError for a mode that there is not."""
+    if mode not in MODES:
+        what = f'"{mode}" is no size of the what-if grid{suggestion(mode, MODES)}'
+        raise UsageError(what, place="--what-if", remedy=f"known: {', '.join(MODES)}")
+
+
+# -- Which designs around a GPU the what-if grid has: values of each key, and which of them are simulated together.
+
+# Key, its name on a slider, and by which factors of the GPU's own value it is varied, the most telling ones first.
+SLIDERS: tuple[tuple[str, str, tuple[float, ...]], ...] = (
+    ("sm_count", "SMs", (2.0, 0.5, 4.0)),
+    ("core_clock", "core clock", (0.75, 1.25, 0.5, 1.5)),
+    ("noc.bandwidth", "NoC bandwidth", (2.0, 0.5, 4.0, 0.25)),
+    ("dram.bandwidth", "DRAM bandwidth", (2.0, 0.5, 4.0, 0.25)),
+    ("l1.mshrs", "L1 miss registers", (2.0, 0.5, 4.0, 0.25)),
+    ("l1.size", "L1 size", (2.0, 0.5, 4.0)),
+    ("l2.size", "L2 size", (2.0, 0.5, 4.0)),
+)
+_FEWEST = 3  # values that an axis keeps as long as another has more
+
+
+@dataclass(frozen=True)
+class SliderAxis:
+    """Values of one key, ascending, in base units; `own` is the place of the GPU's own among them.
+
+    `ranks` say how telling each is (0: the GPU's own, then in the order of `SLIDERS`). `simulated`: another value takes another
+    simulation of the caches.
+    """
+
+    key: str
+    label: str
+    values: tuple[float, ...]
+    ranks: tuple[int, ...]
+    simulated: bool
+
+    @property
+    def own(self) -> int:
+        """The place of the GPU's own value."""
+        return self.ranks.index(0)
+
+    def first(self, count: int) -> SliderAxis:
+        """With the `count` most telling values."""
+        return self.only([place for place, rank in enumerate(self.ranks) if rank < count])
+
+    def only(self, places: Sequence[int]) -> SliderAxis:
+        """With the values at some places (ascending)."""
+        return replace(self, values=tuple(self.values[k] for k in places), ranks=tuple(self.ranks[k] for k in places))
+
+
+@dataclass(frozen=True)
+class Space:
+    """The designs: every combination of the values of `free` axes, for each of `geometries`, places on the `simulated` axes."""
+
+    free: tuple[SliderAxis, ...]
+    simulated: tuple[SliderAxis, ...]
+    geometries: tuple[tuple[int, ...], ...]
+
+    @property
+    def each(self) -> int:
+        """Designs of one geometry."""
+        return prod(len(axis.values) for axis in self.free)
+
+    def __len__(self) -> int:
+        return self.each * len(self.geometries)
+
+    def columns(self) -> dict[str, npt.NDArray[np.float64]]:
+        """The values of each key on all designs, [D]: geometry by geometry, of the free axes the last one fastest."""
+        grid = list(product(*(axis.values for axis in self.free)))
+        free = np.array(grid, dtype=np.float64).reshape(len(grid), len(self.free))
+        columns = {axis.key: np.tile(free[:, k], len(self.geometries)) for k, axis in enumerate(self.free)}
+        for k, axis in enumerate(self.simulated):
+            columns[axis.key] = np.repeat([axis.values[geometry[k]] for geometry in self.geometries], self.each)
+        return columns
+
+
+def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
+    """The axes around `gpu`, and the values that its description cannot have: their `setting`, and `why`."""
+    described, refused, axes = flatten(gpu), list[dict[str, str]](), []
+    columns = {key: np.array([float(described[key])]) for key, _, _ in SLIDERS}
+    own = model_only(gpu, columns)
+    for key, label, factors in SLIDERS:
+        found = {float(described[key]): 0}
+        for factor in factors:
+            value = float(described[key]) * factor
+            why = _refusal(gpu, key, value)
+            if why:
+                refused.append({"setting": f"{key}={value:.6g}", "why": why})
+            elif value not in found:
+                found[value] = len(found)
+        values = tuple(sorted(found))
+        axes.append(SliderAxis(key, label, values, tuple(found[value] for value in values), key not in own))
+    return axes, refused
+
+
+def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
+    """Why a description cannot have that value; empty where it can."""
+    if KEYS[key].kind in WHOLE and not value.is_integer():
+        return "is no whole number"
+    try:
+        design_gpu(gpu, (f"{key}={key_text(key, value)}",))
+    except WarpsightError as error:
+        return error.what
+    return ""
+
+
+def space_of(axes: Sequence[SliderAxis], simulations: int, most: int) -> Space:
+    """At most `simulations` geometries, the most telling ones first, and of the free axes as many values as `most` designs allow.
+
+    Geometries in which one key differs from the GPU's come before those in which two do.
+    """
+    simulated = tuple(axis for axis in axes if axis.simulated)
+    free = [axis for axis in axes if not axis.simulated]
+
+    def telling(places: tuple[int, ...]) -> tuple[int, int, tuple[int, ...]]:
+        ranks = [axis.ranks[place] for axis, place in zip(simulated, places, strict=True)]
+        return sum(rank > 0 for rank in ranks), sum(ranks), tuple(-rank for rank in ranks)
+
+    every = sorted(product(*(range(len(axis.values)) for axis in simulated)), key=telling)
+    chosen = every[: max(1, min(simulations, most))]
+    used = [sorted({geometry[k] for geometry in chosen}) for k in range(len(simulated))]
+    geometries = tuple(tuple(used[k].index(place) for k, place in enumerate(geometry)) for geometry in chosen)
+    kept = tuple(axis.only(places) for axis, places in zip(simulated, used, strict=True))
+    return Space(tuple(_fitting(free, most // len(chosen))), kept, geometries)
+
+
+def _fitting(axes: Sequence[SliderAxis], most: int) -> list[SliderAxis]:
+    """The axes with the most telling of their values, as many as make at most `most` combinations (but at least one)."""
+    counts = [len(axis.values) for axis in axes]
+    while prod(counts) > most and max(counts, default=1) > 1:
+        least = min(_FEWEST, max(counts) - 1)
+        # of the axes with the most values the first, and none below what the others keep
+        longest = max(range(len(counts)), key=lambda k: (counts[k] > least, counts[k]))
+        counts[longest] -= 1
+    return [axis.first(count) for axis, count in zip(axes, counts, strict=True)]
+
+
+def point(space: Space, places: dict[str, int]) -> int | None:
+    """The number of the design at `places` (of each key; left out: the GPU's own), None for a geometry that is not there."""
+    geometry = tuple(places.get(axis.key, axis.own) for axis in space.simulated)
+    if geometry not in space.geometries:
+        return None
+    at = space.geometries.index(geometry)
+    for axis in space.free:
+        at = at * len(axis.values) + places.get(axis.key, axis.own)
+    return at
+
+
+def axis_document(axis: SliderAxis) -> dict[str, Any]:
+    """An axis as the dossier has it."""
+    return {
+        "key": axis.key,
+        "label": axis.label,
+        "values": list(axis.values),
+        "settings": [key_text(axis.key, value) for value in axis.values],
+        "own": axis.own,
+        "simulated": axis.simulated,
+    }
+
+
+# -- What if the GPU were another one: a grid of designs around it, evaluated beforehand, which sliders of a report pick from.
+#
+# The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their own numbers as arrays. So
+# each point is what `predict` gives with its keys as `--set`.
+
+_QUICK_SECONDS, _QUICK_MOST, _FULL_MOST = 20.0, 16, 512
+# What a simulation of the caches with its profile takes on one core, an upper estimate from the kernels of the suite: by request
+# at the L1, by warp instruction, and at all. From the trace alone, so that a report does not depend on who makes it.
+_OF_REQUEST, _OF_INSTRUCTION, _AT_ALL = 0.35e-6, 2e-8, 5e-3
+# Characters that the columns may take in the document, which JSON's own text is added to.
+_MOST_CHARACTERS = {QUICK: 200_000, FULL: 380_000}
+_SHARE = 2**32 - 1
+_IS_CLOCK = 1e-12
+
+
+def what_if(
+    profiled: ProfiledTrace, gpu: GpuSpec, model: str, mode: str = QUICK, *, watch: Watch | None = None
+) -> dict[str, Any] | None:
+    """The grid's document (docs/reference/report.md), or None for mode `none`. Raises UsageError for an unknown mode or model."""
+    known_mode(mode)
+    if mode == NONE:
+        return None
+    axes, refused = slider_axes(gpu)
+    simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
+    space = space_of(axes, simulations, _most_points(gpu, model, mode))
+    rows = evaluate(space, profiled, gpu, model, watch)
+    return {
+        "mode": mode,
+        "model": model,
+        "warp_instructions": profiled.profile.total_warp_instructions,
+        "axes": [axis_document(axis) for axis in (*space.simulated, *space.free)],
+        "geometries": [list(geometry) for geometry in space.geometries],
+        "points": len(space),
+        **_packed(rows, space, gpu),
+        "own": point(space, {}),
+        "one_at_a_time": _one_at_a_time(space, rows),
+        "not_possible": refused,
+        "not_simulated": _left_out(axes, space),
+    }
+
+
+def evaluate(
+    space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None
+) -> dict[str, Any]:
+    """The rows of the model for all designs of `space` in order: the columns of a sweep's results by name."""
+    columns = space.columns()
+    own = model_only(gpu, columns)
+    groups = groups_of(columns, np.arange(len(space)), own)
+    progress, parts = stage(watch, "evaluating designs"), []
+    for number, group in enumerate(groups):
+        if progress is not None:
+            progress(number, len(groups))
+        parts.append(_rows(group, columns, own, profiled, gpu, model))
+    rows = joined(parts)
+    back = np.argsort(np.concatenate([group.designs for group in groups]), kind="stable")
+    return {name: values[back] if isinstance(values, np.ndarray) else [values[k] for k in back] for name, values in rows.items()}
+
+
+def _rows(
+    group: Group, columns: dict[str, npt.NDArray[np.float64]], own: frozenset[str], profiled: ProfiledTrace, gpu: GpuSpec,
+    model: str,
+) -> dict[str, Any]:
+    """The rows of designs with one profile; the one of the GPU itself is there already."""
+    count = len(group.designs)
+    try:
+        design = design_gpu(gpu, group.overrides)
+        same = profile_view(design) == profile_view(gpu)
+        profile = profiled.profile if same else profile_trace(profiled.trace, design, profiled.method).profile
+    except WarpsightError as error:
+        return failed_rows(str(error), count, model)
+    return model_rows(profile, design, {key: columns[key][group.designs] for key in own if key in columns}, count, model)
+
+
+def simulation_seconds(profiled: ProfiledTrace) -> float:
+    """About how long another simulation of the caches takes, on one core."""
+    header, misses = profiled.trace.header, profiled.misses
+    requests = float((misses.l1_reads + misses.l1_writes + misses.l2_reads).sum())
+    return _AT_ALL + _OF_REQUEST * requests + _OF_INSTRUCTION * header.warp_instructions
+
+
+def _affordable(profiled: ProfiledTrace) -> int:
+    """Geometries of a quick grid; the GPU's own costs nothing."""
+    return min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
+
+
+def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
+    """Designs whose columns take no more than their room: cycles 8 bytes, a component 4, what binds 1; base64.
+
+    Seconds take 8 more where they may be of another clock than the core's.
+    """
+    components = get_model(model).about.stack or COMPONENTS
+    seconds = 8 if gpu.dvfs.target_clock_hz else 0
+    return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
+
+
+def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
+    """The columns of the document, and the words that one of them is the number of."""
+    cycles, seconds = rows["cycles"], rows["seconds"]
+    stacks = np.stack([rows[f"cpi_stack.{name}"] for name in COMPONENTS])
+    answered = np.isfinite(cycles)
+    words = [word if fine else why for word, why, fine in zip(_bounds(stacks, answered), rows["failed"], answered, strict=True)]
+    bounds = sorted(set(words))
+    if len(bounds) > 256:  # reasons with numbers in them: what binds is never so many
+        raise ValueError(f"{len(bounds)} different words for what binds")
+    columns = [_column("cycles", cycles, "<f8")]
+    clock = space.columns().get("core_clock", gpu.core_clock_hz)
+    if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_IS_CLOCK, atol=0.0):
+        columns.append(_column("seconds", seconds, "<f8"))
+    whole = np.where(answered, stacks.sum(axis=0), 1.0)
+    for name, values in zip(COMPONENTS, stacks, strict=True):
+        shares = np.where(answered, values, 0.0) / whole
+        if shares.any():
+            columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "<u4"))
+    columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "u1"))
+    return {"share_of": _SHARE, "bounds": bounds, "columns": columns}
+
+
+def _bounds(stacks: npt.NDArray[np.float64], answered: npt.NDArray[np.bool_]) -> list[str]:
+    return bound_by_rows(np.where(answered, stacks, 0.0))
+
+
+def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
+    types = {"<f8": "float64", "<u4": "uint32", "u1": "uint8"}
+    return {"name": name, "type": types[kind], "data": base64.b64encode(values.astype(kind).tobytes()).decode("ascii")}
+
+
+def unpacked(document: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
+    """The columns of a grid's document by name, [points]: what a reader of it does. Shares are float64, 0 to 1."""
+    types = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}
+    found: dict[str, npt.NDArray[Any]] = {}
+    for column in document["columns"]:
+        values = np.frombuffer(base64.b64decode(column["data"]), dtype=types[column["type"]])
+        found[column["name"]] = values / document["share_of"] if column["name"].startswith("share.") else values
+    return found
+
+
+def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:
+    """Each value of each key, all others as the GPU has them: cycles, speed-up (above 1: faster), what binds."""
+    own = point(space, {})
+    assert own is not None, "the GPU itself is the first geometry"
+    found = []
+    for axis in (*space.simulated, *space.free):
+        for place in range(len(axis.values)):
+            at = point(space, {axis.key: place})
+            if place == axis.own or at is None:
+                continue
+            document = axis_document(axis)
+            answered = bool(np.isfinite(rows["cycles"][at]))
+            found.append({
+                "key": axis.key,
+                "label": axis.label,
+                "setting": document["settings"][place],
+                "factor": axis.values[place] / axis.values[axis.own],
+                "cycles": float(rows["cycles"][at]) if answered else None,
+                "seconds": float(rows["seconds"][at]) if answered else None,
+                "speedup": float(rows["seconds"][own] / rows["seconds"][at]) if answered else None,
+                "bound_by": rows["bound_by"][at] if answered else rows["failed"][at],
+            })  # fmt: skip
+    return found
+
+
+def _left_out(axes: list[SliderAxis], space: Space) -> list[dict[str, Any]]:
+    """Values that the description can have and the grid has not, by key."""
+    kept = {axis.key: set(axis.values) for axis in (*space.simulated, *space.free)}
+    missing = [(axis, [value for value in axis.values if value not in kept[axis.key]]) for axis in axes]
+    return [
+        {"key": axis.key, "settings": [axis_document(axis)["settings"][axis.values.index(value)] for value in values]}
+        for axis, values in missing
+        if values
+    ]

@@ -1,0 +1,89 @@
+"""Functions that Numba compiles: plain Python to the type checker, native code when called.
+
+Importing Numba takes a second, which a command that simulates nothing must not pay. A function here is handed to Numba when it is
+first called, from Python or from another compiled function.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache, cached_property, update_wrapper
+from typing import Any, TypeVar, cast
+
+import lazy_loader as lazy
+
+numba = lazy.load("numba")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Compiled:
+    """A function that Numba compiles at its first call. The Python original stays as `py_func`."""
+
+    def __init__(self, function: Callable[..., Any], signature: str | None = None, **options: Any) -> None:
+        self.py_func = function
+        self._signature, self._options = signature, options
+        update_wrapper(self, function)
+
+    @cached_property
+    def dispatcher(self) -> Any:
+        """Numba's dispatcher of the function, made at the first use."""
+        _introduce_to_numba()
+        decorate = numba.njit(**self._options) if self._signature is None else numba.njit(self._signature, **self._options)
+        return decorate(self.py_func)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Run the native code."""
+        return self.dispatcher(*arguments)
+
+
+class Intrinsic:
+    """A function that gives Numba the machine code of an operation; only compiled functions call it."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.py_func = function
+        self.__name__, self.__doc__ = function.__name__, function.__doc__
+
+    @cached_property
+    def function_type(self) -> Any:
+        """Numba's type of the operation, made at the first use: what `numba.extending.intrinsic` registers when it decorates."""
+        templates = numba.core.typing.templates
+        template = templates.make_intrinsic_template(self, self.py_func, self.py_func.__name__)
+        templates.infer(template)
+        return numba.types.Function(template)
+
+
+@cache
+def _introduce_to_numba() -> None:
+    """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for."""
+    numba.extending.typeof_impl.register(Compiled)(lambda value, _: numba.typeof(value.dispatcher))
+    numba.extending.typeof_impl.register(Intrinsic)(lambda value, _: value.function_type)
+
+
+def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A decorator with the options of `numba.njit`; with a `signature`, for arguments of these types alone."""
+    return lambda function: Compiled(function, signature, **options)
+
+
+# error_model: divisors are checked where they come in, so the test for zero is left out.
+_UNCHECKED: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+
+
+def compiled(function: Function) -> Function:
+    """Compile at the first call, without the interpreter lock and without a test for division by zero."""
+    return cast(Function, Compiled(function, **_UNCHECKED))
+
+
+def inlined(function: Function) -> Function:
+    """As `compiled`, and always expanded where it is called: for what is small, or called from one place."""
+    return cast(Function, Compiled(function, **_UNCHECKED, forceinline=True))
+
+
+def compiled_and_kept(function: Function) -> Function:
+    """As `compiled`, and kept on disk."""
+    return cast(Function, Compiled(function, **_UNCHECKED, cache=True))
+
+
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Numba's way to give the machine code of a function; see `numba.extending.intrinsic`."""
+    return Intrinsic(function)

@@ -1,0 +1,389 @@
+"""One warp-wide access to a state space: checked, performed, recorded. Used by loads and stores; atomics share the checks.
+
+A full warp with consecutive addresses takes a vector load or store in line; every other pattern an out-of-line function with masked
+gathers or scatters, one per shape of access.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.helpers import bank_degree, check_lanes, scattered_sectors
+from warpsight.emulator.codegen.lanes import (
+    I32,
+    I64,
+    IOTA64,
+    PTR,
+    Value,
+    at,
+    gather,
+    lanes_to_mask,
+    load_as,
+    scatter,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+    vector,
+    vector_suffix,
+)
+from warpsight.emulator.codegen.layout import LOCAL_TRACE_BASE, LOCAL_WINDOW, PATTERN_BYTES, SHARED_WINDOW, WARP, Fault, Slot
+from warpsight.emulator.codegen.recording import emit_event_byte, emit_sector_run
+from warpsight.emulator.codegen.validity import note_access
+
+FULL = I32(0xFFFFFFFF)
+
+
+@dataclass(frozen=True)
+class Access:
+    """What each lane moves: `count` elements of LLVM type `element`, `element_bytes` each. `values` for a store, None for a load.
+
+    `record` is False for constant memory, which never appears in a trace's events.
+    """
+
+    element: Any
+    element_bytes: int
+    count: int
+    values: tuple[Value, ...] | None = None
+    record: bool = True
+
+    @property
+    def size(self) -> int:
+        """Bytes per lane."""
+        return self.element_bytes * self.count
+
+    @property
+    def writes(self) -> bool:
+        """Is it a store?"""
+        return self.values is not None
+
+    def outside(self, frame: Frame, space: str, site: Value, addresses: Value, body: Any) -> list[Value]:
+        """Do this access in an out-of-line function of its shape; `body(frame, addresses, access)` emits it there."""
+        shape = f"{'store' if self.writes else 'load'}_{self.count}{vector_suffix(vector(self.element))}"
+        name = f"{space}_{shape}{'' if self.record else '_quiet'}"
+
+        def inside(helper: HelperFrame) -> list[Value]:
+            where, *values = helper.arguments
+            return list(body(helper, where, replace(self, values=tuple(values) if self.writes else None)))
+
+        results = [] if self.writes else [vector(self.element)] * self.count
+        return call_helper(frame, name, site, [addresses, *(self.values or ())], results, inside)
+
+
+def iota(step: int) -> Value:
+    """0, step, 2 step, ... as <32 x i64>."""
+    return ir.Constant(vector(I64), [step * k for k in range(WARP)])
+
+
+# -- global memory -----------------------------------------------------------------------------------------------------------
+
+
+def global_access(frame: Frame, addresses: Value, access: Access, site: Value) -> list[Value]:
+    """Access device memory at <32 x i64> addresses; appends sectors and one event byte. `site` numbers the instruction (i64)."""
+    if frame.checks:
+        return access.outside(frame, "global", site, addresses, scattered_global)
+    if frame.is_compact:
+        return access.outside(frame, "any_global", site, addresses, lambda h, a, x: global_access(h, a, x, h.site))
+    builder, size = frame.builder, access.size
+    if size > 16:
+        return access.outside(frame, "global", site, addresses, scattered_global)
+    first = builder.extract_element(addresses, I32(0))
+    in_order = lanes_to_mask(builder, builder.icmp_signed("==", addresses, builder.add(splat(builder, first), iota(size))))
+    low, high = _site_bounds(frame, site)
+    last = builder.add(first, I64(size * WARP))
+    # By subtraction: the last address could pass 2^64. The room is negative where the allocation is smaller than the access.
+    room = builder.sub(builder.sub(high, low), I64(size * WARP))
+    straight = builder.icmp_unsigned("<=", builder.sub(first, low), room)
+    straight = builder.and_(straight, builder.icmp_signed(">=", room, I64(0)))
+    straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL))
+    if size > 1:
+        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I64(size - 1)), I64(0)))
+    fast, slow, done = (builder.append_basic_block(n) for n in ("straight", "scattered", "accessed"))
+    builder.cbranch(straight, fast, slow)
+    builder.position_at_end(fast)
+    pointer = builder.inttoptr(builder.add(first, frame.slot(Slot.ARENA_DELTA)), PTR)
+    fast_values = _straight(frame, pointer, access)
+    if access.record:
+        sector, end = builder.lshr(first, I64(5)), builder.lshr(builder.sub(last, I64(1)), I64(5))
+        emit_sector_run(frame, sector, builder.trunc(builder.add(builder.sub(end, sector), I64(1)), I32))
+    fast_end = builder.block
+    builder.branch(done)
+    builder.position_at_end(slow)
+    slow_values = access.outside(frame, "global", site, addresses, scattered_global)
+    return merge(frame, done, [(fast_end, fast_values)], slow_values)
+
+
+def scattered_global(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
+    """The out-of-line body of an access to device memory."""
+    builder = helper.builder
+    check_global(helper, addresses, access.size, access.writes, helper.site)
+    host = builder.add(addresses, splat(builder, helper.slot(Slot.ARENA_DELTA)))
+    _note(helper, "global", host, addresses, access)
+    values = _scattered(helper, host, access)
+    if access.record:
+        record_sectors(helper, addresses)
+    return values
+
+
+def check_global(frame: Frame, addresses: Value, size: int, writes: bool, site: Value, align: int = 0) -> None:
+    """Stop the warp unless each active lane's bytes lie, aligned, in one live allocation (writable for a write).
+
+    `align` is their size unless another is given.
+    """
+    builder, align = frame.builder, align or size
+    low, high = _site_bounds(frame, site)
+    room = builder.sub(builder.sub(high, low), I64(size))  # negative while the site has hit nothing yet
+    inside = builder.icmp_unsigned("<=", builder.sub(addresses, splat(builder, low)), splat(builder, room))
+    good = lanes_to_mask(builder, inside)
+    if align > 1:
+        aligned = builder.icmp_signed("==", builder.and_(addresses, splat_constant(I64, align - 1)), splat_constant(I64, 0))
+        good = builder.and_(good, lanes_to_mask(builder, aligned))
+    mask = frame.active_mask
+    bad = builder.icmp_signed("!=", builder.and_(mask, builder.not_(good)), I32(0))
+    bad = builder.or_(bad, builder.icmp_signed("<", room, I64(0)))
+    slow, after = builder.append_basic_block("check"), builder.append_basic_block("checked")
+    builder.cbranch(bad, slow, after).set_weights([1, 1000])
+    builder.position_at_end(slow)
+    pointer = frame.spill(addresses, "checked")
+    failed = builder.call(
+        check_lanes(builder.module),
+        [frame.context, pointer, mask, I64(size), I64(align), I64(int(writes)), site, frame.pc],
+    )
+    builder.cbranch(builder.icmp_signed("!=", failed, I32(0)), frame.fault_block, after)
+    builder.position_at_end(after)
+
+
+def _site_bounds(frame: Frame, site: Value) -> tuple[Value, Value]:
+    """The allocation that this memory instruction last hit, as [low, high); empty at first."""
+    builder = frame.builder
+    entry = at(builder, frame.slot_pointer(Slot.SITE_PTR), builder.mul(site, I64(16)))
+    return load_as(builder, entry, I64, 8), load_as(builder, at(builder, entry, 8), I64, 8)
+
+
+def record_sectors(frame: Frame, addresses: Value) -> None:
+    """Append the distinct sectors of the active lanes and their number as an event byte. An aligned access lies in one sector."""
+    builder = frame.builder
+    numbers = builder.trunc(builder.lshr(addresses, splat_constant(I64, 5)), vector(I32))
+    count = builder.call(scattered_sectors(builder.module), [frame.context, numbers, frame.active_mask])
+    emit_event_byte(frame, count)
+
+
+# -- shared memory -----------------------------------------------------------------------------------------------------------
+
+
+def shared_access(frame: Frame, offsets: Value, access: Access, site: Value) -> list[Value]:
+    """Access the block's shared memory at <32 x i32> offsets; appends one event byte, the bank-conflict degree."""
+    if frame.checks:
+        return access.outside(frame, "shared", site, offsets, scattered_shared)
+    if frame.is_compact:
+        return access.outside(frame, "any_shared", site, offsets, lambda h, a, x: shared_access(h, a, x, h.site))
+    builder, size = frame.builder, access.size
+    first = builder.extract_element(offsets, I32(0))
+    step = ir.Constant(vector(I32), [size * k for k in range(WARP)])
+    in_order = lanes_to_mask(builder, builder.icmp_signed("==", offsets, builder.add(splat(builder, first), step)))
+    wide = builder.zext(first, I64)
+    straight = builder.icmp_signed("==", builder.and_(in_order, frame.active_mask), FULL)
+    fits = builder.icmp_unsigned("<=", builder.add(wide, I64(size * WARP)), frame.slot(Slot.SHARED_SIZE))
+    straight = builder.and_(straight, fits)
+    if size > 1:
+        straight = builder.and_(straight, builder.icmp_signed("==", builder.and_(first, I32(size - 1)), I32(0)))
+    fast, slow, done = (builder.append_basic_block(n) for n in ("straight", "scattered", "accessed"))
+    builder.cbranch(straight, fast, slow)
+    builder.position_at_end(fast)
+    pointer = builder.inttoptr(builder.add(frame.slot(Slot.SHARED_PTR), wide), PTR)
+    fast_values = _straight(frame, pointer, access)
+    emit_event_byte(frame, I32(max(1, size // 4)))
+    fast_end = builder.block
+    builder.branch(done)
+    builder.position_at_end(slow)
+    slow_values = access.outside(frame, "shared", site, offsets, scattered_shared)
+    return merge(frame, done, [(fast_end, fast_values)], slow_values)
+
+
+def scattered_shared(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
+    """The out-of-line body of an access to shared memory."""
+    builder = helper.builder
+    check_window(helper, offsets, access.size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    base = splat(builder, helper.slot(Slot.SHARED_PTR))
+    host = builder.add(builder.zext(offsets, vector(I64)), base)
+    _note(helper, "shared", host, offsets, access)
+    values = _scattered(helper, host, access)
+    emit_event_byte(helper, remembered_degree(helper, offsets, access.size))
+    return values
+
+
+def check_window(frame: Frame, offsets: Value, size: int, limit: Value, kind: Fault, align: int = 0) -> None:
+    """Stop the warp unless each active lane's offset (i32 lanes) lies, aligned, within `limit` (i64) bytes. `align` as there."""
+    builder, align = frame.builder, align or size
+    # Offsets and limits are below 2^32; a space smaller than the access admits nothing.
+    room = builder.trunc(builder.sub(limit, I64(size)), I32)
+    inside = lanes_to_mask(builder, builder.icmp_unsigned("<=", offsets, splat(builder, room)))
+    fits = builder.sext(builder.icmp_unsigned(">=", limit, I64(size)), I32)
+    stop_on(frame, builder.not_(builder.and_(inside, fits)), offsets, kind)
+    if align > 1:
+        low_bits = builder.and_(offsets, splat_constant(I32, align - 1))
+        crooked = lanes_to_mask(builder, builder.icmp_signed("!=", low_bits, splat_constant(I32, 0)))
+        window = {Fault.SHARED_BOUNDS: SHARED_WINDOW, Fault.LOCAL_BOUNDS: LOCAL_WINDOW}.get(kind, 0)
+        stop_on(frame, crooked, offsets, Fault.MISALIGNED, window)
+
+
+def stop_on(frame: Frame, mask: Value, offsets: Value, kind: Fault, window: int = 0) -> None:
+    """Stop when an active lane is in the i32 mask, naming the first such lane and its offset, from `window` on."""
+    builder = frame.builder
+    wrong = builder.and_(mask, frame.active_mask)
+
+    def details() -> tuple[Value, Value]:
+        lane = trailing_zeros(builder, wrong)
+        return lane, builder.add(builder.zext(builder.extract_element(offsets, lane), I64), I64(window))
+
+    frame.stop_if(builder.icmp_signed("!=", wrong, I32(0)), kind, details)
+
+
+def remembered_degree(helper: HelperFrame, offsets: Value, size: int) -> Value:
+    """`conflict_degree`, kept per instruction: moving all words alike rotates the banks and changes nothing.
+
+    Instructions in loops nearly always repeat their pattern relative to lane 0.
+    """
+    builder = helper.builder
+    words = builder.lshr(offsets, splat_constant(I32, 2))
+    relative = builder.sub(words, splat(builder, builder.extract_element(words, I32(0))))
+    entry = at(builder, helper.slot_pointer(Slot.PATTERN_PTR), builder.mul(helper.site, I64(PATTERN_BYTES)))
+    known = load_as(builder, entry, vector(I32), 64)
+    known_mask = load_as(builder, at(builder, entry, 128), I32, 4)
+    differ = builder.not_(lanes_to_mask(builder, builder.icmp_signed("==", known, relative)))
+    new = builder.or_(builder.and_(differ, helper.active_mask), builder.xor(known_mask, helper.active_mask))
+    fresh, after = builder.append_basic_block("pattern"), builder.append_basic_block("known")
+    builder.cbranch(builder.icmp_signed("!=", new, I32(0)), fresh, after)
+    builder.position_at_end(fresh)
+    degree = conflict_degree(helper, offsets, size)
+    store_as(builder, relative, entry, 64)
+    store_as(builder, helper.active_mask, at(builder, entry, 128), 4)
+    store_as(builder, degree, at(builder, entry, 132), 4)
+    builder.branch(after)
+    builder.position_at_end(after)
+    return load_as(builder, at(builder, entry, 132), I32, 4)
+
+
+def conflict_degree(frame: Frame, offsets: Value, size: int) -> Value:
+    """Passes through the banks: 8-byte accesses go by half-warps, 16-byte ones by quarters (i32)."""
+    builder = frame.builder
+    words = builder.lshr(offsets, splat_constant(I32, 2))
+    function, mask = bank_degree(builder.module), frame.active_mask
+    parts = max(1, size // 4)
+    share = WARP // parts
+    total: Value = I32(0)
+    for part in range(parts):
+        window = ((1 << share) - 1) << (part * share)
+        total = builder.add(total, builder.call(function, [words, builder.and_(mask, I32(window))]))
+    return total
+
+
+# -- local memory ------------------------------------------------------------------------------------------------------------
+
+
+def local_access(frame: Frame, offsets: Value, access: Access, site: Value) -> list[Value]:
+    """Access the lanes' own local memory at <32 x i32> offsets; appends sectors and one event byte."""
+    return access.outside(frame, "local", site, offsets, local_body)
+
+
+def local_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
+    """Recorded word by word, as hardware interleaves local memory: lane after lane for each 4-byte word."""
+    builder = helper.builder
+    limit = helper.slot(Slot.LOCAL_SIZE)
+    values = private_body(helper, offsets, access)
+    wide = builder.zext(offsets, vector(I64))
+    whole = builder.add(builder.mul(helper.slot(Slot.BLOCK), helper.slot(Slot.WARPS_PER_BLOCK)), helper.slot(Slot.WARP))
+    rows = builder.mul(whole, builder.mul(limit, I64(WARP)))
+    base = builder.add(splat(builder, builder.add(rows, I64(LOCAL_TRACE_BASE))), iota(4))
+    total: Value = I32(0)
+    for word in range(max(1, access.size // 4)):
+        row = builder.shl(
+            builder.add(builder.lshr(wide, splat_constant(I64, 2)), splat_constant(I64, word)), splat_constant(I64, 7)
+        )
+        numbers = builder.trunc(builder.lshr(builder.add(row, base), splat_constant(I64, 5)), vector(I32))
+        count = builder.call(scattered_sectors(builder.module), [helper.context, numbers, helper.active_mask])
+        total = builder.add(total, count)
+    emit_event_byte(helper, total)
+    return values
+
+
+def private_body(helper: HelperFrame, offsets: Value, access: Access) -> list[Value]:
+    """Local memory without a record: what passes through frames of the call stack."""
+    builder, limit = helper.builder, helper.slot(Slot.LOCAL_SIZE)
+    check_window(helper, offsets, access.size, limit, Fault.LOCAL_BOUNDS)
+    warp = builder.mul(helper.slot(Slot.WARP), I64(WARP))
+    lane_base = builder.mul(builder.add(splat(builder, warp), IOTA64), splat(builder, limit))
+    addresses = builder.add(builder.add(lane_base, builder.zext(offsets, vector(I64))), splat(builder, helper.slot(Slot.LOCAL_PTR)))
+    _note(helper, "local", addresses, offsets, access)
+    return _scattered(helper, addresses, access)
+
+
+# -- moving the data ---------------------------------------------------------------------------------------------------------
+
+
+def _straight(frame: Frame, pointer: Value, access: Access) -> list[Value]:
+    """All lanes, consecutive: one wide load or store; several elements per lane are (de)interleaved."""
+    builder, count = frame.builder, access.count
+    total = ir.VectorType(access.element, WARP * count)
+    if access.values is None:
+        whole = load_as(builder, pointer, total, 1)
+        if count == 1:
+            return [whole]
+        undefined = ir.Constant(total, ir.Undefined)
+        orders = ([count * lane + k for lane in range(WARP)] for k in range(count))
+        return [builder.shuffle_vector(whole, undefined, ir.Constant(vector(I32), order)) for order in orders]
+    whole = access.values[0]
+    for k in range(1, count):  # concatenate: both sides of a shuffle must be equally long, so stretch the new one first
+        order = [lane if lane < WARP else 0 for lane in range(WARP * k)]
+        stretched = _shuffle(frame, access.values[k], order)
+        whole = builder.shuffle_vector(
+            whole, stretched, ir.Constant(ir.VectorType(I32, WARP * (k + 1)), list(range(WARP * (k + 1))))
+        )
+    if count > 1:
+        whole = _shuffle(frame, whole, [k * WARP + lane for lane in range(WARP) for k in range(count)])
+    store_as(builder, whole, pointer, 1)
+    return []
+
+
+def _shuffle(frame: Frame, value: Value, order: list[int]) -> Value:
+    undefined = ir.Constant(value.type, ir.Undefined)
+    return frame.builder.shuffle_vector(value, undefined, ir.Constant(ir.VectorType(I32, len(order)), order))
+
+
+def _note(frame: Frame, space: str, host: Value, addresses: Value, access: Access) -> None:
+    reads, writes = not access.writes, access.writes
+    note_access(frame, space, host, addresses, access.element_bytes, access.count, reads=reads, writes=writes)
+
+
+def _scattered(frame: Frame, host: Value, access: Access) -> list[Value]:
+    """Masked gather or scatter at <32 x i64> host addresses."""
+    builder = frame.builder
+    values = []
+    for k in range(access.count):
+        shifted = builder.add(host, splat_constant(I64, k * access.element_bytes)) if k else host
+        pointers = builder.inttoptr(shifted, vector(PTR))
+        if access.values is None:
+            values.append(gather(builder, pointers, frame.active, access.element))
+        else:
+            scatter(builder, access.values[k], pointers, frame.active)
+    return values
+
+
+def merge(frame: Frame, done: Any, others: list[tuple[Any, list[Value]]], values: list[Value]) -> list[Value]:
+    """Join the ways of an access in `done`: the current block holds `values`, `others` have already branched there."""
+    builder = frame.builder
+    here = builder.block
+    builder.branch(done)
+    builder.position_at_end(done)
+    merged = []
+    for k, value in enumerate(values):
+        phi = builder.phi(value.type)
+        phi.add_incoming(value, here)
+        for block, alternatives in others:
+            phi.add_incoming(alternatives[k], block)
+        merged.append(phi)
+    return merged

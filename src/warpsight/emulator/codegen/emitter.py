@@ -1,0 +1,226 @@
+"""Emits the code of one instruction: reading operands, writing results, and where masks apply.
+
+Within a basic block a register is an LLVM value; between blocks it lives in a stack slot that LLVM turns back into values. The
+block's active mask is applied once, when registers that are live out are stored at its end; only guarded instructions merge
+earlier.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir
+
+from warpsight.base.errors import UnsupportedError
+from warpsight.emulator.codegen.frame import Frame
+from warpsight.emulator.codegen.lanes import (
+    F32,
+    F64,
+    I1,
+    I64,
+    Builder,
+    Value,
+    bits_of,
+    is_float,
+    is_signed,
+    lanes_to_mask,
+    load_as,
+    mask_to_lanes,
+    scalar_type,
+    splat,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.isa.ptx.names import SINK
+from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol
+
+if TYPE_CHECKING:
+    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
+
+class Emitter(Frame):
+    """The state while one basic block is emitted: the builder, the mask, and the registers' current values."""
+
+    def __init__(self, kernel: KernelBuilder, builder: Builder, mask: Value) -> None:
+        self.kernel = kernel
+        self.builder = builder
+        self.context, self.fault_block = kernel.context, kernel.fault_block
+        self.mask = mask  # i32, lanes active in this block
+        self.lanes = mask_to_lanes(builder, mask)
+        self.values: dict[str, Value] = {}
+        self.written: set[str] = set()
+        self.instruction: Instruction | None = None
+        self.guard_lanes: Value | None = None  # lanes of this block whose guard holds, or None without a guard
+
+    # -- context -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def active(self) -> Value:
+        """<32 x i1>: lanes for which the current instruction takes effect."""
+        return self.lanes if self.guard_lanes is None else self.guard_lanes
+
+    @property
+    def active_mask(self) -> Value:
+        """The same as an i32."""
+        return self.mask if self.guard_lanes is None else lanes_to_mask(self.builder, self.guard_lanes)
+
+    @property
+    def pc(self) -> Value:
+        """i64: index of the current instruction."""
+        assert self.instruction is not None
+        return I64(self.instruction.index)
+
+    def buffer(self, name: str, kind: Any) -> Value:
+        """A named stack slot of the warp function."""
+        return self.kernel.buffer(name, kind)
+
+    def unsupported(self, why: str) -> UnsupportedError:
+        """The error for the current instruction."""
+        ins = self.instruction
+        assert ins is not None
+        source = f" ({ins.file}:{ins.line})" if ins.file else ""
+        return UnsupportedError(
+            f'opcode "{ins.text}"{source}: {why}. Totals would be wrong, so none are given.',
+            place=f"{self.kernel.path}:{ins.ptx_line}",
+            remedy="rewrite the line without it, or compile for another --arch",
+        )
+
+    # -- registers -----------------------------------------------------------------------------------------------------------
+
+    def begin(self, instruction: Instruction) -> None:
+        """Make `instruction` current and evaluate its guard."""
+        self.instruction = instruction
+        self.guard_lanes = None
+        if instruction.guard is not None:
+            holds = self.register(instruction.guard.register.name)
+            if instruction.guard.negated:
+                holds = self.builder.not_(holds)
+            self.guard_lanes = self.builder.and_(self.lanes, holds)
+
+    def register(self, name: str) -> Value:
+        """Current value of a register in its declared type."""
+        if name not in self.values:
+            slot = self.kernel.slot_of(name, self.instruction)
+            value = load_as(self.builder, slot.pointer, slot.stored, 4)
+            self.values[name] = mask_to_lanes(self.builder, value) if slot.is_predicate else value
+        return self.values[name]
+
+    def set_register(self, name: str, value: Value) -> None:
+        """Give a register a value of its declared type; under a guard only the lanes where it holds change."""
+        if self.guard_lanes is not None:
+            value = self.builder.select(self.guard_lanes, value, self.register(name))
+        else:
+            self.kernel.slot_of(name, self.instruction)
+        self.values[name] = value
+        self.written.add(name)
+
+    def flush(self, live_out: frozenset[str]) -> None:
+        """Store what later blocks read, for the lanes that were here; lanes elsewhere keep what they had."""
+        for name in sorted(self.written & live_out):
+            slot = self.kernel.slot_of(name, None)
+            old = load_as(self.builder, slot.pointer, slot.stored, 4)
+            if slot.is_predicate:
+                new = lanes_to_mask(self.builder, self.values[name])
+                kept = self.builder.and_(old, self.builder.not_(self.mask))
+                merged = self.builder.or_(self.builder.and_(new, self.mask), kept)
+            else:
+                merged = self.builder.select(self.lanes, self.values[name], old)
+            store_as(self.builder, merged, slot.pointer, 4)
+
+    # -- operands ------------------------------------------------------------------------------------------------------------
+
+    def read(self, operand: Operand | Negated | None, ptx_type: str) -> Value:
+        """An operand as 32 lanes of `ptx_type`. A wider register gives its low bits."""
+        kind = scalar_type(ptx_type)
+        if isinstance(operand, Negated):
+            return self.builder.not_(self.reinterpret(self._typed(operand.register, kind), kind))
+        if isinstance(operand, Register):
+            return self.reinterpret(self._typed(operand, kind), kind)
+        if isinstance(operand, Immediate):
+            return self.immediate(operand, ptx_type)
+        if isinstance(operand, SpecialRegister):
+            return self.reinterpret(self.kernel.special(self, operand.name), kind)
+        if isinstance(operand, Symbol):
+            return self.reinterpret(splat(self.builder, self.kernel.symbol_address(self, operand)), kind)
+        raise self.unsupported(f"operand {operand!r} is not understood here")
+
+    def _typed(self, register: Register, kind: Any) -> Value:
+        """The register's value, when it is a predicate where one is read, and none where none is."""
+        value = self.register(register.name)
+        self._agree(register, value.type.element, kind)
+        return value
+
+    def _agree(self, register: Register, have: Any, kind: Any) -> None:
+        if (have == I1) != (kind == I1):
+            what = "a predicate, which cannot be a number" if have == I1 else "no predicate"
+            raise self.unsupported(f'"{register.name}" is {what}')
+
+    def immediate(self, operand: Immediate, ptx_type: str) -> Value:
+        """A literal in every lane."""
+        kind = scalar_type(ptx_type)
+        if kind == I1:
+            return splat_constant(I1, int(bool(operand.value)))
+        if is_float(ptx_type):
+            if operand.is_float and math.isnan(operand.value):  # keep the payload; the pattern's size tells 0f from 0d
+                width = 32 if operand.bits < 1 << 32 else 64
+                return self.convert_float(splat_constant(ir.IntType(width), operand.bits), F32 if width == 32 else F64, kind)
+            return splat_constant(kind, float(operand.value))
+        value = operand.bits if operand.is_float else int(operand.value)
+        return splat_constant(kind, value & ((1 << kind.width) - 1))
+
+    def reinterpret(self, value: Value, kind: Any) -> Value:
+        """Same bits as lanes of `kind`: bitcast, low bits of a wider value, or zero extension of a narrower one."""
+        have = value.type.element
+        if have == kind:
+            return value
+        have_bits, want_bits = _width(have), _width(kind)
+        if have_bits == want_bits:
+            return self.builder.bitcast(value, vector(kind))
+        as_int = value if isinstance(have, ir.IntType) else self.builder.bitcast(value, vector(ir.IntType(have_bits)))
+        resize = self.builder.trunc if have_bits > want_bits else self.builder.zext
+        sized = resize(as_int, vector(ir.IntType(want_bits)))
+        return sized if isinstance(kind, ir.IntType) else self.builder.bitcast(sized, vector(kind))
+
+    def convert_float(self, pattern: Value, source: Any, target: Any) -> Value:
+        """Bit pattern of float type `source` as lanes of float type `target`."""
+        value = self.builder.bitcast(pattern, vector(source))
+        if source == target:
+            return value
+        resize = self.builder.fpext if _width(source) < _width(target) else self.builder.fptrunc
+        return resize(value, vector(target))
+
+    def write(self, operand: Operand | Negated | None, value: Value, ptx_type: str) -> None:
+        """Write a result of `ptx_type`; a wider register gets it sign- or zero-extended by the type."""
+        if operand is None or operand == Register(SINK):
+            return
+        if not isinstance(operand, Register):
+            raise self.unsupported("its destination is not a register")
+        want = self.kernel.slot_of(operand.name, self.instruction).element
+        have = value.type.element
+        self._agree(operand, want, have)
+        if isinstance(have, ir.IntType) and have != I1 and is_signed(ptx_type) and _width(have) < _width(want):
+            value = self.builder.sext(value, vector(ir.IntType(_width(want))))
+        self.set_register(operand.name, self.reinterpret(value, want))
+
+    def effective_address(self, operand: Operand | Negated, bits: int = 64) -> Value:
+        """Address operand `[base+offset]` as 32 lanes of an integer of `bits`."""
+        if not isinstance(operand, Address):
+            raise self.unsupported("its address is not in brackets")
+        kind = ir.IntType(bits)
+        base = self.read(operand.base, f"u{bits}")
+        if not operand.offset:
+            return base
+        return self.builder.add(base, splat_constant(kind, operand.offset & ((1 << bits) - 1)))
+
+    def immediate_value(self, operand: Operand | Negated) -> int:
+        """An operand that must be an integer literal."""
+        if not isinstance(operand, Immediate) or operand.is_float:
+            raise self.unsupported("needs an integer literal here")
+        return int(operand.value)
+
+
+def _width(kind: Any) -> int:
+    if isinstance(kind, ir.IntType):
+        return int(kind.width)
+    return bits_of({"half": "f16", "float": "f32", "double": "f64"}[str(kind)])

@@ -1,0 +1,221 @@
+"""Where code is being emitted: the builder, the context, the active lanes and the way out on a fault.
+
+An instruction emitted in line and a helper function that does its slow path look alike to the code that emits memory accesses.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.lanes import I32, I64, PTR, Builder, Value, at, load_as, mask_to_lanes, store_as
+from warpsight.emulator.codegen.layout import Slot
+
+
+class Frame(ABC):
+    """Base of everything that emits code. Subclasses say which lanes are active and which instruction is being done."""
+
+    builder: Builder
+    context: Value
+    fault_block: Any
+    checks = False  # reads of memory that was never written are faults (`--check`)
+    is_compact = False  # accesses call functions, rather than being in line
+
+    @property
+    @abstractmethod
+    def active_mask(self) -> Value:
+        """i32: lanes for which the current instruction takes effect."""
+
+    @property
+    @abstractmethod
+    def active(self) -> Value:
+        """The same as <32 x i1>."""
+
+    @property
+    @abstractmethod
+    def pc(self) -> Value:
+        """i64: index of the current instruction."""
+
+    def slot(self, slot: Slot) -> Value:
+        """Load a context slot as i64."""
+        return load_as(self.builder, at(self.builder, self.context, 8 * slot), I64, 8)
+
+    def slot_pointer(self, slot: Slot) -> Value:
+        """Load a context slot as a pointer."""
+        return load_as(self.builder, at(self.builder, self.context, 8 * slot), PTR, 8)
+
+    @abstractmethod
+    def buffer(self, name: str, kind: Any) -> Value:
+        """A named stack slot of LLVM type `kind`, made once per function."""
+
+    def spill(self, value: Value, name: str) -> Value:
+        """Store a vector in the stack slot `name` and return the pointer, for code that visits lanes one by one."""
+        pointer = self.buffer(name, value.type)
+        store_as(self.builder, value, pointer, 64)
+        return pointer
+
+    def leave_if(self, failed: Value) -> None:
+        """Take the way out when the i1 holds: the fault is already in the context. Continues in a new LLVM block."""
+        following = self.builder.append_basic_block("ok")
+        self.builder.cbranch(failed, self.fault_block, following).set_weights([1, 1000])
+        self.builder.position_at_end(following)
+
+    def stop_if(self, failed: Value, kind: int, details: Callable[[], tuple[Value, Value]]) -> None:
+        """When the i1 holds, record a fault of `kind` and leave. `details()` emits lane (i32) and address (i64) there."""
+        failing, following = self.builder.append_basic_block("fault"), self.builder.append_basic_block("ok")
+        self.builder.cbranch(failed, failing, following).set_weights([1, 1000])
+        self.builder.position_at_end(failing)
+        lane, address = details()
+        for slot, value in (
+            (Slot.FAULT_KIND, I64(kind)),
+            (Slot.FAULT_PC, self.pc),
+            (Slot.FAULT_LANE, self.builder.zext(lane, I64)),
+            (Slot.FAULT_ADDRESS, address),
+        ):
+            store_as(self.builder, value, at(self.builder, self.context, 8 * slot), 8)
+        self.builder.branch(self.fault_block)
+        self.builder.position_at_end(following)
+
+
+class HelperFrame(Frame):
+    """The body of an out-of-line function `(context, mask, pc, site, arguments...)`. It returns early on a fault."""
+
+    def __init__(self, function: ir.Function) -> None:
+        self.function = function
+        self.context, self._mask, self._pc, self.site, *self.arguments = function.args
+        self._entry = ir.IRBuilder(function.append_basic_block("entry"))
+        body = function.append_basic_block("body")
+        self.builder = ir.IRBuilder(body)
+        self._active = mask_to_lanes(self.builder, self._mask)
+        self._buffers: dict[str, Value] = {}
+        self._body = body
+        self.fault_block = function.append_basic_block("faulted")
+        failing = ir.IRBuilder(self.fault_block)
+        result = function.function_type.return_type
+        if isinstance(result, ir.VoidType):
+            failing.ret_void()
+        else:
+            failing.ret(ir.Constant(result, None))
+
+    @property
+    def active_mask(self) -> Value:
+        """The mask that the caller passed."""
+        return self._mask
+
+    @property
+    def active(self) -> Value:
+        """The same as <32 x i1>."""
+        return self._active
+
+    @property
+    def pc(self) -> Value:
+        """The caller's instruction."""
+        return self._pc
+
+    def narrow(self, lanes: int) -> None:
+        """From here on only those active lanes count that are in the constant mask `lanes`."""
+        self._mask = self.builder.and_(self._mask, I32(lanes))
+        self._active = mask_to_lanes(self.builder, self._mask)
+
+    def buffer(self, name: str, kind: Any) -> Value:
+        """A stack slot of this function."""
+        key = f"{name} {kind}"
+        if key not in self._buffers:
+            self._buffers[key] = self._entry.alloca(kind)
+            self._buffers[key].align = 64
+        return self._buffers[key]
+
+    def close(self, results: list[Value]) -> None:
+        """Return nothing, one vector, or several as a struct."""
+        kind = self.function.function_type.return_type
+        if not results:
+            self.builder.ret_void()
+        elif len(results) == 1:
+            self.builder.ret(results[0])
+        else:
+            whole = ir.Constant(kind, ir.Undefined)
+            for k, value in enumerate(results):
+                whole = self.builder.insert_value(whole, value, k)
+            self.builder.ret(whole)
+        self._entry.branch(self._body)
+
+
+def call_helper(
+    frame: Frame,
+    name: str,
+    site: Value | int,
+    arguments: list[Value],
+    results: list[Any],
+    body: Callable[[HelperFrame], list[Value]],
+) -> list[Value]:
+    """Call the module's function `name`, made by `body` on first use, and leave if it recorded a fault.
+
+    `results` are the LLVM types it returns; `site` (a number, or an i64) is the memory instruction's, for its caches.
+    """
+    module = frame.builder.module
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, helper_type([a.type for a in arguments], results), name)
+        function.linkage = "internal"
+        function.attributes.add("noinline")
+        helper = HelperFrame(function)
+        helper.checks = frame.checks
+        helper.close(body(helper))
+    return _call(frame, function, site, arguments, results)
+
+
+def call_library(frame: Frame, name: str, site: Value | int, arguments: list[Value]) -> None:
+    """Call the function `name` of `library`, which all kernels share and which returns nothing; leave if it recorded a fault."""
+    module = frame.builder.module
+    function = module.globals.get(name)
+    if function is None:
+        function = ir.Function(module, helper_type([a.type for a in arguments], []), name)
+    _call(frame, function, site, arguments, [])
+
+
+def helper_type(arguments: list[Any], results: list[Any]) -> ir.FunctionType:
+    """The type of a function whose body is a `HelperFrame`: from the LLVM types of its own arguments and of its results."""
+    kind = ir.VoidType() if not results else results[0] if len(results) == 1 else ir.LiteralStructType(results)
+    return ir.FunctionType(kind, [PTR, I32, I64, I64, *arguments])
+
+
+def _call(frame: Frame, function: ir.Function, site: Value | int, arguments: list[Value], results: list[Any]) -> list[Value]:
+    number = I64(site) if isinstance(site, int) else site
+    value = frame.builder.call(function, [frame.context, frame.active_mask, frame.pc, number, *arguments])
+    frame.leave_if(frame.builder.icmp_signed("!=", frame.slot(Slot.FAULT_KIND), I64(0)))
+    if len(results) <= 1:
+        return [value] if results else []
+    return [frame.builder.extract_value(value, k) for k in range(len(results))]
+
+
+# -- A part of the active lanes: code that is the same for fewer lanes of the instruction being emitted.
+
+class PartFrame(Frame):
+    """`whole`, with only the lanes of an i32 mask active."""
+
+    def __init__(self, whole: Frame, mask: Value) -> None:
+        self._whole, self._mask = whole, mask
+        self.builder, self.context, self.fault_block = whole.builder, whole.context, whole.fault_block
+        self._lanes = mask_to_lanes(self.builder, mask)
+
+    @property
+    def active_mask(self) -> Value:
+        """The part."""
+        return self._mask
+
+    @property
+    def active(self) -> Value:
+        """The same as <32 x i1>."""
+        return self._lanes
+
+    @property
+    def pc(self) -> Value:
+        """The instruction of the whole."""
+        return self._whole.pc
+
+    def buffer(self, name: str, kind: Any) -> Value:
+        """A stack slot of the same function."""
+        return self._whole.buffer(name, kind)

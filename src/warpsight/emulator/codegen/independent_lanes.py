@@ -1,0 +1,269 @@
+"""Emits the code of kernels whose lanes are scheduled independently: calls of the scheduler where lanes may have to wait.
+
+Registers of such a kernel live in the warp's state all the time, so that a warp can be suspended anywhere between two basic blocks.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen import lane_scheduler as scheduler
+from warpsight.emulator.codegen import layout
+from warpsight.emulator.codegen.branching import outcome_of
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import (
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    intrinsic,
+    lanes_to_mask,
+    load_as,
+    reduce_vector,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+)
+from warpsight.emulator.codegen.layout import Fault, Slot
+from warpsight.isa.ptx.opcodes import is_warp_barrier
+from warpsight.isa.ptx.program import Immediate, Instruction, Register
+from warpsight.isa.ptx.waiting import is_aligned
+
+if TYPE_CHECKING:
+    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
+
+_VOTES = ("popc", "and", "or")
+_CLUSTER = {"arrive": scheduler.CLUSTER_ARRIVE, "wait": scheduler.CLUSTER_WAIT}
+
+
+def call_scheduler(builder: Builder, context: Value, state: Value, operation: int, *operands: Value) -> Value:
+    """Call `scheduler.schedule`; the answer is an i32."""
+    states, record = (load_as(builder, at(builder, context, 8 * s), PTR, 8) for s in (Slot.STATE_PTR, Slot.RECORD_PTR))
+    function = intrinsic(builder.module, "warpsight_schedule", I32, [PTR, PTR, PTR, PTR, *[I32] * 5])
+    padded = [*operands, *[I32(0)] * (4 - len(operands))]
+    return builder.call(function, [context, states, record, state, I32(operation), *padded])
+
+
+class Scheduling:
+    """The points of one kernel where lanes may wait or give way. `build` comes after all blocks."""
+
+    def __init__(self, kernel: KernelBuilder) -> None:
+        self.kernel = kernel
+        waits = kernel.graph.waits
+        self._edges, self._meetings = waits.spinning, waits.meetings
+        self._code = kernel.entry.alloca(I32)
+        self.choose_block = kernel.llvm.append_basic_block("choose")
+        self.turn_block = kernel.llvm.append_basic_block("turn")
+        self._yield_block = kernel.llvm.append_basic_block("yield")
+        self._follow_block = kernel.llvm.append_basic_block("follow")
+        self._counted = {target: kernel.llvm.append_basic_block(f"count{target}") for target in {t for _, t in self._edges}}
+        for target in self._counted:
+            kernel.may_be_resumed_at(target)
+        self._admitted: dict[int, ir.Block] = {}
+        self._woken: dict[int, tuple[str, str]] = {}
+        self._kinds: dict[str, int] = {}
+
+    # -- what other parts of the kernel ask for ---------------------------------------------------------------------------------
+
+    def spins(self, source: int, target: int) -> bool:
+        """Does this edge close a loop that may wait for another thread?"""
+        return (source, target) in self._edges
+
+    def close_loop(self, builder: Builder, target: int) -> None:
+        """Go to `target` by such an edge."""
+        kernel = self.kernel
+        if kernel.is_meet(target):
+            here = builder.icmp_signed("==", builder.load(kernel.reconverge, typ=I32), I32(target))
+            builder.cbranch(here, kernel.pop_block, self._counted[target])
+        else:
+            builder.branch(self._counted[target])
+
+    def enter(self, block: int, builder: Builder) -> Builder:
+        """At the start of a block: wait if its first instruction is a meeting. Count blocks that store, as a sign of progress."""
+        kernel = self.kernel
+        instructions = kernel.instructions_of(block)
+        if instructions and instructions[0].index in self._meetings:
+            builder = self._wait_for_members(block, builder, instructions[0])
+        if any(i.opcode in ("st", "red") and "local" not in i.modifiers for i in instructions):
+            stores = at(builder, kernel.state, 4 * layout.STORES)
+            store_as(builder, builder.add(load_as(builder, stores, I32, 4), I32(1)), stores, 4)
+        return builder
+
+    def barrier(self, emitter: Emitter, block: int, instruction: Instruction) -> None:
+        """End a block with `bar` or `barrier`, in any form."""
+        kernel, guard = self.kernel, emitter.guard_lanes
+        if block + 1 == len(kernel.bodies):
+            raise emitter.unsupported("nothing follows it")
+        if "cluster" in instruction.modifiers:
+            operation = self._cluster_operation(emitter, instruction)
+            use = yes = I32(0)
+        else:
+            operation = scheduler.AT_BARRIER
+            use, yes = self._use(emitter, block, instruction)
+        builder = emitter.builder
+        kernel.flush_block(emitter, block)
+        if guard is not None:
+            self._part(builder, emitter.mask, lanes_to_mask(builder, guard), block + 1)
+        kernel.may_be_resumed_at(block + 1)
+        self._woken.setdefault(block + 1, ("", ""))
+        self._save_group(builder)
+        answer = call_scheduler(builder, kernel.context, kernel.state, operation, I32(block + 1), use, yes, I32(instruction.index))
+        self._follow(builder, answer)
+
+    def cases(self, targets: set[int]) -> dict[int, ir.Block]:
+        """Which LLVM block runs which code of a group, for all blocks that groups may stand at."""
+        found = {target: self._counted.get(target, self.kernel.bodies[target]) for target in targets}
+        for target in self._woken:
+            found[target | layout.WAKING] = self.kernel.llvm.append_basic_block(f"wake{target}")
+        found.update((target | layout.GRANTED, self._admitted[target]) for target in self._admitted)
+        return found
+
+    def build(self, cases: dict[int, ir.Block]) -> None:
+        """Emit what the points share."""
+        kernel = self.kernel
+        for block, operation in ((self.choose_block, scheduler.CHOOSE), (self.turn_block, scheduler.TURN)):
+            builder = ir.IRBuilder(block)
+            self._follow(builder, call_scheduler(builder, kernel.context, kernel.state, operation))
+        builder = ir.IRBuilder(self._yield_block)
+        self._save_group(builder)
+        place = builder.load(self._code, typ=I32)
+        self._follow(builder, call_scheduler(builder, kernel.context, kernel.state, scheduler.YIELD, place))
+        for target, block in self._counted.items():
+            self._build_counter(ir.IRBuilder(block), target)
+        for target, vote in self._woken.items():
+            builder = ir.IRBuilder(cases[target | layout.WAKING])
+            number = load_as(builder, at(builder, kernel.state, 4 * layout.WOKEN_BY), I32, 4)
+            if vote[1]:
+                kernel.give_outcome(builder, vote[0], outcome_of(kernel, builder, vote[1], number))
+            builder.branch(self._counted.get(target, kernel.bodies[target]))
+        self._build_follow()
+
+    # -- parts ------------------------------------------------------------------------------------------------------------------
+
+    def _save_group(self, builder: Builder) -> None:
+        kernel = self.kernel
+        for word, place in ((layout.MASK, kernel.mask), (layout.RECONVERGE, kernel.reconverge)):
+            store_as(builder, builder.load(place, typ=I32), at(builder, kernel.state, 4 * word), 4)
+
+    def _follow(self, builder: Builder, answer: Value) -> None:
+        builder.store(answer, self._code)
+        builder.branch(self._follow_block)
+
+    def _build_follow(self) -> None:
+        """Run the group that the scheduler has chosen, or return to the driver."""
+        kernel, builder = self.kernel, ir.IRBuilder(self._follow_block)
+        code = builder.load(self._code, typ=I32)
+        leave, run = builder.append_basic_block("leave"), builder.append_basic_block("run_group")
+        builder.cbranch(builder.icmp_signed("<", code, I32(0)), leave, run)
+        builder.position_at_end(leave)
+        builder.ret(builder.sub(I32(-1), code))
+        builder.position_at_end(run)
+        for word, place in ((layout.MASK, kernel.mask), (layout.RECONVERGE, kernel.reconverge)):
+            builder.store(load_as(builder, at(builder, kernel.state, 4 * word), I32, 4), place)
+        kernel.jump(builder, code)
+
+    def _build_counter(self, builder: Builder, target: int) -> None:
+        place = at(builder, self.kernel.state, 4 * layout.BUDGET)
+        left = builder.sub(load_as(builder, place, I32, 4), I32(1))
+        store_as(builder, left, place, 4)
+        spent = builder.append_basic_block("spent")
+        builder.cbranch(builder.icmp_signed("<", left, I32(0)), spent, self.kernel.bodies[target]).set_weights([1, 1000])
+        builder.position_at_end(spent)
+        builder.store(I32(target), self._code)
+        builder.branch(self._yield_block)
+
+    def _part(self, builder: Builder, mask: Value, arriving: Value, following: int) -> None:
+        """Lanes whose guard does not hold pass the barrier; when some do and some do not, those that pass wait on the stack."""
+        kernel = self.kernel
+        none, some, split, go = (builder.append_basic_block(n) for n in ("none", "some", "split", "arrive"))
+        builder.cbranch(builder.icmp_signed("==", arriving, I32(0)), none, some)
+        builder.position_at_end(none)
+        builder.branch(kernel.target(following))
+        builder.position_at_end(some)
+        passing = builder.xor(mask, arriving)
+        builder.cbranch(builder.icmp_signed("==", passing, I32(0)), go, split)
+        builder.position_at_end(split)
+        kernel.push(builder, following, passing, builder.load(kernel.reconverge, typ=I32))
+        builder.store(arriving, kernel.mask)
+        builder.branch(go)
+        builder.position_at_end(go)
+
+    def _use(self, emitter: Emitter, block: int, instruction: Instruction) -> tuple[Value, Value]:
+        """The barrier's number, kind and thread count as the scheduler wants them, and the lanes that vote yes."""
+        modifiers, operands, builder = instruction.modifiers, instruction.operands, emitter.builder
+        unknown = set(modifiers) - {"cta", "sync", "arrive", "red", "aligned", "pred", "u32", *_VOTES}
+        what = [m for m in modifiers if m in ("sync", "arrive", "red")]
+        if unknown or len(what) != 1:
+            raise emitter.unsupported("this form of it is not modelled")
+        flags, yes = scheduler.ALIGNED if is_aligned(instruction) else 0, I32(0)
+        low, high = {"sync": (1, 2), "arrive": (2, 2), "red": (3, 4)}[what[0]]
+        if not low <= len(operands) <= high:
+            raise emitter.unsupported(f"it has {len(operands)} operands; {low} to {high} expected")
+        if what[0] == "red":
+            how = next((m for m in modifiers if m in _VOTES), "")
+            if not how or not isinstance(operands[0], Register):
+                raise emitter.unsupported("its result is not understood")
+            flags |= scheduler.VOTING
+            yes = builder.and_(lanes_to_mask(builder, emitter.read(operands[-1], "pred")), emitter.active_mask)
+            self.kernel.slot_of(operands[0].name, instruction)
+            self._woken[block + 1] = (operands[0].name, how)
+            operands = operands[1:-1]
+        elif what[0] == "arrive":
+            flags |= scheduler.ARRIVE_ONLY
+        number = self._same_in_all(emitter, operands[0])
+        # What no barrier can be called stays so in five bits.
+        number = builder.select(builder.icmp_unsigned(">", number, I32(15)), I32(16), number)
+        use = builder.or_(number, I32(flags))
+        if len(operands) > 1:
+            use = builder.or_(use, builder.shl(self._same_in_all(emitter, operands[1]), I32(scheduler.COUNT_SHIFT)))
+        return use, yes
+
+    def _same_in_all(self, emitter: Emitter, operand: object) -> Value:
+        """A number that must be the same in all active lanes, as an i32."""
+        if isinstance(operand, Immediate):
+            return I32(int(operand.value))
+        builder, values = emitter.builder, emitter.read(operand, "u32")  # type: ignore[arg-type]
+        lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
+        chosen = builder.extract_element(values, lane)
+        other = builder.and_(builder.icmp_signed("!=", values, splat(builder, chosen)), emitter.active)
+        others = lanes_to_mask(builder, other)
+        emitter.stop_if(
+            builder.icmp_signed("!=", others, I32(0)),
+            Fault.BARRIERS_DIFFER,
+            lambda: (trailing_zeros(builder, others), I64(0)),
+        )
+        return chosen
+
+    def _cluster_operation(self, emitter: Emitter, instruction: Instruction) -> int:
+        known = {"cluster", "arrive", "wait", "release", "acquire", "relaxed", "aligned"}
+        operation = next((o for m, o in _CLUSTER.items() if m in instruction.modifiers), None)
+        if operation is None or set(instruction.modifiers) - known or instruction.operands:
+            raise emitter.unsupported("this form of it is not modelled")
+        return operation
+
+    def _wait_for_members(self, block: int, builder: Builder, instruction: Instruction) -> Builder:
+        """Unless all lanes that the member mask names are here or have ended, wait for them; continues where they are."""
+        kernel = self.kernel
+        emitter = Emitter(kernel, builder, builder.load(kernel.mask, typ=I32))
+        emitter.begin(instruction)
+        named = reduce_vector(
+            builder,
+            "or",
+            builder.select(emitter.active, emitter.read(instruction.operands[-1], "b32"), splat_constant(I32, 0)),
+        )
+        start, gone = (load_as(builder, at(builder, kernel.state, 4 * w), I32, 4) for w in (layout.START, layout.GONE))
+        absent = builder.and_(builder.and_(named, start), builder.not_(builder.or_(gone, emitter.mask)))
+        wait, go = builder.append_basic_block("wait"), builder.append_basic_block("admitted")
+        builder.cbranch(builder.icmp_signed("==", absent, I32(0)), go, wait).set_weights([1000, 1])
+        builder.position_at_end(wait)
+        kind = 2 * self._kinds.setdefault(instruction.text, len(self._kinds)) + (not is_warp_barrier(instruction))
+        self._save_group(builder)
+        operands = (I32(block), named, I32(kind), I32(instruction.index))
+        self._follow(builder, call_scheduler(builder, kernel.context, kernel.state, scheduler.MEET, *operands))
+        self._admitted[block] = go
+        return ir.IRBuilder(go)

@@ -1,0 +1,440 @@
+"""Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and the groups of lanes that it
+chooses from.
+
+Each entry has four words: the block where the lanes stand, with a flag when they wait there; the lanes; for lanes that can run, the
+block where others wait for them, else what they wait for; and more of that. Compiled by Numba; `state` is the warp's int32 array.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numba as nb
+import numpy as np
+from numba import carray, types
+
+from warpsight.emulator.codegen import layout as lay
+from warpsight.emulator.codegen.layout import Fault, Slot
+
+FIRST = lay.STATE_HEADER_BYTES // 4  # word of the first entry
+WORDS = lay.STACK_ENTRY_WORDS
+ALL = 0xFFFFFFFF
+
+# Enumerations do not compile to plain numbers everywhere.
+_KIND, _PC, _LANE, _ADDRESS = (int(s) for s in (Slot.FAULT_KIND, Slot.FAULT_PC, Slot.FAULT_LANE, Slot.FAULT_ADDRESS))
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def population(mask):  # type: ignore[no-untyped-def]
+    """How many lanes a mask has."""
+    count = 0
+    left = np.int64(mask) & ALL
+    while left:
+        left &= left - 1
+        count += 1
+    return count
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def lowest(mask):  # type: ignore[no-untyped-def]
+    """The first lane of a mask."""
+    for lane in range(32):
+        if (mask >> lane) & 1:
+            return lane
+    return 0
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def present_lanes(state):  # type: ignore[no-untyped-def]
+    """Lanes that were there at the start and have not left the kernel, as an int64 without sign."""
+    return np.int64(state[lay.START]) & ~np.int64(state[lay.GONE]) & ALL
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def lanes_of(state, entry):  # type: ignore[no-untyped-def]
+    """Lanes of entry number `entry` that have not left the kernel, as an int64 without sign."""
+    return np.int64(state[FIRST + WORDS * entry + 1]) & present_lanes(state)
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def fail(context, state, kind, mask):  # type: ignore[no-untyped-def]
+    """Record a fault of the first lane of a mask, at the instruction where the warp last waited."""
+    context[_KIND] = kind
+    context[_PC] = state[lay.WAIT_PC]
+    context[_LANE] = lowest(mask)
+    context[_ADDRESS] = 0
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def remove(state, entry):  # type: ignore[no-untyped-def]
+    """Take an entry off the list."""
+    depth = state[lay.DEPTH]
+    for k in range(FIRST + WORDS * entry, FIRST + WORDS * (depth - 1)):
+        state[k] = state[k + WORDS]
+    state[lay.DEPTH] = depth - 1
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def insert(state, entry, block, mask, third, fourth):  # type: ignore[no-untyped-def]
+    """Put a group below entry number `entry`, or into one that stands at the same place and waits for the same."""
+    depth = state[lay.DEPTH]
+    for k in range(depth):
+        at = FIRST + WORDS * k
+        alike = state[at] == block and state[at + 2] == third
+        if alike and (state[at + 3] == fourth or not block & (lay.PARKED | lay.MEETING)):
+            state[at + 1] = np.int32(state[at + 1] | mask)
+            return
+    for k in range(FIRST + WORDS * depth - 1, FIRST + WORDS * entry - 1, -1):
+        state[k + WORDS] = state[k]
+    at = FIRST + WORDS * entry
+    state[at], state[at + 1], state[at + 2], state[at + 3] = block, np.int32(mask), third, fourth
+    state[lay.DEPTH] = depth + 1
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def strike(state, mask):  # type: ignore[no-untyped-def]
+    """Nobody waits any more for the lanes of `mask`; entries without lanes go."""
+    kept = 0
+    for k in range(state[lay.DEPTH]):
+        lanes = lanes_of(state, k) & ~np.int64(mask)
+        if lanes:
+            source, target = FIRST + WORDS * k, FIRST + WORDS * kept
+            for word in range(WORDS):
+                state[target + word] = state[source + word]
+            state[target + 1] = np.int32(lanes)
+            kept += 1
+    state[lay.DEPTH] = kept
+
+
+# -- Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and when barriers open.
+#
+# A warp's stack (see skeleton.py) is then a list of groups of lanes. A group that has closed a loop many times without a store gives
+# way: first to the other warps of its block; then, when its turn has come again to no avail, to the lanes of its own warp, which
+# no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one again.
+# Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no level.
+#
+# A warp arrives at a barrier as a whole (PTX ISA, barrier: a thread waits for all threads of its warp that have not exited, and the
+# warp counts as 32). Warps that have ended no longer count at a barrier without a thread count.
+#
+# All of it is one C function, `schedule`, that native code calls; what it knows lies in the context, the block's record and the
+# states of the block's warps.
+
+FIRST_BUDGET = 1024  # retreating edges before the first yield of a warp
+SPIN_BUDGET = 64  # before the next; twice as many as before, up to the first number, as long as the warp stores in between
+
+# Operations, the fifth argument. CHOOSE: the running lanes have ended or met others. TURN: it is this warp's turn again.
+CHOOSE, YIELD, AT_BARRIER, MEET, READY, ROUND, TURN, CLUSTER_ARRIVE, CLUSTER_WAIT = range(9)
+
+# Answers other than the block to run: -1 - result of the warp function.
+EXIT, BLOCK, FAIL, GIVE_WAY = (-1 - r for r in (lay.EXITED, lay.BARRIER, lay.FAULTED, lay.YIELDED))
+# Answers to ROUND.
+AGAIN, FINISHED, STALLED, DEADLOCKED = range(4)
+
+# How a barrier is used: bits of the operand of AT_BARRIER, above the barrier's number. The thread count starts at COUNT_SHIFT.
+ALIGNED, ARRIVE_ONLY, VOTING, COUNT_SHIFT = 1 << 5, 1 << 6, 1 << 7, 8
+
+_FLAGS = lay.GRANTED - 1
+_ASSEMBLING = -1  # third word of a parked entry until its whole warp has arrived; then the generation that it waits for
+
+# Enumerations do not compile to plain numbers everywhere.
+_WARPS, _STRIDE = int(Slot.WARPS_PER_BLOCK), int(Slot.STATE_STRIDE)
+_FAULT_ADDRESS, _STALL_ROUNDS, _WARP, _SLOTS = (int(s) for s in (Slot.FAULT_ADDRESS, Slot.STALL_ROUNDS, Slot.FAULT_WARP, Slot.COUNT))
+_DIFFER, _APART, _DEADLOCK, _OPERAND = (
+    int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
+)
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _live_warps(context, states):  # type: ignore[no-untyped-def]
+    stride, live = context[_STRIDE] // 4, 0
+    for warp in range(context[_WARPS]):
+        state = states[warp * stride : warp * stride + FIRST]
+        live += present_lanes(state) != 0 and state[lay.RESUME] != lay.DONE_RESUME
+    return live
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _live_lanes(context, states):  # type: ignore[no-untyped-def]
+    stride, live = context[_STRIDE] // 4, 0
+    for warp in range(context[_WARPS]):
+        live += population(present_lanes(states[warp * stride : warp * stride + FIRST]))
+    return live
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _open_if_complete(context, states, record, number):  # type: ignore[no-untyped-def]
+    row = record[number]
+    if row[lay.ARRIVED] == 0:
+        return
+    if number == lay.CLUSTER_ROW:
+        needed = _live_lanes(context, states)
+    elif row[lay.EXPECTED]:
+        needed = row[lay.EXPECTED]
+    else:
+        needed = 32 * _live_warps(context, states)
+    if row[lay.ARRIVED] < needed:
+        return
+    row[lay.ARRIVED] = 0
+    row[lay.GENERATION] += 1
+    row[lay.VOTES_PASSED], row[lay.VOTERS_PASSED] = row[lay.VOTES_NOW], row[lay.VOTERS_NOW]
+    row[lay.VOTES_NOW] = row[lay.VOTERS_NOW] = 0
+    record[lay.PROGRESS_ROW, lay.OPENED] += 1
+    record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
+    """When all lanes of a warp are at one barrier, the warp arrives there. False when that is a fault."""
+    present, parked, use, block = present_lanes(state), np.int64(0), -1, -1
+    for k in range(state[lay.DEPTH]):
+        at = FIRST + WORDS * k
+        if state[at] & lay.PARKED and state[at + 2] == _ASSEMBLING:
+            mine = state[at + 3] & ~(ARRIVE_ONLY | VOTING)
+            if use >= 0 and (mine ^ use) & ~ALIGNED:
+                return True  # at another barrier, or with another count
+            if use >= 0 and (mine | use) & ALIGNED and state[at] != block:
+                fail(context, state, _DIFFER, lanes_of(state, k))
+                return False
+            use, block = mine, state[at]
+            parked |= lanes_of(state, k)
+    if use < 0 or present & ~parked:
+        return True
+    number = use & 31
+    row = record[number]
+    row[lay.EXPECTED] = use >> COUNT_SHIFT
+    row[lay.ARRIVED] += 32
+    row[lay.VOTES_NOW] += population(np.int64(state[lay.YES]) & present)
+    row[lay.VOTERS_NOW] += population(present)
+    state[lay.YES] = 0
+    for k in range(state[lay.DEPTH]):
+        at = FIRST + WORDS * k
+        if state[at] & lay.PARKED and state[at + 2] == _ASSEMBLING:
+            if state[at + 3] & ARRIVE_ONLY:
+                state[at] &= _FLAGS
+                state[at + 2], state[at + 3] = lay.NO_BLOCK, 0
+            else:
+                state[at + 2] = np.int32(row[lay.GENERATION])
+    _open_if_complete(context, states, record, number)
+    return True
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _grant(context, state):  # type: ignore[no-untyped-def]
+    """Let groups go on all of whose named lanes have come to the same operation. False when they cannot exchange values there."""
+    depth, present = state[lay.DEPTH], present_lanes(state)
+    granted = np.int64(0)
+    for k in range(depth):
+        at = FIRST + WORDS * k
+        if not state[at] & lay.MEETING:
+            continue
+        needed, here = np.int64(state[at + 2]) & present, np.int64(0)
+        for j in range(depth):
+            other = FIRST + WORDS * j
+            if state[other] & lay.MEETING and state[other + 3] == state[at + 3]:
+                here |= lanes_of(state, j)
+        if needed & ~here:
+            continue
+        if state[at + 3] & 1 and needed & ~lanes_of(state, k):
+            fail(context, state, _APART, lanes_of(state, k))
+            return False
+        granted |= np.int64(1) << k if k < 62 else 0
+    for k in range(min(depth, 62)):
+        if (granted >> k) & 1:
+            at = FIRST + WORDS * k
+            state[at] = (state[at] & _FLAGS) | lay.GRANTED
+    return True
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _choose(context, states, record, state):  # type: ignore[no-untyped-def]
+    """The block of the group that runs next; its lanes go into the warp's state. Else EXIT, BLOCK or FAIL."""
+    strike(state, 0)
+    if not (_grant(context, state) and _assemble(context, states, record, state)):
+        return FAIL
+    for k in range(state[lay.DEPTH] - 1, -1, -1):
+        at = FIRST + WORDS * k
+        block, reconverge = state[at], np.int32(lay.NO_BLOCK)
+        if block & lay.MEETING:
+            continue
+        if block & lay.PARKED:
+            number = state[at + 3] & 31
+            if state[at + 2] == _ASSEMBLING or state[at + 2] == record[number, lay.GENERATION]:
+                continue
+            state[lay.WOKEN_BY] = number
+            block = (block & _FLAGS) | lay.WAKING
+        elif not block & lay.GRANTED:
+            reconverge = state[at + 2]
+        state[lay.MASK], state[lay.RECONVERGE] = state[at + 1], reconverge
+        remove(state, k)
+        return block
+    if state[lay.DEPTH]:
+        state[lay.RESUME] = lay.SUSPENDED_RESUME
+        return BLOCK
+    state[lay.RESUME] = lay.DONE_RESUME
+    return EXIT
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _yield(context, states, record, state, block):  # type: ignore[no-untyped-def]
+    """The running group has spun at `block`."""
+    stored = state[lay.STORES] != state[lay.STORES_SEEN]
+    state[lay.STORES_SEEN] = state[lay.STORES]
+    given = min(2 * state[lay.GIVEN], FIRST_BUDGET) if stored and state[lay.GIVEN] else SPIN_BUDGET
+    state[lay.BUDGET] = state[lay.GIVEN] = given
+    if stored:
+        record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
+    mask = np.int64(state[lay.MASK]) & ALL
+    if not state[lay.PATIENCE] or mask == present_lanes(state):
+        state[lay.PATIENCE] = 1
+        insert(state, state[lay.DEPTH], block, mask, state[lay.RECONVERGE], 0)
+        state[lay.RESUME] = lay.SUSPENDED_RESUME
+        return GIVE_WAY
+    state[lay.PATIENCE] = 0
+    for k in range(state[lay.DEPTH] - 1, -1, -1):
+        at = FIRST + WORDS * k
+        if lanes_of(state, k) & mask:  # where the others wait for these lanes
+            outer = state[at + 2]
+            state[at + 1] = np.int32(lanes_of(state, k) & ~mask)
+            insert(state, k, block, mask, outer, 0)
+            return _choose(context, states, record, state)
+    insert(state, 0, block, mask, lay.NO_BLOCK, 0)
+    return _choose(context, states, record, state)
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _cluster(context, states, record, state, block, waits):  # type: ignore[no-untyped-def]
+    """`barrier.cluster.arrive` and `.wait` of a cluster of one block: lanes count one by one, and wait for their own arrival."""
+    row, mask = record[lay.CLUSTER_ROW], np.int64(state[lay.MASK]) & ALL
+    generation = np.int32(row[lay.GENERATION])
+    pending = np.int64(state[lay.CLUSTER_LANES]) & ALL if state[lay.CLUSTER_GENERATION] == generation else np.int64(0)
+    if not waits:
+        state[lay.CLUSTER_LANES] = np.int32(pending | mask)
+        state[lay.CLUSTER_GENERATION] = generation
+        row[lay.ARRIVED] += population(mask & ~pending)
+        _open_if_complete(context, states, record, lay.CLUSTER_ROW)
+        return block
+    waiting = mask & pending
+    if waiting == 0:
+        return block
+    strike(state, waiting)
+    insert(state, 0, block | lay.PARKED, waiting, generation, lay.CLUSTER_ROW)
+    if mask & ~waiting:
+        state[lay.MASK] = np.int32(mask & ~waiting)
+        return block
+    return _choose(context, states, record, state)
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _round(context, states, record):  # type: ignore[no-untyped-def]
+    """After a turn of each warp: does the block go on?"""
+    progress, stride = record[lay.PROGRESS_ROW], context[_STRIDE] // 4
+    for number in range(lay.CLUSTER_ROW + 1):
+        _open_if_complete(context, states, record, number)
+    live, spinning, first = 0, False, -1
+    for warp in range(context[_WARPS]):
+        state = states[warp * stride : warp * stride + FIRST]
+        if state[lay.RESUME] != lay.DONE_RESUME:
+            live += 1
+            first = warp if first < 0 else first
+            spinning |= state[lay.STATUS] == lay.YIELDED
+    if live == 0:
+        return FINISHED
+    if progress[lay.ADVANCED] != progress[lay.LAST_ADVANCED] or live != progress[lay.LAST_LIVE]:
+        progress[lay.LAST_ADVANCED], progress[lay.LAST_LIVE] = progress[lay.ADVANCED], live
+        progress[lay.STALLS] = 0
+        return AGAIN
+    if not spinning:
+        state = states[first * stride : first * stride + FIRST]
+        fail(context, state, _DEADLOCK, present_lanes(state))
+        context[_WARP] = first
+        return DEADLOCKED
+    progress[lay.STALLS] += 1
+    if progress[lay.STALLS] < context[_STALL_ROUNDS]:
+        return AGAIN
+    progress[lay.STALLS] = 0
+    return STALLED
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _park(context, states, record, state, block, use, yes, pc):  # type: ignore[no-untyped-def]
+    mask = np.int64(state[lay.MASK]) & ALL
+    state[lay.WAIT_PC] = pc
+    count = use >> COUNT_SHIFT
+    if use & 31 > 15 or count % 32 or (use & ARRIVE_ONLY and not count):
+        fail(context, state, _OPERAND, mask)
+        context[_FAULT_ADDRESS] = count
+        return FAIL
+    state[lay.YES] = np.int32((np.int64(state[lay.YES]) & ~mask) | (np.int64(yes) & mask))
+    strike(state, mask)
+    insert(state, 0, block | lay.PARKED, mask, _ASSEMBLING, use)
+    return _choose(context, states, record, state)
+
+
+@nb.njit  # type: ignore[misc, unused-ignore]
+def _meet(context, states, record, state, block, named, kind, pc):  # type: ignore[no-untyped-def]
+    mask = np.int64(state[lay.MASK]) & ALL
+    state[lay.WAIT_PC] = pc
+    strike(state, mask)
+    for k in range(state[lay.DEPTH]):
+        at = FIRST + WORDS * k
+        if state[at] == block | lay.MEETING and state[at + 2] & named:
+            state[at + 1] = np.int32(state[at + 1] | mask)
+            state[at + 2] = np.int32(state[at + 2] | named)
+            return _choose(context, states, record, state)
+    insert(state, 0, block | lay.MEETING, mask, named, kind)
+    return _choose(context, states, record, state)
+
+
+_SIGNATURE = types.int32(
+    types.CPointer(types.int64),
+    types.CPointer(types.int32),
+    types.CPointer(types.int64),
+    types.CPointer(types.int32),
+    *(types.int32,) * 5,
+)
+
+
+def _compiled(version: int) -> Any:
+    """The C function. Its compiled form is kept on disk under `version` too, because it holds constants of other files."""
+
+    @nb.cfunc(_SIGNATURE, cache=True)  # type: ignore[misc, unused-ignore]
+    def schedule(context_at, states_at, record_at, state_at, operation, a, b, c, d):  # type: ignore[no-untyped-def]
+        if operation < 0:
+            return np.int32(version)
+        context = carray(context_at, (_SLOTS,))
+        words = context[_STRIDE] // 4
+        states = carray(states_at, (context[_WARPS] * words,))
+        record = carray(record_at, (lay.RECORD_ROWS, lay.RECORD_WORDS))
+        if operation == ROUND:
+            return np.int32(_round(context, states, record))
+        state = carray(state_at, (words,))
+        if operation == READY:
+            blocked = state[lay.STATUS] == lay.BARRIER and state[lay.SEEN] == np.int32(record[lay.PROGRESS_ROW, lay.OPENED])
+            return np.int32(state[lay.RESUME] != lay.DONE_RESUME and not blocked)
+        if operation == YIELD:
+            return np.int32(_yield(context, states, record, state, a))
+        if operation == AT_BARRIER:
+            return np.int32(_park(context, states, record, state, a, b, c, d))
+        if operation == MEET:
+            return np.int32(_meet(context, states, record, state, a, b, c, d))
+        if operation in (CLUSTER_ARRIVE, CLUSTER_WAIT):
+            state[lay.WAIT_PC] = d
+            return np.int32(_cluster(context, states, record, state, a, operation == CLUSTER_WAIT))
+        if operation == CHOOSE:
+            state[lay.DEPTH] += 1  # what was taken from the stack waits; it is still there
+        return np.int32(_choose(context, states, record, state))
+
+    return schedule
+
+
+@functools.cache
+def schedule_address() -> int:
+    """Address of `schedule(context, states of the block, its record, state of the warp, operation, operands)`, compiled if need be.
+
+    It answers as named above.
+    """
+    version = zlib.crc32(Path(__file__).with_name("layout.py").read_bytes()) >> 1
+    return int(_compiled(version).address)

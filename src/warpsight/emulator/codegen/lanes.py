@@ -1,0 +1,166 @@
+"""A warp's value is a vector of 32 lanes. Types, constants and small helpers for building LLVM code over such vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.layout import WARP
+
+I1, I8, I16, I32, I64 = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
+F16, F32, F64 = ir.HalfType(), ir.FloatType(), ir.DoubleType()
+PTR = ir.PointerType()
+
+Value = Any  # an llvmlite value; llvmlite has no type stubs
+Builder = Any
+
+_FLOATS = {"f16": F16, "f32": F32, "f64": F64}
+
+
+def vector(scalar: Any) -> Any:
+    """The type of 32 lanes of `scalar`."""
+    return ir.VectorType(scalar, WARP)
+
+
+class _Splat(ir.Constant):
+    """A constant vector whose text names the value once: a third of what LLVM would have to read otherwise."""
+
+    def __init__(self, element: Value) -> None:
+        self.type, self.constant = vector(element.type), element
+
+    def _get_reference(self) -> str:
+        return f"splat ({self.constant})"
+
+
+def splat_constant(scalar: Any, value: float) -> Value:
+    """A constant with the same value in each lane."""
+    return _Splat(ir.Constant(scalar, value))
+
+
+IOTA32 = ir.Constant(vector(I32), list(range(WARP)))
+IOTA64 = ir.Constant(vector(I64), list(range(WARP)))
+ZERO_SHUFFLE = ir.Constant(vector(I32), [0] * WARP)
+
+
+def splat(builder: Builder, scalar: Value) -> Value:
+    """Broadcast a scalar to all lanes."""
+    undefined = ir.Constant(vector(scalar.type), ir.Undefined)
+    return builder.shuffle_vector(builder.insert_element(undefined, scalar, I32(0)), undefined, ZERO_SHUFFLE)
+
+
+def scalar_type(ptx_type: str) -> Any:
+    """LLVM's type for a PTX fundamental type; float types as floats, the rest as integers of that width."""
+    if ptx_type == "pred":
+        return I1
+    if ptx_type in _FLOATS:
+        return _FLOATS[ptx_type]
+    return ir.IntType(bits_of(ptx_type))
+
+
+def bits_of(ptx_type: str) -> int:
+    """Width in bits of a scalar PTX type."""
+    if ptx_type == "pred":
+        return 1
+    if ptx_type in ("f16x2", "bf16x2"):
+        return 32
+    return int(ptx_type.lstrip("busfl") if not ptx_type.startswith("bf") else ptx_type[2:])
+
+
+def is_float(ptx_type: str) -> bool:
+    """f16, f32 or f64: held as an LLVM float."""
+    return ptx_type in _FLOATS
+
+
+def is_signed(ptx_type: str) -> bool:
+    """s8 to s64."""
+    return ptx_type[0] == "s"
+
+
+def mask_to_lanes(builder: Builder, mask: Value) -> Value:
+    """i32 mask to <32 x i1>, lane 0 in bit 0."""
+    return builder.bitcast(mask, vector(I1))
+
+
+def lanes_to_mask(builder: Builder, lanes: Value) -> Value:
+    """<32 x i1> to i32 mask."""
+    return builder.bitcast(lanes, I32)
+
+
+def vector_suffix(vector_type: Any) -> str:
+    """`v32i32`, `v32f64`: how LLVM mangles a 32-lane type in an intrinsic's name."""
+    element = vector_type.element
+    name = {"half": "f16", "float": "f32", "double": "f64"}.get(str(element), str(element))
+    return f"v{vector_type.count}{name}"
+
+
+def intrinsic(module: Any, name: str, result: Any, arguments: list[Any]) -> Value:
+    """Declare (once) and return the function `name`."""
+    known = module.globals.get(name)
+    return known if known is not None else ir.Function(module, ir.FunctionType(result, arguments), name)
+
+
+def call_same(builder: Builder, name: str, *arguments: Value, flag: bool | None = None) -> Value:
+    """Call `llvm.<name>.<vector>` whose result and overloaded arguments share one vector type; `flag` is a last i1 argument."""
+    kind = arguments[0].type
+    given = [*arguments, *([] if flag is None else [I1(int(flag))])]
+    function = intrinsic(builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [a.type for a in given])
+    return builder.call(function, given)
+
+
+def gather(builder: Builder, pointers: Value, mask: Value, element: Any) -> Value:
+    """Masked gather; lanes out of the mask are zero."""
+    kind = vector(element)
+    name = f"llvm.masked.gather.{vector_suffix(kind)}.v32p0"
+    function = intrinsic(builder.module, name, kind, [vector(PTR), I32, vector(I1), kind])
+    return builder.call(function, [pointers, I32(1), mask, ir.Constant(kind, None)])
+
+
+def scatter(builder: Builder, values: Value, pointers: Value, mask: Value) -> None:
+    """Masked scatter, lane 31 written last."""
+    kind = values.type
+    name = f"llvm.masked.scatter.{vector_suffix(kind)}.v32p0"
+    function = intrinsic(builder.module, name, ir.VoidType(), [kind, vector(PTR), I32, vector(I1)])
+    builder.call(function, [values, pointers, I32(1), mask])
+
+
+def compress_store(builder: Builder, values: Value, pointer: Value, mask: Value) -> None:
+    """Store the lanes of `mask` next to each other at `pointer`."""
+    kind = values.type
+    name = f"llvm.masked.compressstore.{vector_suffix(kind)}"
+    function = intrinsic(builder.module, name, ir.VoidType(), [kind, PTR, vector(I1)])
+    builder.call(function, [values, pointer, mask])
+
+
+def population(builder: Builder, mask: Value) -> Value:
+    """Number of set bits of an i32."""
+    return builder.call(intrinsic(builder.module, "llvm.ctpop.i32", I32, [I32]), [mask])
+
+
+def trailing_zeros(builder: Builder, mask: Value) -> Value:
+    """Index of the lowest set bit of an i32 (32 when none)."""
+    return builder.call(intrinsic(builder.module, "llvm.cttz.i32", I32, [I32, I1]), [mask, I1(0)])
+
+
+def reduce_vector(builder: Builder, operation: str, values: Value) -> Value:
+    """Horizontal `or`, `and`, `add`, `umax`, ... over all lanes."""
+    name = f"llvm.vector.reduce.{operation}.{vector_suffix(values.type)}"
+    return builder.call(intrinsic(builder.module, name, values.type.element, [values.type]), [values])
+
+
+def at(builder: Builder, base: Value, byte_offset: int | Value) -> Value:
+    """Pointer `base + byte_offset`."""
+    offset = I64(byte_offset) if isinstance(byte_offset, int) else byte_offset
+    pointer = builder.gep(base, [offset], source_etype=I8)
+    pointer.type = PTR  # llvmlite still types pointers into an alloca by what was allocated
+    return pointer
+
+
+def load_as(builder: Builder, pointer: Value, kind: Any, align: int = 1) -> Value:
+    """Load `kind` from `pointer`."""
+    return builder.load(pointer, typ=kind, align=align)
+
+
+def store_as(builder: Builder, value: Value, pointer: Value, align: int = 1) -> None:
+    """Store with a stated alignment, so that LLVM never assumes more."""
+    builder.store(value, pointer, align=align)

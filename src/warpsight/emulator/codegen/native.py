@@ -1,0 +1,275 @@
+"""From a kernel to machine code: builds the LLVM module, optimises it, checks what it needs of the process, and keeps the object
+code on disk between runs.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import hashlib
+import importlib
+import struct
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+
+from warpsight._version import __version__
+from warpsight.base import diskcache
+from warpsight.base.errors import UnsupportedError
+from warpsight.emulator.codegen import kernel_builder as budget
+from warpsight.emulator.codegen.driver import build_driver
+from warpsight.emulator.codegen.kernel_builder import KernelBuilder
+from warpsight.emulator.codegen.lane_scheduler import schedule_address
+from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.codegen.symbols import SymbolTable
+from warpsight.emulator.codegen.validity import require_seen
+from warpsight.emulator.ptx import instruction_set as library
+from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
+from warpsight.isa.ptx.program import Function, Module
+
+_SECTION = struct.Struct("<IIQQQQIIQQ")  # ELF-64: name, type, flags, address, offset, size, link, info, align, entry size
+_SYMBOL = struct.Struct("<IBBHQQ")  # name, info, other, section, value, size
+_SYMBOL_TABLE = 2
+_HEADER = struct.Struct("<Q10xHHH")  # at byte 40: section table offset, then at 58 the size and number of its entries
+
+
+def undefined_functions(code: bytes) -> list[str]:
+    """Names of the symbols that an ELF-64 object uses and does not define; nothing for another format."""
+    if code[:5] != b"\x7fELF\x02":
+        return []
+    table, size, count, _ = _HEADER.unpack_from(code, 40)
+    sections = [_SECTION.unpack_from(code, table + k * size) for k in range(count)]
+    names = []
+    for section in sections:
+        if section[1] != _SYMBOL_TABLE:
+            continue
+        strings = sections[section[6]][4]
+        for at in range(section[4], section[4] + section[5], _SYMBOL.size):
+            name, _, _, home, _, _ = _SYMBOL.unpack_from(code, at)
+            if name and home == 0:
+                names.append(code[strings + name : code.index(b"\0", strings + name)].decode())
+    return sorted(names)
+
+
+def check_resolved(code: bytes, kernel: str, path: str) -> None:
+    """Raise UnsupportedError when the object calls a function that this process does not have."""
+    missing = [name for name in undefined_functions(code) if not name.startswith("_GLOBAL_") and not llvm.address_of_symbol(name)]
+    if missing:
+        raise UnsupportedError(
+            f"kernel {kernel} needs an operation that neither this processor nor the C library has ({', '.join(missing)})",
+            place=path,
+            remedy="run it on an x86-64 processor with AVX2, FMA and F16C",
+        )
+
+
+# -- From a PTX kernel to machine code: builds the LLVM module, optimises it, and keeps the object code on disk between runs.
+
+_LOCK = threading.Lock()
+_READY = False
+_HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
+_LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
+HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
+_IMAGE_FUNCTIONS = {
+    "warpsight_texture": ("warpsight.emulator.textures.fetch", "fetch_warp"),
+    "warpsight_image_query": ("warpsight.emulator.textures.fetch", "query_warp"),
+    "warpsight_surface": ("warpsight.emulator.textures.surfaces", "surface_warp"),
+}
+RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+EXTERNAL_TYPE = ctypes.CFUNCTYPE(
+    ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint32, ctypes.c_int64, ctypes.c_void_p
+)
+
+
+# Native code calls back with its context; the launch that owns the context answers: 0 to stop, which is also what native code gets
+# when an exception escapes, else room has been made.
+HOSTS: dict[int, Callable[[int], int]] = {}
+
+
+def _answer(context: int, room: int) -> int:
+    return HOSTS[context](room)
+
+
+_CALLBACK = HOST_TYPE(_answer)
+
+# Calls of functions that the runtime provides: (function's number, mask of lanes, pc, host address of the arguments), same answer.
+EXTERNAL_HOSTS: dict[int, Callable[[int, int, int, int], int]] = {}
+
+
+def _answer_external(context: int, number: int, mask: int, pc: int, arguments: int) -> int:
+    return EXTERNAL_HOSTS[context](number, mask, pc, arguments)
+
+
+_EXTERNAL_CALLBACK = EXTERNAL_TYPE(_answer_external)
+
+
+@dataclass
+class NativeKernel:
+    """Machine code of one kernel. `run(context, first_block, end_block)`; the other fields say what the context must provide."""
+
+    run: Any
+    graph: ControlFlowGraph
+    symbols: SymbolTable
+    site_count: int
+    state_stride: int
+    frame: int  # the kernel's own part of each lane's call stack
+    engine: Any
+
+
+def compile_kernel(
+    module: Module, function: Function, ptx: str, checks: bool = False, global_base: int = ARENA_BASE, probes: bool = False
+) -> NativeKernel:
+    """Machine code for `function` of `module`, whose text is `ptx`: from the disk cache, or compiled now.
+
+    With `checks`, reads of memory that was never written are faults. The module's variables lie from device address `global_base`
+    on; with `probes`, chosen accesses leave the addresses of their lanes (`emulator.probe`). Raises UnsupportedError for anything
+    that is not modelled.
+    """
+    if checks:
+        require_seen(function, module.path)
+    _initialise()
+    graph = build_cfg(function)
+    symbols = SymbolTable(module, function, global_base)
+    quickly = budget.is_quick(function)
+    machine, host = _machine(quickly)
+    how = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
+    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), how, function.name, ptx)
+    key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
+    stored = diskcache.get("native", key)
+    if stored is None:
+        stored = _compile(module, function, graph, symbols, machine, quickly, checks, probes)
+        diskcache.put("native", key, stored)
+    site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
+    start = struct.calcsize(_HEAD) + named
+    _announce_host(graph)
+    for name in stored[struct.calcsize(_HEAD) : start].decode().split():
+        _provide(name)
+    _announce_images(stored[start:])
+    with _LOCK:
+        engine = _load(stored[start:], machine)
+        run = RUN_TYPE(engine.get_function_address("run"))
+    return NativeKernel(run, graph, symbols, site_count, state_stride, function.frame, engine)
+
+
+def _load(code: bytes, machine: Any) -> Any:
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    return engine
+
+
+def _provide(name: str) -> None:
+    """Let native code find a function of the library: compile it, or take it from the disk cache, once per process."""
+    machine, host = _machine(False)
+    key = hashlib.sha256("\0".join((__version__, str(llvm.llvm_version_info), host, _generator(), name)).encode()).hexdigest()
+    with _LOCK:
+        if name in _LIBRARY:
+            return
+        code = diskcache.get("native", key)
+        if code is None:
+            module = library.build_library_function(name)
+            module.triple = llvm.get_default_triple()
+            parsed = llvm.parse_assembly(str(module))
+            parsed.verify()
+            _optimise(parsed, machine)
+            code = bytes(machine.emit_object(parsed))
+            check_resolved(code, name, "library")
+            diskcache.put("native", key, code)
+        _LIBRARY[name] = _load(code, machine)
+        llvm.add_symbol(name, _LIBRARY[name].get_function_address(name))
+
+
+def _compile(
+    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool, checks: bool,
+    probes: bool,
+) -> bytes:
+    """Build, optimise and emit: a small head, the names of library functions, then the object file."""
+    llvm_module = ir.Module(name="kernel")
+    llvm_module.triple = llvm.get_default_triple()
+    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, checks, probes)
+    builder.build()
+    build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
+    parsed = llvm.parse_assembly(str(llvm_module))
+    parsed.verify()
+    (_clean_up if quickly else _optimise)(parsed, machine)
+    code = bytes(machine.emit_object(parsed))
+    _announce_host(graph)
+    called = library.library_functions_of(llvm_module)
+    for name in called:
+        _provide(name)
+    _announce_images(code)
+    check_resolved(code, function.name, module.path)
+    names = " ".join(called).encode()
+    return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
+
+
+def _announce_host(graph: ControlFlowGraph) -> None:
+    """Let native code find the functions that it calls back."""
+    llvm.add_symbol("warpsight_host", ctypes.cast(_CALLBACK, ctypes.c_void_p).value)
+    llvm.add_symbol("warpsight_external", ctypes.cast(_EXTERNAL_CALLBACK, ctypes.c_void_p).value)
+    if graph.waits.independent:
+        llvm.add_symbol("warpsight_schedule", schedule_address())
+
+
+def _announce_images(code: bytes) -> None:
+    """The same for the functions of texture and surface instructions, which are compiled (and then kept) when one is needed."""
+    for name, (module, function) in _IMAGE_FUNCTIONS.items():
+        if name.encode() in code:
+            llvm.add_symbol(name, getattr(importlib.import_module(module), function).address)
+
+
+def _initialise() -> None:
+    global _READY  # noqa: PLW0603  LLVM's own initialisation is global
+    with _LOCK:
+        if not _READY:
+            llvm.initialize_native_target()
+            llvm.initialize_native_asmprinter()
+            # LLVM turns its own operations into calls of these, and does not always look into the C library by itself.
+            library = ctypes.CDLL(None)
+            for name in ("memset", "memcpy", "memmove"):
+                llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+            _READY = True
+
+
+def _machine(quickly: bool) -> tuple[Any, str]:
+    """Target machine of this host, with full-width vectors, and a string that identifies it."""
+    name = llvm.get_host_cpu_name()
+    features = llvm.get_host_cpu_features().flatten() + ",-prefer-256-bit"
+    target = llvm.Target.from_default_triple()
+    return target.create_target_machine(cpu=name, features=features, opt=0 if quickly else 2, jit=True), f"{name} {features}"
+
+
+@functools.cache
+def _generator() -> str:
+    """Identity of the code that generates code, so that a changed emulator never runs old machine code."""
+    root = Path(__file__).parents[2]
+    files = sorted(f for part in ("emulator", "isa") for f in (root / part).rglob("*.py"))
+    assert files, root
+    return repr([(f.relative_to(root).as_posix(), f.stat().st_size, f.stat().st_mtime_ns) for f in files])
+
+
+def _clean_up(parsed: Any, machine: Any) -> None:
+    """The least that pays for itself: stack slots to values, and what that makes simple."""
+    passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=0))
+    manager = llvm.create_new_function_pass_manager()
+    for add in (manager.add_sroa_pass, manager.add_simplify_cfg_pass, manager.add_instruction_combine_pass):
+        add()
+    for function in parsed.functions:
+        if not function.is_declaration:
+            manager.run(function, passes)
+
+
+def _optimise(parsed: Any, machine: Any) -> None:
+    """Promote stack slots to values and clean up: enough, and linear in the kernel's size."""
+    options = llvm.create_pipeline_tuning_options(speed_level=1)
+    options.loop_vectorization = False
+    options.slp_vectorization = False
+    options.loop_unrolling = False
+    passes = llvm.create_pass_builder(machine, options)
+    manager = passes.getModulePassManager()
+    manager.run(parsed, passes)

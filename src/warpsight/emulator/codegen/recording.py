@@ -1,0 +1,282 @@
+"""What the code leaves behind while it runs: block entries, events and sectors of the trace, and probes, which leave the address
+of each lane at chosen accesses.
+
+Buffers are linear. A basic block reserves its worst case before it starts, so that single appends need no check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from llvmlite import ir
+
+from warpsight.emulator.codegen.lanes import I8, I32, I64, PTR, Builder, Value, at, intrinsic, load_as, population, store_as, vector
+from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP, Slot
+from warpsight.isa.ptx.cfg import ControlFlowGraph
+from warpsight.isa.ptx.opcodes import is_async_copy, memory_access
+from warpsight.isa.ptx.program import Address, Function, Instruction
+from warpsight.traces.path_store import LANES_SHIFT
+from warpsight.traces.schema import SECTOR_SPACES
+
+if TYPE_CHECKING:
+    from warpsight.emulator.codegen.emitter import Emitter
+    from warpsight.emulator.codegen.frame import Frame
+
+# A warp touches at most 32 sectors of global memory per instruction (255 with a bulk copy), and 4 words x 32 lanes of local memory;
+# stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
+SECTORS_PER_ACCESS = 288
+EVENT_BYTES_PER_ACCESS = 4
+
+
+@dataclass(frozen=True)
+class BlockRecord:
+    """What one execution of a basic block adds at most. `instructions` counts all of them, guarded off or not."""
+
+    number: int
+    instructions: int
+    accesses: int
+
+    @classmethod
+    def of(cls, function: Function, graph: ControlFlowGraph, block: int) -> BlockRecord:
+        """Count what block `block` can record."""
+        first, last = int(graph.block_start[block]), int(graph.block_start[block + 1])
+        found = [memory_access(function.instructions[k]) for k in range(first, last)]
+        accesses = sum(1 for a in found if a is not None and a.space not in ("param", "const"))
+        # A texture fetch touches up to 255 sectors: room for two.
+        accesses += sum(function.instructions[k].opcode == "tex" for k in range(first, last))
+        return cls(block, last - first, accesses)
+
+
+def emit_block_entry(emitter: Emitter, record: BlockRecord) -> None:
+    """Count instructions, ask Python whether to go on where due, reserve room, and append the block to the path."""
+    builder = emitter.builder
+    arguments = (emitter.context, emitter.mask, I64(record.instructions), I64(record.accesses), I32(record.number))
+    if not emitter.is_compact:
+        _enter_block(builder, arguments, emitter.fault_block)
+        return
+    function, fresh = internal_function(builder.module, "enter_block", I32, [PTR, I32, I64, I64, I32])
+    if fresh:
+        inner = ir.IRBuilder(function.append_basic_block("entry"))
+        failing = function.append_basic_block("failed")
+        ir.IRBuilder(failing).ret(I32(1))
+        _enter_block(inner, function.args, failing)
+        inner.ret(I32(0))
+    failed = builder.call(function, arguments)
+    emitter.leave_if(builder.icmp_signed("!=", failed, I32(0)))
+
+
+def _enter_block(builder: Builder, arguments: tuple[Value, ...], failing: Any) -> None:
+    """`emit_block_entry` with numbers that may be arguments of a function."""
+    context, mask, instructions, accesses, number = arguments
+
+    def slot(slot: Slot) -> Value:
+        return load_as(builder, at(builder, context, 8 * slot), I64, 8)
+
+    counter = at(builder, context, 8 * Slot.INSTRUCTIONS)
+    count = builder.add(load_as(builder, counter, I64, 8), instructions)
+    store_as(builder, count, counter, 8)
+    due = builder.icmp_unsigned(">=", count, slot(Slot.POLL_AT))
+    need = builder.icmp_unsigned(">", builder.add(slot(Slot.PATH_CURSOR), I64(PATH_ENTRY_BYTES)), slot(Slot.PATH_END))
+    if not isinstance(accesses, ir.Constant) or accesses.constant:
+        for cursor, end, size in (
+            (Slot.EVENT_CURSOR, Slot.EVENT_END, EVENT_BYTES_PER_ACCESS),
+            (Slot.SECTOR_CURSOR, Slot.SECTOR_END, 4 * SECTORS_PER_ACCESS),
+        ):
+            after = builder.add(slot(cursor), builder.mul(accesses, I64(size)))
+            need = builder.or_(need, builder.icmp_unsigned(">", after, slot(end)))
+    ask, go = builder.append_basic_block("ask"), builder.append_basic_block("go")
+    builder.cbranch(builder.or_(due, need), ask, go).set_weights([1, 1000])
+    builder.position_at_end(ask)
+    room = builder.mul(builder.add(accesses, I64(1)), I64(4 * SECTORS_PER_ACCESS))
+    answer = builder.call(host_callback(builder), [context, room])
+    builder.cbranch(builder.icmp_signed("==", answer, I32(0)), failing, go)
+    builder.position_at_end(go)
+    _append_path(builder, context, mask, number)
+
+
+def host_callback(builder: Builder) -> Value:
+    """`i32 host(context, bytes)`: Python makes room or says stop. Bound when the module is loaded."""
+    return intrinsic(builder.module, "warpsight_host", I32, [PTR, I64])
+
+
+def _append_path(builder: Builder, context: Value, mask: Value, number: Value) -> None:
+    """Append (block, active lanes), or count one more repetition of the last entry."""
+    cursor_pointer = at(builder, context, 8 * Slot.PATH_CURSOR)
+    cursor = load_as(builder, cursor_pointer, PTR, 8)
+    lanes = population(builder, mask)
+    key = builder.or_(builder.shl(lanes, I32(LANES_SHIFT)), number)
+    last_key = load_as(builder, at(builder, cursor, -PATH_ENTRY_BYTES), I32, 4)
+    repeat_pointer = at(builder, cursor, 4 - PATH_ENTRY_BYTES)
+    repeat = load_as(builder, repeat_pointer, I32, 4)
+    same = builder.and_(builder.icmp_signed("==", last_key, key), builder.icmp_unsigned("<", repeat, I32(MAX_REPEAT)))
+    again, fresh, done = (builder.append_basic_block(n) for n in ("again", "fresh", "recorded"))
+    builder.cbranch(same, again, fresh)
+    builder.position_at_end(again)
+    store_as(builder, builder.add(repeat, I32(1)), repeat_pointer, 4)
+    builder.branch(done)
+    builder.position_at_end(fresh)
+    store_as(builder, key, cursor, 4)
+    store_as(builder, I32(1), at(builder, cursor, 4), 4)
+    store_as(builder, at(builder, cursor, PATH_ENTRY_BYTES), cursor_pointer, 8)
+    builder.branch(done)
+    builder.position_at_end(done)
+
+
+def emit_event_byte(emitter: Frame, value: Value) -> None:
+    """Append one byte (from an i32) to the events."""
+    builder, context = emitter.builder, emitter.context
+    pointer = at(builder, context, 8 * Slot.EVENT_CURSOR)
+    cursor = load_as(builder, pointer, PTR, 8)
+    store_as(builder, builder.trunc(value, I8), cursor, 1)
+    store_as(builder, at(builder, cursor, 1), pointer, 8)
+
+
+def emit_sector_run(emitter: Frame, first: Value, count: Value) -> None:
+    """Append `count` (i32, at most 32) consecutive sectors from sector number `first` (i64), and the event byte."""
+    from warpsight.emulator.codegen.lanes import IOTA32, splat
+
+    builder, context = emitter.builder, emitter.context
+    pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
+    cursor = load_as(builder, pointer, PTR, 8)
+    run = builder.add(splat(builder, builder.trunc(first, I32)), IOTA32)
+    store_as(builder, run, cursor, 4)
+    store_as(builder, at(builder, cursor, builder.zext(builder.shl(count, I32(2)), I64)), pointer, 8)
+    emit_event_byte(emitter, count)
+
+
+def internal_function(module: ir.Module, name: str, result: ir.Type, arguments: list[ir.Type]) -> tuple[ir.Function, bool]:
+    """A helper function of the module and whether it is new and must be given a body."""
+    known = module.globals.get(name)
+    if known is not None:
+        return known, False
+    function = ir.Function(module, ir.FunctionType(result, arguments), name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function, True
+
+
+# -- Probes: code that looks for chosen accesses and leaves the address of each of their lanes.
+#
+# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at each load, store
+# and atomic, the running warp with those that are looked for; all other code has none of this and is as fast as ever.
+
+PER_INSTRUCTION = 2
+# A row: the warp of the launch that is looked for (-1: none), how many of its accesses come before (-1: found), mask, addresses.
+_SOUGHT, _BEFORE, _MASK, _ADDRESSES = 0, 1, 2, 3
+_WORDS = _ADDRESSES + WARP
+_PLAIN = ("ld", "ldu", "st", "atom", "red")
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """The access of warp `warp` of the launch at instruction `pc`, after `before` earlier ones of that warp there."""
+
+    pc: int
+    warp: int
+    before: int
+
+
+@dataclass(frozen=True)
+class LaneAddresses:
+    """Byte addresses of the 32 lanes, int64 [32], and the i32 `mask` of those that accessed memory; others' addresses say nothing.
+
+    Generic addresses of shared and local memory lie in their windows; those of local memory are offsets within each lane's own.
+    """
+
+    mask: int
+    addresses: npt.NDArray[np.int64]
+
+
+class Probes:
+    """What probes look for, and what they have found: memory that native code reads and writes."""
+
+    def __init__(self, instructions: int, wanted: Sequence[Wanted]) -> None:
+        self._wanted = list(wanted)
+        self._table = np.zeros((instructions, PER_INSTRUCTION, _WORDS), dtype=np.int64)
+        self._table[:, :, _SOUGHT] = -1
+        taken = [0] * instructions
+        self._rows = []
+        for each in self._wanted:
+            if taken[each.pc] == PER_INSTRUCTION:
+                raise ValueError(f"instruction {each.pc} has {PER_INSTRUCTION} probes and no more")
+            row = self._table[each.pc, taken[each.pc]]
+            row[_SOUGHT], row[_BEFORE] = each.warp, each.before
+            self._rows.append(row)
+            taken[each.pc] += 1
+
+    @property
+    def pointer(self) -> int:
+        """Host address of the table."""
+        return int(self._table.ctypes.data)
+
+    def end_block(self, warps_per_block: int) -> int:
+        """Blocks up to this one have all that is looked for."""
+        return max((each.warp // warps_per_block + 1 for each in self._wanted), default=0)
+
+    def found(self) -> list[LaneAddresses | None]:
+        """What was found of each that was looked for, in order."""
+        return [
+            LaneAddresses(int(row[_MASK]) & 0xFFFFFFFF, row[_ADDRESSES:].copy()) if row[_BEFORE] < 0 else None for row in self._rows
+        ]
+
+
+def emit_probe(emitter: Emitter, instruction: Instruction) -> None:
+    """The probe of an instruction that accesses device or local memory by an address for each lane; nothing at any other."""
+    operand = _address(instruction)
+    if operand is None:
+        return
+    addresses = emitter.effective_address(operand)
+    function = _probe(emitter.builder.module)
+    emitter.builder.call(function, [emitter.context, emitter.pc, emitter.active_mask, addresses])
+
+
+def _address(instruction: Instruction) -> Address | None:
+    """Where an access with sectors goes: its only address, or the source of an asynchronous copy."""
+    copies = is_async_copy(instruction)
+    if not copies and instruction.opcode not in _PLAIN:
+        return None
+    access = memory_access(instruction)
+    if access is None or access.space not in SECTOR_SPACES:
+        return None
+    found = [operand for operand in instruction.operands if isinstance(operand, Address)]
+    return found[-1] if len(found) == 1 + copies else None
+
+
+def _probe(module: ir.Module) -> ir.Function:
+    """`void probe(context, pc, mask, addresses)`."""
+    function, fresh = internal_function(module, "probe", ir.VoidType(), [PTR, I64, I32, vector(I64)])
+    if not fresh:
+        return function
+    context, pc, mask, addresses = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+
+    def slot(slot: Slot) -> Value:
+        return load_as(builder, at(builder, context, 8 * slot), I64, 8)
+
+    warp = builder.add(builder.mul(slot(Slot.BLOCK), slot(Slot.WARPS_PER_BLOCK)), slot(Slot.WARP))
+    table = load_as(builder, at(builder, context, 8 * Slot.PROBE_PTR), PTR, 8)
+    for number in range(PER_INSTRUCTION):
+        place = builder.mul(builder.add(builder.mul(pc, I64(PER_INSTRUCTION)), I64(number)), I64(8 * _WORDS))
+        _look(builder, at(builder, table, place), warp, mask, addresses)
+    builder.ret_void()
+    return function
+
+
+def _look(builder: Builder, row: Value, warp: Value, mask: Value, addresses: Value) -> None:
+    """Count an access of the warp that `row` looks for, and keep it when it is the one. Continues in a new LLVM block."""
+    own, keep, after = (builder.append_basic_block(name) for name in ("own", "keep", "after"))
+    builder.cbranch(builder.icmp_signed("==", load_as(builder, row, I64, 8), warp), own, after)
+    builder.position_at_end(own)
+    left_at = at(builder, row, 8 * _BEFORE)
+    left = load_as(builder, left_at, I64, 8)
+    store_as(builder, builder.sub(left, I64(1)), left_at, 8)
+    builder.cbranch(builder.icmp_signed("==", left, I64(0)), keep, after)
+    builder.position_at_end(keep)
+    store_as(builder, builder.zext(mask, I64), at(builder, row, 8 * _MASK), 8)
+    store_as(builder, addresses, at(builder, row, 8 * _ADDRESSES), 8)
+    builder.branch(after)
+    builder.position_at_end(after)

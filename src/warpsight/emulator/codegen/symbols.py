@@ -1,0 +1,158 @@
+"""Where a kernel's variables lie in their state spaces: parameters, shared, local, and the module's global and constant data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from warpsight.base.errors import UnsupportedError
+from warpsight.emulator.codegen.layout import ARENA_BASE, FUNCTION_BASE, FUNCTION_STEP, WINDOW_BYTES
+from warpsight.isa.ptx.program import Address, Function, Module, Symbol, Variable, Vector
+
+if TYPE_CHECKING:
+    from warpsight.emulator.codegen.emitter import Emitter
+
+GLOBAL_ALIGN = 256  # as cudaMalloc
+STACK_LIMIT = 1024  # bytes per lane that `alloca` may take: CUDA's default of cudaLimitStackSize
+_STACK_OPCODES = frozenset({"alloca", "stacksave", "stackrestore"})
+
+
+def align_up(value: int, to: int) -> int:
+    """The next multiple of `to`."""
+    return -(-value // to) * to
+
+
+@dataclass(frozen=True)
+class GlobalData:
+    """A module variable in device memory: `address`, and whether stores to it are allowed."""
+
+    variable: Variable
+    address: int
+    writable: bool
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A variable of shared, local or parameter memory: `offset` and `size` in bytes."""
+
+    space: str
+    name: str
+    offset: int
+    size: int
+
+
+def used_symbols(function: Function) -> set[str]:
+    """Names of all symbols that the function's operands mention."""
+    names: set[str] = set()
+
+    def visit(operand: object) -> None:
+        if isinstance(operand, Symbol):
+            names.add(operand.name)
+        elif isinstance(operand, Address):
+            visit(operand.base)
+        elif isinstance(operand, Vector):
+            for element in operand.elements:
+                visit(element)
+
+    for instruction in function.instructions:
+        for operand in instruction.operands:
+            visit(operand)
+    return names
+
+
+class SymbolTable:
+    """Lays out every variable that a kernel can name. Offsets are within the state space; global and constant data have addresses.
+
+    `static_shared_bytes`, `local_bytes` (per lane, the stack from `stack_start` on included) and `param_bytes` are the sizes of
+    those spaces. Global and constant data begin at device address `global_base`: the module's own first, in their order, so that
+    all kernels of a module agree on them.
+    """
+
+    def __init__(self, module: Module, function: Function, global_base: int = ARENA_BASE) -> None:
+        # The same in every kernel of the module, since one may write a pointer into memory and another call through it.
+        numbers = {name: number for number, name in enumerate(module.functions)}
+        self._function = {name: FUNCTION_BASE + FUNCTION_STEP * numbers[each.name] for name, each in module.functions.items()}
+        self._address: dict[str, int] = dict(self._function)
+        self.placed: list[Placed] = []
+        self._place_parameters(function)
+        used = used_symbols(function)
+        local_variables = list(function.variables.values())
+        shared = [v for v in (*module.variables.values(), *local_variables) if v.space == "shared" and v.name in used]
+        self._place_shared(shared)
+        self.local_bytes = self._place([v for v in local_variables if v.space == "local"], 0)
+        self.local_bytes = self.stack_start = align_up(self.local_bytes, 16)
+        if any(i.opcode in _STACK_OPCODES for i in function.instructions):
+            self.local_bytes += STACK_LIMIT
+        self.global_data: list[GlobalData] = []
+        everywhere = [v for v in (*module.variables.values(), *local_variables) if v.space in ("global", "const")]
+        self._place_global(everywhere, global_base)
+
+    def _place_parameters(self, function: Function) -> None:
+        end = 0
+        for parameter in function.parameters:
+            end = align_up(end, max(1, parameter.align))
+            self._address[parameter.name] = end
+            self.placed.append(Placed("param", parameter.name, end, parameter.size))
+            end += parameter.size
+        self.param_bytes = end
+
+    def _place(self, variables: list[Variable], start: int) -> int:
+        for variable in variables:
+            start = align_up(start, max(1, variable.align))
+            self._address[variable.name] = start
+            self.placed.append(Placed(variable.space, variable.name, start, variable.size))
+            start += variable.size
+        return start
+
+    def _place_shared(self, variables: list[Variable]) -> None:
+        """Static variables first; all dynamic (extern) ones begin where those end."""
+        self.static_shared_bytes = self._place([v for v in variables if not v.extern], 0)
+        dynamic = [v for v in variables if v.extern]
+        self.dynamic_shared_offset = align_up(self.static_shared_bytes, max((v.align for v in dynamic), default=1))
+        for variable in dynamic:
+            self._address[variable.name] = self.dynamic_shared_offset
+        self.uses_dynamic_shared = bool(dynamic)
+
+    def _place_global(self, variables: list[Variable], address: int) -> None:
+        for variable in variables:
+            address = align_up(address, max(GLOBAL_ALIGN, variable.align))
+            self._address[variable.name] = address
+            self.global_data.append(GlobalData(variable, address, variable.space == "global"))
+            address += variable.size
+        self.arena_start = align_up(address, GLOBAL_ALIGN)
+
+    def address(self, name: str, emitter: Emitter) -> int:
+        """Offset or address of a variable; refuses names that are not data."""
+        if name not in self._address:
+            raise emitter.unsupported(f'"{name}" is not a variable or function that this kernel can use')
+        return self._address[name]
+
+    def function_address(self, name: str) -> int:
+        """What a pointer to a function of the module holds."""
+        return self._function[name]
+
+    def parameter_offset(self, name: str) -> int:
+        """Where a parameter lies among the parameter bytes."""
+        return self._address[name]
+
+    def address_of(self, name: str, place: str) -> int:
+        """Generic address of a module variable, for initialisers."""
+        if name not in self._address:
+            what = f'an initialiser needs the address of "{name}", which is neither data nor a function of this PTX'
+            raise UnsupportedError(what, place=place)
+        return self._address[name]
+
+
+def initial_bytes(symbols: SymbolTable, data: GlobalData, place: str) -> bytes:
+    """The first contents of a module variable, symbol addresses filled in, zero-extended to its size."""
+    content = bytearray(data.variable.initial.ljust(data.variable.size, b"\0"))
+    for offset, name, addend in data.variable.initial_symbols:
+        content[offset : offset + 8] = (symbols.address_of(name, place) + addend).to_bytes(8, "little")
+    return bytes(content)
+
+
+def too_large(local_bytes: int, shared_bytes: int) -> str:
+    """Why a kernel's on-chip memory cannot be laid out, or nothing."""
+    if shared_bytes > WINDOW_BYTES or local_bytes > WINDOW_BYTES:
+        return f"{shared_bytes} bytes of shared and {local_bytes} of local memory exceed the 16 MiB windows"
+    return ""

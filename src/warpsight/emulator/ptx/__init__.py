@@ -1,0 +1,1 @@
+"""What each PTX instruction computes, by family, and the one table of handlers."""

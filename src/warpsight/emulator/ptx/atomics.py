@@ -1,0 +1,274 @@
+"""`atom` and `red`: lanes one after the other, lowest first, so that the outcome is the same every time.
+
+Float additions round to nearest even. NaN results are the canonical NaN. `add.f32` on device memory flushes denormals of its
+operands and its result to zero of the same sign, on shared memory it does not; halves and doubles never flush.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.access import check_global, check_window, conflict_degree, merge, record_sectors
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.helpers import for_each_lane, most_sharing
+from warpsight.emulator.codegen.lanes import (
+    F16,
+    F32,
+    F64,
+    I1,
+    I16,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    bits_of,
+    is_signed,
+    load_as,
+    splat,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, Fault, Slot
+from warpsight.emulator.codegen.recording import emit_event_byte
+from warpsight.emulator.codegen.validity import note_access
+from warpsight.emulator.ptx.memory import (
+    CACHE_WORDS,
+    SHARED_SPACES,
+    VECTORS,
+    allow_words,
+    space_of,
+    stop_if_mixed,
+    vector_parts,
+    window_mask,
+    window_offset,
+    without_policy,
+)
+from warpsight.isa.ptx.opcodes import value_type
+from warpsight.isa.ptx.program import Instruction
+
+HALVES = ("f16", "bf16")
+PACKED = {"f16x2": "f16", "bf16x2": "bf16"}
+FLOATS = ("f32", "f64", *HALVES, *PACKED)
+_NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF, "f64": 0x7FF8000000000000}
+
+
+def new_value(builder: Builder, operation: str, kind: str, old: Value, b: Value, c: Value | None, flush: Value) -> Value:
+    """The pattern to be stored. `kind` is the PTX type, `c` the third operand of `cas`, `flush` (i1) says whether f32 flushes."""
+    if operation == "exch":
+        return b
+    if operation == "cas":
+        return builder.select(builder.icmp_signed("==", old, b), c, old)
+    if kind in PACKED:
+        return _packed(builder, operation, kind, old, b, flush)
+    if kind in FLOATS:
+        return _float(builder, operation, kind, old, b, flush)
+    compare = builder.icmp_signed if is_signed(kind) else builder.icmp_unsigned
+    if operation in ("min", "max"):
+        return builder.select(compare("<" if operation == "min" else ">", old, b), old, b)
+    if operation in ("and", "or", "xor", "add"):
+        return {"and": builder.and_, "or": builder.or_, "xor": builder.xor, "add": builder.add}[operation](old, b)
+    one, zero = old.type(1), old.type(0)
+    if operation == "inc":
+        return builder.select(builder.icmp_unsigned(">=", old, b), zero, builder.add(old, one))
+    wraps = builder.or_(builder.icmp_signed("==", old, zero), builder.icmp_unsigned(">", old, b))
+    return builder.select(wraps, b, builder.sub(old, one))
+
+
+def _packed(builder: Builder, operation: str, kind: str, old: Value, b: Value, flush: Value) -> Value:
+    """Two halves, each for itself."""
+    parts = []
+    for shift in (0, 16):
+        x, y = (builder.trunc(builder.lshr(v, I32(shift)), I16) for v in (old, b))
+        parts.append(builder.zext(_float(builder, operation, PACKED[kind], x, y, flush), I32))
+    return builder.or_(parts[0], builder.shl(parts[1], I32(16)))
+
+
+def _float(builder: Builder, operation: str, kind: str, old: Value, b: Value, flush: Value) -> Value:
+    x, y = _widened(builder, kind, old), _widened(builder, kind, b)
+    if operation == "add":
+        if kind == "f32":
+            x, y = _flushed(builder, x, flush), _flushed(builder, y, flush)
+        result = builder.fadd(x, y)
+        if kind == "f32":
+            result = _flushed(builder, result, flush)
+        pattern = _narrowed(builder, kind, result)
+    else:  # of halves only: the number wins over a NaN, and -0 is less than +0
+        less = builder.fcmp_ordered("<" if operation == "min" else ">", x, y)
+        negative = builder.icmp_signed("<" if operation == "min" else ">=", old, old.type(0))
+        tie = builder.and_(builder.fcmp_ordered("==", x, y), negative)
+        first = builder.or_(builder.or_(less, tie), builder.fcmp_unordered("uno", y, y))
+        pattern = builder.select(first, old, b)
+        result = builder.select(first, x, y)
+    return builder.select(builder.fcmp_unordered("uno", result, result), pattern.type(_NAN[kind]), pattern)
+
+
+def _widened(builder: Builder, kind: str, pattern: Value) -> Value:
+    """A pattern as a float or double; halves as floats. A sum of floats rounds as the exact sum does (24 >= 2*11 + 2)."""
+    if kind == "f16":
+        return builder.fpext(builder.bitcast(pattern, F16), F32)
+    if kind == "bf16":
+        return builder.bitcast(builder.shl(builder.zext(pattern, I32), I32(16)), F32)
+    return builder.bitcast(pattern, {"f32": F32, "f64": F64}[kind])
+
+
+def _narrowed(builder: Builder, kind: str, value: Value) -> Value:
+    if kind == "f16":
+        return builder.bitcast(builder.fptrunc(value, F16), I16)
+    if kind == "bf16":
+        bits = builder.bitcast(value, I32)
+        odd = builder.and_(builder.lshr(bits, I32(16)), I32(1))
+        return builder.trunc(builder.lshr(builder.add(bits, builder.add(odd, I32(0x7FFF))), I32(16)), I16)
+    return builder.bitcast(value, ir.IntType(32 if kind == "f32" else 64))
+
+
+def _flushed(builder: Builder, value: Value, flush: Value) -> Value:
+    bits = builder.bitcast(value, I32)
+    tiny = builder.icmp_signed("==", builder.and_(bits, I32(0x7F800000)), I32(0))
+    zeroed = builder.select(builder.and_(tiny, flush), builder.and_(bits, I32(0x80000000)), bits)
+    return builder.bitcast(zeroed, F32)
+
+
+# -- `atom` and `red`: lanes one after the other, lowest first, so that the outcome is the same every time.
+#
+# Each shape (space, operation, type, elements) is one out-of-line function of the kernel. The elements of a vector are operated on in
+# order; a lane's are done before the next lane's.
+
+_BITS, _INTEGERS = ("b32", "b64"), ("u32", "s32", "u64", "s64")
+_TYPES = {
+    "and": _BITS, "or": _BITS, "xor": _BITS,
+    "cas": ("b16", "b32", "b64", "b128", *_INTEGERS), "exch": ("b32", "b64", "b128", *_INTEGERS, "f32", "f64"),
+    "add": (*_INTEGERS, *FLOATS), "inc": ("u32",), "dec": ("u32",),
+    "min": (*_INTEGERS, *HALVES, *PACKED), "max": (*_INTEGERS, *HALVES, *PACKED),
+}  # fmt: skip
+
+
+def operation_of(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
+    """The operation and the type; refuses pairs that PTX does not have."""
+    operation = next((m for m in instruction.modifiers if m in _TYPES), "")
+    kind = value_type(instruction)
+    if kind not in _TYPES.get(operation, ()):
+        raise emitter.unsupported(f"atomic {operation or '?'} of .{kind or '?'} is not modelled")
+    return operation, kind
+
+
+def _atomic(emitter: Emitter, instruction: Instruction) -> None:
+    allow_words(emitter, instruction, *_TYPES, "global", *SHARED_SPACES, *VECTORS, "noftz", *CACHE_WORDS)
+    operation, kind = operation_of(emitter, instruction)
+    returns, sources = instruction.opcode == "atom", 2 if operation == "cas" else 1
+    values = without_policy(emitter, instruction, 1 + int(returns) + sources)
+    destination, address, *given = values if returns else (None, *values)
+    parts = [vector_parts(emitter, instruction, g) for g in given]
+    space, bits, count = space_of(instruction), bits_of(kind), len(parts[0])
+    if (count > 1 and (space == "shared" or kind not in FLOATS)) or count * bits > 128:
+        raise emitter.unsupported("an atomic operation on such a vector is not modelled")
+    if count == 1 and operation in ("min", "max") and kind in FLOATS:
+        raise emitter.unsupported(f"atomic {operation} of a single .{kind} is not modelled")
+    lanes = [emitter.read(p, f"b{bits}") for part in parts for p in part]
+    where = emitter.effective_address(address, 32 if space == "shared" else 64)
+    results = Shape(space, operation, kind, count).call(emitter, where, lanes)
+    if destination is None:
+        return
+    for part, value in zip(vector_parts(emitter, instruction, destination), results, strict=True):
+        emitter.write(part, value, kind if kind not in FLOATS else f"b{bits}")
+
+
+class Shape:
+    """An atomic access: `count` elements of PTX type `kind` at each lane's address."""
+
+    def __init__(self, space: str, operation: str, kind: str, count: int) -> None:
+        self.space, self.operation, self.kind, self.count = space, operation, kind, count
+        self.bytes = bits_of(kind) // 8
+        self.element = ir.IntType(bits_of(kind))
+        self.name = f"atomic_{space}_{operation}_{kind}_{count}"
+
+    def call(self, emitter: Emitter, addresses: Value, sources: list[Value]) -> list[Value]:
+        """Do the access; gives the old values. `sources` hold the elements of the first operand, then those of the second."""
+        results = [vector(self.element)] * self.count
+        return call_helper(emitter, self.name, emitter.kernel.next_site(), [addresses, *sources], results, self.body)
+
+    def body(self, helper: HelperFrame) -> list[Value]:
+        """Check and record the access, then the read-modify-write of each active lane in turn; gives the old values."""
+        addresses, *sources = helper.arguments
+        host, flush = locate(helper, self.space, addresses, self.bytes * self.count)
+        builder = helper.builder
+        places = helper.spill(host, "places")
+        results = [helper.spill(ir.Constant(vector(self.element), None), f"result{k}") for k in range(self.count)]
+        held = [helper.spill(value, f"source{k}") for k, value in enumerate(sources)]
+
+        def element(inner: Builder, pointer: Value, lane: Value) -> Value:
+            return at(inner, pointer, inner.mul(inner.zext(lane, I64), I64(self.bytes)))
+
+        def of_lane(inner: Builder, lane: Value) -> None:
+            place = at(inner, places, inner.mul(inner.zext(lane, I64), I64(8)))
+            pointer = inner.inttoptr(load_as(inner, place, I64, 8), PTR)
+            for k in range(self.count):
+                target = at(inner, pointer, k * self.bytes)
+                old = load_as(inner, target, self.element, 1)
+                own = [load_as(inner, element(inner, p, lane), self.element, self.bytes) for p in held[k :: self.count]]
+                new = new_value(inner, self.operation, self.kind, old, own[0], own[1] if len(own) > 1 else None, flush)
+                store_as(inner, new, target, 1)
+                store_as(inner, old, element(inner, results[k], lane), self.bytes)
+
+        for_each_lane(builder, helper.active_mask, of_lane)
+        return [load_as(builder, p, vector(self.element), 64) for p in results]
+
+
+def locate(helper: HelperFrame, space: str, addresses: Value, size: int) -> tuple[Value, Value]:
+    """Check and record an atomic access of `size` bytes; <32 x i64> host addresses and i1: is it device memory."""
+    builder = helper.builder
+    if space == "shared":
+        return shared_place(helper, addresses, size), I1(0)
+    if space == "global":
+        return _device_place(helper, addresses, size, generic=False), I1(1)
+    windows = [window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)]
+    stop_if_mixed(helper, windows)  # local memory and parameters have no atomics: out of bounds as device addresses
+    any_shared = builder.icmp_signed("!=", windows[0], I32(0))
+    shared, device, done = (builder.append_basic_block(n) for n in ("shared", "device", "placed"))
+    builder.cbranch(any_shared, shared, device)
+    builder.position_at_end(shared)
+    emit_event_byte(helper, I32(0))
+    first = shared_place(helper, window_offset(helper, addresses, SHARED_WINDOW), size)
+    first_end = builder.block
+    builder.branch(done)
+    builder.position_at_end(device)
+    second = _device_place(helper, addresses, size, generic=True)
+    host = merge(helper, done, [(first_end, [first])], [second])[0]
+    return host, builder.not_(any_shared)
+
+
+def _device_place(helper: HelperFrame, addresses: Value, size: int, *, generic: bool) -> Value:
+    check_global(helper, addresses, size, True, helper.site)
+    record_sectors(helper, addresses)
+    if generic:
+        emit_event_byte(helper, I32(0))
+    record_sharing(helper, addresses)
+    host = helper.builder.add(addresses, splat(helper.builder, helper.slot(Slot.ARENA_DELTA)))
+    note_access(helper, "global", host, addresses, size, 1, reads=True, writes=True)
+    return host
+
+
+def shared_place(frame: Frame, offsets: Value, size: int, *, sharing: bool = True) -> Value:
+    """Check an access at <32 x i32> shared offsets, record its degree and, if asked, sharing; <32 x i64> host addresses."""
+    builder = frame.builder
+    check_window(frame, offsets, size, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    emit_event_byte(frame, conflict_degree(frame, offsets, size))
+    wide = builder.zext(offsets, vector(I64))
+    if sharing:
+        record_sharing(frame, wide)
+    host = builder.add(wide, splat(builder, frame.slot(Slot.SHARED_PTR)))
+    note_access(frame, "shared", host, wide, size, 1, reads=True, writes=True)
+    return host
+
+
+def record_sharing(frame: Frame, addresses: Value) -> None:
+    """Append how many active lanes share one of the <32 x i64> addresses, as an event byte."""
+    count = frame.builder.call(most_sharing(frame.builder.module), [addresses, frame.active_mask])
+    emit_event_byte(frame, count)
+
+
+HANDLERS: dict[str, Any] = {"atom": _atomic, "red": _atomic}

@@ -1,0 +1,301 @@
+"""Logic and bits: and, or, xor, not, cnot, shifts, lop3, shf, bfe, bfi, bfind, brev, clz, popc; bytes and bit fields chosen at
+run time: prmt, bmsk, szext.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I32,
+    I64,
+    Builder,
+    Value,
+    bits_of,
+    call_same,
+    intrinsic,
+    is_signed,
+    scalar_type,
+    splat_constant,
+    vector,
+    vector_suffix,
+)
+from warpsight.emulator.ptx.common import allow, operands, outlined, the_type
+from warpsight.isa.ptx.program import Immediate, Instruction
+
+
+def _logic(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    builder = emitter.builder
+    emit = {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[instruction.opcode]
+    emitter.write(d, emit(emitter.read(a, kind), emitter.read(b, kind)), kind)
+
+
+def _not(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    value = emitter.read(a, kind)
+    if instruction.opcode == "cnot":
+        zero = emitter.builder.icmp_signed("==", value, splat_constant(scalar_type(kind), 0))
+        emitter.write(d, emitter.builder.zext(zero, value.type), kind)
+    else:
+        emitter.write(d, emitter.builder.not_(value), kind)
+
+
+def _shift(emitter: Emitter, instruction: Instruction) -> None:
+    """Amounts past the width give 0 (the sign for an arithmetic right shift): PTX clamps, it does not wrap."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    builder, bits = emitter.builder, bits_of(kind)
+    value, amount32 = emitter.read(a, kind), emitter.read(b, "u32")
+    if isinstance(b, Immediate) and 0 <= int(b.value) < bits:
+        amount = splat_constant(scalar_type(kind), int(b.value))
+        emitter.write(d, _shifted(emitter, instruction.opcode, kind, value, amount), kind)
+        return
+    within = builder.icmp_unsigned("<", amount32, splat_constant(I32, bits))
+    largest = bits - 1 if instruction.opcode == "shr" and is_signed(kind) else 0
+    safe = builder.select(within, amount32, splat_constant(I32, largest))
+    shifted = _shifted(emitter, instruction.opcode, kind, value, emitter.reinterpret(safe, scalar_type(kind)))
+    if not (instruction.opcode == "shr" and is_signed(kind)):
+        shifted = builder.select(within, shifted, ir.Constant(value.type, None))
+    emitter.write(d, shifted, kind)
+
+
+def _shifted(emitter: Emitter, opcode: str, kind: str, value: Value, amount: Value) -> Value:
+    if opcode == "shl":
+        return emitter.builder.shl(value, amount)
+    return emitter.builder.ashr(value, amount) if is_signed(kind) else emitter.builder.lshr(value, amount)
+
+
+def _lop3(emitter: Emitter, instruction: Instruction) -> None:
+    """Any function of three bits: the or over the minterms in the table. With `.or`/`.and` also p = (d != 0) op q."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "or", "and")
+    combine = next((m for m in ("or", "and") if m in instruction.modifiers), "")
+    d, a, b, c, table, *q = operands(emitter, instruction, 6 if combine else 5)
+    lut = emitter.immediate_value(table) & 0xFF
+    builder = emitter.builder
+    values = [emitter.read(x, kind) for x in (a, b, c)]
+    result = splat_constant(scalar_type(kind), 0)
+    for k in range(8):
+        if lut >> k & 1:
+            term = [v if k >> (2 - n) & 1 else builder.not_(v) for n, v in enumerate(values)]
+            result = builder.or_(result, builder.and_(builder.and_(term[0], term[1]), term[2]))
+    if combine:
+        some = builder.icmp_signed("!=", result, splat_constant(scalar_type(kind), 0))
+        other = emitter.read(q[0], "pred")
+        emitter.write(instruction.pair, builder.or_(some, other) if combine == "or" else builder.and_(some, other), "pred")
+    emitter.write(d, result, kind)
+
+
+def _funnel(emitter: Emitter, instruction: Instruction) -> None:
+    """`shf.{l,r}.{wrap,clamp}.b32 d, a, b, c`: shift the 64-bit {b:a}."""
+    allow(emitter, instruction, "l", "r", "wrap", "clamp")
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder = emitter.builder
+    amount = emitter.read(c, "u32")
+    if "wrap" in instruction.modifiers:
+        amount = builder.and_(amount, splat_constant(I32, 31))
+    else:
+        amount = call_same(builder, "umin", amount, splat_constant(I32, 32))
+    low, high = (emitter.reinterpret(emitter.read(x, "b32"), I64) for x in (a, b))
+    both = builder.or_(builder.shl(high, splat_constant(I64, 32)), low)
+    amount = emitter.reinterpret(amount, I64)
+    if "l" in instruction.modifiers:
+        value = builder.lshr(builder.shl(both, amount), splat_constant(I64, 32))
+    else:
+        value = builder.lshr(both, amount)
+    emitter.write(d, builder.trunc(value, vector(I32)), "b32")
+
+
+def _bfe(emitter: Emitter, instruction: Instruction) -> None:
+    """Extract `len` bits from `pos`; past the top the sign (or 0) fills, and len 0 gives 0."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder, bits, element = emitter.builder, bits_of(kind), scalar_type(kind)
+    position, length = (builder.and_(emitter.read(x, "u32"), splat_constant(I32, 255)) for x in (b, c))
+    wide = ir.IntType(2 * bits)
+    value = emitter.read(a, kind)
+    extended = builder.sext(value, vector(wide)) if is_signed(kind) else builder.zext(value, vector(wide))
+    # With the value sign-extended to twice its width, positions clamp at the width and lengths at what is left of the double.
+    start = emitter.reinterpret(call_same(builder, "umin", position, splat_constant(I32, bits)), wide)
+    size = emitter.reinterpret(call_same(builder, "umin", length, splat_constant(I32, bits)), wide)
+    up = builder.sub(splat_constant(wide, 2 * bits), builder.add(start, size))
+    # A field that runs past the top keeps its sign because the extension continues it.
+    left = builder.shl(extended, up)
+    down = call_same(builder, "umin", builder.sub(splat_constant(wide, 2 * bits), size), splat_constant(wide, 2 * bits - 1))
+    field = builder.ashr(left, down) if is_signed(kind) else builder.lshr(left, down)
+    result = builder.trunc(field, vector(element))
+    empty = builder.icmp_signed("==", length, splat_constant(I32, 0))
+    emitter.write(d, builder.select(empty, splat_constant(element, 0), result), kind)
+
+
+def _bfi(emitter: Emitter, instruction: Instruction) -> None:
+    """Insert the low `len` bits of a into b at `pos`."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    f, a, b, c, e = operands(emitter, instruction, 5)
+    builder, bits = emitter.builder, bits_of(kind)
+    wide = ir.IntType(2 * bits)
+    clamp = splat_constant(I32, bits)
+    position, length = (
+        emitter.reinterpret(call_same(builder, "umin", builder.and_(emitter.read(x, "u32"), splat_constant(I32, 255)), clamp), wide)
+        for x in (c, e)
+    )
+    one = splat_constant(wide, 1)
+    mask = builder.shl(builder.sub(builder.shl(one, length), one), position)
+    new = builder.and_(builder.shl(builder.zext(emitter.read(a, kind), vector(wide)), position), mask)
+    kept = builder.and_(builder.zext(emitter.read(b, kind), vector(wide)), builder.not_(mask))
+    emitter.write(f, builder.trunc(builder.or_(new, kept), vector(scalar_type(kind))), kind)
+
+
+def _count(emitter: Emitter, name: str, value: Value) -> Value:
+    kind = value.type
+    if name == "ctpop":
+        return call_same(emitter.builder, name, value)
+    function = intrinsic(emitter.builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [kind, I1])
+    return emitter.builder.call(function, [value, I1(0)])
+
+
+def _popc_clz(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    value = _count(emitter, "ctpop" if instruction.opcode == "popc" else "ctlz", emitter.read(a, kind))
+    emitter.write(d, emitter.reinterpret(value, I32), "u32")
+
+
+def _bfind(emitter: Emitter, instruction: Instruction) -> None:
+    """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt`: the shift that brings it to the top."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "shiftamt")
+    d, a = operands(emitter, instruction, 2)
+    builder, element, bits = emitter.builder, scalar_type(kind), bits_of(kind)
+    value = emitter.read(a, kind)
+    if is_signed(kind):
+        negative = builder.icmp_signed("<", value, splat_constant(element, 0))
+        value = builder.select(negative, builder.not_(value), value)
+    leading = emitter.reinterpret(_count(emitter, "ctlz", value), I32)
+    place = leading if "shiftamt" in instruction.modifiers else builder.sub(splat_constant(I32, bits - 1), leading)
+    none = builder.icmp_signed("==", value, splat_constant(element, 0))
+    emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "u32")
+
+
+def _brev(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    emitter.write(d, call_same(emitter.builder, "bitreverse", emitter.read(a, kind)), kind)
+
+
+LOGIC_HANDLERS = {
+    **dict.fromkeys(("and", "or", "xor"), _logic),
+    **dict.fromkeys(("not", "cnot"), _not),
+    **dict.fromkeys(("shl", "shr"), _shift),
+    "lop3": _lop3,
+    "shf": _funnel,
+    "bfe": _bfe,
+    "bfi": _bfi,
+    **dict.fromkeys(("popc", "clz"), _popc_clz),
+    "bfind": _bfind,
+    "brev": _brev,
+}
+
+
+# -- Bytes and bit fields chosen at run time: prmt, bmsk, szext.
+
+# For each mode, the source byte of each byte of the result, lowest first, by the two low bits of the selector (PTX ISA, prmt).
+_MODES = {
+    "f4e": ((0, 1, 2, 3), (1, 2, 3, 4), (2, 3, 4, 5), (3, 4, 5, 6)),
+    "b4e": ((0, 7, 6, 5), (1, 0, 7, 6), (2, 1, 0, 7), (3, 2, 1, 0)),
+    "rc8": ((0, 0, 0, 0), (1, 1, 1, 1), (2, 2, 2, 2), (3, 3, 3, 3)),
+    "ecl": ((0, 1, 2, 3), (1, 1, 2, 3), (2, 2, 2, 3), (3, 3, 3, 3)),
+    "ecr": ((0, 0, 0, 0), (0, 1, 1, 1), (0, 1, 2, 2), (0, 1, 2, 3)),
+    "rc16": ((0, 1, 0, 1), (2, 3, 2, 3), (0, 1, 0, 1), (2, 3, 2, 3)),
+}
+
+
+def _prmt(emitter: Emitter, instruction: Instruction) -> None:
+    """Each nibble of the selector picks a byte of {b, a}, its top bit replicates that byte's sign; a mode picks all four."""
+    allow(emitter, instruction, *_MODES)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder = emitter.builder
+    low, high, selector = (emitter.read(x, "b32") for x in (a, b, c))
+    mode = next((m for m in instruction.modifiers if m in _MODES), "")
+    if mode:
+        choices = [splat_constant(I32, sum(byte << 4 * k for k, byte in enumerate(row))) for row in _MODES[mode]]
+        bit = [builder.icmp_signed("!=", builder.and_(selector, splat_constant(I32, n)), splat_constant(I32, 0)) for n in (1, 2)]
+        upper, lower = (builder.select(bit[0], choices[k + 1], choices[k]) for k in (2, 0))
+        selector = builder.select(bit[1], upper, lower)
+    values = [low, high, selector]
+    if isinstance(c, Immediate):  # folds to a few instructions
+        emitter.write(d, _permuted(builder, values), "b32")
+    else:
+        emitter.write(d, outlined(builder, "permute", low.type, values, _permuted), "b32")
+
+
+def _permuted(builder: Builder, values: list[Value]) -> Value:
+    low, high, selector = (builder.zext(x, vector(I64)) for x in values)
+    both = builder.or_(builder.shl(high, splat_constant(I64, 32)), low)
+    result = splat_constant(I64, 0)
+    for k in range(4):
+        nibble = builder.lshr(selector, splat_constant(I64, 4 * k))
+        shift = builder.shl(builder.and_(nibble, splat_constant(I64, 7)), splat_constant(I64, 3))
+        byte = builder.and_(builder.lshr(both, shift), splat_constant(I64, 255))
+        negative = builder.icmp_unsigned(">=", byte, splat_constant(I64, 128))
+        replicate = builder.icmp_signed("!=", builder.and_(nibble, splat_constant(I64, 8)), splat_constant(I64, 0))
+        filled = builder.select(negative, splat_constant(I64, 255), splat_constant(I64, 0))
+        byte = builder.select(replicate, filled, byte)
+        result = builder.or_(result, builder.shl(byte, splat_constant(I64, 8 * k)))
+    return builder.trunc(result, vector(I32))
+
+
+def _amount(emitter: Emitter, instruction: Instruction, operand: object) -> Value:
+    """A position or width as 64 bits: modulo 32 with `.wrap`, at most 32 with `.clamp`."""
+    builder = emitter.builder
+    if ("wrap" in instruction.modifiers) == ("clamp" in instruction.modifiers):
+        raise emitter.unsupported("it needs .clamp or .wrap")
+    value = emitter.read(operand, "u32")  # type: ignore[arg-type]
+    if "wrap" in instruction.modifiers:
+        value = builder.and_(value, splat_constant(I32, 31))
+    return builder.zext(call_same(builder, "umin", value, splat_constant(I32, 32)), vector(I64))
+
+
+def _ones(builder: Builder, width: Value) -> Value:
+    """As many low bits as `width` says."""
+    one = splat_constant(I64, 1)
+    return builder.sub(builder.shl(one, width), one)
+
+
+def _bmsk(emitter: Emitter, instruction: Instruction) -> None:
+    """`bmsk d, position, width`: ones from a position on; what lies past bit 31 is lost."""
+    the_type(emitter, instruction)
+    allow(emitter, instruction, "clamp", "wrap")
+    d, a, b = operands(emitter, instruction, 3)
+    mask = _ones(emitter.builder, _amount(emitter, instruction, b))
+    shifted = emitter.builder.shl(mask, _amount(emitter, instruction, a))
+    emitter.write(d, emitter.builder.trunc(shifted, vector(I32)), "b32")
+
+
+def _szext(emitter: Emitter, instruction: Instruction) -> None:
+    """The low bits of a, as many as b says, extended by their sign or by zero; of none 0, of 32 or more (`.clamp`) all of a."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "clamp", "wrap")
+    d, a, b = operands(emitter, instruction, 3)
+    builder = emitter.builder
+    away = builder.sub(splat_constant(I64, 64), _amount(emitter, instruction, b))
+    none = builder.icmp_signed("==", away, splat_constant(I64, 64))
+    up = builder.shl(builder.zext(emitter.read(a, "b32"), vector(I64)), call_same(builder, "umin", away, splat_constant(I64, 63)))
+    down = call_same(builder, "umin", away, splat_constant(I64, 63))
+    field = builder.ashr(up, down) if is_signed(kind) else builder.lshr(up, down)
+    emitter.write(d, builder.trunc(builder.select(none, splat_constant(I64, 0), field), vector(I32)), "b32")
+
+
+FIELD_HANDLERS = {"prmt": _prmt, "bmsk": _bmsk, "szext": _szext}

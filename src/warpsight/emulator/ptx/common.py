@@ -1,0 +1,148 @@
+"""What the families share: the types an instruction names, the modifiers it may have, flushing denormals, saturation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import (
+    F32,
+    F64,
+    I32,
+    I64,
+    Builder,
+    Value,
+    call_same,
+    is_float,
+    splat_constant,
+    vector,
+    vector_suffix,
+)
+from warpsight.emulator.codegen.recording import internal_function
+from warpsight.isa.ptx.program import Instruction
+
+_TYPE = re.compile(r"^(?:pred|[bus](?:8|16|32|64|128)|f16|f16x2|bf16|bf16x2|tf32|f32|f32x2|f64|[us]16x2|e4m3x2|e5m2x2)$")
+EMULATED = frozenset(["pred", "f16", "f32", "f64", *(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64))])
+
+
+def kinds_of(instruction: Instruction) -> list[str]:
+    """The PTX types among the modifiers, in order, whether or not every opcode knows them."""
+    return [m for m in instruction.modifiers if _TYPE.match(m)]
+
+
+def types_of(emitter: Emitter, instruction: Instruction) -> list[str]:
+    """The PTX types among the modifiers, in order; refuses types that are not emulated."""
+    found = kinds_of(instruction)
+    for name in found:
+        if name not in EMULATED:
+            raise emitter.unsupported(f"type .{name} is not modelled")
+    return found
+
+
+def the_type(emitter: Emitter, instruction: Instruction) -> str:
+    """The instruction's single (last) type."""
+    found = types_of(emitter, instruction)
+    if not found:
+        raise emitter.unsupported("it names no type")
+    return found[-1]
+
+
+def allow(emitter: Emitter, instruction: Instruction, *known: str) -> None:
+    """Refuse any modifier that is neither a type nor in `known`: nothing is parsed and ignored."""
+    for modifier in instruction.modifiers:
+        if not _TYPE.match(modifier) and modifier not in known:
+            raise emitter.unsupported(f"modifier .{modifier} is not modelled")
+
+
+def operands(emitter: Emitter, instruction: Instruction, low: int, high: int | None = None) -> tuple[Any, ...]:
+    """The operands, checked for their number."""
+    count = len(instruction.operands)
+    if not low <= count <= (high or low):
+        raise emitter.unsupported(f"it has {count} operands; {low if not high else f'{low} to {high}'} expected")
+    return instruction.operands
+
+
+def flush(emitter: Emitter, value: Value) -> Value:
+    """`.ftz` of f32 lanes: denormals become zero of the same sign."""
+    builder = emitter.builder
+    bits = builder.bitcast(value, vector(I32))
+    exponent = builder.and_(bits, splat_constant(I32, 0x7F800000))
+    sign = builder.and_(bits, splat_constant(I32, 0x80000000))
+    tiny = builder.icmp_unsigned("==", exponent, splat_constant(I32, 0))
+    return builder.bitcast(builder.select(tiny, sign, bits), vector(F32))
+
+
+def flush_if(emitter: Emitter, instruction: Instruction, ptx_type: str, value: Value) -> Value:
+    """`flush` when the instruction says `.ftz` and the type is f32."""
+    return flush(emitter, value) if "ftz" in instruction.modifiers and ptx_type == "f32" else value
+
+
+def saturate(emitter: Emitter, value: Value) -> Value:
+    """`.sat` of a float: clamp to [0, 1]; NaN and -0 become +0."""
+    builder = emitter.builder
+    zero, one = (ir.Constant(value.type, [x] * value.type.count) for x in (0.0, 1.0))
+    below = builder.select(builder.fcmp_ordered("<", value, one), value, one)
+    return builder.select(builder.fcmp_ordered(">", value, zero), below, zero)
+
+
+def canonical(emitter: Emitter, value: Value) -> Value:
+    """NaNs among lanes of f32 or f64 become 0x7FFFFFFF or 0x7FF8000000000000."""
+    builder = emitter.builder
+    width, nan = (I32, 0x7FFFFFFF) if value.type.element == F32 else (I64, 0x7FF8 << 48)
+    kind = ir.VectorType(width, value.type.count)
+    pattern = builder.bitcast(ir.Constant(kind, [nan] * kind.count), value.type)
+    return builder.select(builder.fcmp_unordered("uno", value, value), pattern, value)
+
+
+def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
+    """`min` or `max` of floats: the other operand if one is a NaN (with `.NaN`: a NaN), and -0 below +0.
+
+    `.xorsign.abs` takes magnitudes and gives the result, unless it is a NaN, the product of the signs.
+    """
+    builder, words = emitter.builder, instruction.modifiers
+    if ("xorsign" in words) != ("abs" in words):
+        raise emitter.unsupported("PTX has .xorsign.abs together only")
+    name = instruction.opcode + ("imum" if "NaN" in words else "imumnum")
+    x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in words else (a, b)
+    value = call_same(builder, name, x, y)
+    if "xorsign" in words:
+        kind = ir.VectorType({F32: I32, F64: I64}[value.type.element], value.type.count)
+        sign = builder.bitcast(builder.xor(builder.bitcast(a, kind), builder.bitcast(b, kind)), value.type)
+        value = call_same(builder, "copysign", value, sign)
+    return canonical(emitter, value)
+
+
+def finish_float(emitter: Emitter, instruction: Instruction, ptx_type: str, value: Value) -> Value:
+    """Apply `.ftz` and `.sat` to a float result."""
+    value = flush_if(emitter, instruction, ptx_type, value)
+    return saturate(emitter, value) if "sat" in instruction.modifiers and is_float(ptx_type) else value
+
+
+def integer_view(emitter: Emitter, value: Value) -> Value:
+    """Float lanes as integer lanes of the same width."""
+    element = value.type.element
+    if isinstance(element, ir.IntType):
+        return value
+    width = {F32: 32, F64: 64}.get(element, 16)
+    return emitter.builder.bitcast(value, vector(ir.IntType(width)))
+
+
+# -- Code that is too long to repeat at each instruction: functions of the module, made once and called.
+
+def outlined(builder: Builder, name: str, result: Any, values: Sequence[Value], body: Callable[[Any, list[Value]], Value]) -> Value:
+    """Call the function `name` of `values`; `body(builder, arguments)` emits it on first use. The name must say the types too."""
+    function, fresh = internal_function(builder.module, name, result, [v.type for v in values])
+    if fresh:
+        inner = ir.IRBuilder(function.append_basic_block())
+        inner.ret(body(inner, list(function.args)))
+    return builder.call(function, list(values))
+
+
+def call_math(builder: Builder, name: str, value: Value) -> Value:
+    """`sin`, `cos`, `log2`, `exp2` or `tanh` of each lane: the C library's, within 1 unit in the last place of the type."""
+    title = f"each_{name}_{vector_suffix(value.type)}"
+    return outlined(builder, title, value.type, [value], lambda inner, arguments: call_same(inner, name, *arguments))

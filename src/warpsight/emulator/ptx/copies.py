@@ -1,0 +1,377 @@
+"""Asynchronous copies: `cp.async` between device memory and the shared memory of the block, and bulk copies and reductions. They
+are carried out at once.
+
+Their shared side lies in the block itself: a cluster is one block, and a multicast reaches it if bit 0 of its mask is set. Lanes
+act one after the other, lowest first. An event counts sectors in one byte, so a warp that moves more than 255 of them with one
+instruction is refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.access import check_global, check_window, record_sectors, stop_on
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, PartFrame, call_helper
+from warpsight.emulator.codegen.helpers import check_lanes, for_each_lane
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    bits_of,
+    intrinsic,
+    lanes_to_mask,
+    load_as,
+    reduce_vector,
+    splat,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import Fault, Slot
+from warpsight.emulator.codegen.recording import emit_event_byte, internal_function
+from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
+from warpsight.emulator.ptx.common import operands
+from warpsight.emulator.ptx.mbarriers import complete_bytes, emit_copy_arrival
+from warpsight.emulator.ptx.memory import allow_words
+from warpsight.isa.ptx.opcodes import bulk_spaces, is_async_copy
+from warpsight.isa.ptx.program import Instruction, Negated, Register
+
+_BULK_WORDS = (
+    "async", "bulk", "reduce", "global", "shared::cta", "shared::cluster", "mbarrier::complete_tx::bytes", "bulk_group",
+    "multicast::cluster", "L2::cache_hint", "noftz",
+)  # fmt: skip
+_OPERATIONS = ("and", "or", "xor", "add", "inc", "dec", "min", "max")
+_MOST_SECTORS = 255
+_SECTOR_SHIFT = 5
+_GRAIN = 16  # bytes: alignment of both addresses and unit of the size
+
+
+def emit_bulk(emitter: Emitter, instruction: Instruction) -> None:
+    """Emit a bulk copy, reduction or prefetch."""
+    if "prefetch" in instruction.modifiers:
+        _prefetch(emitter, instruction)
+        return
+    allow_words(emitter, instruction, *_BULK_WORDS, *_OPERATIONS)
+    words = instruction.modifiers
+    target, source = bulk_spaces(instruction)
+    signals = "mbarrier::complete_tx::bytes" in words
+    if signals is ("bulk_group" in words) or signals is (target == "global"):
+        raise emitter.unsupported("such a bulk copy is not modelled")
+    reduction = _reduction(emitter, instruction) if "reduce" in words else ("", "")
+    multicast = "multicast::cluster" in words
+    count = 3 + int(signals) + int(multicast) + int("L2::cache_hint" in words)
+    to, origin, size, *rest = operands(emitter, instruction, count)
+    if "L2::cache_hint" in words:
+        emitter.read(rest.pop(), "b64")
+    frame: Frame = emitter
+    if multicast:
+        reached = emitter.builder.trunc(emitter.read(rest.pop(), "b16"), vector(I1))
+        frame = PartFrame(emitter, emitter.builder.and_(lanes_to_mask(emitter.builder, reached), emitter.active_mask))
+    sizes = emitter.read(size, "u32")
+    places = [_address(emitter, space, operand) for space, operand in ((target, to), (source, origin))]
+    shape = _Shape(target, source, *reduction)
+    call_helper(frame, shape.name, emitter.kernel.next_site(), [*places, sizes], [], shape.body)
+    if signals:
+        barrier = emitter.effective_address(rest[0], 32)
+        complete_bytes(frame, barrier, emitter.builder.zext(sizes, vector(I64)))
+
+
+def _prefetch(emitter: Emitter, instruction: Instruction) -> None:
+    """A hint; its address need not be mapped."""
+    allow_words(emitter, instruction, "async", "bulk", "prefetch", "L2", "global", "L2::cache_hint")
+    address, size, *policy = operands(emitter, instruction, 3 if "L2::cache_hint" in instruction.modifiers else 2)
+    emitter.effective_address(address)
+    emitter.read(size, "u32")
+    for operand in policy:
+        emitter.read(operand, "b64")
+
+
+def _reduction(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
+    operation, kind = operation_of(emitter, instruction)
+    if operation not in _OPERATIONS or (kind in ("f32", "f64") and operation != "add"):
+        raise emitter.unsupported(f"a bulk {operation} of .{kind} is not modelled")
+    return operation, kind
+
+
+def _address(emitter: Emitter, space: str, operand: Any) -> Value:
+    """<32 x i64>: a device address, or an offset in shared memory."""
+    if space == "global":
+        return emitter.effective_address(operand)
+    return emitter.builder.zext(emitter.effective_address(operand, 32), vector(I64))
+
+
+class _Shape:
+    """A bulk copy from state space `source` to `target`; with an `operation`, a reduction of elements of PTX type `kind`."""
+
+    def __init__(self, target: str, source: str, operation: str, kind: str) -> None:
+        self.target, self.source, self.operation, self.kind = target, source, operation, kind
+        self.name = f"bulk_{target}_{source}{operation}{kind}"
+
+    def body(self, helper: HelperFrame) -> list[Value]:
+        """Out of line: check, record, move."""
+        builder, (to, origin, sizes) = helper.builder, helper.arguments
+        rest = builder.and_(sizes, splat_constant(I32, _GRAIN - 1))
+        stop_on(helper, _some(builder, rest), sizes, Fault.BULK_SIZE)
+        busy = builder.and_(_some(builder, sizes), helper.active_mask)
+        for space, place, writes in ((self.target, to, True), (self.source, origin, False)):
+            if space == "global":
+                check_runs(helper, busy, place, sizes, _GRAIN, writes=writes)
+                _record_sectors(helper, busy, place, sizes)
+            else:
+                _check_shared(helper, busy, place, sizes)
+        if self.target == self.source:
+            _record_passes(helper, busy, sizes)
+        if self.operation:
+            record_sharing(PartFrame(helper, busy), to)
+        self._move(helper, busy, to, origin, sizes)
+        return []
+
+    def _move(self, helper: HelperFrame, busy: Value, to: Value, origin: Value, sizes: Value) -> None:
+        builder = helper.builder
+        base = {"global": helper.slot(Slot.ARENA_DELTA), "shared": helper.slot(Slot.SHARED_PTR)}
+        hosts = [builder.add(v, splat(builder, base[s])) for v, s in ((to, self.target), (origin, self.source))]
+        held = [helper.spill(v, f"bulk{k}") for k, v in enumerate((*hosts, builder.zext(sizes, vector(I64))))]
+        move = intrinsic(builder.module, "llvm.memmove.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
+
+        def body(inner: Builder, lane: Value) -> None:
+            offset = inner.shl(inner.zext(lane, I64), I64(3))
+            first, second, size = (load_as(inner, at(inner, p, offset), I64, 8) for p in held)
+            pointers = [inner.inttoptr(v, PTR) for v in (first, second)]
+            if self.operation:
+                inner.call(self._reduce_run(inner.module), [*pointers, size])
+            else:
+                inner.call(move, [*pointers, size, I1(0)])
+
+        for_each_lane(builder, busy, body)
+
+    def _reduce_run(self, module: ir.Module) -> ir.Function:
+        """`void run(to, from, bytes)`: one element after the other."""
+        function, fresh = internal_function(module, f"{self.name}_run", ir.VoidType(), [PTR, PTR, I64])
+        if not fresh:
+            return function
+        to, origin, size = function.args
+        start = function.append_basic_block()
+        builder = ir.IRBuilder(start)
+        head, inside, after = (function.append_basic_block(n) for n in ("head", "element", "end"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        offset = builder.phi(I64)
+        offset.add_incoming(I64(0), start)
+        builder.cbranch(builder.icmp_unsigned("<", offset, size), inside, after)
+        builder.position_at_end(inside)
+        element = ir.IntType(bits_of(self.kind))
+        place = at(builder, to, offset)
+        old, b = load_as(builder, place, element, 1), load_as(builder, at(builder, origin, offset), element, 1)
+        store_as(builder, new_value(builder, self.operation, self.kind, old, b, None, I1(self.kind in FLOATS)), place, 1)
+        offset.add_incoming(builder.add(offset, I64(element.width // 8)), builder.block)
+        builder.branch(head)
+        ir.IRBuilder(after).ret_void()
+        return function
+
+
+def _some(builder: Builder, lanes: Value) -> Value:
+    """i32 mask of the lanes (<32 x i32>) that are not zero."""
+    return lanes_to_mask(builder, builder.icmp_signed("!=", lanes, splat_constant(I32, 0)))
+
+
+def _check_shared(helper: HelperFrame, busy: Value, offsets: Value, sizes: Value) -> None:
+    """Stop unless each busy lane's run lies, aligned, in shared memory."""
+    builder = helper.builder
+    end = builder.add(offsets, builder.zext(sizes, vector(I64)))
+    beyond = builder.icmp_unsigned(">", end, splat(builder, helper.slot(Slot.SHARED_SIZE)))
+    narrow = builder.trunc(offsets, vector(I32))
+    part = PartFrame(helper, busy)
+    stop_on(part, lanes_to_mask(builder, beyond), narrow, Fault.SHARED_BOUNDS)
+    stop_on(part, _some(builder, builder.and_(narrow, splat_constant(I32, _GRAIN - 1))), narrow, Fault.MISALIGNED)
+
+
+def _record_sectors(helper: HelperFrame, busy: Value, addresses: Value, sizes: Value) -> None:
+    """Append the distinct sectors of the lanes' runs in lane order, and their number. Refused when they may be more than 255."""
+    builder = helper.builder
+    wide = builder.zext(sizes, vector(I64))
+    shift = splat_constant(I64, _SECTOR_SHIFT)
+    first = builder.lshr(addresses, shift)
+    last = builder.lshr(builder.sub(builder.add(addresses, wide), splat_constant(I64, 1)), shift)
+    counts = builder.add(builder.sub(last, first), splat_constant(I64, 1))
+    lanes = PartFrame(helper, busy).active
+    counts = builder.select(lanes, counts, splat_constant(I64, 0))
+    total = reduce_vector(builder, "add", counts)
+    many = builder.icmp_unsigned(">", total, I64(_MOST_SECTORS))
+    helper.stop_if(many, Fault.BULK_EVENT, lambda: (I32(0), total))
+    firsts, numbers = helper.spill(first, "first sectors"), helper.spill(counts, "sector counts")
+    pointer = at(builder, helper.context, 8 * Slot.SECTOR_CURSOR)
+    start = load_as(builder, pointer, I64, 8)
+
+    def body(inner: Builder, lane: Value) -> None:
+        offset = inner.shl(inner.zext(lane, I64), I64(3))
+        sector, count = (load_as(inner, at(inner, p, offset), I64, 8) for p in (firsts, numbers))
+        inner.call(_append_run(inner.module), [helper.context, start, inner.trunc(sector, I32), inner.trunc(count, I32)])
+
+    for_each_lane(builder, busy, body)
+    written = builder.sub(load_as(builder, pointer, I64, 8), start)
+    emit_event_byte(helper, builder.trunc(builder.lshr(written, I64(2)), I32))
+
+
+def _append_run(module: ir.Module) -> ir.Function:
+    """`void append(context, start, sector, count)`: append consecutive sectors but those that other lanes wrote from `start` on."""
+    function, fresh = internal_function(module, "append_run", ir.VoidType(), [PTR, I64, I32, I32])
+    if not fresh:
+        return function
+    context, start, sector, count = function.args
+    entry = function.append_basic_block("entry")
+    names = ("next", "look", "compare", "new", "on", "end")
+    following, look, compare, new, on, end = (function.append_basic_block(n) for n in names)
+    builder = ir.IRBuilder(entry)
+    pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
+    before = load_as(builder, pointer, I64, 8)  # what other lanes wrote ends here
+    builder.branch(following)
+    builder.position_at_end(following)
+    k = builder.phi(I32)
+    k.add_incoming(I32(0), entry)
+    number = builder.add(sector, k)
+    inside = builder.append_basic_block("sector")
+    builder.cbranch(builder.icmp_unsigned("<", k, count), inside, end)
+    builder.position_at_end(inside)
+    builder.branch(look)
+    builder.position_at_end(look)
+    place = builder.phi(I64)
+    place.add_incoming(start, inside)
+    builder.cbranch(builder.icmp_unsigned("<", place, before), compare, new)
+    builder.position_at_end(compare)
+    known = load_as(builder, builder.inttoptr(place, PTR), I32, 4)
+    place.add_incoming(builder.add(place, I64(4)), compare)
+    builder.cbranch(builder.icmp_signed("==", known, number), on, look)
+    builder.position_at_end(new)
+    cursor = load_as(builder, pointer, PTR, 8)
+    store_as(builder, number, cursor, 4)
+    store_as(builder, at(builder, cursor, 4), pointer, 8)
+    builder.branch(on)
+    builder.position_at_end(on)
+    k.add_incoming(builder.add(k, I32(1)), on)
+    builder.branch(following)
+    ir.IRBuilder(end).ret_void()
+    return function
+
+
+def _record_passes(helper: HelperFrame, busy: Value, sizes: Value) -> None:
+    """The degree of a copy within shared memory: 128 bytes go through the banks in a pass; at most 255 are counted."""
+    builder = helper.builder
+    passes = builder.lshr(builder.add(sizes, splat_constant(I32, 127)), splat_constant(I32, 7))
+    passes = builder.select(PartFrame(helper, busy).active, passes, splat_constant(I32, 0))
+    total = reduce_vector(builder, "add", passes)
+    most = I32(255)
+    emit_event_byte(helper, builder.select(builder.icmp_unsigned(">", total, most), most, total))
+
+
+def check_runs(helper: HelperFrame, mask: Value, addresses: Value, sizes: Value, align: int, *, writes: bool) -> None:
+    """Stop unless each lane of the mask may access as many bytes (<32 x i32>, not 0) at its device address as it says."""
+    builder = helper.builder
+    places, held = helper.spill(addresses, "run addresses"), helper.spill(sizes, "run sizes")
+
+    def body(inner: Builder, lane: Value) -> None:
+        size = inner.zext(load_as(inner, at(inner, held, inner.mul(inner.zext(lane, I64), I64(4))), I32, 4), I64)
+        alone = inner.shl(I32(1), lane)
+        arguments = [helper.context, places, alone, size, I64(align), I64(int(writes)), helper.site, helper.pc]
+        helper.leave_if(inner.icmp_signed("!=", inner.call(check_lanes(inner.module), arguments), I32(0)))
+
+    for_each_lane(builder, mask, body)
+
+
+# -- `cp`: asynchronous copies between device memory and the block's shared memory. They are carried out at once.
+#
+# So a group is complete when it is committed, and waiting for groups does nothing. In a trace a copy is the access to device memory
+# that it makes; its shared side is checked, but not recorded.
+
+_WORDS = ("async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
+
+
+def _copy(emitter: Emitter, instruction: Instruction) -> None:
+    words = instruction.modifiers
+    if is_async_copy(instruction):
+        _copy_lanes(emitter, instruction)
+    elif "mbarrier" in words:
+        emit_copy_arrival(emitter, instruction)
+    elif {"commit_group", "wait_group", "wait_all"} & {*words}:
+        _group(emitter, instruction)
+    elif "bulk" in words:
+        emit_bulk(emitter, instruction)
+    else:
+        raise emitter.unsupported("it is not modelled")
+
+
+def _group(emitter: Emitter, instruction: Instruction) -> None:
+    allow_words(emitter, instruction, "async", "bulk", "commit_group", "wait_group", "wait_all", "read")
+    waits = "wait_group" in instruction.modifiers
+    found = operands(emitter, instruction, int(waits)) if waits or instruction.operands else ()
+    if waits and emitter.immediate_value(found[0]) < 0:
+        raise emitter.unsupported("it waits for a negative number of groups")
+
+
+def _copy_lanes(emitter: Emitter, instruction: Instruction) -> None:
+    """`cp.async.{ca,cg}.shared.global [dst], [src], bytes{, source bytes | ignore-source}{, policy}`."""
+    allow_words(emitter, instruction, *_WORDS)
+    words = instruction.modifiers
+    given = list(operands(emitter, instruction, 3, 5))
+    if "L2::cache_hint" in words:
+        emitter.read(given.pop(), "b64")
+    size = emitter.immediate_value(given[2])
+    if size not in ((16,) if "cg" in words else (4, 8, 16)) or len(given) > 4:
+        raise emitter.unsupported("its size or its operands are not understood")
+    sizes = _source_bytes(emitter, given[3], size) if len(given) == 4 else splat_constant(I32, size)
+    source, target = emitter.effective_address(given[1]), emitter.effective_address(given[0], 32)
+    number = emitter.kernel.next_site()
+    call_helper(emitter, f"copy_{size}", number, [source, target, sizes], [], lambda helper: _copy_body(helper, size))
+
+
+def _source_bytes(emitter: Emitter, operand: Any, size: int) -> Value:
+    """How many bytes each lane reads: a number, or none where a predicate says to ignore the source."""
+    registers = emitter.kernel.function.registers
+    if isinstance(operand, Negated) or (isinstance(operand, Register) and registers.get(operand.name) == "pred"):
+        ignored = emitter.read(operand, "pred")
+        return emitter.builder.select(ignored, splat_constant(I32, 0), splat_constant(I32, size))
+    return emitter.read(operand, "u32")
+
+
+def _copy_body(helper: HelperFrame, size: int) -> list[Value]:
+    """Each lane: check both sides, fill with zeros what is not read."""
+    builder, (source, target, sizes) = helper.builder, helper.arguments
+    check_window(helper, target, size, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    more = lanes_to_mask(builder, builder.icmp_unsigned(">", sizes, splat_constant(I32, size)))
+    stop_on(helper, more, sizes, Fault.BULK_SIZE)
+    reads = lanes_to_mask(builder, builder.icmp_signed("!=", sizes, splat_constant(I32, 0)))
+    whole = lanes_to_mask(builder, builder.icmp_signed("==", sizes, splat_constant(I32, size)))
+    reads, whole = builder.and_(reads, helper.active_mask), builder.and_(whole, helper.active_mask)
+    check_global(PartFrame(helper, whole), source, size, False, helper.site)
+    check_runs(helper, builder.and_(reads, builder.not_(whole)), source, sizes, size, writes=False)
+    record_sectors(PartFrame(helper, reads), source)
+    held = [helper.spill(v, f"copy{k}") for k, v in enumerate((source, target, sizes))]
+    arena, shared = helper.slot(Slot.ARENA_DELTA), helper.slot(Slot.SHARED_PTR)
+    element = ir.VectorType(I8, size)
+    memcpy = intrinsic(builder.module, "llvm.memcpy.p0.p0.i64", ir.VoidType(), [PTR, PTR, I64, I1])
+
+    def body(inner: Builder, lane: Value) -> None:
+        wide = inner.zext(lane, I64)
+        address = load_as(inner, at(inner, held[0], inner.mul(wide, I64(8))), I64, 8)
+        offset, count = (load_as(inner, at(inner, p, inner.mul(wide, I64(4))), I32, 4) for p in held[1:])
+        pointer = inner.inttoptr(inner.add(shared, inner.zext(offset, I64)), PTR)
+        origin = inner.inttoptr(inner.add(arena, address), PTR)
+        with inner.if_else(inner.icmp_signed("==", count, I32(size)), likely=True) as (all_of_it, part):
+            with all_of_it:
+                store_as(inner, load_as(inner, origin, element, 1), pointer, 1)
+            with part:
+                store_as(inner, ir.Constant(element, None), pointer, 1)
+                inner.call(memcpy, [pointer, origin, inner.zext(count, I64), I1(0)])
+
+    for_each_lane(builder, helper.active_mask, body)
+    return []
+
+
+HANDLERS = {"cp": _copy}

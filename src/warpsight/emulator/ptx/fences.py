@@ -1,0 +1,84 @@
+"""Fences and cache hints. Memory here is always in order and has no caches, so they change nothing that the kernel computes.
+
+A cache policy is opaque in PTX; here it is 0, whatever it was made from. `discard` leaves memory as it is (PTX: indeterminate), but
+is checked like the write that it stands for.
+"""
+
+from __future__ import annotations
+
+from warpsight.emulator.codegen.access import check_global
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import I64, splat_constant
+from warpsight.emulator.ptx.common import allow, operands
+from warpsight.isa.ptx.program import Address, Instruction
+
+_FENCE_WORDS = (
+    "sc", "acq_rel", "acquire", "release", "cta", "cluster", "gpu", "gl", "sys", "proxy", "alias", "async", "async::generic",
+    "tensormap", "tensormap::generic", "mbarrier_init", "global", "shared::cta", "shared::cluster",
+    "sync_restrict::shared::cta", "sync_restrict::shared::cluster",
+)  # fmt: skip
+_PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged")
+_LINE = 128  # bytes that `discard` and `applypriority` work on: PTX has no other size
+
+
+def _fence(emitter: Emitter, instruction: Instruction) -> None:
+    allow(emitter, instruction, *_FENCE_WORDS)
+    found = instruction.operands
+    if found and not ("tensormap::generic" in instruction.modifiers and len(found) == 2 and isinstance(found[0], Address)):
+        raise emitter.unsupported("a fence has no such operands")
+
+
+def _prefetch(emitter: Emitter, instruction: Instruction) -> None:
+    """A hint: also with an address that is not mapped it does nothing."""
+    allow(emitter, instruction, "global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal")
+    (address,) = operands(emitter, instruction, 1)
+    emitter.effective_address(address)
+
+
+def _line_address(emitter: Emitter, instruction: Instruction, *words: str) -> object:
+    allow(emitter, instruction, "global", *words)
+    address, size = operands(emitter, instruction, 2)
+    if emitter.immediate_value(size) != _LINE:
+        raise emitter.unsupported(f"its size is not {_LINE}")
+    return emitter.effective_address(address)
+
+
+def _discard(emitter: Emitter, instruction: Instruction) -> None:
+    addresses = _line_address(emitter, instruction, "L2")
+    check_global(emitter, addresses, _LINE, True, I64(emitter.kernel.next_site()))
+
+
+def _applypriority(emitter: Emitter, instruction: Instruction) -> None:
+    _line_address(emitter, instruction, "L2::evict_normal")
+
+
+def _createpolicy(emitter: Emitter, instruction: Instruction) -> None:
+    """`createpolicy.fractional`, `.range` and `.cvt`."""
+    allow(emitter, instruction, "fractional", "range", "global", "cvt", "L2", *_PRIORITIES)
+    words = instruction.modifiers
+    if "range" in words:
+        d, address, primary, total = operands(emitter, instruction, 4)
+        emitter.effective_address(address)
+        emitter.read(primary, "u32")
+        emitter.read(total, "u32")
+    elif "cvt" in words:
+        d, access_property = operands(emitter, instruction, 2)
+        emitter.read(access_property, "b64")
+    elif "fractional" in words:
+        d, *fraction = operands(emitter, instruction, 1, 2)
+        for part in fraction:
+            emitter.read(part, "f32")
+    else:
+        raise emitter.unsupported("it needs .fractional, .range or .cvt")
+    emitter.write(d, splat_constant(I64, 0), "b64")
+
+
+HANDLERS = {
+    "membar": _fence,
+    "fence": _fence,
+    "prefetch": _prefetch,
+    "prefetchu": _prefetch,
+    "discard": _discard,
+    "applypriority": _applypriority,
+    "createpolicy": _createpolicy,
+}

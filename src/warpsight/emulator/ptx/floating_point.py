@@ -1,0 +1,333 @@
+"""Floating-point arithmetic: f32 and f64 with the approximations, which are computed exactly rounded; f16 and bf16, alone and in
+pairs.
+
+Which NaN an operation gives the PTX ISA leaves open; here it is the host's: a quieted operand, or for an invalid operation the
+host's default. `min`, `max` and conversions give the canonical one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import F32, F64, I16, I32, I64, Builder, Value, call_same, scalar_type, splat_constant, vector
+from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.ptx.common import (
+    allow,
+    call_math,
+    canonical,
+    extreme,
+    finish_float,
+    flush_if,
+    integer_view,
+    operands,
+    outlined,
+    saturate,
+    the_type,
+)
+from warpsight.emulator.ptx.rounding import DIRECTED, FORMATS, compute, lanes_like, narrow, relu, same, to_odd, widen
+from warpsight.isa.ptx.program import Instruction, Operand
+
+
+def _check(emitter: Emitter, instruction: Instruction, kind: str, *more: str) -> None:
+    """Refuse other modifiers than `more` and, of f32, `.ftz`."""
+    if kind not in ("f32", "f64"):
+        raise emitter.unsupported(f"PTX has no {instruction.opcode} of .{kind}")
+    allow(emitter, instruction, *more, *(("ftz",) if kind == "f32" else ()))
+
+
+def _with_sat(kind: str) -> tuple[str, ...]:
+    return ("rn", *DIRECTED, *(("sat",) if kind == "f32" else ()))
+
+
+def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str) -> Value:
+    return flush_if(emitter, instruction, kind, emitter.read(operand, kind))  # type: ignore[arg-type]
+
+
+def add_sub_mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """`add`, `sub`, `mul`: never contracted, so that the rounding is PTX's."""
+    _check(emitter, instruction, kind, *_with_sat(kind))
+    d, a, b = operands(emitter, instruction, 3)
+    x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
+    result = compute(emitter, instruction, f"f{instruction.opcode}", x, y)
+    emitter.write(d, finish_float(emitter, instruction, kind, result), kind)
+
+
+def fma(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """`fma`, and `mad` of floats, which is a fused multiply-add from sm_20 on."""
+    _check(emitter, instruction, kind, *_with_sat(kind))
+    d, *sources = operands(emitter, instruction, 4)
+    values = [_read(emitter, instruction, s, kind) for s in sources]
+    emitter.write(d, finish_float(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
+
+
+def _fma(emitter: Emitter, instruction: Instruction) -> None:
+    fma(emitter, instruction, the_type(emitter, instruction))
+
+
+def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """`div.rn`, `.approx`, `.full`: always correctly rounded, within the error that the approximations allow.
+
+    `.approx` multiplies by a reciprocal, which is 0 where the divisor is above 2^126: the result is then 0, of infinity a NaN.
+    """
+    _check(emitter, instruction, kind, "rn", *DIRECTED, *(("approx", "full") if kind == "f32" else ()))
+    d, a, b = operands(emitter, instruction, 3)
+    builder = emitter.builder
+    x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
+    value = compute(emitter, instruction, "fdiv", x, y)
+    if "approx" in instruction.modifiers:
+        zero = call_same(builder, "copysign", splat_constant(F32, 0.0), y)
+        huge = builder.fcmp_ordered(">", call_same(builder, "fabs", y), splat_constant(F32, 2.0**126))
+        value = builder.select(huge, builder.fmul(x, zero), value)
+    emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
+
+
+def refuse(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """An opcode that PTX does not define for floats."""
+    raise emitter.unsupported(f"PTX has no {instruction.opcode} of .{kind}")
+
+
+def sign(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """`neg`, `abs`: only the sign bit changes, also of a NaN."""
+    _check(emitter, instruction, kind)
+    d, a = operands(emitter, instruction, 2)
+    value = _read(emitter, instruction, a, kind)
+    emitter.write(
+        d, emitter.builder.fneg(value) if instruction.opcode == "neg" else call_same(emitter.builder, "fabs", value), kind
+    )
+
+
+def min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """`min`, `max`: see `extreme`."""
+    allow(emitter, instruction, *(("ftz", "NaN", "xorsign", "abs") if kind == "f32" else ()))
+    d, a, b = operands(emitter, instruction, 3)
+    value = extreme(emitter, instruction, _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind))
+    emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
+
+
+def _unary(emitter: Emitter, instruction: Instruction) -> None:
+    """rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh."""
+    kind = the_type(emitter, instruction)
+    opcode, words = instruction.opcode, instruction.modifiers
+    d, a = operands(emitter, instruction, 2)
+    if kind == "f64" and {"approx", "ftz"} <= set(words) and opcode in ("rcp", "rsqrt"):
+        emitter.write(d, _coarse(emitter, instruction, emitter.read(a, kind)), kind)
+        return
+    roundings = ("rn", *DIRECTED) if opcode in ("rcp", "sqrt") else ()
+    _check(emitter, instruction, kind, *roundings, *(("approx",) if kind == "f32" or opcode == "rsqrt" else ()))
+    if not set(words) & {"approx", *roundings}:
+        raise emitter.unsupported("it needs .approx or a rounding")
+    if opcode == "tanh" and "ftz" in words:
+        raise emitter.unsupported("PTX has no .ftz of tanh")
+    if kind == "f64" and not roundings and opcode != "rsqrt":
+        raise emitter.unsupported("PTX has it of .f32 only")
+    builder, x = emitter.builder, _read(emitter, instruction, a, kind)
+    one = splat_constant(scalar_type(kind), 1.0)
+    if opcode == "rcp":
+        value = compute(emitter, instruction, "fdiv", one, x)
+    elif opcode == "sqrt":
+        value = compute(emitter, instruction, "sqrt", x)
+    elif opcode == "rsqrt":
+        value = builder.fdiv(one, call_same(builder, "sqrt", x))
+    else:
+        value = call_math(builder, {"lg2": "log2", "ex2": "exp2"}.get(opcode, opcode), x)
+    emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
+
+
+def _coarse(emitter: Emitter, instruction: Instruction, value: Value) -> Value:
+    """`rcp.approx.ftz.f64`, `rsqrt.approx.ftz.f64`: from the upper and to the upper 32 bits of a double, without denormals."""
+    allow(emitter, instruction, "approx", "ftz")
+    builder = emitter.builder
+    one = splat_constant(F64, 1.0)
+    x = _upper(emitter, value)
+    result = builder.fdiv(one, x if instruction.opcode == "rcp" else call_same(builder, "sqrt", x))
+    return canonical(emitter, _upper(emitter, result))
+
+
+def _upper(emitter: Emitter, value: Value) -> Value:
+    """The upper 32 bits of doubles and zeros below, denormals as zeros of their sign; a NaN stays one."""
+    builder = emitter.builder
+    bits = builder.bitcast(value, vector(I64))
+    exponent = builder.and_(bits, splat_constant(I64, 0x7FF << 52))
+    kept = builder.and_(bits, splat_constant(I64, 0xFFFFFFFF << 32))
+    sign = builder.and_(bits, splat_constant(I64, 1 << 63))
+    tiny = builder.icmp_signed("==", exponent, splat_constant(I64, 0))
+    cut = builder.bitcast(builder.select(tiny, sign, kept), vector(F64))
+    return builder.select(builder.fcmp_unordered("uno", value, value), value, cut)
+
+
+def _copysign(emitter: Emitter, instruction: Instruction) -> None:
+    """`copysign d, a, b`: the sign of a on the magnitude of b."""
+    kind = the_type(emitter, instruction)
+    _check(emitter, instruction, kind)
+    d, a, b = operands(emitter, instruction, 3)
+    emitter.write(d, call_same(emitter.builder, "copysign", emitter.read(b, kind), emitter.read(a, kind)), kind)
+
+
+def _testp(emitter: Emitter, instruction: Instruction) -> None:
+    """`testp.{finite,infinite,number,notanumber,normal,subnormal}`."""
+    kind = the_type(emitter, instruction)
+    tests = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
+    _check(emitter, instruction, kind, *tests)
+    d, a = operands(emitter, instruction, 2)
+    builder = emitter.builder
+    bits = integer_view(emitter, emitter.read(a, kind))
+    width, fraction = (I32, 23) if scalar_type(kind) == F32 else (I64, 52)
+    total = width.width
+    magnitude = builder.and_(bits, splat_constant(width, (1 << (total - 1)) - 1))
+    infinity = splat_constant(width, ((1 << (total - 1 - fraction)) - 1) << fraction)
+    normal_least = splat_constant(width, 1 << fraction)
+    below = builder.icmp_unsigned
+    test = next((t for t in tests if t in instruction.modifiers), "")
+    if not test:
+        raise emitter.unsupported("testp names no test")
+    value = {
+        "finite": lambda: below("<", magnitude, infinity),
+        "infinite": lambda: below("==", magnitude, infinity),
+        "number": lambda: below("<=", magnitude, infinity),
+        "notanumber": lambda: below(">", magnitude, infinity),
+        "normal": lambda: builder.and_(below(">=", magnitude, normal_least), below("<", magnitude, infinity)),
+        "subnormal": lambda: builder.and_(
+            below("<", magnitude, normal_least), below("!=", magnitude, ir.Constant(vector(width), None))
+        ),
+    }[test]()
+    emitter.write(d, value, "pred")
+
+
+HANDLERS = {
+    "fma": _fma,
+    **dict.fromkeys(("rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"), _unary),
+    "copysign": _copysign,
+    "testp": _testp,
+}
+
+
+# -- Arithmetic in 16 bits: f16 and bf16, and f16x2 and bf16x2, which are two of them in a 32-bit register.
+#
+# Computed in wider types that make one rounding exact: single for sums and for products of f16, double for products of bf16 (whose
+# range is that of single) and for fused multiply-add. A pair is a vector of 64 lanes, the low half of a register first. Results that
+# are NaN are 0x7FFF.
+
+Handler = Callable[[Emitter, Instruction], None]
+
+HALF_TYPES = {"f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16"}
+_SOURCES = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "neg": 1, "abs": 1, "min": 2, "max": 2, "ex2": 1, "tanh": 1}
+_MODIFIERS = {
+    "add": ("rn", "ftz", "sat"), "sub": ("rn", "ftz", "sat"), "mul": ("rn", "ftz", "sat"),
+    "fma": ("rn", "ftz", "sat", "relu"), "neg": ("ftz",), "abs": ("ftz",),
+    "min": ("ftz", "NaN", "xorsign", "abs"), "max": ("ftz", "NaN", "xorsign", "abs"),
+    "ex2": ("approx", "ftz"), "tanh": ("approx",),
+}  # fmt: skip
+HALF_OPCODES = tuple(_SOURCES)
+_PAIRS = ir.VectorType(I16, 2 * WARP)
+
+
+def type_of(instruction: Instruction) -> str:
+    """The 16-bit type or pair of them that an instruction names last, "" when it names none."""
+    return next((m for m in reversed(instruction.modifiers) if m in HALF_TYPES), "")
+
+
+def half_or_else(handler: Handler) -> Handler:
+    """A handler that leaves all types but 16-bit floats to `handler`."""
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        (_arithmetic if type_of(instruction) else handler)(emitter, instruction)
+
+    return emit
+
+
+def read_patterns(emitter: Emitter, operand: Operand, kind: str) -> Value:
+    """An operand's patterns: 32 lanes of i16, or 64 for a pair."""
+    if kind.endswith("x2"):
+        return emitter.builder.bitcast(emitter.read(operand, "b32"), _PAIRS)
+    return emitter.read(operand, "b16")
+
+
+def write_patterns(emitter: Emitter, destination: Operand, value: Value) -> None:
+    """Write 32 or 64 lanes of i16."""
+    if value.type.count == WARP:
+        emitter.write(destination, value, "b16")
+    else:
+        emitter.write(destination, emitter.builder.bitcast(value, vector(I32)), "b32")
+
+
+def flush_patterns(emitter: Emitter, instruction: Instruction, value: Value, name: str) -> Value:
+    """With `.ftz`, denormals become zero of the same sign."""
+    if "ftz" not in instruction.modifiers:
+        return value
+    builder, form = emitter.builder, FORMATS[name]
+    exponent = builder.and_(value, same(value, ((1 << form.exponent) - 1) << form.fraction))
+    tiny = builder.icmp_unsigned("==", exponent, same(value, 0))
+    return builder.select(tiny, builder.and_(value, same(value, 0x8000)), value)
+
+
+def _arithmetic(emitter: Emitter, instruction: Instruction) -> None:
+    opcode, kind = instruction.opcode, type_of(instruction)
+    name = HALF_TYPES[kind]
+    allow(emitter, instruction, *_MODIFIERS[opcode])
+    _check_half(emitter, instruction, name)
+    d, *sources = operands(emitter, instruction, 1 + _SOURCES[opcode])
+    patterns = [flush_patterns(emitter, instruction, read_patterns(emitter, s, kind), name) for s in sources]
+    if opcode in ("neg", "abs"):  # of the sign bit alone, also of a NaN
+        change = emitter.builder.xor if opcode == "neg" else emitter.builder.and_
+        write_patterns(emitter, d, change(patterns[0], same(patterns[0], 0x8000 if opcode == "neg" else 0x7FFF)))
+        return
+    wide = [widen(emitter.builder, p, name) for p in patterns]
+    if opcode in ("min", "max"):
+        result = narrow(emitter.builder, extreme(emitter, instruction, *wide), name)
+    else:
+        result = _rounded(emitter, instruction, wide, name)
+    write_patterns(emitter, d, flush_patterns(emitter, instruction, result, name))
+
+
+def _check_half(emitter: Emitter, instruction: Instruction, name: str) -> None:
+    """What PTX does not define: `.ftz` and `.sat` of bf16, but for `ex2`, which has nothing else."""
+    words = set(instruction.modifiers)
+    if name == "bf16" and instruction.opcode != "ex2" and words & {"ftz", "sat"}:
+        raise emitter.unsupported("PTX has no .ftz and no .sat of bf16")
+    if instruction.opcode == "ex2" and (name == "bf16") != ("ftz" in words):
+        raise emitter.unsupported("PTX has ex2 of bf16 with .ftz, and of f16 without")
+
+
+def _rounded(emitter: Emitter, instruction: Instruction, wide: list[Value], name: str) -> Value:
+    """An operation in a wider type and its rounding."""
+    builder, opcode = emitter.builder, instruction.opcode
+    if opcode in ("add", "sub"):
+        value = getattr(builder, f"f{opcode}")(*wide)
+    elif opcode == "mul":
+        value = builder.fmul(*wide) if name == "f16" else to_odd(builder, builder.fmul(*_doubles(builder, wide)))
+    elif opcode == "fma":
+        title = f"fused_{name}_{wide[0].type.count}"
+        value = outlined(builder, title, wide[0].type, wide, lambda b, v: to_odd(b, _sum_of_product(b, v, name)))
+    else:
+        value = call_math(builder, {"ex2": "exp2"}.get(opcode, opcode), wide[0])
+    if "relu" in instruction.modifiers:
+        value = relu(builder, value)
+    if "sat" in instruction.modifiers:
+        value = saturate(emitter, value)
+    return narrow(builder, value, name)
+
+
+def _doubles(builder: Builder, values: list[Value]) -> list[Value]:
+    return [builder.fpext(v, lanes_like(v, F64)) for v in values]
+
+
+def _sum_of_product(builder: Builder, wide: list[Value], name: str) -> Value:
+    """The product is exact in double, and so is the sum wherever a second rounding to f16 could tell; for bf16 it is made odd."""
+    a, b, c = _doubles(builder, wide)
+    product = builder.fmul(a, b)
+    total = builder.fadd(product, c)
+    if name == "f16":
+        return total
+    # The exact error of a sum (Knuth) says whether the rounded sum is the exact one, and on which side of it that lies.
+    rest = builder.fsub(total, product)
+    error = builder.fadd(builder.fsub(product, builder.fsub(total, rest)), builder.fsub(c, rest))
+    bits = builder.bitcast(total, lanes_like(total, I64))
+    error_bits = builder.bitcast(error, bits.type)
+    outward = builder.icmp_signed(">=", builder.xor(bits, error_bits), same(bits, 0))
+    odd = builder.or_(builder.select(outward, bits, builder.sub(bits, same(bits, 1))), same(bits, 1))
+    is_odd = builder.icmp_signed("!=", builder.and_(bits, same(bits, 1)), same(bits, 0))
+    exact = builder.or_(is_odd, builder.not_(builder.fcmp_ordered("!=", error, same(error, 0.0))))
+    return builder.bitcast(builder.select(exact, bits, odd), total.type)

@@ -1,0 +1,292 @@
+"""Integer arithmetic: add, sub, mul, mad, div, rem, abs, neg, min, max, sad, mul24, mad24; the carry chain `add.cc` .. `madc`,
+and sums of products of bytes, `dp4a` and `dp2a`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.lanes import (
+    I16,
+    I32,
+    Value,
+    bits_of,
+    call_same,
+    intrinsic,
+    is_float,
+    is_signed,
+    scalar_type,
+    splat_constant,
+    vector,
+    vector_suffix,
+)
+from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.ptx import floating_point as floating
+from warpsight.emulator.ptx.common import allow, operands, the_type, types_of
+from warpsight.isa.ptx.dataflow import CARRY, in_chain
+from warpsight.isa.ptx.program import Instruction
+
+
+def chain(emitter: Emitter, instruction: Instruction) -> None:
+    """`add`, `sub`, `mad` with `.cc` and their `c` forms. The carry is a predicate register without a name.
+
+    Computed in twice the width, where the bit above the result is the carry. A difference is, as in hardware, a sum with the
+    complement and a carry in: the carry that it leaves is the inverted borrow, which an `addc` behind a `sub.cc` gets to see.
+    """
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "cc", "lo", "hi")
+    family = instruction.opcode.removesuffix("c")
+    d, *sources = operands(emitter, instruction, 4 if family == "mad" else 3)
+    builder, bits = emitter.builder, bits_of(kind)
+    wide = vector(ir.IntType(2 * bits))
+    first, *rest = (emitter.read(s, kind) for s in sources)
+    if family == "mad":
+        first = _half_product(emitter, instruction, kind, first, rest[0])
+    second = builder.not_(rest[-1]) if family == "sub" else rest[-1]
+    a, b = builder.zext(first, wide), builder.zext(second, wide)
+    total = builder.add(a, b)
+    if instruction.opcode.endswith("c"):
+        total = builder.add(total, builder.zext(emitter.register(CARRY), wide))
+    elif family == "sub":
+        total = builder.add(total, splat_constant(wide.element, 1))
+    emitter.write(d, builder.trunc(total, vector(scalar_type(kind))), kind)
+    if "cc" in instruction.modifiers:
+        high = builder.lshr(total, splat_constant(wide.element, bits))
+        emitter.set_register(CARRY, builder.trunc(high, emitter.lanes.type))
+
+
+def _half_product(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> Value:
+    """`.lo` or `.hi` half of a product."""
+    builder = emitter.builder
+    wide = vector(ir.IntType(2 * bits_of(kind)))
+    extend = builder.sext if is_signed(kind) else builder.zext
+    full = builder.mul(extend(a, wide), extend(b, wide))
+    if "hi" in instruction.modifiers:
+        full = builder.lshr(full, splat_constant(wide.element, bits_of(kind)))
+    elif "lo" not in instruction.modifiers:
+        raise emitter.unsupported("a product in a carry chain needs .lo or .hi")
+    return builder.trunc(full, a.type)
+
+
+def _dot(emitter: Emitter, instruction: Instruction) -> None:
+    """`dp4a.atype.btype d, a, b, c`: four products of bytes; `dp2a.{lo,hi}`: two of half-words with two bytes of b. Plus c."""
+    allow(emitter, instruction, "lo", "hi")
+    kinds = types_of(emitter, instruction)
+    four = instruction.opcode == "dp4a"
+    if len(kinds) != 2 or four == bool({"lo", "hi"} & set(instruction.modifiers)):
+        raise emitter.unsupported("it names two types, and dp2a one half")
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder = emitter.builder
+    x, y, total = emitter.read(a, "b32"), emitter.read(b, "b32"), emitter.read(c, "b32")
+    start = 16 if "hi" in instruction.modifiers else 0
+    for k in range(4 if four else 2):
+        left = _field(emitter, x, 8 * k if four else 16 * k, 8 if four else 16, is_signed(kinds[0]))
+        right = _field(emitter, y, start + 8 * k, 8, is_signed(kinds[1]))
+        total = builder.add(total, builder.mul(left, right))
+    emitter.write(d, total, "b32")
+
+
+def _field(emitter: Emitter, value: Value, position: int, length: int, signed: bool) -> Value:
+    builder = emitter.builder
+    up = builder.shl(value, splat_constant(I32, 32 - position - length))
+    down = splat_constant(I32, 32 - length)
+    return builder.ashr(up, down) if signed else builder.lshr(up, down)
+
+
+EXTENDED_HANDLERS = {**dict.fromkeys(("addc", "subc", "madc"), chain), **dict.fromkeys(("dp4a", "dp2a"), _dot)}
+
+
+# -- Integer arithmetic: add, sub, mul, mad, div, rem, abs, neg, min, max, sad, mul24, mad24.
+
+_PAIRS = ir.VectorType(I16, 2 * WARP)
+
+
+def _by_type(integer: Callable[[Emitter, Instruction, str], None], floats: Callable[[Emitter, Instruction, str], None]):  # type: ignore[no-untyped-def]
+    """One opcode, two families: choose by the instruction's type."""
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        kind = the_type(emitter, instruction)
+        (floats if is_float(kind) else integer)(emitter, instruction, kind)
+
+    return emit
+
+
+def _saturating(emitter: Emitter, name: str, a: Value, b: Value) -> Value:
+    function = intrinsic(emitter.builder.module, f"llvm.{name}.sat.{vector_suffix(a.type)}", a.type, [a.type, a.type])
+    return emitter.builder.call(function, [a, b])
+
+
+def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    if in_chain(instruction):
+        chain(emitter, instruction)
+        return
+    allow(emitter, instruction, "sat")
+    if "sat" in instruction.modifiers and kind != "s32":
+        raise emitter.unsupported("PTX has .sat of s32 only")
+    d, a, b = operands(emitter, instruction, 3)
+    x, y = emitter.read(a, kind), emitter.read(b, kind)
+    if "sat" in instruction.modifiers:
+        result = _saturating(emitter, "sadd" if instruction.opcode == "add" else "ssub", x, y)
+    else:
+        result = emitter.builder.add(x, y) if instruction.opcode == "add" else emitter.builder.sub(x, y)
+    emitter.write(d, result, kind)
+
+
+def _wide(emitter: Emitter, value: Value, kind: str) -> Value:
+    wide = vector(ir.IntType(2 * bits_of(kind)))
+    return emitter.builder.sext(value, wide) if is_signed(kind) else emitter.builder.zext(value, wide)
+
+
+def _product(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> tuple[Value, str]:
+    """`.lo`, `.hi` or `.wide` product and its type."""
+    bits = bits_of(kind)
+    if "lo" in instruction.modifiers:
+        return emitter.builder.mul(a, b), kind
+    full = emitter.builder.mul(_wide(emitter, a, kind), _wide(emitter, b, kind))
+    if "wide" in instruction.modifiers:
+        return full, f"{kind[0]}{2 * bits}"
+    if "hi" in instruction.modifiers:
+        high = emitter.builder.lshr(full, splat_constant(ir.IntType(2 * bits), bits))
+        return emitter.builder.trunc(high, vector(ir.IntType(bits))), kind
+    raise emitter.unsupported("an integer product needs .lo, .hi or .wide")
+
+
+def _mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    allow(emitter, instruction, "lo", "hi", "wide")
+    d, a, b = operands(emitter, instruction, 3)
+    value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
+    emitter.write(d, value, result)
+
+
+def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    if in_chain(instruction):
+        chain(emitter, instruction)
+        return
+    allow(emitter, instruction, "lo", "hi", "wide", "sat")
+    if "sat" in instruction.modifiers and instruction.modifiers != ("hi", "sat", "s32"):
+        raise emitter.unsupported("PTX has .sat of mad.hi.s32 only")
+    d, a, b, c = operands(emitter, instruction, 4)
+    value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
+    addend = emitter.read(c, result)
+    total = _saturating(emitter, "sadd", value, addend) if "sat" in instruction.modifiers else emitter.builder.add(value, addend)
+    emitter.write(d, total, result)
+
+
+def _mul24(emitter: Emitter, instruction: Instruction) -> None:
+    """Product of the low 24 bits: bits 31..0 of it (`.lo`) or 47..16 (`.hi`); `mad24.hi.sat.s32` saturates the sum."""
+    kind, words = the_type(emitter, instruction), instruction.modifiers
+    allow(emitter, instruction, "lo", "hi", "sat")
+    if ("lo" in words) == ("hi" in words) or ("sat" in words and (instruction.opcode, words) != ("mad24", ("hi", "sat", "s32"))):
+        raise emitter.unsupported("it needs one of .lo and .hi, and .sat is for mad24.hi.s32")
+    values = operands(emitter, instruction, 3 if instruction.opcode == "mul24" else 4)
+    builder, shift = emitter.builder, splat_constant(scalar_type(kind), 8)
+    cut = []
+    for operand in values[1:3]:  # the low 24 bits, sign- or zero-extended
+        up = builder.shl(emitter.read(operand, kind), shift)
+        cut.append(_wide(emitter, builder.ashr(up, shift) if is_signed(kind) else builder.lshr(up, shift), kind))
+    full = builder.mul(*cut)
+    if "hi" in words:
+        full = builder.lshr(full, splat_constant(ir.IntType(64), 16))
+    result = builder.trunc(full, vector(scalar_type(kind)))
+    if instruction.opcode == "mad24":
+        addend = emitter.read(values[3], kind)
+        result = _saturating(emitter, "sadd", result, addend) if "sat" in words else builder.add(result, addend)
+    emitter.write(values[0], result, kind)
+
+
+def _div_rem(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """Division by zero gives all ones (the dividend for rem) and the most negative by -1 wraps, as NVIDIA hardware does."""
+    allow(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    builder, element = emitter.builder, scalar_type(kind)
+    x, y = emitter.read(a, kind), emitter.read(b, kind)
+    zero = builder.icmp_signed("==", y, splat_constant(element, 0))
+    unsafe = zero
+    if is_signed(kind):
+        lowest = builder.icmp_signed("==", x, splat_constant(element, 1 << (bits_of(kind) - 1)))
+        minus_one = builder.icmp_signed("==", y, splat_constant(element, (1 << bits_of(kind)) - 1))
+        overflow = builder.and_(lowest, minus_one)
+        unsafe = builder.or_(zero, overflow)
+    divisor = builder.select(unsafe, splat_constant(element, 1), y)
+    if instruction.opcode == "div":
+        value = builder.sdiv(x, divisor) if is_signed(kind) else builder.udiv(x, divisor)
+        value = builder.select(zero, splat_constant(element, (1 << bits_of(kind)) - 1), value)
+    else:
+        value = builder.srem(x, divisor) if is_signed(kind) else builder.urem(x, divisor)
+        value = builder.select(zero, x, value)
+    emitter.write(d, value, kind)
+
+
+def _negate(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    allow(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    x = emitter.read(a, kind)
+    negative = emitter.builder.sub(splat_constant(scalar_type(kind), 0), x)
+    if instruction.opcode == "abs":
+        negative = emitter.builder.select(emitter.builder.icmp_signed("<", x, splat_constant(scalar_type(kind), 0)), negative, x)
+    emitter.write(d, negative, kind)
+
+
+def _min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    """`.relu` (of s32) takes a negative result to 0."""
+    allow(emitter, instruction, *(("relu",) if kind == "s32" else ()))
+    d, a, b = operands(emitter, instruction, 3)
+    name = ("s" if is_signed(kind) else "u") + instruction.opcode
+    value = call_same(emitter.builder, name, emitter.read(a, kind), emitter.read(b, kind))
+    emitter.write(d, _rectified(emitter, instruction, value), kind)
+
+
+def _rectified(emitter: Emitter, instruction: Instruction, value: Value) -> Value:
+    if "relu" not in instruction.modifiers:
+        return value
+    return call_same(emitter.builder, "smax", value, ir.Constant(value.type, None))
+
+
+def _pairs(emitter: Emitter, instruction: Instruction) -> None:
+    """`add`, `min`, `max` of u16x2 and s16x2: a register seen as twice as many lanes of half the width."""
+    opcode, signed = instruction.opcode, "s16x2" in instruction.modifiers
+    allow(emitter, instruction, *(("relu",) if signed and opcode != "add" else ()))
+    d, *sources = operands(emitter, instruction, 3)
+    builder = emitter.builder
+    a, b = (builder.bitcast(emitter.read(s, "b32"), _PAIRS) for s in sources)
+    value = builder.add(a, b) if opcode == "add" else call_same(builder, ("s" if signed else "u") + opcode, a, b)
+    emitter.write(d, builder.bitcast(_rectified(emitter, instruction, value), vector(I32)), "b32")
+
+
+def _or_pairs(handler: Callable[[Emitter, Instruction], None]) -> Callable[[Emitter, Instruction], None]:
+    """A handler that leaves pairs of 16-bit integers to `_pairs`."""
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        (_pairs if instruction.modifiers[-1:] in (("u16x2",), ("s16x2",)) else handler)(emitter, instruction)
+
+    return emit
+
+
+def _sad(emitter: Emitter, instruction: Instruction) -> None:
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder, prefix = emitter.builder, "s" if is_signed(kind) else "u"
+    x, y = emitter.read(a, kind), emitter.read(b, kind)
+    difference = builder.sub(call_same(builder, prefix + "max", x, y), call_same(builder, prefix + "min", x, y))
+    emitter.write(d, builder.add(difference, emitter.read(c, kind)), kind)
+
+
+ARITHMETIC_HANDLERS = {
+    "add": _or_pairs(_by_type(_add_sub, floating.add_sub_mul)),
+    "sub": _by_type(_add_sub, floating.add_sub_mul),
+    "mul": _by_type(_mul, floating.add_sub_mul),
+    "mad": _by_type(_mad, floating.fma),
+    "div": _by_type(_div_rem, floating.divide),
+    "rem": _by_type(_div_rem, floating.refuse),
+    "abs": _by_type(_negate, floating.sign),
+    "neg": _by_type(_negate, floating.sign),
+    "min": _or_pairs(_by_type(_min_max, floating.min_max)),
+    "max": _or_pairs(_by_type(_min_max, floating.min_max)),
+    "sad": _sad,
+    "mul24": _mul24,
+    "mad24": _mul24,
+}

@@ -1,0 +1,376 @@
+"""Products of matrices in memory as tensor cores form them: floats, integers and bits, doubles, and a sparse A.
+
+The PTX ISA leaves order and rounding of the sums open. Measurements of hardware agree on this much (Fasi et al., "Numerical
+behavior of NVIDIA tensor cores", 2021; Xie et al., "Bit-accurate modeling of GPU matrix multiply-accumulate units", 2025): a sum
+takes a block of products and the accumulator at once; each of these is exact, is cut off (towards zero) below a unit that is 2^-F
+of the largest power of two among them, and then all are added without further error. A product's power is the sum of its factors'
+exponents, so one that is carried past 2 counts as smaller; subnormal numbers have the exponent of the smallest normal one and are
+not flushed. The sum of one block is the accumulator of the next. After each block sums in single precision are cut off towards
+zero and those in half precision rounded to nearest even; what passes the range becomes an infinity.
+
+Here all GPUs follow what was measured for sm_80 and sm_89: blocks of 8 products (4 of tf32, 16 of 8-bit floats), F = 24 (13 for
+8-bit floats, whose sums in single precision keep 13 bits of fraction). Sums that are zero are +0 and those that are no number the
+canonical NaN.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.frame import HelperFrame
+from warpsight.emulator.codegen.lanes import (
+    F16,
+    F32,
+    F64,
+    I16,
+    I32,
+    I64,
+    Builder,
+    Value,
+    at,
+    intrinsic,
+    load_as,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.ptx.matrix_shapes import BITS, EIGHT_BIT_FLOATS, Product, constant_table, counted
+
+_COLUMNS = 8
+_ROW64, _ROW32, _ROWF32, _ROW16, _ROWF16, _ROWI64 = (ir.VectorType(t, _COLUMNS) for t in (F64, I32, F32, I16, F16, I64))
+_SMALLEST = {"f16": -14, "bf16": -126, "tf32": -126, "f32": -126, "e4m3": -6, "e5m2": -14}
+NOTHING = -4096  # exponent of zero: below that of any number
+_FLOOR = {"f32": -132, "f16": -21}  # the least power that sets the unit, by the type of D
+_NAN = {"f32": 0x7FFFFFFF, "f16": 0x7FFF}
+
+
+def float_values(builder: Builder, words: Value, shifts: Value, element: str) -> tuple[Value, Value]:
+    """32 elements as doubles, exact, and their exponents (i32). Each lies `shifts` bits above its word's low end."""
+    single = _single(builder, words, shifts, element)
+    return builder.fpext(single, vector(F64)), _exponents(builder, builder.bitcast(single, vector(I32)), _SMALLEST[element])
+
+
+def _single(builder: Builder, words: Value, shifts: Value, element: str) -> Value:
+    def same(number: int) -> Value:
+        return splat_constant(I32, number)
+
+    def half(bits: Value) -> Value:
+        return builder.fpext(builder.bitcast(builder.trunc(bits, vector(I16)), vector(F16)), vector(F32))
+
+    if element == "f32":
+        return builder.bitcast(words, vector(F32))
+    if element == "tf32":  # the low 13 bits are ignored, whatever they hold
+        return builder.bitcast(builder.and_(words, same(0xFFFFE000)), vector(F32))
+    moved = builder.lshr(words, shifts)
+    if element == "f16":
+        return half(moved)
+    if element == "bf16":
+        return builder.bitcast(builder.shl(moved, same(16)), vector(F32))
+    if element == "e5m2":  # the upper byte of a half
+        return half(builder.and_(builder.shl(moved, same(8)), same(0xFF00)))
+    magnitude = builder.and_(moved, same(0x7F))
+    sign = builder.shl(builder.and_(moved, same(0x80)), same(8))
+    # As a half its exponent is biased by 15 instead of 7; no infinity, and one NaN.
+    value = builder.fmul(half(builder.or_(sign, builder.shl(magnitude, same(7)))), splat_constant(F32, 256.0))
+    nan = builder.bitcast(same(0x7FC00000), vector(F32))
+    return builder.select(builder.icmp_signed("==", magnitude, same(0x7F)), nan, value)
+
+
+def _exponents(builder: Builder, bits: Value, smallest: int) -> Value:
+    """Exponents of singles given by their patterns, at least `smallest`, but `NOTHING` for zero."""
+    kind = bits.type
+
+    def same(number: int) -> Value:
+        return ir.Constant(kind, [number & 0xFFFFFFFF] * kind.count)
+
+    power = builder.sub(builder.and_(builder.lshr(bits, same(23)), same(255)), same(127))
+    power = _greater(builder, power, same(smallest))
+    zero = builder.icmp_signed("==", builder.and_(bits, same(0x7FFFFFFF)), same(0))
+    return builder.select(zero, same(NOTHING), power)
+
+
+def _greater(builder: Builder, a: Value, b: Value) -> Value:
+    return builder.select(builder.icmp_signed(">", a, b), a, b)
+
+
+def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d: Value) -> None:
+    """Fill the matrix of patterns `d` row by row; the others are (doubles, exponents)."""
+    small = product.a in EIGHT_BIT_FLOATS
+    limit, fraction = (16, 13) if small else (4 if product.a == "tf32" else 8, 24)
+    block = min(limit, product.depth)
+
+    def row(builder: Builder, m: Value) -> None:
+        total = load_as(builder, _at(builder, c[0], m, _COLUMNS, 8), _ROW64, 64)
+        power = load_as(builder, _at(builder, c[1], m, _COLUMNS, 4), _ROW32, 32)
+        first_row = builder.mul(builder.lshr(m, I64(3)), I64(product.depth)) if product.is_four else I64(0)
+        for start in range(0, product.depth, block):
+            terms = []
+            for k in range(start, start + block):
+                left = builder.add(builder.mul(m, I64(product.depth)), I64(k))
+                right = builder.add(first_row, I64(k))
+                terms.append(_Term(builder, a, b, left, right))
+            total = _block_sum(builder, terms, total, power, fraction, product.d)
+            pattern = rounded_pattern(builder, total, product.d, keeps=13 if small and product.d == "f32" else 23)
+            if start + block < product.depth:
+                single = _as_single(builder, pattern, product.d)
+                total = builder.fpext(single, _ROW64)
+                power = _exponents(builder, builder.bitcast(single, _ROW32), _SMALLEST[product.d])
+        store_as(builder, pattern, _at(builder, d, m, _COLUMNS, 4), 32)
+
+    counted(helper.builder, product.rows, 1, row)
+
+
+def _at(builder: Builder, matrix: Value, number: Value, columns: int, size: int) -> Value:
+    return at(builder, matrix, builder.mul(number, I64(columns * size)))
+
+
+class _Term:
+    """An element of A times a row of B."""
+
+    def __init__(self, builder: Builder, a: Any, b: Any, left: Value, right: Value) -> None:
+        self._builder, self._a, self._b, self._left, self._right = builder, a, b, left, right
+
+    def product(self) -> Value:
+        """Eight doubles, exact."""
+        builder = self._builder
+        one = load_as(builder, _at(builder, self._a[0], self._left, 1, 8), F64, 8)
+        row = load_as(builder, _at(builder, self._b[0], self._right, _COLUMNS, 8), _ROW64, 64)
+        return builder.fmul(_spread(builder, one), row)
+
+    def power(self) -> Value:
+        """The sums of exponents."""
+        builder = self._builder
+        one = load_as(builder, _at(builder, self._a[1], self._left, 1, 4), I32, 4)
+        row = load_as(builder, _at(builder, self._b[1], self._right, _COLUMNS, 4), _ROW32, 32)
+        return builder.add(_spread(builder, one), row)
+
+
+def _spread(builder: Builder, scalar: Value) -> Value:
+    undefined = ir.Constant(ir.VectorType(scalar.type, _COLUMNS), ir.Undefined)
+    first = builder.insert_element(undefined, scalar, I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_ROW32, [0] * _COLUMNS))
+
+
+def _block_sum(builder: Builder, terms: list[_Term], total: Value, power: Value, fraction: int, kind: str) -> Value:
+    """All terms and the accumulator, each cut off at a common unit, added. Infinities and NaNs pass through."""
+    largest = _greater(builder, power, ir.Constant(_ROW32, [_FLOOR[kind]] * _COLUMNS))
+    for term in terms:
+        largest = _greater(builder, largest, term.power())
+    above = builder.sub(ir.Constant(_ROW32, [fraction] * _COLUMNS), largest)
+    into = _power_of_two(builder, above)
+    back = _power_of_two(builder, builder.sub(ir.Constant(_ROW32, [0] * _COLUMNS), above))
+    cut = intrinsic(builder.module, "llvm.trunc.v8f64", _ROW64, [_ROW64])
+    # Whole numbers far below 2^53: these sums are exact in any order. + 0.0 makes a zero positive.
+    result = builder.fadd(ir.Constant(_ROW64, [0.0] * _COLUMNS), builder.call(cut, [builder.fmul(total, into)]))
+    for term in terms:
+        result = builder.fadd(result, builder.call(cut, [builder.fmul(term.product(), into)]))
+    return builder.fmul(result, back)
+
+
+def _power_of_two(builder: Builder, power: Value) -> Value:
+    biased = builder.add(power, ir.Constant(_ROW32, [1023] * _COLUMNS))
+    bits = builder.shl(builder.zext(biased, _ROWI64), ir.Constant(_ROWI64, [52] * _COLUMNS))
+    return builder.bitcast(bits, _ROW64)
+
+
+def rounded_pattern(builder: Builder, value: Value, kind: str, keeps: int = 23) -> Value:
+    """Patterns (i32) of doubles as `f32`, cut off after `keeps` bits of fraction, or as `f16`, rounded to nearest even."""
+
+    def same(number: int) -> Value:
+        return ir.Constant(_ROW32, [number] * _COLUMNS)
+
+    size = intrinsic(builder.module, "llvm.fabs.v8f64", _ROW64, [_ROW64])
+    near = builder.fptrunc(value, _ROWF32)
+    back, magnitude = builder.fpext(near, _ROW64), builder.call(size, [value])
+    beyond = builder.fcmp_ordered(">", builder.call(size, [back]), magnitude)
+    beyond = builder.and_(beyond, builder.fcmp_ordered("<", magnitude, ir.Constant(_ROW64, [2.0**128] * _COLUMNS)))
+    bits = builder.bitcast(near, _ROW32)
+    bits = builder.select(beyond, builder.sub(bits, same(1)), bits)
+    if kind == "f16":  # rounded to odd first, so that the second rounding is the only one that matters
+        inexact = builder.fcmp_ordered("!=", back, value)
+        odd = builder.bitcast(builder.select(inexact, builder.or_(bits, same(1)), bits), _ROWF32)
+        bits = builder.zext(builder.bitcast(builder.fptrunc(odd, _ROWF16), _ROW16), _ROW32)
+    elif keeps < 23:
+        bits = builder.and_(bits, same(0xFFFFFFFF & -(1 << (23 - keeps))))
+    unordered = builder.fcmp_unordered("uno", value, value)
+    return builder.select(unordered, same(_NAN[kind]), bits)
+
+
+def _as_single(builder: Builder, pattern: Value, kind: str) -> Value:
+    if kind == "f32":
+        return builder.bitcast(pattern, _ROWF32)
+    return builder.fpext(builder.bitcast(builder.trunc(pattern, _ROW16), _ROWF16), _ROWF32)
+
+
+# -- Products of integers and of bits, exact; and of doubles, by fused multiply-add in the order of k.
+
+_ROW, _ROW_OF_DOUBLES = ir.VectorType(I32, _COLUMNS), ir.VectorType(F64, _COLUMNS)
+_ROUNDINGS = {"rz": 0, "rp": 2, "rm": 3}  # arguments of llvm.set.rounding; 1 is to nearest even
+_NEAREST = 1
+
+
+def integer_values(builder: Builder, words: Value, shifts: Value, element: str) -> Value:
+    """32 elements as i32, extended by their sign. Each lies `shifts` bits above its word's low end."""
+    bits = BITS[element]
+    if bits == 32:
+        return words
+    unused = splat_constant(I32, 32 - bits)
+    top = builder.shl(words, builder.sub(unused, shifts))
+    return builder.ashr(top, unused) if element[0] == "s" else builder.lshr(top, unused)
+
+
+def integer_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Value, d: Value) -> None:
+    """Fill `d` row by row. Sums of products fit 32 bits by far; only adding C wraps, or saturates with `.satfinite`."""
+    bits = product.a == "b1"
+    count = intrinsic(helper.builder.module, "llvm.ctpop.v8i32", _ROW, [_ROW])
+
+    def row(builder: Builder, m: Value) -> None:
+        total: Value = ir.Constant(_ROW, [0] * _COLUMNS)
+        for k in range(product.depth):
+            left, right = _operands(builder, product, a, b, m, k, I32, _ROW)
+            if bits:
+                joined = builder.xor(left, right) if product.variant == "xor" else builder.and_(left, right)
+                total = builder.add(total, builder.call(count, [joined]))
+            else:
+                total = builder.add(total, builder.mul(left, right))
+        start = load_as(builder, _row_at(builder, c, m, 4), _ROW, 32)
+        if product.variant == "satfinite":
+            saturating = intrinsic(builder.module, "llvm.sadd.sat.v8i32", _ROW, [_ROW, _ROW])
+            total = builder.call(saturating, [start, total])
+        else:
+            total = builder.add(start, total)
+        store_as(builder, total, _row_at(builder, d, m, 4), 32)
+
+    counted(helper.builder, product.rows, 1, row)
+
+
+def double_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Value, d: Value) -> None:
+    """Fill `d` (patterns) row by row, each product added to the sum so far with one rounding; a NaN is canonical."""
+    module = helper.builder.module
+    rounding = _ROUNDINGS.get(product.variant)
+    words = ir.MetaDataType()
+    if rounding is None:
+        fused = intrinsic(module, "llvm.fma.v8f64", _ROW_OF_DOUBLES, [_ROW_OF_DOUBLES] * 3)
+        how: list[Any] = []
+    else:
+        set.add(helper.function.attributes, "strictfp")  # llvmlite's own list of attributes lacks it
+        fused = intrinsic(module, "llvm.experimental.constrained.fma.v8f64", _ROW_OF_DOUBLES, [*([_ROW_OF_DOUBLES] * 3), words, words])
+        how = [ir.MetaDataString(module, text) for text in ("round.dynamic", "fpexcept.ignore")]
+        switch = intrinsic(module, "llvm.set.rounding", ir.VoidType(), [I32])
+        helper.builder.call(switch, [I32(rounding)])
+
+    def row(builder: Builder, m: Value) -> None:
+        total = load_as(builder, _row_at(builder, c, m, 8), _ROW_OF_DOUBLES, 64)
+        for k in range(product.depth):
+            left, right = _operands(builder, product, a, b, m, k, F64, _ROW_OF_DOUBLES)
+            total = builder.call(fused, [left, right, total, *how])
+        nan = ir.Constant(ir.VectorType(I64, _COLUMNS), [0x7FF8000000000000] * _COLUMNS)
+        bits = builder.bitcast(total, nan.type)
+        bits = builder.select(builder.fcmp_unordered("uno", total, total), nan, bits)
+        store_as(builder, bits, _row_at(builder, d, m, 8), 64)
+
+    counted(helper.builder, product.rows, 1, row)
+    if rounding is not None:
+        helper.builder.call(switch, [I32(_NEAREST)])
+
+
+def _operands(
+    builder: Builder, product: Product, a: Value, b: Value, m: Value, k: int, element: Any, row: Any
+) -> tuple[Value, Value]:
+    """Element (m, k) of A in each of eight lanes, and row k of B."""
+    size = 8 if element == F64 else 4
+    number = builder.add(builder.mul(m, I64(product.depth)), I64(k))
+    one = load_as(builder, at(builder, a, builder.mul(number, I64(size))), element, size)
+    undefined = ir.Constant(row, ir.Undefined)
+    spread = builder.shuffle_vector(builder.insert_element(undefined, one, I32(0)), undefined, ir.Constant(_ROW, [0] * _COLUMNS))
+    return spread, load_as(builder, at(builder, b, k * _COLUMNS * size), row, size * _COLUMNS)
+
+
+def _row_at(builder: Builder, matrix: Value, m: Value, size: int) -> Value:
+    return at(builder, matrix, builder.mul(m, I64(_COLUMNS * size)))
+
+
+# -- Sparse A of `mma.sp`: the half of its elements that registers hold goes to the columns that the metadata names.
+#
+# A row is chunks of 4 columns of which 2 are held (8 and two pairs for 4-bit integers, 2 and one for tf32), and each chunk has 4
+# bits of metadata: two numbers of columns (of pairs, or of halves of a tf32), the lower one first. Which lane of the four of rows g
+# and g + 8 holds them, the PTX ISA shows in figures; CUTLASS arranges metadata on the host to the same end. Of types of 16 and 32
+# bits, one lane holds 4 chunks of both rows, row g + 8 in its upper half; the selector names the lane, or the pair of lanes for 8
+# chunks. Of smaller types, a lane holds 8 chunks of one row, row g + 8 after row g; the selector names the pair of lanes, and 16
+# chunks take all four. Of metadata that the ISA leaves undefined, the element named last takes the place.
+
+_ROWS = 16
+
+
+def chunk_columns(element: str) -> int:
+    """Columns that share four bits of metadata."""
+    return {"tf32": 2, "s4": 8, "u4": 8}.get(element, 4)
+
+
+def selectors(depth: int, element: str) -> tuple[int, ...]:
+    """The selectors that are defined for a product of that depth."""
+    lanes = depth // chunk_columns(element) // 4
+    return tuple(range(4 // lanes))
+
+
+def _places(product: Product) -> list[int]:
+    """For each row and chunk: lane times 32 and the first bit of its metadata."""
+    chunks = product.depth // chunk_columns(product.a)
+    selector = product.selector or 0
+    found = []
+    for row in range(_ROWS):
+        for q in range(chunks):
+            if BITS[product.a] >= 16:
+                lane, bit = selector * (chunks // 4) + q // 4, 16 * (row // 8) + 4 * (q % 4)
+            else:
+                lane, bit = 2 * selector + 2 * (q // 8) + row // 8, 4 * (q % 8)
+            found.append((4 * (row % 8) + lane) * 32 + bit)
+    return found
+
+
+def expanded(helper: HelperFrame, product: Product, held: Any, metadata: Value) -> Any:
+    """The whole A from its held half: a matrix, or (doubles, exponents) for floats. `metadata` points to a register."""
+    parts = held if isinstance(held, tuple) else (held,)
+    kinds = [(F64, 8), (I32, 4)] if isinstance(held, tuple) else [(I32, 4)]
+    empty = [ir.Constant(vector(F64), None), splat_constant(I32, NOTHING & 0xFFFFFFFF)]
+    whole = []
+    for number, (kind, size) in enumerate(kinds):
+        target = helper.buffer(f"whole_{number}", ir.ArrayType(kind, _ROWS * product.depth))
+        nothing = empty[number] if isinstance(held, tuple) else splat_constant(I32, 0)
+        _fill(helper, target, nothing, _ROWS * product.depth, size)
+        whole.append(target)
+    table = constant_table(helper.builder.module, "metadata", _places(product))
+    columns = chunk_columns(product.a)
+
+    def chunk(builder: Builder, number: Value) -> None:
+        entry = builder.zext(load_as(builder, at(builder, table, builder.shl(number, I64(2))), I32, 4), I64)
+        word = load_as(builder, at(builder, metadata, builder.shl(builder.lshr(entry, I64(5)), I64(2))), I32, 4)
+        bits = builder.lshr(builder.zext(word, I64), builder.and_(entry, I64(31)))
+        first = builder.mul(number, I64(columns))
+        for s in range(columns // 2):
+            column = _column(builder, bits, columns, s)
+            source = builder.add(builder.mul(number, I64(columns // 2)), I64(s))
+            for (kind, size), old, new in zip(kinds, parts, whole, strict=True):
+                element = load_as(builder, at(builder, old, builder.mul(source, I64(size))), kind, size)
+                store_as(builder, element, at(builder, new, builder.mul(builder.add(first, column), I64(size))), size)
+
+    counted(helper.builder, _ROWS * product.depth // columns, 1, chunk)
+    return tuple(whole) if isinstance(held, tuple) else whole[0]
+
+
+def _column(builder: Builder, bits: Value, columns: int, s: int) -> Value:
+    """The column in its chunk of the chunk's held element `s`."""
+    if columns == 2:
+        return builder.and_(builder.lshr(bits, I64(1)), I64(1))
+    number = builder.and_(builder.lshr(bits, I64(2 * (s * 4 // columns))), I64(3))
+    return number if columns == 4 else builder.add(builder.shl(number, I64(1)), I64(s % 2))
+
+
+def _fill(helper: HelperFrame, target: Value, value: Value, count: int, size: int) -> None:
+    def step(builder: Builder, first: Value) -> None:
+        store_as(builder, value, at(builder, target, builder.mul(first, I64(size))), size)
+
+    counted(helper.builder, count, WARP, step)

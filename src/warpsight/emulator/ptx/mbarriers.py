@@ -1,0 +1,333 @@
+"""mbarrier objects: `mbarrier.*`, `cp.async.mbarrier.arrive`, and the stores and reductions that complete on one, `st.async` and
+`red.async`.
+
+The object is opaque in PTX. Here its 64 bits are, from bit 0: 20 bits pending arrivals, 20 bits arrivals that the next phase
+expects, 21 bits pending transaction bytes (signed), and from the top: the phase's parity, a mark of initialisation. A phase
+completes when no arrival and no byte is pending. The state that an arrival gives is the object before it.
+
+`test_wait` and `try_wait` never wait: they say whether the phase has completed by now, so that a loop around them is what waits.
+Lanes act one after the other, lowest first. Of what PTX leaves undefined, an object that was not initialised, an arrival past the
+count and a byte count past the limit stop the launch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.access import Access, check_window, shared_access
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.helpers import for_each_lane
+from warpsight.emulator.codegen.lanes import (
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    bits_of,
+    gather,
+    lanes_to_mask,
+    load_as,
+    mask_to_lanes,
+    scalar_type,
+    scatter,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+    vector,
+)
+from warpsight.emulator.codegen.layout import SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
+from warpsight.emulator.codegen.recording import internal_function
+from warpsight.emulator.ptx.atomics import Shape, operation_of, shared_place
+from warpsight.emulator.ptx.common import operands
+from warpsight.emulator.ptx.memory import SHARED_SPACES, VECTORS, allow_words, memory_type, vector_parts
+from warpsight.isa.ptx.program import Instruction
+
+COUNT_BITS, TX_BITS = 20, 21
+_COUNT_MASK = (1 << COUNT_BITS) - 1
+_TX_SHIFT = 2 * COUNT_BITS
+_VALID, _PHASE = 1 << 62, 1 << 63
+_WORDS = (
+    "init", "inval", "expect_tx", "complete_tx", "arrive", "arrive_drop", "test_wait", "try_wait", "pending_count", "parity",
+    "noComplete", "relaxed", "acquire", "release", "cta", "cluster", *SHARED_SPACES,
+)  # fmt: skip
+
+
+def shared_offsets(emitter: Emitter, instruction: Instruction, address: Any) -> Value:
+    """<32 x i32> offsets of an operand in shared memory; a generic address outside of it becomes one that no access may have."""
+    if any(m in SHARED_SPACES for m in instruction.modifiers):
+        return emitter.effective_address(address, 32)
+    return offsets_of_generic(emitter, emitter.effective_address(address))
+
+
+def offsets_of_generic(frame: Frame, addresses: Value) -> Value:
+    """The same from <32 x i64> generic addresses."""
+    builder = frame.builder
+    offset = builder.sub(addresses, splat_constant(I64, SHARED_WINDOW))
+    inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
+    return builder.trunc(builder.select(inside, offset, splat_constant(I64, 0xFFFFFFF8)), vector(I32))
+
+
+def _step_function(module: ir.Module) -> ir.Function:
+    """`i32 step(object, arrivals, dropped, bytes, before)`: change an object, keep what it was; 0 or the kind of fault."""
+    function, fresh = internal_function(module, "mbarrier_step", I32, [PTR, I64, I64, I64, PTR])
+    if not fresh:
+        return function
+    pointer, arrivals, dropped, transferred, before = function.args
+    builder = ir.IRBuilder(function.append_basic_block())
+    old = load_as(builder, pointer, I64, 8)
+    store_as(builder, old, before, 8)
+    pending = builder.and_(old, I64(_COUNT_MASK))
+    expected = builder.and_(builder.lshr(old, I64(COUNT_BITS)), I64(_COUNT_MASK))
+    above = 64 - _TX_SHIFT - TX_BITS
+    tx = builder.ashr(builder.shl(old, I64(above)), I64(64 - TX_BITS))
+    tx = builder.add(tx, transferred)
+    unknown = builder.icmp_signed("==", builder.and_(old, I64(_VALID)), I64(0))
+    too_many = builder.icmp_unsigned(">", arrivals, pending)
+    beyond = builder.icmp_unsigned(">", builder.add(tx, I64(_COUNT_MASK)), I64(2 * _COUNT_MASK))
+    wrong = builder.or_(too_many, beyond)
+    failed, good = builder.append_basic_block("failed"), builder.append_basic_block("good")
+    builder.cbranch(builder.or_(unknown, wrong), failed, good)
+    builder.position_at_end(failed)
+    builder.ret(builder.select(unknown, I32(Fault.MBARRIER_STATE), I32(Fault.MBARRIER_COUNT)))
+    builder.position_at_end(good)
+    pending, expected = builder.sub(pending, arrivals), builder.sub(expected, dropped)
+    complete = builder.icmp_signed("==", builder.or_(pending, tx), I64(0))
+    pending = builder.select(complete, expected, pending)
+    phase = builder.xor(builder.and_(old, I64(_PHASE)), builder.select(complete, I64(_PHASE), I64(0)))
+    tx = builder.shl(builder.and_(tx, I64((1 << TX_BITS) - 1)), I64(_TX_SHIFT))
+    new = builder.or_(builder.or_(pending, builder.shl(expected, I64(COUNT_BITS))), builder.or_(tx, phase))
+    store_as(builder, builder.or_(new, I64(_VALID)), pointer, 8)
+    builder.ret(I32(0))
+    return function
+
+
+def step_lanes(frame: Frame, host: Value, arrivals: Value, dropped: Value, transferred: Value, offsets: Value) -> Value:
+    """Change the objects at <32 x i64> host addresses, active lane by lane; the amounts are <32 x i64>. Gives the old objects.
+
+    `offsets` (<32 x i32>) are what a fault names.
+    """
+    builder = frame.builder
+    step = _step_function(builder.module)
+    held = [frame.spill(v, f"barrier{k}") for k, v in enumerate((host, arrivals, dropped, transferred))]
+    results = frame.spill(splat_constant(I64, 0), "barrier states")
+
+    def body(inner: Builder, lane: Value) -> None:
+        offset = inner.shl(inner.zext(lane, I64), I64(3))
+        place, *amounts = (load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held)
+        kind = inner.call(step, [inner.inttoptr(place, PTR), *amounts, at(inner, results, offset)])
+        for fault in (Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT):
+            found = inner.icmp_signed("==", kind, I32(fault))
+            frame.stop_if(found, fault, lambda: (lane, inner.zext(inner.extract_element(offsets, lane), I64)))
+
+    for_each_lane(builder, frame.active_mask, body)
+    return load_as(builder, results, vector(I64), 64)
+
+
+def complete_bytes(frame: Frame, offsets: Value, transferred: Value) -> None:
+    """`complete_tx` of <32 x i64> bytes on the objects at shared offsets, as part of a copy: checked, but not recorded."""
+
+    def body(helper: HelperFrame) -> list[Value]:
+        where, amount = helper.arguments
+        place, zero = _unrecorded_place(helper, where), splat_constant(I64, 0)
+        step_lanes(helper, place, zero, zero, helper.builder.sub(zero, amount), where)
+        return []
+
+    call_helper(frame, "mbarrier_complete", 0, [offsets, transferred], [], body)
+
+
+def _unrecorded_place(frame: Frame, offsets: Value) -> Value:
+    builder = frame.builder
+    check_window(frame, offsets, 8, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+    return builder.add(builder.zext(offsets, vector(I64)), splat(builder, frame.slot(Slot.SHARED_PTR)))
+
+
+def _mbarrier(emitter: Emitter, instruction: Instruction) -> None:
+    allow_words(emitter, instruction, *_WORDS)
+    if "b64" not in instruction.modifiers:
+        raise emitter.unsupported("its type is not .b64")
+    emit = _FORMS.get(instruction.modifiers[0])
+    if emit is None:
+        raise emitter.unsupported("it is not modelled")
+    emit(emitter, instruction)
+
+
+def _call(emitter: Emitter, name: str, offsets: Value, arguments: list[Value], results: list[Any], body: Any) -> list[Value]:
+    return call_helper(emitter, f"mbarrier_{name}", emitter.kernel.next_site(), [offsets, *arguments], results, body)
+
+
+def _set(emitter: Emitter, instruction: Instruction) -> None:
+    """`init`: the count is what the first phase waits for and the following ones expect. `inval`: forget the object."""
+    address, *count = operands(emitter, instruction, 2 if instruction.modifiers[0] == "init" else 1)
+    builder = emitter.builder
+    word = splat_constant(I64, 0)
+    offsets = shared_offsets(emitter, instruction, address)
+    if count:
+        number = emitter.read(count[0], "u32")
+        off_range = builder.icmp_unsigned(
+            ">=", builder.sub(number, splat_constant(I32, 1)), splat_constant(I32, _COUNT_MASK)
+        )
+        wrong = builder.and_(lanes_to_mask(builder, off_range), emitter.active_mask)
+        lane = builder.and_(trailing_zeros(builder, wrong), I32(31))
+        emitter.stop_if(
+            builder.icmp_signed("!=", wrong, I32(0)),
+            Fault.MBARRIER_COUNT,
+            lambda: (lane, builder.zext(builder.extract_element(offsets, lane), I64)),
+        )
+        wide = builder.zext(number, vector(I64))
+        word = builder.or_(wide, builder.shl(wide, splat_constant(I64, COUNT_BITS)))
+        word = builder.or_(word, splat_constant(I64, _VALID))
+
+    def body(helper: HelperFrame) -> list[Value]:
+        where, words = helper.arguments
+        place = shared_place(helper, where, 8, sharing=False)
+        scatter(helper.builder, words, helper.builder.inttoptr(place, vector(PTR)), helper.active)
+        return []
+
+    _call(emitter, "set", offsets, [word], [], body)
+
+
+def _change(emitter: Emitter, instruction: Instruction) -> None:
+    """`arrive`, `arrive_drop` (both with `.expect_tx` or `.noComplete`), `expect_tx`, `complete_tx`."""
+    builder, words = emitter.builder, instruction.modifiers
+    zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
+    name = words[0]
+    if name.startswith("arrive"):
+        needs_amount = "expect_tx" in words or "noComplete" in words
+        destination, address, *amount = operands(emitter, instruction, 3 if needs_amount else 2, 3)
+    else:
+        destination, (address, *amount) = None, operands(emitter, instruction, 2)
+    given = builder.zext(emitter.read(amount[0], "u32"), vector(I64)) if amount else one
+    arrivals = dropped = transferred = zero
+    if "expect_tx" in words:
+        transferred = given
+        arrivals = one if name.startswith("arrive") else zero
+    elif name == "complete_tx":
+        transferred = builder.sub(zero, given)
+    else:
+        arrivals = given
+    if name == "arrive_drop":
+        dropped = arrivals
+
+    offsets = shared_offsets(emitter, instruction, address)
+    (state,) = _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], _changed)
+    emitter.write(destination, state, "b64")
+
+
+def _changed(helper: HelperFrame) -> list[Value]:
+    """Out of line: arrivals, drops and bytes of each lane."""
+    where, arrivals, dropped, transferred = helper.arguments
+    return [step_lanes(helper, shared_place(helper, where, 8), arrivals, dropped, transferred, where)]
+
+
+def _wait(emitter: Emitter, instruction: Instruction) -> None:
+    """`test_wait` and `try_wait`: is the phase of the state (`.parity`: of that parity) over? The time limit is not used."""
+    longest = 4 if instruction.modifiers[0] == "try_wait" else 3
+    p, address, phase, *limit = operands(emitter, instruction, 3, longest)
+    builder = emitter.builder
+    if limit:
+        emitter.read(limit[0], "u32")
+    if "parity" in instruction.modifiers:
+        parity = builder.zext(emitter.read(phase, "u32"), vector(I64))
+    else:
+        parity = builder.lshr(emitter.read(phase, "b64"), splat_constant(I64, 63))
+
+    def body(helper: HelperFrame) -> list[Value]:
+        where, asked = helper.arguments
+        inner = helper.builder
+        place = shared_place(helper, where, 8, sharing=False)
+        words = gather(inner, inner.inttoptr(place, vector(PTR)), helper.active, I64)
+        unknown = inner.icmp_signed("==", inner.and_(words, splat_constant(I64, _VALID)), splat_constant(I64, 0))
+        wrong = inner.and_(lanes_to_mask(inner, unknown), helper.active_mask)
+        lane = inner.and_(trailing_zeros(inner, wrong), I32(31))
+        helper.stop_if(
+            inner.icmp_signed("!=", wrong, I32(0)),
+            Fault.MBARRIER_STATE,
+            lambda: (lane, inner.zext(inner.extract_element(where, lane), I64)),
+        )
+        now = inner.lshr(words, splat_constant(I64, 63))
+        return [lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(asked, splat_constant(I64, 1))))]
+
+    offsets = shared_offsets(emitter, instruction, address)
+    (over,) = _call(emitter, "wait", offsets, [parity], [I32], body)
+    emitter.write(p, mask_to_lanes(builder, over), "pred")
+
+
+def _pending_count(emitter: Emitter, instruction: Instruction) -> None:
+    """`pending_count.b64 count, state`: the arrivals that were pending when the state was taken."""
+    d, state = operands(emitter, instruction, 2)
+    builder = emitter.builder
+    count = builder.and_(emitter.read(state, "b64"), splat_constant(I64, _COUNT_MASK))
+    emitter.write(d, builder.trunc(count, vector(I32)), "u32")
+
+
+def emit_copy_arrival(emitter: Emitter, instruction: Instruction) -> None:
+    """`cp.async.mbarrier.arrive{.noinc}.b64 [mbarrier]`: the lanes' copies are done already, so the arrival happens at once.
+
+    Without `.noinc` it was added to the pending count just before, which leaves nothing to change.
+    """
+    allow_words(emitter, instruction, "async", "mbarrier", "arrive", "noinc", *SHARED_SPACES)
+    (address,) = operands(emitter, instruction, 1)
+    arrivals = splat_constant(I64, int("noinc" in instruction.modifiers))
+    zero = splat_constant(I64, 0)
+
+    _call(emitter, "change", shared_offsets(emitter, instruction, address), [arrivals, zero, zero], [vector(I64)], _changed)
+
+
+_FORMS = {
+    "init": _set,
+    "inval": _set,
+    **dict.fromkeys(("arrive", "arrive_drop", "expect_tx", "complete_tx"), _change),
+    "test_wait": _wait,
+    "try_wait": _wait,
+    "pending_count": _pending_count,
+}
+
+HANDLERS = {"mbarrier": _mbarrier}
+
+
+# -- `st.async` and `red.async`: a store or a reduction in shared memory whose bytes complete on an mbarrier object of the block.
+
+_ASYNC_WORDS = ("async", "weak", "relaxed", "cluster", "shared::cluster", "mbarrier::complete_tx::bytes")
+_OPERATIONS = ("inc", "dec", "min", "max", "add", "and", "or", "xor")
+
+
+def _store(emitter: Emitter, instruction: Instruction) -> None:
+    """`st.async [address], value, [mbarrier]`."""
+    allow_words(emitter, instruction, *_ASYNC_WORDS, *VECTORS)
+    address, source, barrier = operands(emitter, instruction, 3)
+    kind, parts = memory_type(emitter, instruction), vector_parts(emitter, instruction, source)
+    size = bits_of(kind) // 8
+    if size < 4 or size * len(parts) > 16:
+        raise emitter.unsupported("an asynchronous store of such a value is not modelled")
+    values = tuple(emitter.read(p, kind) for p in parts)
+    access = Access(scalar_type(kind), size, len(parts), values)
+    shared_access(emitter, emitter.effective_address(address, 32), access, emitter.kernel.next_site())
+    complete_bytes(emitter, emitter.effective_address(barrier, 32), splat_constant(I64, access.size))
+
+
+def _reduce(emitter: Emitter, instruction: Instruction) -> None:
+    """`red.async [address], value, [mbarrier]`."""
+    allow_words(emitter, instruction, *_ASYNC_WORDS, *_OPERATIONS)
+    address, source, barrier = operands(emitter, instruction, 3)
+    operation, kind = operation_of(emitter, instruction)
+    if operation not in _OPERATIONS or kind[0] not in "bus":
+        raise emitter.unsupported(f"an asynchronous {operation} of .{kind} is not modelled")
+    value = emitter.read(source, f"b{bits_of(kind)}")
+    Shape("shared", operation, kind, 1).call(emitter, emitter.effective_address(address, 32), [value])
+    complete_bytes(emitter, emitter.effective_address(barrier, 32), splat_constant(I64, bits_of(kind) // 8))
+
+
+def async_or_else(opcode: str, other: Callable[[Emitter, Instruction], None]) -> Callable[[Emitter, Instruction], None]:
+    """The handler of `st` or `red`: `.async` here, the rest by `other`."""
+    own = {"st": _store, "red": _reduce}[opcode]
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        (own if "async" in instruction.modifiers else other)(emitter, instruction)
+
+    return emit

@@ -1,0 +1,441 @@
+"""Memory of every state space: `ld`, `ldu`, `st`, with vectors up to 16 bytes a lane (32 in global memory); addresses (`cvta`,
+`isspacep`, `mapa`, `getctarank`); and the stack of each lane in local memory (`alloca`, `stacksave`, `stackrestore`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.access import (
+    Access,
+    check_window,
+    global_access,
+    local_access,
+    local_body,
+    merge,
+    private_body,
+    scattered_global,
+    scattered_shared,
+    shared_access,
+)
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame, HelperFrame
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I32,
+    I64,
+    PTR,
+    Value,
+    at,
+    bits_of,
+    gather,
+    is_signed,
+    lanes_to_mask,
+    load_as,
+    scalar_type,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+    vector,
+)
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
+from warpsight.emulator.codegen.recording import emit_event_byte, internal_function
+from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.isa.ptx.constants import TYPE_NAMES
+from warpsight.isa.ptx.program import Address, Instruction, Symbol, Vector
+
+# Orders, scopes and cache operators change when memory is seen, not what: a functional model that runs in order needs none of them.
+CACHE_WORDS = (
+    "weak", "volatile", "relaxed", "acquire", "release", "sc", "acq_rel", "mmio",
+    "cta", "cluster", "gpu", "sys", "ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc",
+    "unified", "L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+    "L2::64B", "L2::128B", "L2::256B", "L2::cache_hint", "L2::evict_last", "L2::evict_normal", "L2::evict_first",
+)  # fmt: skip
+# A cluster is one block, so the cluster's shared memory is the block's own.
+SHARED_SPACES = ("shared", "shared::cta", "shared::cluster")
+SPACES = ("global", *SHARED_SPACES, "local", "const", "param", "param::entry", "param::func")
+VECTORS = ("v2", "v4", "v8")
+# What a type is moved as. Halves stay bit patterns: nothing is computed with them here.
+_MOVED_AS = {
+    **{f"{kind}{bits}": f"{kind}{bits}" for kind in "bus" for bits in (8, 16, 32, 64)},
+    "f32": "f32", "f64": "f64", "b128": "b128", "f16": "b16", "bf16": "b16", "f16x2": "b32", "bf16x2": "b32",
+}  # fmt: skip
+
+
+def memory_type(emitter: Emitter, instruction: Instruction) -> str:
+    """The type that an access moves; refuses an instruction without one, or with one that memory does not hold."""
+    found = [m for m in instruction.modifiers if m in TYPE_NAMES]
+    if len(found) != 1 or found[0] not in _MOVED_AS:
+        raise emitter.unsupported("it names no single type that can be loaded or stored")
+    return _MOVED_AS[found[0]]
+
+
+def allow_words(emitter: Emitter, instruction: Instruction, *known: str) -> None:
+    """Refuse any modifier that is neither a PTX type nor in `known`: nothing is parsed and ignored."""
+    for modifier in instruction.modifiers:
+        if modifier not in known and modifier not in TYPE_NAMES:
+            raise emitter.unsupported(f"modifier .{modifier} is not modelled")
+
+
+def without_policy(emitter: Emitter, instruction: Instruction, count: int) -> tuple[Any, ...]:
+    """The `count` operands of an access; a cache policy comes behind them, if and only if `.L2::cache_hint` is given."""
+    if "L2::cache_hint" in instruction.modifiers:
+        *plain, policy = operands(emitter, instruction, count + 1)
+        emitter.read(policy, "b64")
+        return tuple(plain)
+    return operands(emitter, instruction, count)
+
+
+def vector_parts(emitter: Emitter, instruction: Instruction, register_side: object) -> list[Any]:
+    """The registers that an access moves, as many as `.v2`, `.v4` or `.v8` says."""
+    count = next((int(m[1:]) for m in instruction.modifiers if m in VECTORS), 1)
+    parts: list[object] = list(register_side.elements) if isinstance(register_side, Vector) else [register_side]
+    if len(parts) != count:
+        raise emitter.unsupported(f"it moves {count} elements but names {len(parts)} registers")
+    return parts
+
+
+def _shape(emitter: Emitter, instruction: Instruction, register_side: object) -> tuple[str, list[Any]]:
+    """The element type and the list of registers moved."""
+    kind, parts = memory_type(emitter, instruction), vector_parts(emitter, instruction, register_side)
+    most = 32 if space_of(instruction) == "global" else 16
+    if len(parts) * bits_of(kind) > 8 * most:
+        raise emitter.unsupported(f"an access of more than {most} bytes per lane is not modelled")
+    return kind, parts
+
+
+def space_of(instruction: Instruction) -> str:
+    """State space by name, `generic` when none is given."""
+    name = next((m for m in instruction.modifiers if m in SPACES), "generic")
+    return name.split("::")[0]
+
+
+def _load(emitter: Emitter, instruction: Instruction) -> None:
+    allow_words(emitter, instruction, *VECTORS, *SPACES, *CACHE_WORDS)
+    d, address = without_policy(emitter, instruction, 2)
+    kind, parts = _shape(emitter, instruction, d)
+    space = space_of(instruction)
+    halves = 2 if kind == "b128" else 1
+    moved = "b64" if halves == 2 else kind
+    access = Access(scalar_type(moved), bits_of(moved) // 8, halves * len(parts), record=space != "const")
+    if "param::func" in instruction.modifiers:
+        access = replace(access, record=False)
+        values = access.outside(emitter, "private", I64(0), emitter.effective_address(address, 32), private_body)
+    else:
+        values = _load_param(emitter, address, access) if space == "param" else _dispatch(emitter, space, address, access)
+    if halves == 2:
+        values = [join_halves(emitter, low, high) for low, high in zip(values[::2], values[1::2], strict=True)]
+    for part, value in zip(parts, values, strict=True):
+        emitter.write(part, value, kind)
+
+
+def _store(emitter: Emitter, instruction: Instruction) -> None:
+    allow_words(emitter, instruction, *VECTORS, *SPACES, *CACHE_WORDS)
+    address, source = without_policy(emitter, instruction, 2)
+    kind, parts = _shape(emitter, instruction, source)
+    space = space_of(instruction)
+    called = "param::func" in instruction.modifiers
+    if space == "param" and not called:
+        raise emitter.unsupported("it writes to a parameter of the kernel")
+    if space == "const":
+        raise emitter.unsupported("a store to .const is not modelled")
+    values = [emitter.read(p, kind) for p in parts]
+    if kind == "b128":
+        values = [half for value in values for half in split_halves(emitter, value)]
+        kind = "b64"
+    access = Access(scalar_type(kind), bits_of(kind) // 8, len(values), tuple(values), record=not called)
+    if called:
+        access.outside(emitter, "private", I64(0), emitter.effective_address(address, 32), private_body)
+    else:
+        _dispatch(emitter, space, address, access)
+
+
+def join_halves(frame: Frame, low: Value, high: Value) -> Value:
+    """Two vectors of 64-bit lanes as one of 128-bit lanes."""
+    wide = vector(ir.IntType(128))
+    function, fresh = internal_function(frame.builder.module, "join_halves", wide, [vector(I64), vector(I64)])
+    if fresh:
+        builder = ir.IRBuilder(function.append_basic_block())
+        order = ir.Constant(ir.VectorType(I32, 64), [32 * half + lane for lane in range(32) for half in range(2)])
+        builder.ret(builder.bitcast(builder.shuffle_vector(*function.args, order), wide))
+    return frame.builder.call(function, [low, high])
+
+
+def split_halves(frame: Frame, value: Value) -> list[Value]:
+    """The low and the high 64 bits of 128-bit lanes."""
+    wide, narrow = vector(ir.IntType(128)), vector(I64)
+    function, fresh = internal_function(frame.builder.module, "split_halves", ir.LiteralStructType([narrow, narrow]), [wide])
+    if fresh:
+        builder = ir.IRBuilder(function.append_basic_block())
+        pieces = builder.bitcast(function.args[0], ir.VectorType(I64, 64))
+        undefined, result = ir.Constant(pieces.type, ir.Undefined), ir.Constant(function.ftype.return_type, ir.Undefined)
+        for half in range(2):
+            order = ir.Constant(vector(I32), [2 * lane + half for lane in range(32)])
+            result = builder.insert_value(result, builder.shuffle_vector(pieces, undefined, order), half)
+        builder.ret(result)
+    pair = frame.builder.call(function, [value])
+    return [frame.builder.extract_value(pair, half) for half in range(2)]
+
+
+def _dispatch(emitter: Emitter, space: str, address: object, access: Access) -> list[Value]:
+    site = I64(emitter.kernel.next_site())
+    if space in ("global", "const"):
+        return global_access(emitter, emitter.effective_address(address), access, site)  # type: ignore[arg-type]
+    if space == "shared":
+        return shared_access(emitter, emitter.effective_address(address, 32), access, site)  # type: ignore[arg-type]
+    if space == "local":
+        return local_access(emitter, emitter.effective_address(address, 32), access, site)  # type: ignore[arg-type]
+    return access.outside(emitter, "generic", site, emitter.effective_address(address), _generic)  # type: ignore[arg-type]
+
+
+def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
+    """All active lanes in one space (two event bytes: sectors, degree). Lanes of one access in different spaces are refused."""
+    builder = helper.builder
+    windows = {w: window_mask(helper, addresses, w) for w in (SHARED_WINDOW, LOCAL_WINDOW, PARAM_WINDOW)}
+    stop_if_mixed(helper, list(windows.values()))
+    done = builder.append_basic_block("joined")
+    ways = []
+    for window, mask in windows.items():
+        inside, other = builder.append_basic_block("window"), builder.append_basic_block("other")
+        builder.cbranch(builder.icmp_signed("!=", mask, I32(0)), inside, other)
+        builder.position_at_end(inside)
+        ways.append((_in_window(helper, window, window_offset(helper, addresses, window), access, addresses), builder.block))
+        builder.branch(done)
+        builder.position_at_end(other)
+    from_device = scattered_global(helper, addresses, access)
+    emit_event_byte(helper, I32(0))
+    return merge(helper, done, [(block, values) for values, block in ways], from_device)
+
+
+def stop_if_mixed(frame: Frame, masks: list[Value]) -> None:
+    """Stop unless the active lanes are all in one of the (disjoint) i32 masks, or in none."""
+    builder = frame.builder
+    some: Value = I32(0)
+    whole = builder.icmp_signed("==", frame.active_mask, I32(0))
+    for mask in masks:
+        some = builder.or_(some, mask)
+        whole = builder.or_(whole, builder.icmp_signed("==", mask, frame.active_mask))
+    mixed = builder.and_(builder.icmp_signed("!=", some, I32(0)), builder.not_(whole))
+    frame.stop_if(mixed, Fault.MIXED_SPACES, lambda: (I32(0), I64(0)))
+
+
+def _in_window(helper: HelperFrame, window: int, offsets: Value, access: Access, addresses: Value) -> list[Value]:
+    """The access in one of the windows, with both event bytes."""
+    if window == SHARED_WINDOW:
+        emit_event_byte(helper, I32(0))
+        return scattered_shared(helper, offsets, access)
+    if window == LOCAL_WINDOW:
+        values = local_body(helper, offsets, access)
+        emit_event_byte(helper, I32(0))
+        return values
+    builder = helper.builder
+    if access.writes:
+        first = builder.and_(trailing_zeros(builder, helper.active_mask), I32(31))
+        helper.stop_if(I1(1), Fault.READ_ONLY, lambda: (first, builder.extract_element(addresses, first)))
+        return []
+    for _ in range(2):
+        emit_event_byte(helper, I32(0))
+    return _gather_params(helper, offsets, access, helper.slot(Slot.PARAM_SIZE))
+
+
+def window_mask(frame: Frame, addresses: Value, window: int) -> Value:
+    """i32 mask of active lanes whose generic address lies in a window."""
+    builder = frame.builder
+    offset = builder.sub(addresses, splat_constant(I64, window))
+    inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
+    return builder.and_(lanes_to_mask(builder, inside), frame.active_mask)
+
+
+def window_offset(frame: Frame, addresses: Value, window: int) -> Value:
+    """Generic addresses as i32 offsets into a window."""
+    return frame.builder.trunc(frame.builder.sub(addresses, splat_constant(I64, window)), vector(I32))
+
+
+def _load_param(emitter: Emitter, address: object, access: Access) -> list[Value]:
+    """Parameters are the same for all lanes: a scalar load unless the address is computed."""
+    builder = emitter.builder
+    if not isinstance(address, Address):
+        raise emitter.unsupported("its address is not in brackets")
+    base = emitter.slot_pointer(Slot.PARAM_PTR)
+    limit = emitter.kernel.symbols.param_bytes
+    if isinstance(address.base, Symbol):
+        offset = emitter.kernel.symbols.address(address.base.name, emitter) + address.base.offset + address.offset
+        if not 0 <= offset <= limit - access.size:
+            raise emitter.unsupported("it reads past the kernel's parameters")
+        if offset % access.size:
+            raise emitter.unsupported(f"offset {offset} of the parameters is not a multiple of its {access.size} bytes")
+        pointer = at(builder, base, offset)
+        return [
+            splat(builder, load_as(builder, at(builder, pointer, k * access.element_bytes), access.element, 1))
+            for k in range(access.count)
+        ]
+    return _gather_params(emitter, emitter.effective_address(address, 32), access, I64(limit))
+
+
+def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -> list[Value]:
+    """Load at <32 x i32> offsets among the kernel's parameters."""
+    builder = frame.builder
+    check_window(frame, offsets, access.size, limit, Fault.PARAM_BOUNDS)
+    start = splat(builder, frame.slot(Slot.PARAM_PTR))
+    host = builder.add(builder.zext(offsets, vector(I64)), start)
+    return [
+        gather(
+            builder,
+            builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)),
+            frame.active,
+            access.element,
+        )
+        for k in range(access.count)
+    ]
+
+
+ACCESS_HANDLERS = {"ld": _load, "ldu": _load, "st": _store}
+
+
+# -- Addresses: between state spaces and the generic one, which space one lies in, and other blocks of a cluster.
+#
+# A cluster is one block here, so rank 0 is the block itself. What lies in another rank is undefined in PTX; here such an address is
+# outside of every space, and an access to it faults.
+
+_WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const": 0, "param": PARAM_WINDOW}
+
+
+def _space(emitter: Emitter, instruction: Instruction) -> str:
+    found = [m.split("::")[0] for m in instruction.modifiers if m in SPACES]
+    if len(found) != 1:
+        raise emitter.unsupported("it names no single state space")
+    return found[0]
+
+
+def _cvta(emitter: Emitter, instruction: Instruction) -> None:
+    """To generic adds the space's window, `.to` takes it away; global and constant addresses are generic as they are."""
+    allow(emitter, instruction, "to", *SPACES)
+    kind = the_type(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    builder, window = emitter.builder, splat_constant(scalar_type(kind), _WINDOWS[_space(emitter, instruction)])
+    value = emitter.read(a, kind)
+    emitter.write(d, builder.sub(value, window) if "to" in instruction.modifiers else builder.add(value, window), kind)
+
+
+def _isspacep(emitter: Emitter, instruction: Instruction) -> None:
+    """`isspacep.space p, a`: constant data lie in the arena between global ones; parameters are in .global's window too (PTX)."""
+    allow(emitter, instruction, *SPACES)
+    p, a = operands(emitter, instruction, 2)
+    builder, space = emitter.builder, _space(emitter, instruction)
+    address = emitter.read(a, "u64")
+
+    def between(start: int, size: int) -> Value:
+        offset = builder.sub(address, splat_constant(I64, start))
+        return builder.icmp_unsigned("<", offset, splat_constant(I64, size))
+
+    if space in ("global", "const"):
+        constant: Value = ir.Constant(vector(ir.IntType(1)), None)
+        for data in emitter.kernel.symbols.global_data:
+            if not data.writable and data.variable.size:
+                constant = builder.or_(constant, between(data.address, data.variable.size))
+        beyond = builder.icmp_unsigned(">=", address, splat_constant(I64, LOCAL_WINDOW + WINDOW_BYTES))
+        result = constant if space == "const" else builder.and_(beyond, builder.not_(constant))
+    else:
+        result = between(_WINDOWS[space], WINDOW_BYTES)
+    emitter.write(p, result, "pred")
+
+
+def _mapa(emitter: Emitter, instruction: Instruction) -> None:
+    """`mapa{.shared::cluster}.type d, a, rank`: the same address in block `rank` of the cluster."""
+    allow(emitter, instruction, "shared::cluster")
+    kind = the_type(emitter, instruction)
+    d, a, b = operands(emitter, instruction, 3)
+    if is_signed(kind):
+        raise emitter.unsupported("its type must be .u32 or .u64")
+    builder = emitter.builder
+    here = builder.icmp_signed("==", emitter.read(b, "u32"), ir.Constant(vector(ir.IntType(32)), None))
+    # All ones but for the alignment: past the end of shared memory, and of the arena.
+    nowhere = splat_constant(scalar_type(kind), -(1 << 12) & ((1 << scalar_type(kind).width) - 1))
+    emitter.write(d, builder.select(here, emitter.read(a, kind), nowhere), kind)
+
+
+def _getctarank(emitter: Emitter, instruction: Instruction) -> None:
+    """`getctarank{.shared::cluster}.type d, a`: the rank of the block that owns a shared address, always 0."""
+    allow(emitter, instruction, "shared::cluster")
+    kind = the_type(emitter, instruction)
+    d, a = operands(emitter, instruction, 2)
+    emitter.read(a, kind)
+    emitter.write(d, splat_constant(ir.IntType(32), 0), "u32")
+
+
+ADDRESS_HANDLERS = {"cvta": _cvta, "isspacep": _isspacep, "mapa": _mapa, "getctarank": _getctarank}
+
+
+# -- `alloca`, `stacksave`, `stackrestore`: a stack in each lane's local memory, behind the declared local variables.
+#
+# It grows upwards; the saved value is the local address of its top. At most `symbols.STACK_LIMIT` bytes, else the launch faults.
+
+_DEFAULT_ALIGN = 8
+
+
+def _top(emitter: Emitter) -> Value:
+    """Pointer to the 32 int32 that hold each lane's top of the stack, counted from the stack's start."""
+    return emitter.kernel.saved_place(emitter.builder, emitter.kernel.warp_storage("stack"))
+
+
+def _set_top(emitter: Emitter, top: Value) -> None:
+    """Store a new top (<32 x i64> local addresses) for the active lanes, checked against the limit."""
+    builder, symbols = emitter.builder, emitter.kernel.symbols
+    start = splat_constant(I64, symbols.stack_start)
+    high = splat_constant(I64, symbols.local_bytes - symbols.stack_start)
+    used = builder.sub(top, start)
+    over = builder.and_(lanes_to_mask(builder, builder.icmp_unsigned(">", used, high)), emitter.active_mask)
+
+    def details() -> tuple[Value, Value]:
+        lane = trailing_zeros(builder, over)
+        return lane, builder.extract_element(used, lane)
+
+    emitter.stop_if(builder.icmp_signed("!=", over, I32(0)), Fault.ALLOCA_OVERFLOW, details)
+    place = _top(emitter)
+    old = load_as(builder, place, vector(I32), 4)
+    store_as(builder, builder.select(emitter.active, builder.trunc(used, vector(I32)), old), place, 4)
+
+
+def _address_of_top(emitter: Emitter) -> Value:
+    builder = emitter.builder
+    used = builder.zext(load_as(builder, _top(emitter), vector(I32), 4), vector(I64))
+    return builder.add(used, splat_constant(I64, emitter.kernel.symbols.stack_start))
+
+
+def _alloca(emitter: Emitter, instruction: Instruction) -> None:
+    """`alloca.type d, size{, align}`: a local address, aligned to 8 bytes unless said otherwise."""
+    allow(emitter, instruction)
+    kind = the_type(emitter, instruction)
+    d, size, *rest = operands(emitter, instruction, 2, 3)
+    align = emitter.immediate_value(rest[0]) if rest else _DEFAULT_ALIGN
+    if align < 1 or align & (align - 1):
+        raise emitter.unsupported("its alignment is not a power of two")
+    builder = emitter.builder
+    up = splat_constant(I64, align - 1)
+    place = builder.and_(builder.add(_address_of_top(emitter), up), builder.not_(up))
+    room = emitter.reinterpret(emitter.read(size, kind), I64)
+    # A size near 2^64 must not wrap past the check.
+    sane = builder.icmp_unsigned("<", room, splat_constant(I64, 1 << 40))
+    _set_top(emitter, builder.select(sane, builder.add(place, room), splat_constant(I64, 1 << 41)))
+    emitter.write(d, emitter.reinterpret(place, I32) if kind == "u32" else place, kind)
+
+
+def _save(emitter: Emitter, instruction: Instruction) -> None:
+    allow(emitter, instruction)
+    kind = the_type(emitter, instruction)
+    (d,) = operands(emitter, instruction, 1)
+    top = _address_of_top(emitter)
+    emitter.write(d, emitter.reinterpret(top, I32) if kind == "u32" else top, kind)
+
+
+def _restore(emitter: Emitter, instruction: Instruction) -> None:
+    allow(emitter, instruction)
+    (a,) = operands(emitter, instruction, 1)
+    _set_top(emitter, emitter.reinterpret(emitter.read(a, the_type(emitter, instruction)), I64))
+
+
+STACK_HANDLERS = {"alloca": _alloca, "stacksave": _save, "stackrestore": _restore}

@@ -1,0 +1,338 @@
+"""`mma.sync.aligned` of every shape and type up to sm_90, and `mma.sp.sync.aligned`: fragments become matrices in memory, a loop
+multiplies them, the result becomes fragments.
+
+There is one function of `library` for each kind of product, which the instruction calls.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import HelperFrame, call_library
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I8,
+    I32,
+    I64,
+    PTR,
+    Builder,
+    Value,
+    at,
+    bits_of,
+    gather,
+    load_as,
+    splat,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import WARP
+from warpsight.emulator.ptx.common import operands
+from warpsight.emulator.ptx.matrix_products import (
+    double_rows,
+    expanded,
+    float_rows,
+    float_values,
+    integer_rows,
+    integer_values,
+    selectors,
+)
+from warpsight.emulator.ptx.matrix_shapes import (
+    BITS,
+    EIGHT_BIT_FLOATS,
+    SHAPE,
+    Fragment,
+    Product,
+    accumulators,
+    constant_table,
+    counted,
+    dense_shapes,
+    family,
+    need_whole_warp,
+    sparse_shapes,
+)
+from warpsight.isa.ptx.program import Instruction, Register, Vector
+
+_COLUMNS = 8
+_RESULT_BYTES = 8 * 8 * WARP  # f32 of m8n8k4: 8 registers; f64 has 4
+
+
+def multiply(emitter: Emitter, product: Product, sources: list[list[Value]], metadata: Value | None = None) -> list[Value]:
+    """The registers of D from those of A, B and C: vectors of i32, of i64 for f64. A warp that is not whole is a fault."""
+    arguments = [register for registers in sources for register in registers]
+    if metadata is not None:
+        arguments.append(metadata)
+    _, results = product_types(product)
+    # Results come back in memory: LLVM is slow with returned structs of wide vectors.
+    room = at(emitter.builder, emitter.buffer("products", ir.ArrayType(I8, _RESULT_BYTES)), 0)
+    call_library(emitter, product.symbol, I64(0), [*arguments, room])
+    stride = _stride(_word(product))
+    return [load_as(emitter.builder, at(emitter.builder, room, k * stride), kind, 64) for k, kind in enumerate(results)]
+
+
+@functools.cache
+def product_types(product: Product) -> tuple[list[Any], list[Any]]:
+    """LLVM types of the registers of A, B, C and the metadata if any, and of D."""
+    word = vector(_word(product))
+    held = sum(map(len, _sources(product))) + (product.selector is not None)
+    return [word] * held, [word] * len(product.result(product.d))
+
+
+def _sources(product: Product) -> tuple[Fragment, Fragment, Fragment]:
+    return product.left(), product.right(), product.result(product.c)
+
+
+def _word(product: Product) -> Any:
+    return I64 if product.a == "f64" else I32
+
+
+def _stride(word: Any) -> int:
+    return WARP * int(word.width) // 8
+
+
+def multiply_inside(helper: HelperFrame, product: Product) -> None:
+    """The whole out-of-line function: arguments are the registers of `product_types` and a pointer to room for D's."""
+    need_whole_warp(helper)
+    builder, word, stride = helper.builder, _word(product), _stride(_word(product))
+    registers = helper.buffer("registers", ir.ArrayType(I8, (len(helper.arguments) - 1) * stride))
+    *arguments, room = helper.arguments
+    for k, value in enumerate(arguments):
+        store_as(builder, value, at(builder, registers, k * stride), 64)
+    sources = _sources(product)
+    places = [at(builder, registers, stride * sum(map(len, sources[:k]))) for k in range(4)]
+    matrices = Matrices(helper, product, word)
+    a = matrices.unpack("a", places[0], sources[0], product.stored_depth, product.a)
+    if product.selector is not None:
+        a = expanded(helper, product, a, places[3])
+    b = matrices.unpack("b", places[1], sources[1], _COLUMNS, product.b)
+    c = matrices.unpack("c", places[2], sources[2], _COLUMNS, product.c)
+    d = helper.buffer("matrix_d", ir.ArrayType(word, product.rows * _COLUMNS))
+    rows = float_rows if is_float(product) else double_rows if product.a == "f64" else integer_rows
+    rows(helper, product, a, b, c, d)
+    matrices.pack(room, product.result(product.d), d)
+    helper.close([])
+
+
+def is_float(product: Product) -> bool:
+    """Is it computed as the tensor cores add floats: all multiplicands but integers and f64?"""
+    return product.a in ("f16", "bf16", "tf32", *EIGHT_BIT_FLOATS)
+
+
+class Matrices:
+    """Moves elements between the registers of a fragment and a matrix in memory, rows after each other."""
+
+    def __init__(self, helper: HelperFrame, product: Product, word: Any) -> None:
+        self._helper, self._product, self._word = helper, product, word
+
+    def unpack(self, name: str, registers: Value, fragment: Fragment, columns: int, element: str) -> Value:
+        """The matrix of a fragment: i32 elements for integers, f64 for f64, and for floats what `float_values` gives."""
+        helper = self._helper
+        numbers = _numbers(fragment, columns, BITS[element])
+        table = constant_table(helper.builder.module, f"places_{name}", numbers)
+        floats = is_float(self._product)
+        kind = ir.DoubleType() if floats or element == "f64" else I32
+        matrix = helper.buffer(f"matrix_{name}", ir.ArrayType(kind, len(numbers)))
+        exponents = helper.buffer(f"exponents_{name}", ir.ArrayType(I32, len(numbers))) if floats else None
+
+        def step(builder: Builder, first: Value) -> None:
+            words, shifts = self._words(builder, registers, table, first)
+            if element == "f64":
+                _put(builder, builder.bitcast(words, vector(kind)), matrix, first, 8)
+            elif exponents is None:
+                _put(builder, integer_values(builder, words, shifts, element), matrix, first, 4)
+            else:
+                values, powers = float_values(builder, words, shifts, element)
+                _put(builder, values, matrix, first, 8)
+                _put(builder, powers, exponents, first, 4)
+
+        counted(helper.builder, len(numbers), WARP, step)
+        return (matrix, exponents) if floats else matrix
+
+    def _words(self, builder: Builder, registers: Value, table: Value, first: Value) -> tuple[Value, Value]:
+        """The words that hold 32 elements of the table, and how far each lies from its word's low end."""
+        entries = load_as(builder, _element(builder, table, first, 4), vector(I32), 4)
+        words = _gather_words(builder, registers, builder.lshr(entries, splat_constant(I32, 5)), self._word)
+        return words, builder.and_(entries, splat_constant(I32, 31))
+
+    def pack(self, registers: Value, fragment: Fragment, matrix: Value) -> None:
+        """Fill registers from a matrix of patterns, one to a word; halves go in pairs."""
+        helper, module = self._helper, self._helper.builder.module
+        each = len(fragment[0][0])
+        tables = [
+            constant_table(
+                module,
+                f"places_d{s}",
+                [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
+            )
+            for s in range(each)
+        ]
+
+        def step(builder: Builder, first: Value) -> None:
+            whole: Value = None
+            for s, table in enumerate(tables):
+                numbers = load_as(builder, _element(builder, table, first, 4), vector(I32), 4)
+                part = _gather_words(builder, matrix, numbers, self._word)
+                whole = part if s == 0 else builder.or_(whole, builder.shl(part, splat_constant(I32, 16)))
+            _put(builder, whole, registers, first, int(self._word.width) // 8)
+
+        counted(helper.builder, len(fragment) * WARP, WARP, step)
+
+
+def _numbers(fragment: Fragment, columns: int, bits: int) -> list[int]:
+    """For each element of the matrix, rows after each other, its register's number times 1024, lane times 32, and first bit."""
+    found = {}
+    for r, register in enumerate(fragment):
+        for lane, elements in enumerate(register):
+            for s, (row, column) in enumerate(elements):
+                found[row * columns + column] = (r * WARP + lane) * 32 + (s * bits if bits < 32 else 0)
+    return [found[k] for k in range(len(found))]
+
+
+def _element(builder: Builder, base: Value, number: Value, size: int) -> Value:
+    return at(builder, base, builder.mul(number, I64(size)))
+
+
+def _put(builder: Builder, values: Value, matrix: Value, first: Value, size: int) -> None:
+    store_as(builder, values, _element(builder, matrix, first, size), 64)
+
+
+def _gather_words(builder: Builder, base: Value, numbers: Value, word: Any) -> Value:
+    """The words of these numbers from `base` on."""
+    start = splat(builder, builder.ptrtoint(base, I64))
+    offsets = builder.mul(builder.zext(numbers, vector(I64)), splat_constant(I64, int(word.width) // 8))
+    pointers = builder.inttoptr(builder.add(start, offsets), vector(PTR))
+    return gather(builder, pointers, splat_constant(I1, 1), word)
+
+
+# -- `mma.sync.aligned` of every shape and type up to sm_90, and `mma.sp.sync.aligned`.
+
+LAYOUTS = ("row", "col")
+ROUNDINGS = ("rn", "rz", "rm", "rp")
+_ALWAYS = ("sync", "aligned")
+_SPARSE = ("sp", "sp::ordered_metadata")
+
+
+class Words:
+    """The modifiers of a matrix instruction, sorted: shape, layouts, types and the rest."""
+
+    def __init__(self, emitter: Emitter, modifiers: Sequence[str]) -> None:
+        words = [m for m in modifiers if m not in _ALWAYS]
+        shapes = [m for m in words if SHAPE.fullmatch(m)]
+        if len(shapes) != 1:
+            raise emitter.unsupported("it does not name one shape")
+        self.shape = shapes[0]
+        self.layouts = [m for m in words if m in LAYOUTS]
+        self.types = [m for m in words if m in BITS]
+        self.rest = [m for m in words if m not in shapes and m not in LAYOUTS and m not in BITS]
+
+    def take(self, *known: str) -> str:
+        """Remove and give the first of `known` among the rest, "" if there is none."""
+        found = next((m for m in self.rest if m in known), "")
+        if found:
+            self.rest.remove(found)
+        return found
+
+    def refuse_rest(self, emitter: Emitter) -> None:
+        """Nothing is parsed and ignored."""
+        if self.rest:
+            raise emitter.unsupported(f"modifier .{self.rest[0]} is not modelled")
+
+
+def variant_of(emitter: Emitter, words: Words, element: str) -> str:
+    """How the products are joined: the bit operation, `satfinite`, or the rounding of f64; refuses any other modifier."""
+    variant = ""
+    if element == "b1":
+        variant = words.take("xor", "and")
+        if not variant or not words.take("popc"):
+            raise emitter.unsupported("a product of bits needs .xor.popc or .and.popc")
+    elif element == "f64":
+        variant = words.take(*ROUNDINGS)
+        variant = "" if variant == "rn" else variant
+    elif accumulators(element) == ("s32",):
+        variant = words.take("satfinite")
+    words.refuse_rest(emitter)
+    return variant
+
+
+def _mma(emitter: Emitter, instruction: Instruction) -> None:
+    """`mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c`."""
+    words = Words(emitter, instruction.modifiers)
+    if words.take(*_SPARSE):
+        _sparse(emitter, instruction, words)
+        return
+    product = _product(emitter, words, dense_shapes)
+    d, *sources = operands(emitter, instruction, 4)
+    fragments = (product.left(), product.right(), product.result(product.c))
+    read = [read_fragment(emitter, s, f, product.a) for s, f in zip(sources, fragments, strict=True)]
+    write_fragment(emitter, d, multiply(emitter, product, read), product.a)
+
+
+def _sparse(emitter: Emitter, instruction: Instruction, words: Words) -> None:
+    """`mma.sp{::ordered_metadata}.sync.aligned... d, a, b, c, e, f`: e the metadata, f the selector, an integer constant.
+
+    Sums are those of the dense product whose A has zeros elsewhere.
+    """
+    d, *sources, metadata, selector = operands(emitter, instruction, 6)
+    product = replace(_product(emitter, words, sparse_shapes), selector=emitter.immediate_value(selector))
+    if product.selector not in selectors(product.depth, product.a):
+        raise emitter.unsupported(f"a selector of {product.selector} is not defined for it")
+    fragments = (product.left(), product.right(), product.result(product.c))
+    read = [read_fragment(emitter, s, f, product.a) for s, f in zip(sources, fragments, strict=True)]
+    write_fragment(emitter, d, multiply(emitter, product, read, emitter.read(metadata, "b32")), product.a)
+
+
+def _product(emitter: Emitter, words: Words, shapes: Callable[[str], tuple[str, ...]]) -> Product:
+    if len(words.types) != 4 or len(words.layouts) != 2:
+        raise emitter.unsupported("it does not name two layouts and four types")
+    d, a, b, c = words.types
+    if family(a) != family(b):
+        raise emitter.unsupported(f"a product of .{a} and .{b} is not modelled")
+    if words.shape not in shapes(a):
+        raise emitter.unsupported(f"shape .{words.shape} with .{a} is not modelled")
+    four = words.shape == "m8n8k4" and a == "f16"
+    mixed = four and (d, c) == ("f32", "f16")
+    if d not in accumulators(a) or (c != d and not mixed):
+        raise emitter.unsupported(f"a sum of .{c} into .{d} is not modelled")
+    if words.layouts != ["row", "col"] and not four:
+        raise emitter.unsupported(f"layouts .{'.'.join(words.layouts)} with this shape are not modelled")
+    variant = variant_of(emitter, words, a)
+    return Product(words.shape, a, b, c, d, (words.layouts[0], words.layouts[1]), variant)
+
+
+def elements_of(operand: Any) -> list[Any]:
+    """The registers of a vector operand, or the one register."""
+    return list(operand.elements) if isinstance(operand, Vector) else [operand]
+
+
+def read_fragment(emitter: Emitter, operand: Any, fragment: Fragment, element: str) -> list[Value]:
+    """The registers of a fragment as vectors of 32 bits (64 for f64), checked for their number and size."""
+    parts = _checked(emitter, operand, len(fragment), element)
+    return [emitter.read(part, "b64" if element == "f64" else "b32") for part in parts]
+
+
+def write_fragment(emitter: Emitter, operand: Any, values: list[Value], element: str) -> None:
+    """Write the registers of a fragment, checked for their number and size."""
+    for part, value in zip(_checked(emitter, operand, len(values), element), values, strict=True):
+        emitter.write(part, value, "b64" if element == "f64" else "b32")
+
+
+def _checked(emitter: Emitter, operand: Any, count: int, element: str) -> list[Any]:
+    parts = elements_of(operand)
+    if len(parts) != count:
+        raise emitter.unsupported(f"a fragment of {len(parts)} registers where {count} belong")
+    bits = 64 if element == "f64" else 32
+    for part in parts:
+        if isinstance(part, Register):
+            declared = emitter.kernel.function.registers.get(part.name)
+            if declared is not None and (declared == "pred" or bits_of(declared) != bits):
+                raise emitter.unsupported(f"register {part.name} is not of {bits} bits")
+    return parts
+
+
+HANDLERS = {"mma": _mma}

@@ -1,0 +1,357 @@
+"""Texture and surface instructions: `tex`, `tld4`, `txq`, `suq`, `istypep`, `suld`, `sust`, `sured`. Functions that Numba
+compiled do the work. Objects have one mip level; cache operators have no effect.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
+from warpsight.emulator.codegen.lanes import (
+    F16,
+    F32,
+    I1,
+    I16,
+    I32,
+    I64,
+    PTR,
+    Value,
+    at,
+    bits_of,
+    intrinsic,
+    load_as,
+    scalar_type,
+    splat_constant,
+    store_as,
+    vector,
+)
+from warpsight.emulator.codegen.layout import Fault, Slot
+from warpsight.emulator.codegen.recording import emit_event_byte
+from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.emulator.textures.objects import AddressMode, Row, Use
+from warpsight.isa.ptx.constants import TYPE_NAMES
+from warpsight.isa.ptx.program import Address, Instruction, Operand, Vector
+
+# PTX's geometries, by their number in `descriptors.Kind`, with the coordinates that each takes (a fourth pads a vector of three).
+GEOMETRIES = {"1d": (0, 1), "2d": (1, 2), "3d": (2, 3), "a1d": (3, 2), "a2d": (4, 3), "cube": (5, 3), "acube": (6, 4)}
+LAYERED = ("a1d", "a2d", "acube")
+_FAILURES = (
+    Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.BAD_IMAGE, Fault.IMAGE_KIND, Fault.SURFACE_BOUNDS,
+)  # fmt: skip
+_SLOTS = (Slot.ARENA_DELTA, Slot.ALLOC_PTR, Slot.ALLOC_COUNT, Slot.IMAGE_PTR, Slot.IMAGE_COUNT)
+
+
+def geometry_of(emitter: Emitter, instruction: Instruction) -> str:
+    """The geometry that an instruction names."""
+    for modifier in instruction.modifiers:
+        if modifier in GEOMETRIES:
+            return modifier
+    raise emitter.unsupported("it names no geometry that is modelled")
+
+
+def handle(emitter: Emitter, operand: Any) -> Value:
+    """The object's handle in each lane; a name gives the address of its variable, which native code follows."""
+    if isinstance(operand, Address):
+        return emitter.effective_address(operand)
+    return emitter.read(operand, "u64")
+
+
+def elements(operand: Any) -> list[Operand | None]:
+    """The registers of a vector, or the one."""
+    return list(operand.elements) if isinstance(operand, Vector) else [operand]
+
+
+def coordinates(emitter: Emitter, operand: Any, geometry: str, kind: str) -> list[Value]:
+    """Four vectors of 32-bit patterns; the first of a layered geometry is the layer. `kind` is s32 or f32."""
+    given, count = elements(operand), GEOMETRIES[geometry][1]
+    if len(given) != count and not (count == 3 and len(given) == 4):
+        raise emitter.unsupported(f"it has {len(given)} coordinates, and .{geometry} takes {count}")
+    values = []
+    for place, element in enumerate(given[:count]):
+        value = emitter.read(element, "u32" if place == 0 and geometry in LAYERED else kind)
+        values.append(emitter.builder.bitcast(value, vector(I32)))
+    return values + [splat_constant(I32, 0)] * (4 - count)
+
+
+def call_native(
+    emitter: Emitter, name: str, access: str, what: int, handles: list[Value], place: list[Value], values: list[Value]
+) -> list[Value]:
+    """Do an access in one out-of-line function per native function: `handles` of object and sampler, `place` four coordinates.
+
+    `access` is load, store, atomic, or empty for a query, which leaves no event. `values` (up to four <32 x i64>) are what a store
+    or atomic takes; the others give four <32 x i64>.
+    """
+    stored = [*values, *([splat_constant(I64, 0)] * (4 - len(values)))] if values else []
+
+    def body(helper: HelperFrame) -> list[Value]:
+        what_, *given = helper.arguments
+        request, held = _call(helper, name, what_, given)
+        if access:
+            _record(helper, request, access == "atomic")
+        return [] if values else [load_as(helper.builder, at(helper.builder, held, 256 * k), vector(I64), 64) for k in range(4)]
+
+    results = [] if values else [vector(I64)] * 4
+    site = emitter.kernel.next_site()
+    return call_helper(emitter, f"{name}_{access}", site, [I64(what), *handles, *place, *stored], results, body)
+
+
+def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tuple[Value, Value]:
+    """Fill a request, call, and stop on a failure; returns the request and where its values lie."""
+    from warpsight.emulator.textures import texels
+
+    builder = helper.builder
+    held = _side_by_side(helper, "values", vector(I64), given[6:] or [splat_constant(I64, 0)] * 4)
+    words: dict[int, Value] = {
+        texels.MASK: builder.zext(helper.active_mask, I64),
+        texels.WHAT: what,
+        texels.HANDLES: helper.spill(given[0], "handles"),
+        texels.SAMPLERS: helper.spill(given[1], "samplers"),
+        texels.COORDINATES: _side_by_side(helper, "coordinates", vector(I32), given[2:6]),
+        texels.VALUES: held,
+        texels.SITE: at(builder, helper.slot_pointer(Slot.SITE_PTR), builder.mul(helper.site, I64(16))),
+        texels.SECTORS: helper.slot_pointer(Slot.SECTOR_CURSOR),
+        **{texels.DELTA + k: helper.slot(slot) for k, slot in enumerate(_SLOTS)},
+    }
+    request = helper.buffer("request", ir.ArrayType(I64, texels.REQUEST_WORDS))
+    for word, value in words.items():
+        store_as(builder, value, at(builder, request, 8 * word), 8)
+    builder.call(intrinsic(builder.module, name, ir.VoidType(), [PTR]), [request])
+
+    def details() -> tuple[Value, Value]:
+        return builder.trunc(_answer(helper, request, texels.LANE), I32), _answer(helper, request, texels.ADDRESS)
+
+    failure = _answer(helper, request, texels.FAILURE)
+    for number, kind in enumerate(_FAILURES, 1):
+        helper.stop_if(builder.icmp_signed("==", failure, I64(number)), kind, details)
+    return request, held
+
+
+def _record(helper: HelperFrame, request: Value, shares: bool) -> None:
+    """The event: how many sectors were appended, and for an atomic how many lanes share an address."""
+    from warpsight.emulator.textures import texels
+
+    builder = helper.builder
+    count = _answer(helper, request, texels.COUNT)
+    cursor = at(builder, helper.slot_pointer(Slot.SECTOR_CURSOR), builder.shl(count, I64(2)))
+    store_as(builder, cursor, at(builder, helper.context, 8 * Slot.SECTOR_CURSOR), 8)
+    emit_event_byte(helper, builder.trunc(count, I32))
+    if shares:
+        emit_event_byte(helper, builder.trunc(_answer(helper, request, texels.SHARING), I32))
+
+
+def _answer(helper: HelperFrame, request: Value, word: int) -> Value:
+    return load_as(helper.builder, at(helper.builder, request, 8 * word), I64, 8)
+
+
+def _side_by_side(frame: Frame, name: str, kind: Any, values: list[Value]) -> Value:
+    """Four vectors in one stack slot, one after the other."""
+    size = 32 * kind.element.width // 8
+    pointer = frame.buffer(name, ir.ArrayType(kind, 4))
+    for k, value in enumerate(values):
+        store_as(frame.builder, value, at(frame.builder, pointer, size * k), 64)
+    return pointer
+
+
+# -- `tex`, `tld4`, `txq`, `suq`, `istypep`: PTX ISA, section "Texture Instructions". Objects have one mip level, level 0.
+
+_EXTRAS = {"level": 1, "grad": 2}
+_COMPONENTS = {"r": 1, "g": 2, "b": 3, "a": 4}
+_ADDRESS_MODES = {AddressMode.WRAP: 0, AddressMode.MIRROR: 1, AddressMode.CLAMP: 3, AddressMode.BORDER: 4}  # PTX's numbers
+
+
+def _fetch(emitter: Emitter, instruction: Instruction) -> None:
+    """Level of detail and gradients choose among mip levels, and there is one: they are read and have no effect."""
+    gather = instruction.opcode == "tld4"
+    allow(emitter, instruction, "v2", "v4", *GEOMETRIES, *(_COMPONENTS if gather else ("base", *_EXTRAS)))
+    geometry = geometry_of(emitter, instruction)
+    d, texture, *rest = operands(emitter, instruction, 3, 8)
+    extras = next((n for m, n in _EXTRAS.items() if m in instruction.modifiers), 0)
+    sampler = texture
+    if len(rest) == 2 + extras and not isinstance(rest[0], Vector):
+        sampler, *rest = rest
+    if len(rest) != 1 + extras:
+        raise emitter.unsupported("texel offsets and depth comparison are not modelled")
+    result, coordinate = _types(emitter, instruction)
+    what = GEOMETRIES[geometry][0]
+    if gather:
+        if geometry in ("1d", "3d", "a1d"):
+            raise emitter.unsupported(f".{geometry} has no footprint of four texels")
+        what |= next(n for m, n in _COMPONENTS.items() if m in instruction.modifiers) << 16
+    elif coordinate == "s32":
+        if "cube" in geometry:
+            raise emitter.unsupported("a cube map has no integer coordinates")
+        what |= 1 << 8
+    place = coordinates(emitter, rest[0], geometry, coordinate)
+    handles = [handle(emitter, texture), handle(emitter, sampler)]
+    _write(emitter, d, result, call_native(emitter, "warpsight_texture", "load", what, handles, place, []))
+    if instruction.pair is not None:  # all of the texture is resident
+        emitter.write(instruction.pair, splat_constant(I1, 1), "pred")
+
+
+def _types(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
+    """Types of result and coordinates."""
+    found = [m for m in instruction.modifiers if m in TYPE_NAMES]
+    results = {"u32": "v4", "s32": "v4", "f32": "v4", "f16": "v4", "f16x2": "v2"}
+    if len(found) != 2 or results.get(found[0]) not in instruction.modifiers or found[1] not in ("s32", "f32"):
+        raise emitter.unsupported("it gives four values of u32, s32, f32 or f16 (or v2.f16x2) by coordinates of s32 or f32")
+    return found[0], found[1]
+
+
+def _write(emitter: Emitter, destination: Any, kind: str, values: list[Value]) -> None:
+    """Patterns of 32 bits as the result's type; f16 is rounded to nearest even."""
+    builder, targets = emitter.builder, elements(destination)
+    if len(targets) != (2 if kind == "f16x2" else 4):
+        raise emitter.unsupported(f"it names {len(targets)} destinations")
+    patterns = [builder.trunc(value, vector(I32)) for value in values]
+    if kind.startswith("f16"):
+        halves = [builder.fptrunc(builder.bitcast(pattern, vector(F32)), vector(F16)) for pattern in patterns]
+        if kind == "f16x2":
+            wide = [builder.zext(builder.bitcast(half, vector(I16)), vector(I32)) for half in halves]
+            upper = splat_constant(I32, 16)
+            halves = [builder.or_(wide[k], builder.shl(wide[k + 1], upper)) for k in (0, 2)]
+        patterns = halves
+    elif kind == "f32":
+        patterns = [builder.bitcast(pattern, vector(F32)) for pattern in patterns]
+    for target, value in zip(targets, patterns, strict=True):
+        emitter.write(target, value, "b32" if kind == "f16x2" else kind)
+
+
+_WORDS = {
+    "width": Row.WIDTH, "height": Row.HEIGHT, "depth": Row.DEPTH, "array_size": Row.LAYERS, "channel_data_type": Row.DATA_TYPE,
+    "channel_order": Row.ORDER, "normalized_coords": Row.NORMALIZED, "filter_mode": Row.FILTER, "addr_mode_0": Row.ADDRESS_X,
+    "addr_mode_1": Row.ADDRESS_Y, "addr_mode_2": Row.ADDRESS_Z,
+}  # fmt: skip
+_ONES = ("num_mipmap_levels", "num_samples")
+_OF_SURFACE = ("width", "height", "depth", "array_size", "channel_data_type", "channel_order")
+_OF_SAMPLER = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2")
+
+
+def _query(emitter: Emitter, instruction: Instruction) -> None:
+    """A field of a descriptor; sizes that the object lacks are 1. `txq.level` answers for level 0, the only one."""
+    surface = instruction.opcode == "suq"
+    names = [m for m in instruction.modifiers if m not in ("level", "b32")]
+    known = (*_OF_SURFACE, "memory_layout") if surface else (*_WORDS, *_ONES, "force_unnormalized_coords")
+    if len(names) != 1 or names[0] not in known:
+        raise emitter.unsupported("it asks for what is not modelled")
+    d, place, *_level = operands(emitter, instruction, 2, 3)
+    (name,) = names
+    uses = [Use.SURFACE] if surface else [Use.TEXTURE, *([Use.SAMPLER] if name in _OF_SAMPLER else [])]
+    found = _word(emitter, place, _WORDS.get(name, Row.CHANNELS), uses, optional=False)
+    builder = emitter.builder
+    if name.startswith("addr_mode"):
+        answer = splat_constant(I64, 0)
+        for mode, number in _ADDRESS_MODES.items():
+            same = builder.icmp_signed("==", found, splat_constant(I64, mode))
+            answer = builder.select(same, splat_constant(I64, number), answer)
+        found = answer
+    elif name in (*_ONES, "memory_layout"):  # rows of a surface lie one after the other: linear
+        found = splat_constant(I64, 1)
+    elif name == "force_unnormalized_coords":
+        found = splat_constant(I64, 0)
+    emitter.write(d, builder.trunc(found, vector(I32)), "b32")
+
+
+def _is_type(emitter: Emitter, instruction: Instruction) -> None:
+    uses = {"texref": Use.TEXTURE, "surfref": Use.SURFACE, "samplerref": Use.SAMPLER}
+    d, source = operands(emitter, instruction, 2)
+    use = uses.get(instruction.modifiers[0]) if len(instruction.modifiers) == 1 else None
+    if use is None:
+        raise emitter.unsupported("it asks for a type that is not modelled")
+    found = _word(emitter, source, Row.USE, [use], optional=True)
+    emitter.write(d, emitter.builder.icmp_signed("!=", found, splat_constant(I64, 0)), "pred")
+
+
+def _word(emitter: Emitter, operand: Any, word: Row, uses: list[Use], *, optional: bool) -> Value:
+    what = int(word) | (1 << 8 if optional else 0) | sum(1 << 16 + use for use in uses)
+    handles, none = handle(emitter, operand), splat_constant(I32, 0)
+    return call_native(emitter, "warpsight_image_query", "", what, [handles, handles], [none] * 4, [])[0]
+
+
+TEXTURE_HANDLERS = {"tex": _fetch, "tld4": _fetch, "txq": _query, "suq": _query, "istypep": _is_type}
+
+
+# -- `suld`, `sust`, `sured`: PTX ISA, section "Surface Instructions". Cache operators have no effect.
+
+_BOUNDS = ("trap", "clamp", "zero")
+_CACHE = ("ca", "cg", "cs", "cv", "wb", "wt")
+_OPERATIONS = {"suld": 0, "sust": 1, "add": 2, "min": 3, "max": 4, "and": 5, "or": 6}
+
+
+def _what(emitter: Emitter, instruction: Instruction, geometry: str, operation: int, kind: str, count: int) -> int:
+    """The access as `emulator.surfaces` reads it."""
+    form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in _BOUNDS), "trap")
+    if form not in ("b", "p") or "cube" in geometry:
+        raise emitter.unsupported("this form of surface access is not modelled")
+    signed = kind.startswith("s")
+    return (
+        GEOMETRIES[geometry][0]
+        | operation << 8
+        | _BOUNDS.index(bounds) << 16
+        | (form == "p") << 20
+        | signed << 21
+        | bits_of(kind) // 8 << 24
+        | count << 32
+    )
+
+
+def _shape(emitter: Emitter, instruction: Instruction, side: object) -> tuple[str, list[Operand | None]]:
+    """Type and registers of the elements that a lane moves."""
+    allow(emitter, instruction, "b", "p", "v2", "v4", *GEOMETRIES, *_BOUNDS, *_CACHE)
+    kind, parts = the_type(emitter, instruction), elements(side)
+    count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4")), 1)
+    if len(parts) != count or count * bits_of(kind) > 128 or not kind.startswith("b"):
+        raise emitter.unsupported(f"it moves {count} elements of .{kind} and names {len(parts)} registers")
+    return kind, parts
+
+
+def _load(emitter: Emitter, instruction: Instruction) -> None:
+    d, surface, place = operands(emitter, instruction, 3)
+    kind, parts = _shape(emitter, instruction, d)
+    if instruction.modifiers[0] != "b":
+        raise emitter.unsupported("formatted loads are not modelled")
+    geometry = geometry_of(emitter, instruction)
+    what, where = _what(emitter, instruction, geometry, 0, kind, len(parts)), coordinates(emitter, place, geometry, "s32")
+    handles = handle(emitter, surface)
+    values = call_native(emitter, "warpsight_surface", "load", what, [handles, handles], where, [])
+    for part, value in zip(parts, values, strict=False):
+        emitter.write(part, value if kind == "b64" else emitter.builder.trunc(value, vector(scalar_type(kind))), kind)
+
+
+def _store(emitter: Emitter, instruction: Instruction) -> None:
+    surface, place, source = operands(emitter, instruction, 3)
+    kind, parts = _shape(emitter, instruction, source)
+    if instruction.modifiers[0] == "p" and kind != "b32":
+        raise emitter.unsupported("a formatted store takes b32")
+    geometry = geometry_of(emitter, instruction)
+    what, where = _what(emitter, instruction, geometry, 1, kind, len(parts)), coordinates(emitter, place, geometry, "s32")
+    handles = handle(emitter, surface)
+    values = [_wide(emitter, part, kind) for part in parts]
+    call_native(emitter, "warpsight_surface", "store", what, [handles, handles], where, values)
+
+
+def _reduce(emitter: Emitter, instruction: Instruction) -> None:
+    operations = [m for m in instruction.modifiers if m in _OPERATIONS]
+    allow(emitter, instruction, "b", *operations, "1d", "2d", "3d", *_BOUNDS)
+    surface, place, source = operands(emitter, instruction, 3)
+    kind = the_type(emitter, instruction)
+    logic = bool(operations) and operations[0] in ("and", "or")
+    if len(operations) != 1 or kind not in ("u32", "s32", "b32", "u64", "s64") or (kind == "b32") != logic:
+        raise emitter.unsupported("this reduction is not modelled")
+    geometry = geometry_of(emitter, instruction)
+    what = _what(emitter, instruction, geometry, _OPERATIONS[operations[0]], kind, 1)
+    where, handles = coordinates(emitter, place, geometry, "s32"), handle(emitter, surface)
+    value = _wide(emitter, elements(source)[0], kind)
+    call_native(emitter, "warpsight_surface", "atomic", what, [handles, handles], where, [value])
+
+
+def _wide(emitter: Emitter, operand: Operand | None, kind: str) -> Value:
+    """An element in 64 bits."""
+    bits = scalar_type(f"b{bits_of(kind)}")
+    value = emitter.builder.bitcast(emitter.read(operand, f"b{bits_of(kind)}"), vector(bits))
+    return value if bits == I64 else emitter.builder.zext(value, vector(I64))
+
+
+SURFACE_HANDLERS = {"suld": _load, "sust": _store, "sured": _reduce}

@@ -1,0 +1,243 @@
+"""Operations across the lanes of a warp: vote, shfl, activemask, elect, bar.warp.sync, match, redux; and `fns`, which counts in
+such a mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from llvmlite import ir
+
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.helpers import for_each_lane
+from warpsight.emulator.codegen.lanes import (
+    I1,
+    I32,
+    I64,
+    IOTA32,
+    PTR,
+    Value,
+    at,
+    bits_of,
+    call_same,
+    gather,
+    intrinsic,
+    is_signed,
+    lanes_to_mask,
+    load_as,
+    mask_to_lanes,
+    reduce_vector,
+    scalar_type,
+    splat,
+    splat_constant,
+    store_as,
+    trailing_zeros,
+    vector,
+    vector_suffix,
+)
+from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.isa.ptx.program import Instruction, Negated, Operand
+
+
+def _vote(emitter: Emitter, instruction: Instruction) -> None:
+    """`vote[.sync].{all,any,uni,ballot}` among the active lanes (of the member mask, which PTX wants to equal them)."""
+    allow(emitter, instruction, "sync", "all", "any", "uni", "ballot")
+    d, p, *member = operands(emitter, instruction, 2, 3)
+    builder, modifiers = emitter.builder, instruction.modifiers
+    votes = splat(builder, builder.and_(lanes_to_mask(builder, emitter.read(p, "pred")), emitter.active_mask))
+    voters = splat(builder, emitter.active_mask)
+    if member:  # lanes that vote apart from each other, as tiles of a warp do, name different members
+        named = emitter.read(member[0], "b32")
+        votes, voters = builder.and_(votes, named), builder.and_(voters, named)
+    if "ballot" in modifiers:
+        emitter.write(d, votes, "b32")
+        return
+    everyone = builder.icmp_signed("==", votes, voters)
+    nobody = builder.icmp_signed("==", votes, splat_constant(I32, 0))
+    outcome = everyone if "all" in modifiers else builder.not_(nobody) if "any" in modifiers else builder.or_(everyone, nobody)
+    emitter.write(d, outcome, "pred")
+
+
+def _member_mask(emitter: Emitter, operand: Operand) -> Value:
+    """i32: a member mask. It is the same in all active lanes, so that of any one will do."""
+    builder = emitter.builder
+    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
+    return builder.extract_element(emitter.read(operand, "b32"), lane)
+
+
+def _activemask(emitter: Emitter, instruction: Instruction) -> None:
+    allow(emitter, instruction)
+    (d,) = operands(emitter, instruction, 1)
+    emitter.write(d, splat(emitter.builder, emitter.active_mask), "b32")
+
+
+def _elect(emitter: Emitter, instruction: Instruction) -> None:
+    """`elect.sync d|p, mask`: the leader is the lowest member (PTX leaves that open); d is its number, p is set in it alone."""
+    allow(emitter, instruction, "sync")
+    d, member = operands(emitter, instruction, 2)
+    builder = emitter.builder
+    members = builder.and_(_member_mask(emitter, member), emitter.active_mask)
+    leader = splat(builder, builder.and_(trailing_zeros(builder, members), I32(31)))
+    emitter.write(d, leader, "b32")
+    if instruction.pair is not None:
+        emitter.write(instruction.pair, builder.icmp_signed("==", IOTA32, leader), "pred")
+
+
+def _shfl(emitter: Emitter, instruction: Instruction) -> None:
+    """`shfl[.sync].{up,down,bfly,idx}.b32 d|p, a, b, c[, mask]`: PTX ISA's lane formula, segment mask in c's high half."""
+    allow(emitter, instruction, "sync", "up", "down", "bfly", "idx")
+    d, a, b, c, *_member = operands(emitter, instruction, 4, 5)
+    builder = emitter.builder
+    value = emitter.read(a, "b32")
+    five = splat_constant(I32, 31)
+    offset, control = builder.and_(emitter.read(b, "u32"), five), emitter.read(c, "u32")
+    clamp = builder.and_(control, five)
+    segment = builder.and_(builder.lshr(control, splat_constant(I32, 8)), five)
+    highest = builder.or_(builder.and_(IOTA32, segment), builder.and_(clamp, builder.not_(segment)))
+    lowest = builder.and_(IOTA32, segment)
+    if "up" in instruction.modifiers:
+        source = builder.sub(IOTA32, offset)
+        valid = builder.icmp_signed(">=", source, highest)
+    elif "down" in instruction.modifiers:
+        source = builder.add(IOTA32, offset)
+        valid = builder.icmp_signed("<=", source, highest)
+    elif "bfly" in instruction.modifiers:
+        source = builder.xor(IOTA32, offset)
+        valid = builder.icmp_signed("<=", source, highest)
+    elif "idx" in instruction.modifiers:
+        source = builder.or_(lowest, builder.and_(offset, builder.not_(segment)))
+        valid = builder.icmp_signed("<=", source, highest)
+    else:
+        raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
+    source = builder.select(valid, source, IOTA32)
+    # PTX leaves undefined what a lane that does not execute the shuffle gives. Here it gives 0: reduce7 of NVIDIA's samples, which
+    # sums eight lanes with a mask of eight and offsets up to 16, is right only so.
+    value = builder.select(emitter.active, value, splat_constant(I32, 0))
+    scratch = emitter.spill(value, "shuffled")
+    base = splat(builder, builder.ptrtoint(at(builder, scratch, 0), I64))
+    offsets = builder.shl(builder.zext(builder.and_(source, five), vector(I64)), splat_constant(I64, 2))
+    moved = gather(builder, builder.inttoptr(builder.add(base, offsets), vector(PTR)), splat_constant(I1, 1), I32)
+    emitter.write(d, moved, "b32")
+    if instruction.pair is not None:
+        emitter.write(instruction.pair, valid, "pred")
+
+
+def _warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
+    """`bar.warp.sync`: lanes of a warp that run in step are already there; others have waited at the start of the block."""
+    if "warp" not in instruction.modifiers:
+        raise emitter.unsupported("a barrier must end its basic block")
+
+
+WARP_HANDLERS = {
+    "vote": _vote,
+    "activemask": _activemask,
+    "elect": _elect,
+    "shfl": _shfl,
+    "bar": _warp_barrier,
+    "barrier": _warp_barrier,
+}
+
+
+# -- Values that lanes of a warp compare or combine: match, redux; and `fns`, which counts in such a mask.
+
+_WHAT_CHANGES_NOTHING = {"add": 0, "or": 0, "xor": 0, "and": -1}
+
+
+def _of_each_lane(
+    emitter: Emitter, mask: Operand | Negated, names: tuple[str, ...], value: Callable[[Value, Value], tuple[Value, ...]]
+) -> list[Value]:
+    """Lanes of i32 vectors called `names`, lane by lane: `value(lane, members)`, members being the active ones of its own mask.
+
+    Lanes that meet here apart from each other, as tiles of a warp do, name different members.
+    """
+    builder = emitter.builder
+    masks = emitter.spill(emitter.read(mask, "b32"), "members")
+    results = [emitter.spill(ir.Constant(vector(I32), None), name) for name in names]
+    active = emitter.active_mask
+
+    def body(inner: object, lane: Value) -> None:
+        place = builder.shl(builder.zext(lane, I64), I64(2))
+        members = builder.and_(load_as(builder, at(builder, masks, place), I32, 4), active)
+        for result, found in zip(results, value(lane, members), strict=True):
+            store_as(builder, found, at(builder, result, place), 4)
+
+    for_each_lane(builder, active, body)
+    return [load_as(builder, result, vector(I32), 64) for result in results]
+
+
+def _match(emitter: Emitter, instruction: Instruction) -> None:
+    """`match.any.sync d, a, mask`: the members with this lane's value; `.all d|p`: all members if they agree, else none."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "any", "all", "sync")
+    d, a, mask = operands(emitter, instruction, 3)
+    builder, element, size = emitter.builder, scalar_type(kind), bits_of(kind) // 8
+    value = emitter.read(a, kind)
+    held = emitter.spill(value, "matched")
+    together = "all" in instruction.modifiers
+
+    def of_lane(lane: Value, members: Value) -> tuple[Value, ...]:
+        own = load_as(builder, at(builder, held, builder.mul(builder.zext(lane, I64), I64(size))), element, size)
+        alike = builder.and_(lanes_to_mask(builder, builder.icmp_signed("==", value, splat(builder, own))), members)
+        if not together:
+            return (alike,)
+        agree = builder.icmp_signed("==", alike, members)
+        return builder.select(agree, members, I32(0)), builder.zext(agree, I32)
+
+    found = _of_each_lane(emitter, mask, ("matches", "agree")[: 1 + together], of_lane)
+    emitter.write(d, found[0], "b32")
+    if together and instruction.pair is not None:
+        emitter.write(instruction.pair, builder.icmp_signed("!=", found[1], splat_constant(I32, 0)), "pred")
+
+
+def _redux(emitter: Emitter, instruction: Instruction) -> None:
+    """`redux.sync.op.type d, a, mask`: one value of all members, the same in each."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, "sync", "add", "min", "max", "and", "or", "xor")
+    d, a, mask = operands(emitter, instruction, 3)
+    operation = next((m for m in instruction.modifiers if m in (*_WHAT_CHANGES_NOTHING, "min", "max")), "")
+    if not operation or kind not in ("u32", "s32", "b32"):
+        raise emitter.unsupported(f"a reduction of .{kind} is not modelled")
+    builder = emitter.builder
+    neutral = _WHAT_CHANGES_NOTHING.get(operation)
+    if neutral is None:
+        low, high = (-(1 << 31), (1 << 31) - 1) if is_signed(kind) else (0, (1 << 32) - 1)
+        neutral = high if operation == "min" else low
+        operation = ("s" if is_signed(kind) else "u") + operation
+    value = emitter.read(a, kind)
+
+    def of_lane(lane: Value, members: Value) -> tuple[Value, ...]:
+        chosen = builder.select(mask_to_lanes(builder, members), value, splat_constant(I32, neutral & 0xFFFFFFFF))
+        return (reduce_vector(builder, operation, chosen),)
+
+    emitter.write(d, _of_each_lane(emitter, mask, ("reduced",), of_lane)[0], kind)
+
+
+def _find_nth_set(emitter: Emitter, instruction: Instruction) -> None:
+    """`fns.b32 d, mask, base, offset`: the |offset|-th set bit from `base` on, up or down; with offset 0 bit `base` itself."""
+    the_type(emitter, instruction)
+    allow(emitter, instruction)
+    d, a, b, c = operands(emitter, instruction, 4)
+    builder = emitter.builder
+    mask, base, offset = emitter.read(a, "b32"), emitter.read(b, "u32"), emitter.read(c, "s32")
+    zero, one, top = (splat_constant(I32, n) for n in (0, 1, 31))
+    down = builder.icmp_signed("<", offset, zero)
+    base = builder.and_(base, top)
+    # Downwards is upwards in the mirror image.
+    bits = builder.select(down, call_same(builder, "bitreverse", mask), mask)
+    start = builder.select(down, builder.sub(top, base), base)
+    here = builder.shl(one, start)
+    left = builder.and_(bits, builder.sub(zero, here))
+    left = builder.select(builder.icmp_signed("==", offset, zero), builder.and_(bits, here), left)
+    distance = builder.select(down, builder.sub(zero, offset), offset)
+    for passed in range(1, 32):
+        without_lowest = builder.and_(left, builder.sub(left, one))
+        left = builder.select(builder.icmp_unsigned(">", distance, splat_constant(I32, passed)), without_lowest, left)
+    far = builder.icmp_unsigned(">", distance, splat_constant(I32, 32))
+    function = intrinsic(builder.module, f"llvm.cttz.{vector_suffix(vector(I32))}", vector(I32), [vector(I32), I1])
+    place = builder.call(function, [left, I1(0)])
+    place = builder.select(down, builder.sub(top, place), place)
+    none = builder.or_(builder.icmp_signed("==", left, zero), far)
+    emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "b32")
+
+
+COLLECTIVE_HANDLERS = {"match": _match, "redux": _redux, "fns": _find_nth_set}

@@ -1,0 +1,322 @@
+"""Turns the fault that native code recorded, or a deadlock, into an error: kernel, source line, block, thread, address and what
+is there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import Assertion, FaultDetails, LaunchFault, LimitError, UnsupportedError, WarpsightError
+from warpsight.emulator.codegen import layout
+from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP, WINDOW_BYTES, Fault
+from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
+from warpsight.emulator.run.memory import Allocation, Memory, nearest
+from warpsight.isa.ptx.cfg import ControlFlowGraph
+from warpsight.isa.ptx.opcodes import memory_access
+from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.kernels.launch import Launch
+
+# Kind to (name for programs, words for people).
+_WHAT = {
+    Fault.OUT_OF_BOUNDS: ("out-of-bounds", "access out of bounds"),
+    Fault.MISALIGNED: ("misaligned", "misaligned access"),
+    Fault.READ_ONLY: ("read-only", "write to constant memory"),
+    Fault.SHARED_BOUNDS: ("shared-out-of-bounds", "access past the end of shared memory"),
+    Fault.LOCAL_BOUNDS: ("local-out-of-bounds", "access past the end of a thread's local memory"),
+    Fault.PARAM_BOUNDS: ("param-out-of-bounds", "access past the end of the kernel's parameters"),
+    Fault.TRAP: ("trap", "trap"),
+    Fault.BREAKPOINT: ("breakpoint", "breakpoint"),
+    Fault.ASSERTION: ("assertion", "failed assertion"),
+    Fault.BRANCH_INDEX: ("branch-index", "indexed branch past the end of its table"),
+    Fault.BARRIERS_DIFFER: ("barriers-differ", "threads of one warp wait at different barriers"),
+    Fault.USE_AFTER_FREE: ("use-after-free", "use after free"),
+    Fault.DOUBLE_FREE: ("double-free", "free of memory that is free already"),
+    Fault.BAD_FREE: ("bad-free", "free of an address that malloc did not give"),
+    Fault.UNWRITTEN: ("uninitialised", "read of memory that was never written"),
+    Fault.LIMIT: ("instruction-limit", "limit of instructions"),
+    Fault.MBARRIER_STATE: ("mbarrier-state", "use of shared memory that holds no mbarrier object"),
+    Fault.MBARRIER_COUNT: ("mbarrier-count", "more arrivals or bytes than the mbarrier object can count"),
+    Fault.ALLOCA_OVERFLOW: ("alloca-overflow", "use of a thread's stack past its end"),
+    Fault.BULK_SIZE: ("bulk-size", "copy of a size that PTX does not allow"),
+    Fault.WARP_INCOMPLETE: ("warp-incomplete", "use of only some of the 32 threads of a warp"),
+    Fault.BAD_IMAGE: ("bad-image", "use of what is no texture, surface or sampler object"),
+    Fault.IMAGE_KIND: ("image-kind", "use of a texture or surface object that the instruction does not suit"),
+    Fault.SURFACE_BOUNDS: ("surface-out-of-bounds", "access outside of a surface"),
+    Fault.STACK_OVERFLOW: ("stack-overflow", "call stack overflow"),
+    Fault.CALL_DEPTH: ("stack-overflow", "call stack overflow"),
+    Fault.CALL_TARGET: ("call-target", "call of something that is no function of this prototype"),
+    Fault.RETURN_TARGET: ("return-target", "return to a call that was never made (the call stack was overwritten)"),
+    Fault.BARRIER_OPERAND: ("barrier-operand", "no barrier from 0 to 15, or a thread count that is not a multiple of 32,"),
+}
+# What the recorded number is, for kinds in which it is no address.
+_NUMBERED_FAULTS = {
+    Fault.MBARRIER_STATE: "offset {0:,}",
+    Fault.MBARRIER_COUNT: "offset {0:,}",
+    Fault.ALLOCA_OVERFLOW: "bytes {0:,}",
+    Fault.BULK_SIZE: "bytes {0:,}",
+    Fault.BAD_IMAGE: "handle 0x{0:x}",
+    Fault.IMAGE_KIND: "handle 0x{0:x}",
+    Fault.SURFACE_BOUNDS: "offset {0:,}",
+    Fault.STACK_OVERFLOW: "{0:,} bytes per thread with this call, {1:,} there are",
+    Fault.CALL_DEPTH: "{0:,} calls and branches of its warp are waiting",
+    Fault.CALL_TARGET: "value 0x{0:x}",
+    Fault.RETURN_TARGET: "value 0x{0:x}",
+    Fault.BARRIER_OPERAND: "thread count {0:,}",
+}
+_REMEDY = {
+    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with --shared",
+    Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
+    Fault.BREAKPOINT: "no debugger is there to go on: compile the kernel without it",
+    Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
+    Fault.BARRIERS_DIFFER: "let all threads of a block that have not ended reach the same barrier",
+    Fault.USE_AFTER_FREE: "keep the memory until its last use",
+    Fault.DOUBLE_FREE: "free each block once",
+    Fault.UNWRITTEN: "write it first, and let other threads wait for it at a barrier",
+    Fault.BAD_FREE: "free the address that malloc gave, and no other",
+    Fault.MBARRIER_STATE: "initialise the object first, and let all threads see it (__syncthreads) before its use",
+    Fault.MBARRIER_COUNT: "arrive as often as mbarrier.init says, and count at most 1,048,575",
+    Fault.ALLOCA_OVERFLOW: f"allocate at most {STACK_LIMIT:,} bytes with alloca",
+    Fault.BULK_SIZE: "copy a multiple of 16 bytes, and read no more than is written",
+    Fault.WARP_INCOMPLETE: "use whole warps (a block size that is a multiple of 32) and no branch in which lanes of a warp differ",
+    Fault.BAD_IMAGE: "pass a live object of the dimensions, layers and format that the kernel fetches from",
+    Fault.IMAGE_KIND: "pass a live object of the dimensions, layers and format that the kernel fetches from",
+    Fault.STACK_OVERFLOW: "end the recursion sooner, or give a larger stack with --stack (stack_bytes in Python)",
+    Fault.CALL_DEPTH: "end the recursion sooner: more calls at a time are not modelled, however large the stack",
+    Fault.CALL_TARGET: "check that the pointer was set, and to a function of this type in the same PTX",
+    Fault.RETURN_TARGET: "check indices into local arrays: they share memory with the call stack",
+    Fault.BARRIER_OPERAND: "give a barrier from 0 to 15 and a multiple of 32; bar.arrive needs a count",
+}
+_UNSUPPORTED = {
+    Fault.MIXED_SPACES: (
+        "{0} of {1} reaches several state spaces at once through generic addresses",
+        "cast the pointer to one address space",
+    ),
+    Fault.BULK_EVENT: ("{0} of {1} moves {2:,} sectors of 32 bytes; a trace counts 255", "copy at most 8,128 bytes at a time"),
+    Fault.MEETING_APART: (
+        "lanes of one warp come to {0} in different places ({1})",
+        "let all lanes of the member mask execute the same line",
+    ),
+}
+_DEVICE = (Fault.OUT_OF_BOUNDS, Fault.MISALIGNED, Fault.READ_ONLY, Fault.USE_AFTER_FREE, Fault.DOUBLE_FREE, Fault.BAD_FREE,
+           Fault.UNWRITTEN)  # fmt: skip
+_NO_ADDRESS = (Fault.TRAP, Fault.BREAKPOINT, Fault.ASSERTION, Fault.BARRIERS_DIFFER, Fault.WARP_INCOMPLETE)
+
+
+@dataclass(frozen=True)
+class FaultScene:
+    """The launch in which a fault happened: what is needed to describe it. `assertion` is what a failed one said."""
+
+    function: Function
+    name: str
+    path: str
+    launch: Launch
+    memory: Memory
+    symbols: SymbolTable
+    shared_bytes: int
+    assertion: Assertion | None = None
+
+
+def coordinates(number: int, shape: tuple[int, int, int]) -> tuple[int, int, int]:
+    """A linear number as (x, y, z), x fastest."""
+    return number % shape[0], number // shape[0] % shape[1], number // (shape[0] * shape[1])
+
+
+def place_of(path: str, instruction: Instruction) -> str:
+    """Source line if known, else the PTX line."""
+    return f"{instruction.file}:{instruction.line}" if instruction.file else f"{path}:{instruction.ptx_line}"
+
+
+def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
+    """The error for a recorded fault. `record` has kind, pc, lane, address, warp, block; the error's `details` say it in fields."""
+    kind, address = Fault(record["kind"]), record["address"] % (1 << 64)
+    instruction = scene.function.instructions[record["pc"]]
+    block = coordinates(record["block"], scene.launch.grid)
+    thread = coordinates(record["warp"] * WARP + record["lane"], scene.launch.block)
+    where = f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]})"
+    if kind in _UNSUPPORTED:
+        what, remedy = _UNSUPPORTED[kind]
+        said = what.format(f'"{instruction.text}"', where, address)
+        return UnsupportedError(f"kernel {scene.name}: {said}", place=place_of(scene.path, instruction), remedy=remedy)
+    if kind == Fault.OUT_OF_BOUNDS and scene.memory.heap.freed_at(address) is not None:
+        kind = Fault.USE_AFTER_FREE
+    near = _nearby(kind, instruction, address, scene)
+    if kind in _NUMBERED_FAULTS:
+        near = _Near(", " + _NUMBERED_FAULTS[kind].format(address, record.get("stack", 0)), address)
+    name, words = _WHAT[kind]
+    detail = f'kernel {scene.name}: {words} by "{instruction.text}" (PTX line {instruction.ptx_line}), {where}{near.text}'
+    if kind == Fault.ASSERTION and scene.assertion is not None:
+        detail = f"kernel {scene.name}: {assertion_text(scene.assertion, block, thread)} (PTX line {instruction.ptx_line})"
+    error = LaunchFault(
+        detail, place=place_of(scene.path, instruction), remedy=_REMEDY.get(kind, "check the index against the array's size")
+    )
+    error.details = FaultDetails(
+        name,
+        scene.name,
+        instruction.ptx_line,
+        instruction.file,
+        instruction.line,
+        block,
+        thread,
+        near.address,
+        near.allocation,
+        near.distance,
+        scene.assertion if kind == Fault.ASSERTION else None,
+    )
+    return error
+
+
+def assertion_text(assertion: Assertion, block: tuple[int, int, int], thread: tuple[int, int, int]) -> str:
+    """The line that CUDA's runtime prints for a failed assertion."""
+    bx, by, bz = block
+    x, y, z = thread
+    head = f"{assertion.file}:{assertion.line}: {assertion.function}: block: [{bx},{by},{bz}], thread: [{x},{y},{z}]"
+    return f"{head} Assertion `{assertion.message}` failed."
+
+
+@dataclass(frozen=True)
+class _Near:
+    """Where an address lies: the end of a message, and the same in fields."""
+
+    text: str = ""
+    address: int | None = None
+    allocation: str = ""
+    distance: int | None = None
+
+
+def _nearby(kind: Fault, instruction: Instruction, address: int, scene: FaultScene) -> _Near:
+    if kind in _NO_ADDRESS:
+        return _Near()
+    access = memory_access(instruction)
+    space = access.space if access else ""
+    if kind in _DEVICE and space != "param":
+        for window, named in ((SHARED_WINDOW, "shared"), (LOCAL_WINDOW, "local")):
+            if kind in (Fault.MISALIGNED, Fault.UNWRITTEN) and space in (named, "generic") and 0 <= address - window < WINDOW_BYTES:
+                return _in_window(named, address - window, scene)
+        return _in_device_memory(scene.memory, address)
+    named = {Fault.SHARED_BOUNDS: "shared", Fault.LOCAL_BOUNDS: "local", Fault.PARAM_BOUNDS: "param"}.get(kind, space)
+    return _in_window(named, address, scene) if named else _Near(f", index {address:,}", address)
+
+
+def _in_window(space: str, offset: int, scene: FaultScene) -> _Near:
+    """An offset in shared, local or parameter memory, and the nearest variable there."""
+    symbols = scene.symbols
+    total = {"shared": scene.shared_bytes, "local": symbols.local_bytes}.get(space, symbols.param_bytes)
+    known = [Allocation(v.offset, v.size, True, f'.{space} variable "{v.name}"') for v in symbols.placed if v.space == space]
+    if space == "shared" and scene.launch.shared_bytes:
+        known.append(Allocation(symbols.dynamic_shared_offset, scene.launch.shared_bytes, True, "dynamic shared memory"))
+    text = f", offset {offset:,} of {total:,} bytes"
+    found = nearest(known, offset)
+    if found is None:
+        return _Near(text, offset)
+    allocation, distance = found
+    return _Near(text + _distance_text(allocation, distance, f"offset {allocation.address:,}"), offset, allocation.name, distance)
+
+
+def _in_device_memory(memory: Memory, address: int) -> _Near:
+    text = f", address 0x{address:x}"
+    freed = memory.heap.freed_at(address)
+    if freed is not None:
+        block = freed.allocation
+        text += f", byte {address - block.address:,} of {block.name} at 0x{block.address:x}, freed at {freed.by}"
+        return _Near(text, address, block.name, 0)
+    found = memory.nearest(address - (1 << 64) if address >> 63 else address)  # a negative index leads below zero
+    if found is None:
+        return _Near(f"{text}; the launch has no device memory at all", address)
+    allocation, distance = found
+    return _Near(text + _distance_text(allocation, distance, f"0x{allocation.address:x}"), address, allocation.name, distance)
+
+
+def _distance_text(allocation: Allocation, distance: int, start: str) -> str:
+    if distance > 0:
+        return f", {distance - 1:,} bytes past the end of the {allocation.name} at {start}"
+    if distance < 0:
+        return f", {-distance:,} bytes before the {allocation.name} at {start}"
+    return f", in the {allocation.name} at {start}"
+
+
+def limit_error(limit: int, record: dict[str, int], scene: FaultScene) -> LimitError:
+    """The launch ran more instructions than it was allowed. `record` as for a fault; its lane is the warp's first."""
+    instruction = scene.function.instructions[record["pc"]]
+    block = coordinates(record["block"], scene.launch.grid)
+    thread = coordinates(record["warp"] * WARP, scene.launch.block)
+    error = LimitError(
+        f"kernel {scene.name} passed {limit:,} warp instructions near PTX line {instruction.ptx_line}, in the warp of "
+        f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]}); it may never end",
+        place=place_of(scene.path, instruction),
+        remedy="raise --max-instructions if it is meant to run that long",
+    )
+    error.details = FaultDetails(
+        _WHAT[Fault.LIMIT][0], scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread
+    )
+    return error
+
+
+# -- Which lanes of a block wait where, when none can go on, as an error.
+
+_SHOWN = 8
+_BLOCK_NUMBER_MASK = layout.GRANTED - 1
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """Lanes (a mask) of a warp that wait at instruction `pc`: at a barrier of the block, or (None) for lanes of their warp."""
+
+    warp: int
+    lanes: int
+    pc: int
+    barrier: int | None
+
+
+def find_waiting(states: npt.NDArray[np.int32], graph: ControlFlowGraph) -> list[Waiting]:
+    """All that wait in a block, from its warps' states (int32 [warps, words]), in the order of the warps."""
+    found = []
+    for warp, state in enumerate(states.tolist()):
+        if state[layout.RESUME] == layout.DONE_RESUME:
+            continue
+        present = state[layout.START] & ~state[layout.GONE]
+        for entry in range(state[layout.DEPTH]):
+            first = layout.STATE_HEADER_BYTES // 4 + layout.STACK_ENTRY_WORDS * entry
+            block, mask, _, use = state[first : first + layout.STACK_ENTRY_WORDS]
+            number = block & _BLOCK_NUMBER_MASK
+            if block & layout.PARKED:  # continues behind the barrier, which ends its block
+                found.append(Waiting(warp, mask & present & 0xFFFFFFFF, int(graph.block_start[number]) - 1, use & 31))
+            elif block & layout.MEETING:
+                found.append(Waiting(warp, mask & present & 0xFFFFFFFF, int(graph.block_start[number]), None))
+    return found
+
+
+def describe_deadlock(waiting: list[Waiting], block: int, function: Function, name: str, path: str, launch: Launch) -> LaunchFault:
+    """The error for block number `block`, in which nothing can go on: where the first eight groups of lanes wait."""
+    x, y, z = coordinates(block, launch.grid)
+    lines = []
+    for wait in waiting[:_SHOWN]:
+        instruction = function.instructions[wait.pc]
+        at = f"{place_of(path, instruction)}, PTX line {instruction.ptx_line}"
+        if wait.barrier is None:
+            what = f'for lanes of its warp at "{instruction.text}"'
+        else:
+            what = "at the cluster's barrier" if wait.barrier == layout.CLUSTER_ROW else f"at barrier {wait.barrier}"
+        lines.append(f"warp {wait.warp} {lanes_text(wait.lanes)} {what} ({at})")
+    if len(waiting) > _SHOWN:
+        lines.append(f"and {len(waiting) - _SHOWN} more")
+    return LaunchFault(
+        f"kernel {name}: no thread of block ({x},{y},{z}) can go on; waiting are {'; '.join(lines)}",
+        place=place_of(path, function.instructions[waiting[0].pc]) if waiting else path,
+        remedy="let all threads that a barrier counts reach it; threads that have ended are not waited for",
+    )
+
+
+def lanes_text(mask: int) -> str:
+    """The lanes of a mask as ranges: `lanes 0-3,7`."""
+    ranges: list[list[int]] = []
+    for lane in range(layout.WARP):
+        if mask >> lane & 1:
+            if ranges and ranges[-1][1] == lane - 1:
+                ranges[-1][1] = lane
+            else:
+                ranges.append([lane, lane])
+    text = ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
+    return f"{'lane' if mask.bit_count() == 1 else 'lanes'} {text}"

@@ -1,0 +1,440 @@
+"""Runs a launch in native code and gives its trace. Python only sets up, drains buffers, and turns faults into errors."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from types import FrameType, TracebackType
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight._version import __version__
+from warpsight.base.compiled import jit
+from warpsight.base.errors import LimitError, UsageError
+from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, Fault, Slot
+from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
+from warpsight.emulator.codegen.recording import LaneAddresses, Probes, Wanted
+from warpsight.emulator.codegen.symbols import align_up, too_large
+from warpsight.emulator.ptx.static import static_instructions
+from warpsight.emulator.ptx.system import needs_workspace
+from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
+from warpsight.emulator.run.externals import Externals, show_printed, uses_heap
+from warpsight.emulator.run.faults import FaultScene, describe_deadlock, describe_fault, find_waiting, limit_error
+from warpsight.emulator.run.memory import DeviceMemory, Memory
+from warpsight.emulator.run.parallel import CHUNK_MULTIPLE, MIN_BLOCKS, AccessTable, Apart, Conflict, why_in_order
+from warpsight.emulator.run.worker import POLL_INSTRUCTIONS, Stopped, Streams, Worker
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.isa.ptx.lexer import lines_of
+from warpsight.isa.ptx.program import Function
+from warpsight.kernels.launch import DEFAULT_OPTIONS, KernelSource, Launch, RunOptions, input_hash, kernel_hash
+from warpsight.kernels.mangling import display_name
+from warpsight.kernels.registers import RegisterUse
+from warpsight.traces.path_store import LANES_SHIFT, PathStore
+from warpsight.traces.schema import KernelTrace, PathTable, TraceChunk, TraceHeader, TraceSink
+from warpsight.traces.spill import SpillingSink
+
+
+class Interruption:
+    """A context in which SIGINT only sets `pending`; on leaving it, the handler that was there before is called.
+
+    Python delivers signals to the main thread alone: in other threads, and where nothing handles SIGINT, it does nothing.
+    """
+
+    def __init__(self) -> None:
+        self.pending = False
+        self._previous: signal._HANDLER = None
+
+    def __enter__(self) -> Interruption:
+        if threading.current_thread() is threading.main_thread() and callable(signal.getsignal(signal.SIGINT)):
+            self._previous = signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.pending = True
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if not callable(self._previous):
+            return
+        signal.signal(signal.SIGINT, self._previous)
+        if self.pending and not (isinstance(error, KeyboardInterrupt) and self._previous is signal.default_int_handler):
+            self._previous(signal.SIGINT, None)
+
+
+# -- Recording some blocks of a launch, chosen at random, while all are executed.
+
+MOST_BLOCKS = 1 << 28
+
+
+def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
+    """Which of `blocks` blocks are recorded: `count` of them, each set of that size as likely as any other. bool [blocks].
+
+    Raises LimitError for more than `MOST_BLOCKS`.
+    """
+    if blocks > MOST_BLOCKS:
+        what = f"a sample of {blocks:,} blocks cannot be chosen: at most {MOST_BLOCKS:,} can be numbered"
+        raise LimitError(what, place="--sample", remedy="launch fewer blocks, or record all of them")
+    chosen = np.zeros(blocks, np.bool_)
+    chosen[np.random.default_rng(abs(seed)).choice(blocks, count, replace=False)] = True
+    return chosen
+
+
+@jit(
+    "void(int64[:, ::1], boolean[::1], uint32[:, ::1], uint8[::1], uint32[::1], uint32[:, ::1], uint8[::1], uint32[::1])",
+    cache=True,
+    nogil=True,
+)
+def _copy(offsets, kept, entries, events, sectors, out_entries, out_events, out_sectors):  # type: ignore[no-untyped-def]
+    at = np.zeros(3, np.int64)
+    for warp in range(len(kept)):
+        if kept[warp]:
+            low, high = offsets[warp], offsets[warp + 1]
+            out_entries[at[0] : at[0] + high[0] - low[0]] = entries[low[0] : high[0]]
+            out_events[at[1] : at[1] + high[1] - low[1]] = events[low[1] : high[1]]
+            out_sectors[at[2] : at[2] + high[2] - low[2]] = sectors[low[2] : high[2]]
+            at += high - low
+
+
+def keep_blocks(part: Streams, chosen: npt.NDArray[np.bool_], warps_per_block: int) -> Streams:
+    """The streams of the chosen blocks alone. Their warps are numbered as if there were no others."""
+    first = part.first_warp // warps_per_block
+    kept = np.repeat(chosen[first : part.end_block], warps_per_block)
+    counts = np.diff(part.offsets, axis=0)[kept]
+    offsets = np.zeros((len(counts) + 1, 3), np.int64)
+    np.cumsum(counts, axis=0, out=offsets[1:])
+    entries = np.empty((int(offsets[-1, 0]), 2), np.uint32)
+    events, sectors = np.empty(int(offsets[-1, 1]), np.uint8), np.empty(int(offsets[-1, 2]), np.uint32)
+    _copy(part.offsets, kept, part.entries, part.events, part.sectors, entries, events, sectors)
+    return Streams(int(chosen[:first].sum()) * warps_per_block, part.end_block, offsets, entries, events, sectors)
+
+
+# -- Runs a launch in native code and gives its trace. Python only sets up, drains buffers, and turns faults into errors.
+
+Progress = Callable[[int, int], None]
+DEFAULT_MAX_INSTRUCTIONS = 10**10
+
+
+@dataclass(frozen=True)
+class PreparedKernel:
+    """A kernel ready to be launched, as often as wanted: its source, its function with calls expanded, its machine code."""
+
+    source: KernelSource
+    function: Function
+    native: NativeKernel
+
+
+def prepare_kernel(
+    source: KernelSource, kernel: str, *, checks: bool = False, global_base: int = ARENA_BASE, probes: bool = False
+) -> PreparedKernel:
+    """Compile `kernel` (mangled name), the module's variables from device address `global_base` on. Raises UnsupportedError.
+
+    `probes` are for `lane_addresses`.
+    """
+    with lines_of(source.path):
+        function = inline_calls(source.module, source.module.functions[kernel])
+        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, checks, global_base, probes))
+
+
+def execute(
+    prepared: PreparedKernel,
+    launch: Launch,
+    memory: Memory,
+    *,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> int:
+    """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
+    run = _Run(prepared, launch, memory, max_instructions, progress, options)
+    try:
+        with run.interruption:
+            return run.execute_unrecorded()
+    finally:
+        show_printed(options.output)
+        run.workers.clear()
+
+
+def lane_addresses(
+    source: KernelSource,
+    launch: Launch,
+    wanted: Sequence[Wanted],
+    *,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None,
+    options: RunOptions = DEFAULT_OPTIONS,
+) -> list[LaneAddresses | None]:
+    """Execute the launch as far as its last `wanted` access; of each the lanes' addresses, None where it was not made.
+
+    Blocks run in order, on one thread; array arguments stay as they are. What is not a plain load, store or atomic has no probe,
+    and nothing is found of a kernel whose blocks may wait for each other, as their order is not that of the trace.
+    Raises as `emulate` does, and ValueError for more than two accesses of one instruction.
+    """
+    prepared = prepare_kernel(source, launch.kernel, checks=options.check, probes=True)
+    if prepared.native.graph.waits.spinning:
+        return [None] * len(wanted)
+    probes = Probes(len(prepared.function.instructions), wanted)
+    run = _Run(prepared, launch, None, max_instructions, progress, options)
+    try:
+        with run.interruption:
+            run.execute_unrecorded(probes)
+    finally:
+        run.memory.close()
+        run.workers.clear()
+    return probes.found()
+
+
+class _Run:
+    """One launch in progress."""
+
+    def __init__(
+        self,
+        prepared: PreparedKernel,
+        launch: Launch,
+        memory: Memory | None,
+        limit: int,
+        progress: Progress | None,
+        options: RunOptions,
+    ) -> None:
+        source, function, native = prepared.source, prepared.function, prepared.native
+        self.source, self.launch, self.function, self.native = source, launch, function, native
+        self.limit, self.progress = limit, progress
+        self.name = display_name(launch.kernel)
+        self.stack_bytes = align_up(max(options.stack_bytes, function.frame), 16) if function.frame else 0
+        self.local_bytes = native.symbols.local_bytes + self.stack_bytes
+        symbols = native.symbols
+        self.shared_bytes = (
+            symbols.dynamic_shared_offset if launch.shared_bytes else symbols.static_shared_bytes
+        ) + launch.shared_bytes
+        problem = too_large(symbols.local_bytes + self.stack_bytes, self.shared_bytes)
+        if problem:
+            raise UsageError(f"kernel {self.name}: {problem}", remedy="use less shared or local memory")
+        names = [(p.name, symbols.parameter_offset(p.name)) for p in function.parameters]
+        self.options = options
+        heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
+        self.memory = memory or DeviceMemory(
+            symbols,
+            launch,
+            names,
+            source.path,
+            with_workspace=needs_workspace(function),
+            heap_bytes=heap_bytes,
+            checks=options.check,
+        )
+        self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
+        self.chosen: npt.NDArray[np.bool_] | None = None
+        self.interruption = Interruption()
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions so far."""
+        return sum(worker.instructions for worker in self.workers)
+
+    def _new_worker(self) -> Worker:
+        try:
+            worker = Worker(
+                self.native, self.launch, self.memory, self.shared_bytes, self.local_bytes, self._poll, self.options.check
+            )
+        except MemoryError as error:
+            what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
+            raise LimitError(what, place="--threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
+        worker.externals = Externals(
+            worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
+        )
+        worker.context[Slot.POLL_AT] = min(self.limit + 1, POLL_INSTRUCTIONS)
+        self.workers.append(worker)
+        return worker
+
+    def _poll(self, worker: Worker) -> None:
+        """Native code asks whether to go on."""
+        if self.interruption.pending:
+            raise KeyboardInterrupt
+        if worker.instructions < worker.context[Slot.POLL_AT]:
+            return
+        total = self.instructions
+        if total > self.limit:
+            record = {"pc": self._last_pc(worker), "warp": int(worker.context[Slot.WARP]), "block": worker.block}
+            raise limit_error(self.limit, record, self._scene(worker))
+        worker.context[Slot.POLL_AT] = worker.instructions + min(self.limit + 1 - total, POLL_INSTRUCTIONS)
+        if self.progress is not None and len(self.workers) == 1:
+            self.progress(worker.block, self.launch.blocks)
+
+    def execute_unrecorded(self, probes: Probes | None = None) -> int:
+        """Run all blocks, or those that `probes` need, and throw away what they record; the number of warp instructions."""
+        worker = self._new_worker()
+        if probes is not None:
+            worker.context[Slot.PROBE_PTR] = probes.pointer
+        end = self.launch.blocks if probes is None else probes.end_block(worker.warps_per_block)
+        try:
+            for done in worker.discard(0, end):
+                if self.progress is not None:
+                    self.progress(done, self.launch.blocks)
+        except Stopped as stopped:
+            raise self._fault(stopped.worker, stopped.block) from None
+        return self.instructions
+
+    def execute(self, sink: TraceSink, threads: int) -> tuple[PathTable, npt.NDArray[np.int64]]:
+        """Run all blocks, draining into the sink; returns the paths and how many warps took each."""
+        may_split = threads > 1 and self.launch.blocks >= MIN_BLOCKS and not self.native.graph.waits.spinning
+        # Memory that is the launch's own can be filled again, should the blocks have to run in order.
+        if may_split and isinstance(self.memory, DeviceMemory) and not why_in_order(self.function):
+            table = AccessTable.of(self.function, self.native.graph)
+            workers = min(threads, -(-self.launch.blocks // CHUNK_MULTIPLE))  # more would find no chunk
+            apart = Apart([self._new_worker() for _ in range(workers)], table, self.memory.size, self.launch.blocks)
+            try:
+                return self._collect(apart.streams(), sink)
+            except Stopped as stopped:
+                if stopped.worker.stopped_by is not None:
+                    raise stopped.worker.stopped_by from None
+            except Conflict:
+                pass
+            # In order every fault is the first, and every race has the outcome that it always has.
+            self.workers.clear()
+            self.memory.fill()
+            sink.restart()
+        try:
+            return self._collect(self._new_worker().streams(0, self.launch.blocks), sink)
+        except Stopped as stopped:
+            raise self._fault(stopped.worker, stopped.block) from None
+
+    def _collect(self, streams: Iterable[Streams], sink: TraceSink) -> tuple[PathTable, npt.NDArray[np.int64]]:
+        paths = PathStore()
+        taken: list[npt.NDArray[np.int32]] = []
+        for part in streams:
+            if self.chosen is not None:
+                part = keep_blocks(part, self.chosen, self.workers[0].warps_per_block)  # noqa: PLW2901
+            offsets = [np.ascontiguousarray(part.offsets[:, k]) for k in range(3)]
+            numbers = paths.number(part.entries, offsets[0])
+            taken.append(numbers)
+            sink.add(TraceChunk(part.first_warp, numbers, offsets[1], part.events, offsets[2], part.sectors))
+            if self.progress is not None:
+                self.progress(part.end_block, self.launch.blocks)
+        table = paths.table()
+        return table, np.bincount(np.concatenate(taken), minlength=len(table))
+
+    def _fault(self, worker: Worker, block: int) -> BaseException:
+        c = worker.context
+        if c[Slot.FAULT_KIND] in (0, Fault.INTERRUPTED):
+            return worker.stopped_by or KeyboardInterrupt()
+        kind = Fault(int(c[Slot.FAULT_KIND]))
+        if kind == Fault.NO_MEMORY:
+            return LimitError(
+                f"kernel {self.name}: the trace of one block is larger than {MAX_BUFFER_BYTES >> 30} GiB",
+                remedy="use a smaller input",
+            )
+        if kind == Fault.DEADLOCK:
+            waiting = find_waiting(worker.residents.states(), self.native.graph)
+            return describe_deadlock(waiting, block, self.function, self.name, self.source.path, self.launch)
+        record = {
+            "kind": kind,
+            "pc": int(c[Slot.FAULT_PC]),
+            "lane": int(c[Slot.FAULT_LANE]),
+            "address": int(c[Slot.FAULT_ADDRESS]),
+            "warp": int(c[Slot.FAULT_WARP]),
+            "block": block,
+            "stack": self.stack_bytes,
+        }
+        return describe_fault(record, self._scene(worker))
+
+    def _scene(self, worker: Worker) -> FaultScene:
+        return FaultScene(
+            self.function, self.name, self.source.path, self.launch, self.memory, self.native.symbols, self.shared_bytes,
+            None if worker.externals is None else worker.externals.assertion,
+        )  # fmt: skip
+
+    def _last_pc(self, worker: Worker) -> int:
+        """The first instruction of the basic block that was entered last."""
+        last = int(worker.recorder.path.array[max(0, worker.recorder.path.used - 1), 0])
+        starts = self.native.graph.block_start
+        block = 0 if last == SEGMENT_MARK else last & ((1 << LANES_SHIFT) - 1)
+        return int(starts[min(block, len(starts) - 2)])
+
+
+def emulate(
+    source: KernelSource,
+    launch: Launch,
+    *,
+    registers: RegisterUse,
+    sink: TraceSink | None = None,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None,
+    threads: int = 1,
+    sample: int = 0,
+    seed: int = 0,
+    options: RunOptions = DEFAULT_OPTIONS,
+    prepared: PreparedKernel | None = None,
+    memory: Memory | None = None,
+) -> KernelTrace:
+    """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
+
+    `registers` goes into the header. Blocks are spread over `threads` where that changes nothing. With `sample` so many blocks,
+    chosen by `seed`, are recorded; all are executed. `prepared` is the kernel where it has been compiled before, `memory` device
+    memory that exists already: blocks then run on one thread.
+    `progress(blocks done, blocks)` is called now and then. `options` are of the device runtime: heap, stack and `printf`.
+    Raises UnsupportedError (exit 3) for an opcode that is not modelled, LaunchFault for a memory fault or trap, LimitError past
+    `max_instructions` warp instructions.
+    """
+    prepared = prepared or prepare_kernel(source, launch.kernel, checks=options.check)
+    native = prepared.native
+    run = _Run(prepared, launch, memory, max_instructions, progress, options)
+    if sample:
+        run.chosen = choose_blocks(launch.blocks, sample, seed)
+    sink = sink if sink is not None else SpillingSink()
+    inputs = input_hash(launch)
+    started = time.perf_counter()
+    try:
+        with run.interruption:
+            paths, warps_of_path = run.execute(sink, threads)
+        seconds = time.perf_counter() - started
+        run.memory.write_back()
+        header = _header(run, registers, paths, warps_of_path, inputs, seconds)
+    finally:
+        show_printed(options.output)
+        run.memory.close()
+        run.workers.clear()
+    return sink.finish(header, static_instructions(prepared.function), native.graph.block_start.astype(np.int32), paths)
+
+
+def _header(
+    run: _Run,
+    registers: RegisterUse,
+    paths: PathTable,
+    warps_of_path: npt.NDArray[np.int64],
+    inputs: str,
+    seconds: float,
+) -> TraceHeader:
+    source, launch, native = run.source, run.launch, run.native
+    recorded, threads_in_step = _recorded(native, paths, warps_of_path)
+    sampled = 0 if run.chosen is None else int(run.chosen.sum())
+    return TraceHeader(
+        kernel=run.name,
+        mangled=launch.kernel,
+        source=source.path,
+        grid=launch.grid,
+        block=launch.block,
+        static_shared_bytes=native.symbols.static_shared_bytes,
+        dynamic_shared_bytes=launch.shared_bytes,
+        registers_per_thread=registers.registers,
+        registers_from=registers.origin,
+        target=source.target,
+        kernel_hash=kernel_hash(launch.kernel, source.ptx),
+        input_hash=inputs,
+        warp_instructions=run.instructions,
+        thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
+        emulation_seconds=seconds,
+        tool_version=__version__,
+        sampled_blocks=sampled,
+        sampled_instructions=recorded if sampled else 0,
+    )
+
+
+def _recorded(native: NativeKernel, paths: PathTable, warps: npt.NDArray[np.int64]) -> tuple[int, int]:
+    """Warp instructions in the trace, and those times active lanes at the entry of their block."""
+    work = np.diff(native.graph.block_start).astype(np.int64)[paths.block] * paths.repeat
+    totals = []
+    for each in (work, work * paths.lanes.astype(np.int64)):
+        per_path = np.add.reduceat(each, paths.offset[:-1]) if len(each) else np.zeros(len(paths), dtype=np.int64)
+        totals.append(int((per_path * warps).sum()))
+    return totals[0], totals[1]

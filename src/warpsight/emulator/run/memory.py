@@ -1,0 +1,387 @@
+"""Device memory: one mapped arena in which module data, the arrays of a launch and the heap of the kernel lie, at the same
+addresses every time.
+"""
+
+from __future__ import annotations
+
+import mmap
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import LimitError, UsageError
+from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
+from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, SymbolTable, align_up, initial_bytes
+from warpsight.emulator.textures.objects import DescriptorTable, copy_in, copy_out, describe, image_bytes
+from warpsight.isa.ptx.program import Function, Module
+from warpsight.kernels.arrays import memory_shortage
+from warpsight.kernels.images import Image, Surface
+from warpsight.kernels.launch import ArrayArgument, Launch, ScalarArgument
+
+HEAP_ALIGN = 16  # CUDA C++ Programming Guide, "Dynamic Global Memory Allocation": aligned to a 16-byte boundary
+_GAP = 16  # between two blocks, so that the first byte past one belongs to none
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """Live device memory `[address, address + size)`, named for messages."""
+
+    address: int
+    size: int
+    writable: bool
+    name: str
+
+    @property
+    def end(self) -> int:
+        """The address after its last byte."""
+        return self.address + self.size
+
+
+def nearest(known: list[Allocation], address: int) -> tuple[Allocation, int] | None:
+    """The allocation nearest to an address, and how far past its end (from 1) or before its start (negative) that is; 0 inside."""
+
+    def distance(a: Allocation) -> int:
+        return address - a.end + 1 if address >= a.end else min(0, address - a.address)
+
+    best = min(known, key=lambda a: abs(distance(a)), default=None)
+    return None if best is None else (best, distance(best))
+
+
+class LiveTable:
+    """Allocations sorted by address: int64 rows (start, end, writable), with room for more. Native code gets `pointer`, `count`."""
+
+    def __init__(self, allocations: list[Allocation]) -> None:
+        rows = sorted((a.address, a.end, int(a.writable)) for a in allocations)
+        self.count = len(rows)
+        self._rows: npt.NDArray[np.int64] = np.zeros((max(16, 2 * len(rows)), 3), dtype=np.int64)
+        self._rows[: self.count] = np.array(rows, dtype=np.int64).reshape(-1, 3)
+
+    @classmethod
+    def of_rows(cls, rows: npt.NDArray[np.int64]) -> LiveTable:
+        """The table of sorted rows that exist already."""
+        table = cls([])
+        table.count, table._rows = len(rows), np.ascontiguousarray(rows, dtype=np.int64)
+        return table
+
+    @property
+    def pointer(self) -> int:
+        """Host address of the first row; changes when the table grows."""
+        return int(self._rows.ctypes.data)
+
+    def add(self, allocation: Allocation) -> None:
+        """A new allocation."""
+        if self.count == len(self._rows):
+            self._rows = np.concatenate([self._rows, np.zeros_like(self._rows)])
+        at = self._place(allocation.address)
+        self._rows[at + 1 : self.count + 1] = self._rows[at : self.count].copy()
+        self._rows[at] = allocation.address, allocation.end, int(allocation.writable)
+        self.count += 1
+
+    def remove(self, address: int) -> None:
+        """Forget the allocation that starts there."""
+        at = self._place(address)
+        self._rows[at : self.count - 1] = self._rows[at + 1 : self.count].copy()
+        self.count -= 1
+
+    def _place(self, address: int) -> int:
+        return int(np.searchsorted(self._rows[: self.count, 0], address))
+
+    def room_at(self, address: int) -> int:
+        """Bytes from an address to the end of the allocation that it lies in, 0 in none."""
+        row = int(np.searchsorted(self._rows[: self.count, 0], address, side="right")) - 1
+        return max(0, int(self._rows[row, 1]) - address) if row >= 0 else 0
+
+
+@dataclass(frozen=True)
+class Freed:
+    """A block that was given back, and by whom."""
+
+    allocation: Allocation
+    by: str
+
+
+class DeviceHeap:
+    """`malloc` and `free` in `[start, start + size)`, at the same addresses every time.
+
+    Fresh memory is handed out first, so that freed blocks stay unused, and their use noticed, as long as there is any; then the
+    first freed stretch that is large enough.
+    """
+
+    def __init__(self, start: int, size: int) -> None:
+        self.start, self.end = start, start + size
+        self._fresh = start
+        self._holes: list[tuple[int, int]] = []  # freed [low, high), sorted, never touching
+        self._live: dict[int, tuple[Allocation, int]] = {}  # by address; with the end of what it takes
+        self._freed: dict[int, Freed] = {}  # by address, until handed out again
+        self._freed_at: list[int] = []  # their addresses, sorted
+
+    def allocate(self, size: int, align: int, name: str) -> Allocation | None:
+        """A block of `size` bytes at a multiple of `align` (a power of two), None when there is no room."""
+        if size < 1:
+            return None
+        need = align_up(size, HEAP_ALIGN) + _GAP
+        low = align_up(self._fresh, align)
+        if low + need <= self.end:
+            self._fresh = low + need
+        else:
+            found = self._take_hole(need, align)
+            if found is None:
+                return None
+            low = found
+        allocation = Allocation(low, size, True, name)
+        self._live[low] = (allocation, low + need)
+        return allocation
+
+    def _take_hole(self, need: int, align: int) -> int | None:
+        for k, (low, high) in enumerate(self._holes):
+            start = align_up(low, align)
+            if start + need <= high:
+                pieces = [(a, b) for a, b in ((low, start), (start + need, high)) if a < b]
+                self._holes[k : k + 1] = pieces
+                first = max(0, bisect_right(self._freed_at, start) - 1)
+                last = bisect_left(self._freed_at, start + need)
+                if first < last and self._freed[self._freed_at[first]].allocation.end <= start:
+                    first += 1
+                for address in self._freed_at[first:last]:
+                    del self._freed[address]
+                del self._freed_at[first:last]
+                return start
+        return None
+
+    def free(self, address: int, by: str) -> Allocation | None:
+        """Give a block back, None when none that is live starts there."""
+        known = self._live.pop(address, None)
+        if known is None:
+            return None
+        allocation, high = known
+        self._freed[address] = Freed(allocation, by)
+        insort(self._freed_at, address)
+        low = address
+        at = bisect_left(self._holes, (low, high))
+        if at < len(self._holes) and self._holes[at][0] == high:
+            high = self._holes.pop(at)[1]
+        if at > 0 and self._holes[at - 1][1] == low:
+            low = self._holes.pop(at - 1)[0]
+        insort(self._holes, (low, high))
+        return allocation
+
+    def freed_at(self, address: int) -> Freed | None:
+        """The freed block, not handed out again since, that an address lies in."""
+        at = bisect_right(self._freed_at, address) - 1
+        freed = self._freed[self._freed_at[at]] if at >= 0 else None
+        return freed if freed and address < freed.allocation.end else None
+
+    def live(self) -> list[Allocation]:
+        """All live blocks."""
+        return [allocation for allocation, _ in self._live.values()]
+
+
+# -- Device memory: one mapped arena in which module data and the launch's arrays lie, at the same addresses every time.
+
+class Memory(Protocol):
+    """Device memory of a launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters.
+
+    `table` are the live allocations, `heap` is behind the kernel's own `malloc`, `objects` are textures and surfaces, `workspace`
+    the address of what synchronises a cooperative grid (0 without).
+    """
+
+    delta: int
+    parameters: bytearray
+    table: LiveTable
+    heap: DeviceHeap
+    heap_written: npt.NDArray[np.uint8]
+    objects: DescriptorTable
+    workspace: int
+
+    def nearest(self, address: int) -> tuple[Allocation, int] | None:
+        """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""
+
+    def write_back(self) -> None:
+        """The launch has succeeded: let the caller see its results."""
+
+    def close(self) -> None:
+        """The launch is over."""
+
+
+class DeviceMemory:
+    """The arena of one launch. `delta` is host minus device address; `parameters` are the bytes of the kernel's parameters.
+
+    With a workspace, as a cooperative launch has one, `workspace` is its address: zeros, for the barrier of the grid.
+    `heap_bytes` lie behind the arrays for the kernel's own `malloc`; 0 for a kernel that has none. With `checks`, `heap_written`
+    has a byte for each of them: 255 where the kernel has written since it got the memory.
+    """
+
+    def __init__(
+        self,
+        symbols: SymbolTable,
+        launch: Launch,
+        parameter_names: list[tuple[str, int]],
+        place: str,
+        *,
+        with_workspace: bool = False,
+        heap_bytes: int = 0,
+        checks: bool = False,
+    ) -> None:
+        self.allocations: list[Allocation] = [
+            Allocation(g.address, g.variable.size, g.writable, f'variable "{g.variable.name}"')
+            for g in symbols.global_data
+            if g.variable.size
+        ]
+        self._arrays: list[tuple[int, ArrayArgument]] = []
+        self._images: list[tuple[int, Image]] = []
+        self.objects = DescriptorTable()
+        self.parameters = bytearray(symbols.param_bytes or 1)
+        end = self._place_arguments(symbols, launch, parameter_names)
+        self.workspace = end if with_workspace else 0
+        if with_workspace:
+            self.allocations.append(Allocation(end, GLOBAL_ALIGN, True, "workspace of the grid's barrier"))
+            end += GLOBAL_ALIGN
+        heap = end + GLOBAL_ALIGN  # what runs past the last array hits nothing
+        end = heap + heap_bytes if heap_bytes else end
+        self.heap = DeviceHeap(heap, heap_bytes)
+        self.heap_written: npt.NDArray[np.uint8] = np.zeros(heap_bytes if checks else 0, dtype=np.uint8)
+        size = align_up(max(end - ARENA_BASE, 1), mmap.PAGESIZE)
+        if ARENA_BASE + size > ARENA_LIMIT:
+            raise LimitError(f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed")
+        lacking = memory_shortage(sum(argument.array.nbytes for _, argument in self._arrays))
+        if lacking:
+            raise LimitError(f"the arrays take {lacking}, a second time as device memory", remedy="use smaller arrays")
+        try:
+            self._map = mmap.mmap(-1, size)
+        except (OSError, ValueError) as error:
+            raise LimitError(f"{size:,} bytes of device memory cannot be had: {error}", remedy="use smaller arrays") from error
+        self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
+        self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
+        self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]
+        self.table = LiveTable(self.allocations)
+        self.fill()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the arena."""
+        return len(self._bytes)
+
+    def fill(self) -> None:
+        """Put in what is there before the launch: the module's data and the caller's arrays."""
+        for address, content in self._initial:
+            self._view(address, len(content))[:] = np.frombuffer(content, dtype=np.uint8)
+        for address, argument in self._arrays:
+            self._view(address, argument.array.nbytes)[:] = argument.array.reshape(-1).view(np.uint8)
+        for address, image in self._images:
+            copy_in(image, self._view(address, image_bytes(image)))
+
+    def _place_arguments(self, symbols: SymbolTable, launch: Launch, names: list[tuple[str, int]]) -> int:
+        address = symbols.arena_start
+        for argument, (name, offset) in zip(launch.arguments, names, strict=True):
+            if isinstance(argument, ScalarArgument):
+                data = argument.data
+            elif isinstance(argument, Image):
+                size = image_bytes(argument)
+                data = self.objects.add(describe(argument, address)).to_bytes(8, "little")
+                what = f'{type(argument).__name__.lower()} of parameter "{name}" ({size:,} bytes)'
+                self.allocations.append(Allocation(address, size, isinstance(argument, Surface), what))
+                self._images.append((address, argument))
+                address = align_up(address + size, GLOBAL_ALIGN)
+            else:
+                array = argument.array
+                if not array.flags.c_contiguous:
+                    raise UsageError(f'array for parameter "{name}" is not C-contiguous', remedy="pass np.ascontiguousarray(...)")
+                data = address.to_bytes(8, "little")
+                self.allocations.append(
+                    Allocation(address, array.nbytes, True, f'array of parameter "{name}" ({array.nbytes:,} bytes)')
+                )
+                self._arrays.append((address, argument))
+                address = align_up(address + max(1, array.nbytes), GLOBAL_ALIGN)
+            self.parameters[offset : offset + len(data)] = data
+        return address
+
+    def _view(self, address: int, size: int) -> npt.NDArray[np.uint8]:
+        return self._bytes[address - ARENA_BASE : address - ARENA_BASE + size]
+
+    def nearest(self, address: int) -> tuple[Allocation, int] | None:
+        """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""
+        return nearest([*self.allocations, *self.heap.live()], address)
+
+    def write_back(self) -> None:
+        """Copy device arrays to the caller's, as a GPU's user would after the launch."""
+        for address, argument in self._arrays:
+            if argument.written_back:
+                target = argument.array.reshape(-1).view(np.uint8)
+                target[:] = self._view(address, argument.array.nbytes)
+        for address, image in self._images:
+            if isinstance(image, Surface) and image.array.flags.writeable:
+                copy_out(image, self._view(address, image_bytes(image)))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        del self._bytes
+        self._map.close()
+
+
+# -- Device memory that outlives a launch: an arena that is mapped already, and someone else's table of live allocations.
+
+class ResidentMemory:
+    """Device memory for one launch as it is: `table` int64 [n, 3] (start, end, writable) sorted, `delta` host minus device.
+
+    `parameters` are the raw bytes of the kernel's parameters; `names` tells what lies at an address, for messages; `objects` are
+    the live textures and surfaces; `heap` is behind the kernel's own `malloc` and outlives the launch too; `workspace` is the
+    address of the barrier of a cooperative grid, all zeros, or 0 where there is none.
+    """
+
+    def __init__(
+        self,
+        table: npt.NDArray[np.int64],
+        delta: int,
+        parameters: bytes,
+        names: Mapping[int, str],
+        objects: DescriptorTable | None = None,
+        heap: DeviceHeap | None = None,
+        workspace: int = 0,
+    ) -> None:
+        self.delta = delta
+        self.parameters = bytearray(parameters or b"\0")
+        self._table, self._names = table, names
+        self.table = LiveTable.of_rows(table)
+        self.heap, self.heap_written = heap or DeviceHeap(0, 0), np.zeros(0, dtype=np.uint8)
+        self.objects, self.workspace = objects or DescriptorTable(), workspace
+        for allocation in self.heap.live():  # in a copy: the caller's table stays as it is
+            self.table.add(allocation)
+        if workspace:
+            self.table.add(Allocation(workspace, GLOBAL_ALIGN, True, "workspace of the grid's barrier"))
+
+    def nearest(self, address: int) -> tuple[Allocation, int] | None:
+        """The allocation nearest to an address, and how far past its end (positive) or before its start (negative)."""
+        place = int(np.searchsorted(self._table[:, 0], address, side="right"))
+        known = [self._allocation(k) for k in (place - 1, place) if 0 <= k < len(self._table)]
+        return nearest([*known, *self.heap.live()], address)
+
+    def _allocation(self, row: int) -> Allocation:
+        start, end, writable = (int(value) for value in self._table[row])
+        name = self._names.get(start, f"device memory of {end - start:,} bytes")
+        return Allocation(start, end - start, bool(writable), name)
+
+    def write_back(self) -> None:
+        """Nothing to do: results are where the caller sees them."""
+
+    def close(self) -> None:
+        """Nothing to do: memory stays."""
+
+
+class ModuleData:
+    """Where the variables of a module lie from device address `base` on, for all of its kernels; `end` is the first free address.
+
+    `rows` are (name, address, bytes, writable, first contents).
+    """
+
+    def __init__(self, module: Module, base: int, place: str) -> None:
+        nothing = Function("", True, (), (), {}, {})
+        symbols = SymbolTable(module, nothing, base)
+        self.rows = [
+            (data.variable.name, data.address, data.variable.size, data.writable, initial_bytes(symbols, data, place))
+            for data in symbols.global_data
+        ]
+        self.end = symbols.arena_start

@@ -1,0 +1,226 @@
+"""Blocks on several threads, with the outcome of blocks in order: may they run at the same time, and did they touch the same
+memory when they did?
+
+Blocks that run apart must leave the memory, and the trace, that blocks one after the other leave. A kernel with atomics on device
+memory, fences or volatile accesses means to exchange data between blocks and is never split. Any other kernel may be, provided
+that no sector written by one worker was touched by another. That is seen from what the blocks recorded: every access to device
+memory is in the trace.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import Future
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.compiled import jit
+from warpsight.emulator.codegen.layout import ARENA_BASE
+from warpsight.emulator.ptx.static import static_instructions
+from warpsight.emulator.run.worker import Streams, Worker
+from warpsight.isa.ptx.cfg import ControlFlowGraph
+from warpsight.isa.ptx.linking import ASSERTION
+from warpsight.isa.ptx.program import Function, SpecialRegister
+from warpsight.traces.path_store import LANES_SHIFT
+from warpsight.traces.schema import ATOMIC, LOAD, STORE, StaticInstruction
+
+READ, WRITTEN = 1, 2
+SECTOR_BYTES = 32
+_BLOCK_MASK = (1 << LANES_SHIFT) - 1
+_TALKS = frozenset({"membar", "fence", "mbarrier", "red", "sured", "griddepcontrol"})
+_ORDERED = frozenset({"volatile", "relaxed", "acquire", "release", "acq_rel", "sc", "mmio"})
+_COUNTERS = ("%clock", "%globaltimer", "%gridid", "%smid")
+
+
+def why_in_order(function: Function) -> str:
+    """Why the blocks of a kernel must run one after the other; empty if it does not say that they must."""
+    for instruction in function.instructions:
+        words = set(instruction.modifiers)
+        if instruction.opcode == "call" and all(getattr(o, "name", "") != ASSERTION for o in instruction.operands[1:2]):
+            return f'"{instruction.text}" may print, allocate or exchange data between blocks'
+        on_chip = bool(words & {"shared", "shared::cta", "local", "param", "param::func", "const"})
+        if (instruction.opcode in _TALKS or "reduce" in words) and not on_chip and "cta" not in words:
+            return f'"{instruction.text}" may order memory between blocks'
+        if instruction.opcode in ("atom", "ld", "st") and not on_chip and (instruction.opcode == "atom" or words & _ORDERED):
+            return f'"{instruction.text}" may exchange data between blocks'
+        if any(isinstance(o, SpecialRegister) and o.name.startswith(_COUNTERS) for o in instruction.operands):
+            return f'"{instruction.text}" counts what ran before'
+    return ""
+
+
+@dataclass(frozen=True)
+class AccessTable:
+    """What each basic block does to memory: rows `start[b]` to `start[b + 1]`.
+
+    A row is int64 (marks, whether its event counts sectors, other bytes of its event).
+    """
+
+    start: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, function: Function, graph: ControlFlowGraph) -> AccessTable:
+        """The table of a kernel."""
+        found: list[tuple[int, int, int]] = []
+        start = [0]
+        code = static_instructions(function)
+        for block in range(len(graph)):
+            first, end = int(graph.block_start[block]), int(graph.block_start[block + 1])
+            found += [_row(instruction) for instruction in code[first:end] if instruction.event_bytes]
+            start.append(len(found))
+        return cls(np.array(start, np.int64), np.array(found, np.int64).reshape(-1, 3))
+
+
+def _row(instruction: StaticInstruction) -> tuple[int, int, int]:
+    marks = {LOAD: READ, STORE: WRITTEN, ATOMIC: READ | WRITTEN}[instruction.access] if instruction.has_sectors else 0
+    return marks, int(instruction.has_sectors), instruction.event_bytes - int(instruction.has_sectors)
+
+
+@jit(
+    "void(uint32[:, ::1], uint8[::1], uint32[::1], int64[:, ::1], int64[::1], int64[:, ::1], uint8[::1], int64)",
+    cache=True,
+    nogil=True,
+)
+def mark(entries, events, sectors, offsets, start, rows, touched, first_sector):  # type: ignore[no-untyped-def]
+    """Mark in `touched` (a byte a sector, from `first_sector` on) what warps did, from their three streams.
+
+    `offsets` [warps + 1, 3]: where each warp's path entries, events and sectors begin. Sectors beyond the table are local memory.
+    """
+    for warp in range(len(offsets) - 1):
+        event, sector = offsets[warp, 1], offsets[warp, 2]
+        for k in range(offsets[warp, 0], offsets[warp + 1, 0]):
+            block = np.int64(entries[k, 0]) & _BLOCK_MASK
+            low, high = start[block], start[block + 1]
+            if low == high:
+                continue
+            for _ in range(entries[k, 1]):
+                for row in range(low, high):
+                    if rows[row, 1] != 0:
+                        count = np.int64(events[event])
+                        event += 1
+                        for s in range(sector, sector + count):
+                            place = np.int64(sectors[s]) - first_sector
+                            if 0 <= place < len(touched):
+                                touched[place] |= np.uint8(rows[row, 0])
+                        sector += count
+                    event += rows[row, 2]
+
+
+def new_marks(arena_bytes: int) -> npt.NDArray[np.uint8]:
+    """An empty table for the sectors of `arena_bytes` of device memory."""
+    return np.zeros(-(-arena_bytes // SECTOR_BYTES), np.uint8)
+
+
+FIRST_SECTOR = ARENA_BASE // SECTOR_BYTES
+
+
+def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
+    """Was a sector that one worker wrote touched by another?"""
+    seen = tables[0].copy()
+    for table in tables[1:]:
+        both = (seen != 0) & (table != 0)
+        if bool(np.any((seen[both] | table[both]) & WRITTEN)):
+            return True
+        seen |= table
+    return False
+
+
+# -- Blocks on several threads, with the outcome of blocks in order. Native code holds no interpreter lock.
+#
+# Chunks of consecutive blocks are handed out in order, so each worker's chunks follow each other as they would in order. What remains
+# to be seen is whether two workers touched a sector that one of them wrote: then the outcome might have been another, and the launch
+# is run again in order. The first two chunks run one after the other, so that a kernel whose blocks share sectors is found out
+# before anything is lost.
+
+MIN_BLOCKS = 16
+CHUNKS_PER_WORKER = 32
+# Consecutive blocks often write neighbouring words; eight 4-byte words are a sector.
+CHUNK_MULTIPLE = 8
+MIN_SECONDS = 0.03  # less work than this is not worth the threads
+
+
+class Conflict(Exception):
+    """Two workers touched what one of them wrote."""
+
+
+class Apart:
+    """The blocks of a launch on several workers. `arena_bytes` is the size of device memory."""
+
+    def __init__(self, workers: list[Worker], table: AccessTable, arena_bytes: int, blocks: int) -> None:
+        self._workers, self._table, self._blocks = workers, table, blocks
+        self._marks = {id(worker): new_marks(arena_bytes) for worker in workers}
+        share = -(-blocks // (len(workers) * CHUNKS_PER_WORKER))
+        self._chunk = -(-share // CHUNK_MULTIPLE) * CHUNK_MULTIPLE
+
+    def streams(self) -> Iterator[Streams]:
+        """What all blocks record, in order. Raises Conflict, at the latest at the end, and Stopped."""
+        first, second, *_ = self._workers
+        started = time.perf_counter()
+        yield from self._work(first, 0)
+        yield from self._work(second, self._chunk)
+        per_block = (time.perf_counter() - started) / (2 * self._chunk)
+        done = 2 * self._chunk
+        left = self._blocks - done
+        self._check()
+        if left <= 0:
+            return
+        if per_block * left < MIN_SECONDS:
+            yield from second.streams(done, self._blocks)
+            return
+        yield from self._spread(done)
+        self._check()
+
+    def _check(self) -> None:
+        if conflict(list(self._marks.values())):
+            raise Conflict
+
+    def _work(self, worker: Worker, block: int) -> list[Streams]:
+        """One chunk on one worker."""
+        found = []
+        for part in worker.streams(block, min(block + self._chunk, self._blocks)):
+            mark(
+                part.entries, part.events, part.sectors, part.offsets,
+                self._table.start, self._table.rows, self._marks[id(worker)], FIRST_SECTOR,
+            )  # fmt: skip
+            found.append(part)
+        return found
+
+    def _spread(self, block: int) -> Iterator[Streams]:
+        """All chunks from `block` on; at most three per worker are begun and not yet taken."""
+        chunks = iter(range(block, self._blocks, self._chunk))
+        begun: queue.SimpleQueue[Future[list[Streams]] | None] = queue.SimpleQueue()
+        room, take = threading.Semaphore(3 * len(self._workers)), threading.Lock()
+        stop = threading.Event()
+
+        def serve(worker: Worker) -> None:
+            while True:
+                room.acquire()
+                with take:  # chunk and place in the queue at once, so that a worker's chunks, and the results, are in order
+                    at = None if stop.is_set() else next(chunks, None)
+                    future: Future[list[Streams]] = Future()
+                    begun.put(None if at is None else future)
+                if at is None:
+                    return
+                try:
+                    future.set_result(self._work(worker, at))
+                except BaseException as error:  # raised again where the result is taken
+                    future.set_exception(error)
+                    return
+
+        threads = [threading.Thread(target=serve, args=(worker,), daemon=True) for worker in self._workers]
+        for thread in threads:
+            thread.start()
+        try:
+            while (future := begun.get()) is not None:
+                yield from future.result()
+                room.release()
+        finally:
+            stop.set()
+            room.release(len(threads))
+            for thread in threads:
+                thread.join()

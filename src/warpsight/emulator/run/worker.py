@@ -1,0 +1,342 @@
+"""One worker: a context, and everything whose memory native code uses. Workers of a launch share device memory and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import LimitError
+from warpsight.emulator.codegen.layout import ADVANCED, PATTERN_BYTES, PROGRESS_ROW, RECORD_ROWS, RECORD_WORDS, WARP, Fault, Slot
+from warpsight.emulator.codegen.native import EXTERNAL_HOSTS, HOSTS, NativeKernel
+from warpsight.emulator.codegen.symbols import align_up
+from warpsight.emulator.run.buffers import Recorder, count_per_warp, gather_streams
+from warpsight.emulator.run.externals import Externals
+from warpsight.emulator.run.memory import Memory
+from warpsight.kernels.launch import Launch
+
+POLL_INSTRUCTIONS = 1 << 22  # a fraction of a second, also for slow kernels
+
+Poll = Callable[["Worker"], None]
+
+
+class Streams(NamedTuple):
+    """What the warps of some blocks recorded: path entries uint32 [n, 2], events uint8, sectors uint32.
+
+    `offsets` int64 [warps + 1, 3] says where each warp's part of the three begins.
+    """
+
+    first_warp: int
+    end_block: int
+    offsets: npt.NDArray[np.int64]
+    entries: npt.NDArray[np.uint32]
+    events: npt.NDArray[np.uint8]
+    sectors: npt.NDArray[np.uint32]
+
+
+class Stopped(Exception):
+    """A worker's block has faulted, or was told to stop; the context says why."""
+
+    def __init__(self, worker: Worker, block: int) -> None:
+        super().__init__(block)
+        self.worker, self.block = worker, block
+
+
+class Worker:
+    """Runs blocks of one launch. `poll` is called now and then while native code runs, and may raise to stop it."""
+
+    def __init__(
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        memory: Memory,
+        shared_bytes: int,
+        local_bytes: int,
+        poll: Poll,
+        checks: bool = False,
+    ) -> None:
+        self.native, self.launch, self.memory = native, launch, memory
+        self.shared_bytes, self.local_bytes = shared_bytes, local_bytes
+        self.warps_per_block = -(-launch.threads_per_block // WARP)
+        self.context = np.zeros(Slot.COUNT, dtype=np.int64)
+        self.recorder = Recorder(self.context)
+        self.stopped_by: BaseException | None = None
+        self.externals: Externals | None = None  # what answers calls of the device runtime
+        self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
+        self._poll = poll
+        self.residents = Residents(
+            self.context,
+            shared=shared_bytes,
+            local=self.warps_per_block * WARP * local_bytes,
+            states=self.warps_per_block * native.state_stride,
+            kernel=launch.kernel,
+        )
+        self._keep = self._fill_context()
+        if checks:
+            self._keep += self._add_shadows()
+
+    @property
+    def instructions(self) -> int:
+        """Warp instructions that this worker has executed."""
+        return int(self.context[Slot.INSTRUCTIONS])
+
+    @property
+    def block(self) -> int:
+        """The block that it runs."""
+        return int(self.context[Slot.BLOCK])
+
+    def _fill_context(self) -> list[npt.NDArray[np.generic]]:
+        """Set every slot; returns the arrays that the context points to."""
+        launch, native, c = self.launch, self.native, self.context
+        warps = self.warps_per_block
+        patterns = np.zeros((native.site_count + 1) * PATTERN_BYTES + 64, dtype=np.uint8)
+        parameters = np.frombuffer(self.memory.parameters, dtype=np.uint8)
+        tids = np.zeros((warps, 3, WARP), dtype=np.int32)
+        thread = np.arange(warps * WARP)
+        x, y, z = launch.block
+        tids[:] = np.stack([thread % x, thread // x % y, thread // (x * y) % max(z, 1)]).reshape(3, warps, WARP).swapaxes(0, 1)
+        partial = launch.threads_per_block % WARP
+        for slot, value in {
+            Slot.ARENA_DELTA: self.memory.delta,
+            Slot.PARAM_PTR: parameters.ctypes.data,
+            Slot.PARAM_SIZE: native.symbols.param_bytes,
+            Slot.SHARED_SIZE: self.shared_bytes,
+            Slot.LOCAL_SIZE: self.local_bytes,
+            Slot.LOCAL_CLEARED: native.symbols.local_bytes + native.frame,
+            Slot.ALLOC_PTR: self.memory.table.pointer,
+            Slot.ALLOC_COUNT: self.memory.table.count,
+            Slot.SITE_PTR: self.sites.ctypes.data,
+            Slot.PATTERN_PTR: align_up(patterns.ctypes.data, 64),
+            Slot.POLL_AT: POLL_INSTRUCTIONS,
+            Slot.WARPS_PER_BLOCK: warps,
+            Slot.STATE_STRIDE: native.state_stride,
+            Slot.TID_PTR: tids.ctypes.data,
+            Slot.LAST_WARP_MASK: (1 << partial) - 1 if partial else 0xFFFFFFFF,
+            Slot.DYNAMIC_SHARED: launch.shared_bytes,
+            Slot.IMAGE_PTR: self.memory.objects.rows.ctypes.data,
+            Slot.IMAGE_COUNT: self.memory.objects.count,
+            Slot.WORKSPACE: self.memory.workspace,
+        }.items():
+            c[slot] = value
+        c[Slot.NCTAID_X : Slot.NCTAID_Z + 1] = launch.grid
+        c[Slot.NTID_X : Slot.NTID_Z + 1] = launch.block
+        return [patterns, parameters, tids]
+
+    def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
+        """For `--check`: a byte of shadow for each byte of shared, local and allocated memory."""
+        c, keep = self.context, []
+        for pointer, size, shadow in (
+            (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW),
+            (Slot.LOCAL_PTR, self.warps_per_block * WARP * self.local_bytes, Slot.LOCAL_SHADOW),
+        ):
+            keep.append(np.zeros(size + 64, dtype=np.uint8))
+            c[shadow] = int(keep[-1].ctypes.data) - int(c[pointer])
+        written, heap = self.memory.heap_written, self.memory.heap
+        c[Slot.HEAP_START], c[Slot.HEAP_SIZE] = heap.start, len(written)
+        c[Slot.HEAP_SHADOW] = int(written.ctypes.data) - (heap.start + self.memory.delta)
+        return [*keep, written]
+
+    def _answer(self, room: int) -> int:
+        """Native code asks: make room, and say 1 to go on. Nothing may be raised through native frames; if it is, they get 0."""
+        try:
+            self._poll(self)
+            self.recorder.make_room(room)
+        except MemoryError:
+            self.context[Slot.FAULT_KIND] = Fault.NO_MEMORY
+            return 0
+        except BaseException as error:  # KeyboardInterrupt included: raised again once native code has returned
+            return self._stop(error)
+        return 1
+
+    def _answer_external(self, number: int, mask: int, pc: int, arguments: int) -> int:
+        """Native code calls a function of the device runtime; as for `_answer`, errors wait until it has returned."""
+        try:
+            assert self.externals is not None
+            return self.externals.call(number, mask, pc, arguments)
+        except BaseException as error:  # the stream that printf writes to may be closed, for one
+            return self._stop(error)
+
+    def _stop(self, error: BaseException) -> int:
+        self.stopped_by = error
+        self.context[Slot.FAULT_KIND] = Fault.INTERRUPTED
+        return 0
+
+    def streams(self, block: int, end: int) -> Iterator[Streams]:
+        """Run blocks `block` to `end` in order, and give what they record, piece by piece. Raises Stopped."""
+        while block < end:
+            following = self._run(block, end)
+            if self.context[Slot.STALLED]:
+                following = self.residents.finish(following, end, self._take_turn)
+            yield self._drain(block, following)
+            block = following
+
+    def discard(self, block: int, end: int) -> Iterator[int]:
+        """Run blocks `block` to `end` in order and forget what they record; gives how far it has come. Raises Stopped."""
+        while block < end:
+            block = self._run(block, end)
+            if block < 0:
+                raise Stopped(self, -1 - block)
+            self.recorder.rewind()
+            yield block
+
+    def _run(self, block: int, end: int) -> int:
+        """Run blocks from `block` on; gives the block to go on with after a drain, or, with STALLED set, without progress."""
+        address = int(self.context.ctypes.data)
+        HOSTS[address], EXTERNAL_HOSTS[address] = self._answer, self._answer_external
+        try:
+            following = int(self.native.run(address, block, end))
+        finally:
+            del HOSTS[address], EXTERNAL_HOSTS[address]
+        if following < 0:
+            raise Stopped(self, -1 - following)
+        return following
+
+    def _take_turn(self, block: int) -> bool:
+        """Run a block until it ends, or makes no progress; whether it has ended."""
+        self._poll(self)
+        self.context[Slot.STALLED] = 0
+        self._run(block, block + 1)
+        return not self.context[Slot.STALLED]
+
+    def _drain(self, block: int, following: int) -> Streams:
+        """Take what blocks `block` to `following` recorded, in the order of their warps."""
+        recorder = self.recorder
+        first = block * self.warps_per_block
+        warps = (following - block) * self.warps_per_block
+        segments = recorder.take_segments()
+        totals = np.empty((warps, 3), dtype=np.int64)
+        count_per_warp(segments, first, totals)
+        offsets = np.zeros((warps + 1, 3), dtype=np.int64)
+        np.cumsum(totals, axis=0, out=offsets[1:])
+        entries = np.empty((int(offsets[-1, 0]), 2), dtype=np.uint32)
+        events = np.empty(int(offsets[-1, 1]), dtype=np.uint8)
+        sectors = np.empty(int(offsets[-1, 2]), dtype=np.uint32)
+        place = offsets[:-1].copy()
+        gather_streams(
+            segments, first, recorder.path.array, recorder.events.array, recorder.sectors.array, place, entries, events, sectors
+        )
+        recorder.rewind()
+        return Streams(first, following, offsets, entries, events, sectors)
+
+
+# -- Blocks that are suspended because all of their warps wait for something that another block does.
+#
+# As on a GPU, such blocks stay where they are, with their shared and local memory and their warps' registers, while others run. They
+# take turns in the order of their numbers, so that a launch has one outcome. Blocks are started beside them as long as turns of those
+# that are there change nothing.
+
+MAX_BYTES = 1 << 32  # of all suspended blocks of a launch together
+FIRST_ROUNDS = 16  # turns of its warps that a block has without progress before it is suspended
+NEXT_ROUNDS, MOST_ROUNDS = 4, 1 << 12  # and once blocks have been suspended; twice as many after each turn of all in vain
+_MOST_VAIN_TURNS = 16  # of all blocks, when no further block can be started
+
+_Array = npt.NDArray[np.generic]
+
+
+class _Residence:
+    """Memory of one block: shared and local memory, the states of its warps and its record."""
+
+    def __init__(self, shared: int, local: int, states: int) -> None:
+        # Accesses of whole vectors may reach past the end of shared and local memory.
+        sizes = (shared + 256, local + 256, states + 128)
+        self._arrays: list[npt.NDArray[np.uint8]] = [np.zeros(size, dtype=np.uint8) for size in sizes]
+        self.record = np.zeros((RECORD_ROWS, RECORD_WORDS), dtype=np.int64)
+        pointers = [align_up(int(a.ctypes.data), 64) for a in self._arrays]
+        self._slots = dict(zip((Slot.SHARED_PTR, Slot.LOCAL_PTR, Slot.STATE_PTR), pointers, strict=True))
+        self._slots[Slot.RECORD_PTR] = int(self.record.ctypes.data)
+
+    def enter(self, context: npt.NDArray[np.int64]) -> None:
+        """Let native code work on this block's memory."""
+        for slot, value in self._slots.items():
+            context[slot] = value
+
+    def words(self) -> npt.NDArray[np.int32]:
+        """The states of the warps, one after the other."""
+        states = self._arrays[2]
+        first = self._slots[Slot.STATE_PTR] - int(states.ctypes.data)
+        return states[first : first + (len(states) - first) // 4 * 4].view(np.int32)
+
+    @property
+    def progress(self) -> int:
+        """A number that changes when the block does something but poll."""
+        return int(self.record[PROGRESS_ROW, ADVANCED])
+
+
+class Residents:
+    """The memory of the running block and of those that are suspended. Sizes are bytes per block."""
+
+    def __init__(self, context: npt.NDArray[np.int64], shared: int, local: int, states: int, kernel: str) -> None:
+        self._context, self._kernel = context, kernel
+        self._sizes = (shared, local, states)
+        self._most = max(2, MAX_BYTES // (shared + local + states + 1024))
+        self._home = _Residence(*self._sizes)
+        self._current = self._home
+        self._enter(self._home)
+        self._free: list[_Residence] = []
+        context[Slot.STALL_ROUNDS] = FIRST_ROUNDS
+
+    def _enter(self, residence: _Residence) -> None:
+        self._current = residence
+        residence.enter(self._context)
+
+    def states(self) -> npt.NDArray[np.int32]:
+        """A copy of the states of the running block's warps: int32 [warps, words of a state]."""
+        words = int(self._context[Slot.STATE_STRIDE]) // 4
+        return self._current.words()[: words * int(self._context[Slot.WARPS_PER_BLOCK])].reshape(-1, words).copy()
+
+    def finish(self, block: int, end: int, run: Callable[[int], bool]) -> int:
+        """Run `block`, which has stalled, to its end, and all blocks that are started meanwhile.
+
+        `run(number)` gives a block its turn and says whether it has ended. Returns the first block that has not been started,
+        `end` if there is none. Raises LimitError when more blocks wait for each other than can be kept.
+        """
+        self._context[Slot.HOLD] = 1
+        self._context[Slot.STALL_ROUNDS] = NEXT_ROUNDS
+        try:
+            return self._take_turns(block, end, run)
+        finally:
+            self._context[Slot.HOLD], self._context[Slot.STALLED] = 0, 0
+            self._context[Slot.STALL_ROUNDS] = FIRST_ROUNDS
+
+    def _take_turns(self, block: int, end: int, run: Callable[[int], bool]) -> int:
+        waiting = {block: self._home}
+        following, wanted, vain = block + 1, 1, 0
+        while waiting:
+            ended = 0
+            while wanted and following < end and len(waiting) < self._most:
+                wanted -= 1
+                residence = self._free.pop() if self._free else _Residence(*self._sizes)
+                self._enter(residence)
+                if run(following):
+                    self._free.append(residence)
+                    ended += 1
+                else:
+                    waiting[following] = residence
+                following += 1
+            before = sum(r.progress for r in waiting.values())
+            for number, residence in list(waiting.items()):
+                self._enter(residence)
+                self._context[Slot.RESUMING] = 1
+                if run(number):
+                    ended += 1
+                    del waiting[number]
+                    if residence is not self._home:
+                        self._free.append(residence)
+            if ended or sum(r.progress for r in waiting.values()) != before:
+                wanted, vain = 0, 0
+                self._context[Slot.STALL_ROUNDS] = NEXT_ROUNDS
+                continue
+            if following == end:
+                self._context[Slot.STALL_ROUNDS] = min(2 * int(self._context[Slot.STALL_ROUNDS]), MOST_ROUNDS)
+            elif len(waiting) < self._most:
+                wanted, vain = len(waiting), 0
+            elif (vain := vain + 1) > _MOST_VAIN_TURNS:
+                raise LimitError(
+                    f"kernel {self._kernel}: {len(waiting):,} blocks wait for one that has not been started, "
+                    f"and more than {MAX_BYTES >> 30} GiB would be needed to keep further ones",
+                    remedy="launch no more blocks than can wait for each other, as a GPU demands it too",
+                )
+        self._enter(self._home)
+        return following

@@ -1,0 +1,1 @@
+"""Textures and surfaces: descriptors and the functions compiled by Numba that access them."""

@@ -1,0 +1,348 @@
+"""`tex` and `tld4` for a warp, compiled by Numba: CUDA C++ Programming Guide, appendix "Texture Fetching".
+
+Coordinates are taken to texels in double precision. Weights of linear filtering have 8 fractional bits: the position less one half
+is rounded to the nearest 1/256 (so 1.998 is 2 and a quarter texel is exact). Weighted texels are summed in double precision and
+rounded once. A texel of weight 0 does not count, so an infinity there does no harm; its sector is touched all the same. NaN is 0.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from warpsight.emulator.textures import objects as descriptors
+from warpsight.emulator.textures.texels import (
+    BAD_HANDLE,
+    COORDINATES,
+    COUNT,
+    DELTA,
+    FAILURE,
+    FINE,
+    FLOAT_FORMAT,
+    HANDLES,
+    MASK,
+    ONE,
+    REQUEST_WORDS,
+    ROW_WORDS,
+    SAMPLERS,
+    SIGNED_FORMAT,
+    SOURCES,
+    TABLE,
+    TABLE_COUNT,
+    USE,
+    VALUES,
+    WHAT,
+    WRONG_KIND,
+    fail,
+    find,
+    float_of,
+    load,
+    native,
+    pattern_of,
+    pointer,
+    reach,
+    touch,
+    widen,
+)
+
+_ROW = descriptors.Row
+(
+    KIND, ADDRESS_WORD, WIDTH, HEIGHT, DEPTH, LAYERS, ROW_PITCH, SLICE_PITCH, CHANNELS, CHANNEL_BITS, FORMAT, NORMALIZED_READ,
+    FILTER, ADDRESS_X, NORMALIZED, BORDER,
+) = (int(word) for word in (
+    _ROW.KIND, _ROW.ADDRESS, _ROW.WIDTH, _ROW.HEIGHT, _ROW.DEPTH, _ROW.LAYERS, _ROW.ROW_PITCH, _ROW.SLICE_PITCH, _ROW.CHANNELS,
+    _ROW.CHANNEL_BITS, _ROW.FORMAT, _ROW.NORMALIZED_READ, _ROW.FILTER, _ROW.ADDRESS_X, _ROW.NORMALIZED, _ROW.BORDER,
+))  # fmt: skip
+TEXTURE, SURFACE, SAMPLER = (int(use) for use in descriptors.Use)
+ONE_D, TWO_D, THREE_D, LAYERED_1D, LAYERED_2D, CUBE, LAYERED_CUBE, LINEAR_MEMORY = (int(kind) for kind in descriptors.Kind)
+WRAP, CLAMP, MIRROR, BORDER_MODE = (int(mode) for mode in descriptors.AddressMode)
+LINEAR = int(descriptors.Filter.LINEAR)
+
+INTEGER_COORDINATES, GATHER_SHIFT = 1 << 8, 16  # in WHAT, above the geometry; a gather has its component plus 1
+OPTIONAL, USES_SHIFT = 1 << 8, 16  # the same for queries
+_FAR = 2.0**40
+
+
+@native
+def _position(coordinate: Any, size: Any, mode: Any, normalized: Any) -> Any:
+    """A coordinate in texels, wrapped or mirrored where that is asked for."""
+    position = coordinate
+    if normalized:
+        if mode == WRAP:
+            position = coordinate - np.floor(coordinate)
+        elif mode == MIRROR:
+            whole = np.floor(coordinate)
+            position = coordinate - whole
+            if whole - 2.0 * np.floor(whole / 2.0) != 0.0:
+                position = 1.0 - position
+        position *= size
+    if math.isnan(position):
+        return 0.0
+    return min(max(position, -_FAR), _FAR)
+
+
+@native
+def _index(index: Any, size: Any, mode: Any, normalized: Any) -> Any:
+    """The texel that stands for `index`, or -1 for the border."""
+    if 0 <= index < size:
+        return index
+    if mode == BORDER_MODE:
+        return -1
+    if mode == WRAP and normalized:
+        return index % size
+    return 0 if index < 0 else size - 1
+
+
+@native
+def _face(x: Any, y: Any, z: Any) -> Any:
+    """Face of a cube map and the Guide's s, t and m. Of equal magnitudes x goes before y before z."""
+    if abs(x) >= abs(y) and abs(x) >= abs(z):
+        face, major, s, t = (0, x, -z, -y) if x >= 0 else (1, -x, z, -y)
+    elif abs(y) >= abs(z):
+        face, major, s, t = (2, y, x, z) if y >= 0 else (3, -y, x, -z)
+    else:
+        face, major, s, t = (4, z, x, -y) if z >= 0 else (5, -z, -x, -y)
+    return face, s, t, major
+
+
+@native
+def _channel(address: Any, row: Any) -> Any:
+    """The 32-bit pattern that a channel at a host address reads as."""
+    bits = row[CHANNEL_BITS]
+    raw = load(address, bits // 8)
+    if bits == 32:
+        return raw
+    if row[FORMAT] == FLOAT_FORMAT:
+        return widen(raw)
+    if row[FORMAT] == SIGNED_FORMAT and raw >> (bits - 1):
+        raw -= 1 << bits
+    if not row[NORMALIZED_READ]:
+        return raw & 0xFFFFFFFF
+    largest = (1 << (bits - 1 if row[FORMAT] == SIGNED_FORMAT else bits)) - 1
+    return pattern_of(numba.float32(max(raw / largest, -1.0)))
+
+
+@native
+def _missing(channel: Any, row: Any) -> Any:
+    """What a channel that the format lacks reads as: 0, and 1 for the fourth."""
+    if channel < 3:
+        return numba.int64(0)
+    return numba.int64(ONE if row[FORMAT] == FLOAT_FORMAT or row[NORMALIZED_READ] else 1)
+
+
+@native
+def _texel(request: Any, lane: Any, row: Any, x: Any, y: Any, z: Any, out: Any) -> Any:
+    """Patterns of the texel's four channels into `out`; an index of -1 is the border. False when the memory is not there."""
+    channels = row[CHANNELS]
+    if x < 0 or y < 0 or z < 0:
+        for channel in range(4):
+            out[channel] = row[BORDER + channel] if channel < channels else _missing(channel, row)
+        return True
+    step = row[CHANNEL_BITS] // 8
+    size = channels * step
+    address = row[ADDRESS_WORD] + z * row[SLICE_PITCH] + y * row[ROW_PITCH] + x * size
+    wrong = reach(request, address, size, False)
+    if wrong != FINE:
+        fail(request, wrong, lane, address)
+        return False
+    touch(request, address)
+    for channel in range(4):
+        out[channel] = _channel(address + request[DELTA] + channel * step, row) if channel < channels else _missing(channel, row)
+    return True
+
+
+@native
+def _locate(request: Any, lane: Any, row: Any, position: Any) -> Any:
+    """The lane's coordinates of up to three filtered axes into `position`; returns the layer (or face), 0 without layers.
+
+    On a face they are s, t and m."""
+    geometry, integers = request[WHAT] & 0xFF, request[WHAT] & INTEGER_COORDINATES
+    given = numba.carray(pointer(request[COORDINATES]), (4, 32), numba.int32)
+    layered = geometry in (LAYERED_1D, LAYERED_2D, LAYERED_CUBE)
+    first = 1 if layered else 0
+    for axis in range(3):
+        pattern = numba.int64(given[min(first + axis, 3), lane])
+        position[axis] = numba.float64(pattern) if integers else numba.float64(float_of(pattern))
+    layer = numba.int64(0)
+    if layered:
+        layer = min(numba.int64(given[0, lane]) & 0xFFFFFFFF, row[LAYERS] // (6 if geometry == LAYERED_CUBE else 1) - 1)
+    if geometry in (CUBE, LAYERED_CUBE):
+        face, position[0], position[1], position[2] = _face(position[0], position[1], position[2])
+        layer = 6 * layer + face
+    return layer
+
+
+@native
+def _axes(geometry: Any) -> Any:
+    """How many axes are filtered."""
+    if geometry == THREE_D:
+        return 3
+    return 1 if geometry in (ONE_D, LAYERED_1D) else 2
+
+
+@native
+def _mode(geometry: Any, sampler: Any, axis: Any) -> Any:
+    """Address mode of an axis. Faces of a cube map are clamped: their edges are not joined."""
+    return CLAMP if geometry in (CUBE, LAYERED_CUBE) else sampler[ADDRESS_X + axis]
+
+
+@native
+def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: Any, position: Any, low: Any, share: Any) -> Any:
+    """From coordinates to the lowest texel of the footprint and the weight, in 1/256, of the next one along each axis."""
+    geometry = request[WHAT] & 0xFF
+    low[:], share[:] = 0, 0
+    for axis in range(_axes(geometry)):
+        if geometry in (CUBE, LAYERED_CUBE):  # (s / m + 1) / 2 * size, rounded once
+            share_of_face = (position[axis] + position[2]) * row[WIDTH + axis] / (2.0 * position[2])
+            here = _position(share_of_face, row[WIDTH + axis], CLAMP, False)
+        else:
+            here = _position(position[axis], row[WIDTH + axis], _mode(geometry, sampler, axis), normalized)
+        if smooth:
+            fixed = numba.int64(np.floor((here - 0.5) * 256.0 + 0.5))
+            low[axis], share[axis] = fixed >> 8, fixed & 255
+        else:
+            low[axis] = numba.int64(np.floor(here))
+
+
+@native
+def _corner(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, corner: Any, layer: Any, out: Any) -> Any:
+    """Patterns of texel `corner` of the footprint: bits 0 to 2 say whether it is the next one in x, y, z."""
+    geometry = request[WHAT] & 0xFF
+    axes = _axes(geometry)
+    x = _index(low[0] + (corner & 1), row[WIDTH], _mode(geometry, sampler, 0), normalized)
+    y, z = numba.int64(0), layer
+    if axes > 1:
+        y = _index(low[1] + (corner >> 1 & 1), row[HEIGHT], _mode(geometry, sampler, 1), normalized)
+    if axes > 2:
+        z = _index(low[2] + (corner >> 2), row[DEPTH], _mode(geometry, sampler, 2), normalized)
+    return _texel(request, lane, row, x, y, z, out)
+
+
+@native
+def _filtered(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, share: Any, layer: Any, out: Any) -> Any:
+    """The weighted mean of a footprint. False when the memory is not there."""
+    axes = _axes(request[WHAT] & 0xFF)
+    sums = (0.0, 0.0, 0.0, 0.0)
+    for corner in range(1 << axes):
+        if not _corner(request, lane, row, sampler, normalized, low, corner, layer, out):
+            return False
+        weight = numba.int64(1)
+        for axis in range(axes):
+            weight *= share[axis] if corner >> axis & 1 else 256 - share[axis]
+        if weight:
+            r, g, b, a = float_of(out[0]), float_of(out[1]), float_of(out[2]), float_of(out[3])
+            sums = (sums[0] + weight * r, sums[1] + weight * g, sums[2] + weight * b, sums[3] + weight * a)
+    whole = 256.0**axes
+    out[0], out[1] = pattern_of(numba.float32(sums[0] / whole)), pattern_of(numba.float32(sums[1] / whole))
+    out[2], out[3] = pattern_of(numba.float32(sums[2] / whole)), pattern_of(numba.float32(sums[3] / whole))
+    return True
+
+
+@native
+def _gathered(
+    request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, layer: Any, component: Any, out: Any, four: Any
+) -> Any:
+    """One component of the four texels of a footprint, counter-clockwise from the lower left, where y grows downwards."""
+    for place in range(4):
+        corner = (2, 3, 1, 0)[place]
+        if not _corner(request, lane, row, sampler, normalized, low, corner, layer, four):
+            return False
+        out[place] = four[component]
+    return True
+
+
+@native
+def _fetch(request: Any, lane: Any, row: Any, sampler: Any, reals: Any, whole: Any) -> Any:
+    """One lane of `tex` or `tld4`: four patterns into `whole[0]`. False when the memory is not there."""
+    geometry, gather = request[WHAT] & 0xFF, request[WHAT] >> GATHER_SHIFT
+    integers = (request[WHAT] & INTEGER_COORDINATES) != 0
+    out, low, share = whole[0], whole[1], whole[2]
+    layer = _locate(request, lane, row, reals)
+    if geometry == ONE_D and integers and not 0 <= reals[0] < row[WIDTH]:
+        out[:] = 0
+        return True
+    normalized = (sampler[NORMALIZED] != 0 or geometry in (CUBE, LAYERED_CUBE)) and not integers
+    smooth = (sampler[FILTER] == LINEAR and not integers) or gather > 0
+    _footprint(request, row, sampler, smooth, normalized, reals, low, share)
+    if gather:
+        return _gathered(request, lane, row, sampler, normalized, low, layer, gather - 1, out, whole[3])
+    if smooth:
+        return _filtered(request, lane, row, sampler, normalized, low, share, layer, out)
+    return _corner(request, lane, row, sampler, normalized, low, 0, layer, out)
+
+
+@native
+def _suits(row: Any, sampler: Any, what: Any) -> Any:
+    """May this object and this sampler be used by the instruction?"""
+    geometry = what & 0xFF
+    if row[USE] != TEXTURE or sampler[USE] == SURFACE:
+        return False
+    # A sampler object may ask for a filter that the texture's format has not.
+    exact = row[FORMAT] != FLOAT_FORMAT and not row[NORMALIZED_READ]
+    if exact and sampler[FILTER] == LINEAR and not what & INTEGER_COORDINATES and not what >> GATHER_SHIFT:
+        return False
+    return row[KIND] == geometry or (row[KIND] == LINEAR_MEMORY and geometry == ONE_D and what & INTEGER_COORDINATES != 0)
+
+
+def _kept(sources: int) -> tuple[Any, Any]:
+    """The functions that are called by address. `sources` makes their copies on disk those of today's sources."""
+
+    @numba.cfunc(types.void(types.voidptr), cache=True, nogil=True, error_model="numpy")
+    def fetch_warp(place):  # type: ignore[no-untyped-def]
+        """`tex` or `tld4` of a warp: VALUES of the request get four patterns per lane, lanes that are off get 0."""
+        if sources < 0:
+            return
+        request = numba.carray(place, REQUEST_WORDS, numba.int64)
+        values = numba.carray(pointer(request[VALUES]), (4, 32), numba.int64)
+        table = numba.carray(pointer(request[TABLE]), (request[TABLE_COUNT], ROW_WORDS), numba.int64)
+        values[:] = 0
+        request[FAILURE], request[COUNT] = FINE, 0
+        reals, whole = np.zeros(3, np.float64), np.zeros((4, 4), np.int64)
+        for lane in range(32):
+            if not request[MASK] >> lane & 1:
+                continue
+            number, other = find(request, lane, HANDLES), find(request, lane, SAMPLERS)
+            if number < 0 or other < 0:
+                wrong = request[HANDLES] if number < 0 else request[SAMPLERS]
+                fail(request, BAD_HANDLE, lane, load(wrong + 8 * lane, 8))
+                return
+            if not _suits(table[number], table[other], request[WHAT]):
+                fail(request, WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
+                return
+            if not _fetch(request, lane, table[number], table[other], reals, whole):
+                return
+            for channel in range(4):
+                values[channel, lane] = whole[0, channel]
+
+    @numba.cfunc(types.void(types.voidptr), cache=True, nogil=True, error_model="numpy")
+    def query_warp(place):  # type: ignore[no-untyped-def]
+        """`txq`, `suq`, `istypep`: first VALUES get a word of the descriptor.
+
+        WHAT is the word, above it a bit per use that the object may have; with OPTIONAL lanes without such an object get 0.
+        """
+        if sources < 0:
+            return
+        request = numba.carray(place, REQUEST_WORDS, numba.int64)
+        values = numba.carray(pointer(request[VALUES]), (4, 32), numba.int64)
+        table = numba.carray(pointer(request[TABLE]), (request[TABLE_COUNT], ROW_WORDS), numba.int64)
+        values[:] = 0
+        request[FAILURE] = FINE
+        for lane in range(32):
+            if not request[MASK] >> lane & 1:
+                continue
+            number = find(request, lane, HANDLES)
+            known = number >= 0 and request[WHAT] >> USES_SHIFT >> table[number, USE] & 1 != 0
+            if known:
+                values[0, lane] = table[number, request[WHAT] & 0xFF]
+            elif not request[WHAT] & OPTIONAL:
+                fail(request, BAD_HANDLE if number < 0 else WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
+                return
+
+    return fetch_warp, query_warp
+
+
+fetch_warp, query_warp = _kept(SOURCES)

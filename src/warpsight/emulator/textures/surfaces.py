@@ -1,0 +1,234 @@
+"""`suld`, `sust` and `sured` for a warp, compiled by Numba: PTX ISA, section "Surface Instructions".
+
+`.b` takes x in bytes, `.p` in texels. Outside of the surface `.trap` is a fault, `.clamp` the nearest place, `.zero` loads 0 and
+stores nothing. An access that is not aligned is a fault (the ISA leaves it open). Lanes act lowest first.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numba import types
+
+from warpsight.emulator.textures.fetch import (
+    ADDRESS_WORD,
+    CHANNEL_BITS,
+    CHANNELS,
+    CUBE,
+    DEPTH,
+    FORMAT,
+    HEIGHT,
+    KIND,
+    LAYERED_1D,
+    LAYERED_2D,
+    LAYERED_CUBE,
+    LAYERS,
+    ONE_D,
+    ROW_PITCH,
+    SLICE_PITCH,
+    SURFACE,
+    THREE_D,
+    WIDTH,
+)
+from warpsight.emulator.textures.texels import (
+    BAD_HANDLE,
+    COORDINATES,
+    COUNT,
+    DELTA,
+    FAILURE,
+    FINE,
+    FLOAT_FORMAT,
+    HANDLES,
+    MASK,
+    MISALIGNED,
+    REQUEST_WORDS,
+    ROW_WORDS,
+    SHARING,
+    SIGNED_FORMAT,
+    SOURCES,
+    SURFACE_BOUNDS,
+    TABLE,
+    TABLE_COUNT,
+    USE,
+    VALUES,
+    WHAT,
+    WRONG_KIND,
+    fail,
+    find,
+    load,
+    narrow,
+    native,
+    pointer,
+    reach,
+    store,
+    touch,
+)
+
+# WHAT: geometry in the lowest byte, then these.
+OPERATION, BOUNDS, FORMATTED, SIGNED, BYTES, ELEMENTS = 8, 16, 20, 21, 24, 32
+LOAD, STORE, ADD, LOWEST, HIGHEST, AND, OR = range(7)
+TRAP, NEAREST, ZERO = range(3)
+
+
+@native
+def _suits(row: Any, geometry: Any) -> Any:
+    """May this object be used with this geometry? A cube map is an array of faces."""
+    if row[USE] != SURFACE:
+        return False
+    return row[KIND] == geometry or (geometry == LAYERED_2D and row[KIND] in (CUBE, LAYERED_CUBE))
+
+
+@native
+def _extent(row: Any, geometry: Any, place: Any, bounds: Any, width: Any, size: Any) -> Any:
+    """Brings x (bytes), y and z into the surface as BOUNDS asks. 0: inside; 1: outside and nothing is done; 2: a fault."""
+    extent = (width, row[HEIGHT], row[LAYERS] if geometry in (LAYERED_1D, LAYERED_2D) else row[DEPTH])
+    room = (size, 1, 1)
+    for axis in range(3):
+        last = extent[axis] - room[axis]
+        if 0 <= place[axis] <= last:
+            continue
+        if bounds != NEAREST or last < 0:
+            return 1 if bounds == ZERO else 2
+        place[axis] = 0 if place[axis] < 0 else last // room[axis] * room[axis]
+    return 0
+
+
+@native
+def _place(request: Any, lane: Any, row: Any, size: Any, place: Any) -> Any:
+    """The lane's x in bytes, y, and z or layer into `place`."""
+    geometry = request[WHAT] & 0xFF
+    given = numba.carray(pointer(request[COORDINATES]), (4, 32), numba.int32)
+    place[:] = 0
+    if geometry in (LAYERED_1D, LAYERED_2D):
+        place[2] = given[0, lane]
+        place[0] = given[1, lane]
+        if geometry == LAYERED_2D:
+            place[1] = given[2, lane]
+    else:
+        place[0] = given[0, lane]
+        if geometry != ONE_D:
+            place[1] = given[1, lane]
+        if geometry == THREE_D:
+            place[2] = given[2, lane]
+    if request[WHAT] >> FORMATTED & 1:
+        place[0] *= size
+
+
+@native
+def _formatted(pattern: Any, row: Any) -> Any:
+    """A 32-bit source as a channel of the surface's format: floats rounded, integers saturated."""
+    bits = row[CHANNEL_BITS]
+    if row[FORMAT] == FLOAT_FORMAT:
+        return pattern if bits == 32 else narrow(pattern)
+    if row[FORMAT] == SIGNED_FORMAT:
+        value = pattern - (1 << 32) if pattern >> 31 else pattern
+        return min(max(value, -(1 << (bits - 1))), (1 << (bits - 1)) - 1)
+    return min(pattern, (1 << bits) - 1)
+
+
+@native
+def _combined(operation: Any, signed: Any, size: Any, old: Any, operand: Any) -> Any:
+    """New value of a reduction, on `size` bytes."""
+    if operation == ADD:
+        return old + operand
+    if operation == AND:
+        return old & operand
+    if operation == OR:
+        return old | operand
+    if size == 4 and signed:
+        left, right = numba.int64(numba.int32(old)), numba.int64(numba.int32(operand))
+    else:
+        left, right = old, operand
+    less = left < right if signed or size == 4 else numba.uint64(left) < numba.uint64(right)
+    return left if less == (operation == LOWEST) else right
+
+
+@native
+def _act(request: Any, lane: Any, row: Any, address: Any, values: Any) -> Any:
+    """Load, store or combine at a device address that has been checked."""
+    what = request[WHAT]
+    operation, size, elements = what >> OPERATION & 0xFF, what >> BYTES & 0xFF, what >> ELEMENTS & 0xFF
+    host = address + request[DELTA]
+    if operation == LOAD:
+        for k in range(elements):
+            values[k, lane] = load(host + k * size, size)
+    elif operation == STORE and what >> FORMATTED & 1:
+        step = row[CHANNEL_BITS] // 8
+        for k in range(row[CHANNELS]):
+            given = values[k, lane] & 0xFFFFFFFF if k < elements else numba.int64(0)
+            store(host + k * step, step, _formatted(given, row))
+    elif operation == STORE:
+        for k in range(elements):
+            store(host + k * size, size, values[k, lane])
+    else:
+        store(host, size, _combined(operation, what >> SIGNED & 1, size, load(host, size), values[0, lane]))
+
+
+@native
+def _access(request: Any, lane: Any, row: Any, place: Any, values: Any) -> Any:
+    """One lane. Returns its device address, 0 when it is outside and does nothing, -1 after a failure."""
+    what = request[WHAT]
+    texel = row[CHANNELS] * row[CHANNEL_BITS] // 8
+    operation, formatted = what >> OPERATION & 0xFF, what >> FORMATTED & 1
+    size = texel if formatted and operation == STORE else (what >> BYTES & 0xFF) * (what >> ELEMENTS & 0xFF)
+    _place(request, lane, row, texel, place)
+    x = place[0]
+    outside = _extent(row, what & 0xFF, place, what >> BOUNDS & 0xF, row[WIDTH] * texel, size)
+    if outside == 2:
+        fail(request, SURFACE_BOUNDS, lane, x)
+        return -1
+    if outside == 1:
+        return 0
+    address = row[ADDRESS_WORD] + place[2] * row[SLICE_PITCH] + place[1] * row[ROW_PITCH] + place[0]
+    if address % size:
+        fail(request, MISALIGNED, lane, address)
+        return -1
+    wrong = reach(request, address, size, operation != LOAD)
+    if wrong != FINE:
+        fail(request, wrong, lane, address)
+        return -1
+    touch(request, address)
+    _act(request, lane, row, address, values)
+    return address
+
+
+def _kept(sources: int) -> Any:
+    """The function that is called by address. `sources` makes its copy on disk that of today's sources."""
+
+    @numba.cfunc(types.void(types.voidptr), cache=True, nogil=True, error_model="numpy")
+    def surface_warp(place):  # type: ignore[no-untyped-def]
+        """A surface instruction of a warp on VALUES of the request; a load's lanes that are off or outside get 0."""
+        if sources < 0:
+            return
+        request = numba.carray(place, REQUEST_WORDS, numba.int64)
+        values = numba.carray(pointer(request[VALUES]), (4, 32), numba.int64)
+        table = numba.carray(pointer(request[TABLE]), (request[TABLE_COUNT], ROW_WORDS), numba.int64)
+        request[FAILURE], request[COUNT], request[SHARING] = FINE, 0, 0
+        if request[WHAT] >> OPERATION & 0xFF == LOAD:
+            values[:] = 0
+        where, touched = np.zeros(3, np.int64), np.zeros(32, np.int64)
+        for lane in range(32):
+            if not request[MASK] >> lane & 1:
+                continue
+            number = find(request, lane, HANDLES)
+            if number < 0:
+                fail(request, BAD_HANDLE, lane, load(request[HANDLES] + 8 * lane, 8))
+                return
+            if not _suits(table[number], request[WHAT] & 0xFF):
+                fail(request, WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
+                return
+            touched[lane] = _access(request, lane, table[number], where, values)
+            if touched[lane] < 0:
+                return
+        for lane in range(32):
+            same = 0
+            for other in range(32):
+                same += touched[lane] != 0 and touched[other] == touched[lane]
+            request[SHARING] = max(request[SHARING], same)
+
+    return surface_warp
+
+
+surface_warp = _kept(SOURCES)

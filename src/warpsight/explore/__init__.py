@@ -1,1 +1,0 @@
-"""Runs of the pipeline: one kernel, or many."""

@@ -1,1 +1,0 @@
-"""Several models on several kernels, beside each other and beside a reference."""

@@ -1,1 +1,0 @@
-"""Dossiers: everything that a report shows, as one document of plain values. `report/html` draws it and computes nothing."""

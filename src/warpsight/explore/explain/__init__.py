@@ -1,1 +1,0 @@
-"""Which line the cycles of a prediction come from."""

@@ -1,1 +1,0 @@
-"""Figures of the papers again: the referee and the models on a suite, as data that documents and pictures are made from."""

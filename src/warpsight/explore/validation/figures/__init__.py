@@ -1,1 +1,0 @@
-"""One module for each kind of figure, one entry in `registry.py` for each figure."""

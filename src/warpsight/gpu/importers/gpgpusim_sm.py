@@ -1,0 +1,229 @@
+"""From GPGPU-Sim options to the keys of the whole GPU, its SMs and its op classes.
+
+`Draft` is the description that grows while a configuration is read: values, each with its source, and notes on what was left
+out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import ceil
+
+from warpsight.base.errors import FormatError, SpecError
+from warpsight.gpu.document import Content, Value, check_bounds
+from warpsight.gpu.importers.gpgpusim_files import Option, Options
+from warpsight.gpu.keys import KEYS, WORD
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the person who imports may choose.
+
+    `carve_out`: shared memory of an SM, in bytes, where L1 and shared memory are one; None: the most that there is. `policy`: the
+    scheduler to take in place of one that descriptions do not have. `stages`: cycles between dependent instructions beside those
+    in the functional unit, which `trace.config` counts alone.
+    """
+
+    carve_out: int | None = None
+    policy: str | None = None
+    stages: int = 2
+
+
+@dataclass
+class Draft:
+    """The options, the choices and what came of them. `notes` are one line each."""
+
+    options: Options
+    choices: Choices
+    values: dict[str, Value] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def put(self, key: str, content: Content, options: Option | list[Option], how: str = "") -> None:
+        """One value, from `options`, with how it follows. Raises SpecError, at the first option, when it is out of bounds."""
+        several = options if isinstance(options, list) else [options]
+        if KEYS[key].kind == WORD and content not in KEYS[key].choices:
+            known = ", ".join(KEYS[key].choices)
+            raise SpecError(f'{key}: "{content}" is not known', place=several[0].place, remedy=f"known: {known}")
+        if KEYS[key].numeric:
+            check_bounds(KEYS[key], float(content), several[0].place)
+        cites = "; ".join(f"{option.cite} {option.value}" if option.value else option.cite for option in several)
+        self.values[key] = Value(content, several[0].place, f"{cites}: {how}" if how else cites)
+
+    def number(self, key: str) -> int:
+        """A whole number that was put before."""
+        return int(self.values[key].content)
+
+    def note(self, option: Option, why: str) -> None:
+        """Says of an option why it is not, or not as it is, in the description."""
+        self.notes.append(f"{option.cite} {option.value}: {why}")
+
+
+# -- From GPGPU-Sim's options to the keys of the whole GPU, its SMs and its op classes.
+
+_WARP = 32
+_MHZ = 1e6
+
+# op class -> the suffix of the -ptx_opcode options, that of the trace.config options, the units that execute it in order of
+# preference (the first that has any; the simulator sends integers to the SP units and doubles to the SFUs where none are given)
+_OPS = {
+    "int": ("int", "int", (("-gpgpu_num_int_units", "0"), ("-gpgpu_num_sp_units", "1"))),
+    "fp32": ("fp", "sp", (("-gpgpu_num_sp_units", "1"),)),
+    "fp64": ("dp", "dp", (("-gpgpu_num_dp_units", "0"), ("-gpgpu_num_sfu_units", "1"))),
+    "sfu": ("sfu", "sfu", (("-gpgpu_num_sfu_units", "1"),)),
+}
+_PTX_DEFAULTS = {
+    "int": ("1,1,19,25,145,32", "1,1,4,4,32,4"),
+    "fp": ("1,1,1,1,30", "1,1,1,1,5"),
+    "dp": ("8,8,8,8,335", "8,8,8,8,130"),
+    "sfu": ("8", "8"),
+    "tensor": ("64", "64"),
+}
+_PTX_NAMES = ("ADD", "MAX", "MUL", "MAD", "DIV", "SHFL")
+
+
+def clocks(draft: Draft) -> dict[str, float]:
+    """Hz of the domains core, icnt, l2 and dram."""
+    option = draft.options.need("-gpgpu_clock_domains")
+    rates = option.decimals(":")
+    if len(rates) != 4 or min(rates) <= 0:
+        raise option.wrong("is not four clocks", "write core:icnt:l2:dram in MHz")
+    return dict(zip(("core", "icnt", "l2", "dram"), (rate * _MHZ for rate in rates), strict=True))
+
+
+def put_sms(draft: Draft) -> None:
+    """`core_clock`, `sm_count` and section `sm`."""
+    options = draft.options
+    draft.put("core_clock", clocks(draft)["core"], options.need("-gpgpu_clock_domains"), "MHz of the core domain")
+    clusters, per = options.need("-gpgpu_n_clusters"), options.default("3", "-gpgpu_n_cores_per_cluster")
+    draft.put("sm_count", clusters.whole(1) * per.whole(1), [clusters, per], "clusters x cores of a cluster")
+    pipeline = options.need("-gpgpu_shader_core_pipeline")
+    threads = pipeline.wholes(":", 1)
+    if len(threads) != 2 or threads[1] != _WARP or threads[0] % _WARP:
+        raise pipeline.wrong("is not threads:32, the threads a multiple of 32", "a description has warps of 32 threads")
+    draft.put("sm.max_warps", threads[0] // _WARP, pipeline, "threads of an SM / 32")
+    blocks = options.default("32", "-gpgpu_shader_cta")
+    draft.put("sm.max_blocks", blocks.whole(1), blocks)
+    registers = options.need("-gpgpu_shader_registers")
+    draft.put("sm.registers", registers.whole(1), registers)
+    banks = options.default("16", "-gpgpu_shmem_num_banks")
+    draft.put("sm.shared_memory_banks", banks.whole(1), banks)
+    _put_issue(draft)
+
+
+def _put_issue(draft: Draft) -> None:
+    """Schedulers, their policy and width, and instruction fetch."""
+    options = draft.options
+    schedulers = options.default("1", "-gpgpu_num_sched_per_core")
+    draft.put("sm.schedulers", schedulers.whole(1), schedulers)
+    width = options.default("1", "-gpgpu_max_insn_issue_per_warp")
+    draft.put("sm.issue_width", width.whole(1), width, "of one warp and scheduler a cycle")
+    different = options.get("-gpgpu_dual_issue_diff_exec_units")
+    if different is not None and different.flag() and width.whole() > 1:
+        draft.note(different, "two instructions of a cycle may be of the same unit in a description")
+    _put_policy(draft)
+    fetched = options.default("1", "-gpgpu_inst_fetch_throughput")
+    warps = fetched.whole(1)
+    if warps == 1:
+        draft.put("sm.fetch_width", 2, fetched, "one warp a cycle fills its buffer, which holds 2 instructions")
+    elif warps >= schedulers.whole():
+        draft.put("sm.fetch_width", 0, fetched, "warps that fetch in a cycle are not fewer than schedulers: fetch is no limit")
+    else:
+        draft.note(fetched, "fewer warps fetch in a cycle than there are schedulers; in a description one does, or no limit is")
+
+
+def _put_policy(draft: Draft) -> None:
+    """The scheduler. One that descriptions do not have is refused unless a choice was made."""
+    option = draft.options.default("gto", "-gpgpu_scheduler")
+    chosen = draft.choices.policy
+    if option.value in ("lrr", "gto"):
+        if chosen not in (None, option.value):
+            draft.note(option, f"{chosen} was chosen in its place (--policy)")
+        draft.put("sm.policy", chosen or option.value, option)
+    elif chosen is None:
+        why = "a description has no such scheduler, and none stands for it unasked"
+        raise option.wrong(why, "choose with --policy lrr or --policy gto")
+    else:
+        draft.put("sm.policy", chosen, option)
+        draft.note(option, f"no such scheduler; {chosen} was chosen in its place (--policy)")
+
+
+def put_ops(draft: Draft) -> None:
+    """Sections `latency` and `initiation`."""
+    for op, (ptx, trace, units) in _OPS.items():
+        _put_op(draft, op, ptx, draft.options.get(f"-trace_opcode_latency_initiation_{trace}"), _units(draft, units))
+    shared = draft.options.default("3", "-gpgpu_smem_latency", "-smem_latency")
+    draft.put("latency.shared", shared.whole(1), shared)
+    if not draft.options.flag("-gpgpu_tensor_core_avail"):
+        return
+    plain = draft.options.get("-trace_opcode_latency_initiation_tensor")
+    _put_op(draft, "tensor", "tensor", _tensor_unit(draft) or plain, _units(draft, (("-gpgpu_num_tensor_core_units", "0"),)))
+
+
+def _units(draft: Draft, candidates: tuple[tuple[str, str], ...]) -> Option:
+    """The number of units of an op class, of an SM."""
+    options = [draft.options.default(default, name) for name, default in candidates]
+    for option in options:
+        if option.whole() > 0:
+            return option
+    raise options[-1].wrong("no unit executes these instructions", "give the SM a unit")
+
+
+def _tensor_unit(draft: Draft) -> Option | None:
+    """What trace.config says of the specialized unit that is called TENSOR."""
+    found: Option | None = None
+    for number in range(1, 9):
+        unit = draft.options.get(f"-specialized_unit_{number}")
+        priced = draft.options.get(f"-trace_opcode_latency_initiation_spec_op_{number}")
+        if unit is None or not unit.value.startswith("1,"):
+            continue
+        if unit.value.endswith(",TENSOR") and priced is not None:
+            found = priced
+        else:
+            draft.note(unit, "a specialized unit without an op class of its own in a description")
+    return found
+
+
+def _put_op(draft: Draft, op: str, ptx: str, traced: Option | None, units: Option) -> None:
+    """Latency and initiation interval of an op class, of trace.config where it has both, else of the -ptx_opcode options."""
+    if traced is not None:
+        numbers = traced.wholes(",")
+        if len(numbers) != 2:
+            raise traced.wrong("is not latency,initiation", "write two whole numbers")
+        if min(numbers) >= 1:
+            stages = draft.choices.stages
+            how = f"latency {numbers[0]} of the unit alone, and {stages} of the pipeline around it (--pipeline-stages)"
+            draft.put(f"latency.{op}", numbers[0] + stages, traced, how)
+            _put_initiation(draft, op, numbers[1], traced, units)
+            return
+        draft.note(traced, f"0 is no latency or interval of a pipeline; {op} is as the -ptx_opcode options say")
+    latency, interval = _ptx(draft, "latency", ptx), _ptx(draft, "initiation", ptx)
+    cycles, intervals = latency.wholes(",", 1), interval.wholes(",", 1)
+    others = ", ".join(f"{name} {n}" for name, n in zip(_PTX_NAMES[1:], cycles[1:], strict=False))
+    if others:
+        draft.note(latency, f"latency.{op} is ADD's; {others} have no op class of their own")
+    draft.put(f"latency.{op}", cycles[0], latency, "of ADD" if others else "")
+    _put_initiation(draft, op, intervals[0], interval, units)
+
+
+def _ptx(draft: Draft, part: str, ptx: str) -> Option:
+    """A -ptx_opcode option; the simulator spells the latency of tensor instructions "tesnor"."""
+    name = "tesnor" if (part, ptx) == ("latency", "tensor") else ptx
+    return draft.options.default(_PTX_DEFAULTS[ptx][part == "initiation"], f"-ptx_opcode_{part}_{name}")
+
+
+def _put_initiation(draft: Draft, op: str, interval: int, option: Option, units: Option) -> None:
+    """An interval of a unit is one of a scheduler when each has one unit."""
+    schedulers = draft.number("sm.schedulers")
+    exact = interval * schedulers / units.whole()
+    cycles = max(1, ceil(exact))
+    draft.put(f"initiation.{op}", cycles, [option, units], f"{interval} cycles of a unit x {schedulers} schedulers / units")
+    if cycles != exact:
+        draft.note(units, f"initiation.{op} would be {exact:.3g} cycles a scheduler, and is {cycles}")
+
+
+def check_warps(draft: Draft) -> None:
+    """Every scheduler has warps. Raises FormatError otherwise."""
+    warps, schedulers = draft.number("sm.max_warps"), draft.number("sm.schedulers")
+    if schedulers > warps:
+        place = draft.values["sm.schedulers"].place
+        raise FormatError(f"{schedulers} schedulers for {warps} warps", place=place, remedy="check the number")

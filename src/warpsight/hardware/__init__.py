@@ -1,0 +1,1 @@
+"""Real GPUs: profilers' measurements, kernels run on them, micro-benchmarks, calibration, and comparison with predictions."""

@@ -1,0 +1,378 @@
+"""A comparison: predictions of several models for several launches, their inputs and errors, and gates on the mean error.
+
+The inputs are compared too: is the model off, or what it is given? Instructions are the trace's: of PTX, where the kernel was
+emulated, and a GPU executes SASS. Hit rates, sectors and DRAM traffic are those of the cache simulation, of requests, each of
+what a warp's access touches of one line; a profiler's are of 32 B sectors. A request for a line on its way is counted apart (a
+merge); how a profiler counts those its documentation does not say, so both numbers are given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.base.progress import Watch
+from warpsight.gpu.spec import GpuSpec
+from warpsight.hardware.launch_matching import Part, launches_apart
+from warpsight.hardware.measurements.launch import MeasuredLaunch
+from warpsight.hardware.references import Against, Reference, read_against
+from warpsight.intervals.usage import dram_bytes
+from warpsight.models.base import get_model, model_names
+from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, predict_profiled, profile_trace
+from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
+from warpsight.traces.schema import LOAD, STORE, TraceHeader
+
+COUNT, SHARE, BYTES = "count", "share", "bytes"
+
+
+@dataclass(frozen=True)
+class InputRow:
+    """One input. `predicted` is ours, `with_merges` (shares) ours with merges counted as hits; None: ours does not exist."""
+
+    name: str
+    kind: str
+    predicted: float | None
+    with_merges: float | None
+    measured: float
+    metric: str
+
+    @property
+    def error(self) -> float | None:
+        """Signed relative error; None for shares, whose difference says more, and where nothing was measured to divide by."""
+        if self.predicted is None or self.kind == SHARE or not self.measured:
+            return None
+        return relative_error(self.predicted, self.measured)
+
+    @property
+    def difference(self) -> float | None:
+        """Ours less the measured, of shares as fractions."""
+        return None if self.predicted is None else self.predicted - self.measured
+
+    def to_json(self) -> dict[str, Any]:
+        """Its part of the result document."""
+        return {**self.__dict__, "error": self.error, "difference": self.difference}
+
+
+def compare_inputs(profiled: ProfiledTrace, gpu: GpuSpec, launch: MeasuredLaunch) -> tuple[InputRow, ...]:
+    """The inputs of which both sides exist; of several metrics of one input the nearest to ours."""
+    ours = _ours(profiled, gpu)
+    rows = []
+    for name, kind, fields in _ROWS:
+        found = next((field for field in fields if field in launch.measures), "")
+        if found:
+            predicted, with_merges = ours[fields[0]]
+            measure = launch.measures[found]
+            rows.append(InputRow(name, kind, predicted, with_merges, measure.value, measure.metric))
+    split = {"DRAM bytes read", "DRAM bytes written"} <= {row.name for row in rows}
+    return tuple(row for row in rows if not (split and row.name == "DRAM bytes"))
+
+
+# name, kind, fields of a measurement that are it, the nearest to ours first
+_ROWS = (
+    ("warp instructions", COUNT, ("warp_instructions",)),
+    ("thread instructions", COUNT, ("thread_instructions",)),
+    ("L1 load sectors", COUNT, ("l1_load_sectors",)),
+    ("L1 store sectors", COUNT, ("l1_store_sectors",)),
+    ("L1 hit rate", SHARE, ("l1_load_hit_rate", "l1_hit_rate")),
+    ("L2 hit rate", SHARE, ("l2_hit_rate",)),
+    ("DRAM bytes read", BYTES, ("dram_read_bytes",)),
+    ("DRAM bytes written", BYTES, ("dram_write_bytes",)),
+    ("DRAM bytes", BYTES, ("dram_bytes",)),
+)
+
+
+def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None, float | None]]:
+    """Each field as we have it, of the whole launch, and shares once more with merges as hits."""
+    header, misses = profiled.trace.header, profiled.misses
+    totals = misses.totals()
+    # of a sample, the launch has as many times more as it has blocks more
+    whole = header.blocks / header.recorded_blocks
+    sectors = {LOAD: 0.0, STORE: 0.0}
+    for instruction, count in zip(profiled.trace.instructions, misses.sectors.tolist(), strict=True):
+        if instruction.access in sectors and instruction.space in ("global", "generic"):
+            sectors[instruction.access] += count * whole
+    reached = totals["l2_reads"] + totals["l2_writes"]
+    l2_hits, l2_merges = totals["l2_read_hits"] + totals["l2_write_hits"], totals["l2_read_merges"]
+    read, written = (whole * part for part in dram_bytes(misses, gpu.l2))
+    return {
+        "warp_instructions": (float(header.warp_instructions), None),
+        "thread_instructions": (float(header.thread_instructions), None),
+        "l1_load_sectors": (sectors[LOAD], None),
+        "l1_store_sectors": (sectors[STORE], None),
+        "l1_load_hit_rate": _shares(totals["l1_hits"], totals["l1_merges"], totals["l1_reads"]),
+        "l2_hit_rate": _shares(l2_hits, l2_merges, reached),
+        "dram_read_bytes": (read, None),
+        "dram_write_bytes": (written, None),
+        "dram_bytes": (read + written, None),
+    }
+
+
+def _shares(hits: int, merges: int, whole: int) -> tuple[float | None, float | None]:
+    return (hits / whole, (hits + merges) / whole) if whole else (None, None)
+
+
+# -- A comparison: predictions of several models for several launches, their errors, and gates on their mean.
+
+# clocks vary by less than this from one run to the next
+SAME_CLOCK = 0.01
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One model's answer for one launch: a prediction, or why there is none (`refused`)."""
+
+    model: str
+    prediction: Prediction | None
+    refused: str = ""
+
+    def error(self, reference: Reference | None) -> float | None:
+        """The signed relative error of the cycles; None without a prediction or a reference's cycles."""
+        if self.prediction is None or reference is None or not reference.cycles:
+            return None
+        return relative_error(self.prediction.cycles, reference.cycles)
+
+    def time_error(self, reference: Reference | None) -> float | None:
+        """The signed relative error of the time; None without a prediction or a measured time."""
+        if self.prediction is None or reference is None or not reference.seconds:
+            return None
+        return relative_error(self.prediction.seconds, reference.seconds)
+
+    def judged(self, reference: Reference | None) -> float | None:
+        """The error that means and gates are made of: of the cycles, or where none were measured of the time."""
+        error = self.error(reference)
+        return self.time_error(reference) if error is None else error
+
+    def most_off(self, reference: Reference | None) -> dict[str, Any] | None:
+        """The component of the CPI stack farthest from the reference's, of those that it gives; CPI, difference ours less its."""
+        if self.prediction is None or reference is None or not reference.cpi_stack:
+            return None
+        ours, theirs = self.prediction.cpi_stack, reference.cpi_stack
+        name = max(theirs, key=lambda component: abs(ours[component] - theirs[component]))
+        return {"component": name, "predicted": ours[name], "reference": theirs[name], "difference": ours[name] - theirs[name]}
+
+
+@dataclass(frozen=True)
+class Launched:
+    """One launch: the trace's `header`, the answers in the order of the models, and the reference's row, if any.
+
+    `inputs` are what the models were given beside what was measured; `clock_hz` is that of the GPU's description.
+    """
+
+    label: str
+    header: TraceHeader
+    answers: tuple[Answer, ...]
+    reference: Reference | None
+    inputs: tuple[InputRow, ...] = ()
+    clock_hz: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Its part of the result document."""
+        header, reference = self.header, self.reference
+        told = None
+        if reference is not None:
+            told = {"name": reference.name, "cycles": reference.cycles, "cpi_stack": reference.cpi_stack, "place": reference.place}
+            told |= self._measured(reference)
+        return {
+            "label": self.label,
+            "kernel": header.kernel,
+            "grid": list(header.grid),
+            "block": list(header.block),
+            "warp_instructions": header.warp_instructions,
+            "reference": told,
+            "answers": [
+                {
+                    "model": answer.model,
+                    "error": answer.error(reference),
+                    "time_error": answer.time_error(reference),
+                    "most_off": answer.most_off(reference),
+                    "refused": answer.refused,
+                    "prediction": answer.prediction.to_json() if answer.prediction else None,
+                }
+                for answer in self.answers
+            ],
+            "inputs": [row.to_json() for row in self.inputs],
+        }
+
+    def _measured(self, reference: Reference) -> dict[str, Any]:
+        """What a profiler's launch has beyond a row of cycles."""
+        launch = reference.measured
+        if launch is None:
+            return {"seconds": reference.seconds, "clock": None, "measured": None}
+        clock = launch.clock()
+        told = None
+        if clock is not None and clock.value:
+            differs = abs(relative_error(self.clock_hz, clock.value)) > SAME_CLOCK
+            told = {"measured": clock.value, "metric": clock.metric, "described": self.clock_hz, "differs": differs}
+        return {
+            "seconds": reference.seconds,
+            "clock": told,
+            "stall_shares": {name or "none near": share for name, share in launch.component_shares().items()},
+            "measured": launch.to_json(),
+        }
+
+
+@dataclass(frozen=True)
+class Gate:
+    """MAPE of `model` may be `limit` per cent at most."""
+
+    model: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str) -> Gate:
+        """From `mdm:15`. Raises UsageError."""
+        model, colon, limit = text.rpartition(":")
+        try:
+            value = float(limit.removesuffix("%").strip())
+        except ValueError:
+            value = -1.0
+        if not model.strip() or not colon or not 0 <= value < float("inf"):
+            what = f'"{text}" is not a model and a limit in per cent'
+            raise UsageError(what, place="--gate", remedy="write MODEL:PERCENT, as mdm:15")
+        return cls(model.strip(), value)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Launches on one GPU by `models`, `against` a file of references or nothing."""
+
+    gpu: str
+    models: tuple[str, ...]
+    launches: tuple[Launched, ...]
+    against: str
+    gates: tuple[Gate, ...]
+    measured_by: str = ""
+    notes: tuple[str, ...] = ()
+
+    def errors(self, model: str) -> list[tuple[str, float]]:
+        """Label and signed relative error (`Answer.judged`) of every launch that the model answered."""
+        number = self.models.index(model)
+        found = [(launch.label, launch.answers[number].judged(launch.reference)) for launch in self.launches]
+        return [(label, error) for label, error in found if error is not None]
+
+    def mape(self, model: str) -> float | None:
+        """Mean absolute error in per cent; None where there is nothing to take the mean of."""
+        errors = [error for _, error in self.errors(model)]
+        return mean_absolute_percentage_error(errors) if errors else None
+
+    def passed(self) -> bool:
+        """Whether every gate holds. A model that answered no launch holds none."""
+        return all(row["passed"] for row in self._gate_rows())
+
+    def to_json(self) -> dict[str, Any]:
+        """The result document. Errors are fractions, signed; MAPE and limits per cent."""
+        return {
+            "tool": TOOL,
+            "gpu": self.gpu,
+            "models": list(self.models),
+            "against": self.against or None,
+            "measured_by": self.measured_by or None,
+            "notes": list(self.notes),
+            "launches": [launch.to_json() for launch in self.launches],
+            "summary": [self._summary(model) for model in self.models] if self.against else [],
+            "gates": self._gate_rows(),
+        }
+
+    def _summary(self, model: str) -> dict[str, Any]:
+        errors = self.errors(model)
+        worst = max(errors, key=lambda item: abs(item[1])) if errors else None
+        return {
+            "model": model,
+            "launches": len(errors),
+            "of": self._judged_by(),
+            "mape": self.mape(model),
+            "mean_error": sum(error for _, error in errors) / len(errors) if errors else None,
+            "largest": {"label": worst[0], "error": worst[1]} if worst else None,
+        }
+
+    def _judged_by(self) -> str:
+        """What errors in the summary are of: cycles, time, or each of some launches."""
+        timed = [launch.reference is not None and not launch.reference.cycles for launch in self.launches]
+        return "time" if timed and all(timed) else "cycles or time" if any(timed) else "cycles"
+
+    def _gate_rows(self) -> list[dict[str, Any]]:
+        rows = []
+        for gate in self.gates:
+            mape = self.mape(gate.model)
+            rows.append({"model": gate.model, "limit": gate.limit, "mape": mape, "passed": mape is not None and mape <= gate.limit})
+        return rows
+
+
+def compare(
+    requests: Sequence[KernelRequest],
+    gpu: GpuSpec,
+    models: Sequence[str] | None = None,
+    method: Method = DEFAULT_METHOD,
+    *,
+    against: str | None = None,
+    gates: Sequence[str] = (),
+    watch: Watch | None = None,
+) -> Comparison:
+    """Every model (all without `models`) on every request; a request's path may be `NAME=KERNEL`, its name in `against`.
+
+    A trace of another tool is compared launch by launch.
+
+    A model that cannot answer is refused with its reason where all are asked, and an error where it was named.
+    Raises UsageError for an unknown model, a gate without a reference or of a model not asked, and launches without a row.
+    """
+    names = tuple(models) if models is not None else tuple(model_names())
+    for name in names:
+        get_model(name)
+    wanted = tuple(Gate.parse(text) for text in gates)
+    _check_gates(wanted, names, against)
+    found = read_against(against) if against else None
+    launches = [
+        _launched(part, label, gpu, names, method, found, models is not None, watch)
+        for label, request in map(labelled, requests)
+        for part in launches_apart(request, label)
+    ]
+    measurements = found.measurements if found else None
+    told = (measurements.tool, measurements.notes) if measurements else ("", ())
+    return Comparison(gpu.name, names, tuple(launches), against or "", wanted, *told)
+
+
+def _launched(
+    part: Part, label: str, gpu: GpuSpec, names: Sequence[str], method: Method, against: Against | None, named: bool,
+    watch: Watch | None,
+) -> Launched:
+    """One launch through every model; `named`: a model that cannot answer is an error."""
+    trace = obtain_trace(part.request, gpu=gpu, watch=watch)
+    reference = against.match(gpu.name, trace.header, label, part.turn) if against is not None else None
+    profiled = profile_trace(trace, gpu, method, watch=watch)
+    answers = []
+    for name in names:
+        try:
+            (prediction,) = predict_profiled(profiled, gpu, [name])
+            answers.append(Answer(name, prediction))
+        except WarpsightError as error:
+            if named:
+                raise
+            answers.append(Answer(name, None, error.what))
+    shown = label or part.shown or (reference.name if reference and not reference.measured else trace.header.kernel)
+    inputs = compare_inputs(profiled, gpu, reference.measured) if reference and reference.measured else ()
+    return Launched(shown, trace.header, tuple(answers), reference, inputs, gpu.core_clock_hz)
+
+
+def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
+    for gate in gates:
+        if against is None:
+            what = "a gate is on the error, and there is nothing to compare with"
+            raise UsageError(what, place="--gate", remedy="give --against CSV")
+        if gate.model not in models:
+            get_model(gate.model)
+            what = f"{gate.model} is not among the models: {', '.join(models)}"
+            raise UsageError(what, place="--gate", remedy=f"add it: --model {gate.model}")
+
+
+def labelled(request: KernelRequest) -> tuple[str, KernelRequest]:
+    """The name that the path begins with (`NAME=KERNEL`), if any, and the request without it."""
+    path = request.path
+    if not isinstance(path, str) or "\n" in path or "=" not in path or Path(path).exists():
+        return "", request
+    label, _, rest = path.partition("=")
+    return label.strip(), replace(request, path=rest)

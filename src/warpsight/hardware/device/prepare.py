@@ -1,0 +1,185 @@
+"""Makes cases: compiles a kernel, keeps its inputs, and lets the emulator run it. No GPU is needed."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UnsupportedError, WarpsightError
+from warpsight.emulator.ptx.system import needs_workspace
+from warpsight.hardware.device.case import Case, Parameter, program_hash
+from warpsight.isa.ptx.program import Address, Instruction, Negated, Register, Vector
+from warpsight.kernels.cuda import CompileOptions, compile_cuda, supported_architectures
+from warpsight.kernels.images import Image
+from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch, ScalarArgument, input_hash
+from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
+from warpsight.pipeline.kernel_input import prepare
+from warpsight.pipeline.predict import run_ready
+from warpsight.pipeline.request import KernelRequest
+
+HELPERS = "helpers.cu"
+_FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64")
+_ROUNDED = ("rn", "rz", "rm", "rp")
+APPROXIMATE, FUSED, ORDER = "approximate", "may be fused", "order of atomics"
+
+
+def make_case(request: KernelRequest, name: str) -> Case:
+    """Compile and emulate the kernel of `request`, with its inputs kept as they were before.
+
+    Raises what `kernel_input.prepare` and the emulator raise, and UnsupportedError for textures, surfaces and cooperative grids.
+    """
+    ready = prepare(request)
+    source, launch = ready.source, ready.launch
+    _refuse(source, launch)
+    inputs, before = input_hash(launch), _arrays(launch)
+    run_ready(ready)
+    return Case(
+        name=name,
+        kernel=launch.kernel,
+        target=source.target,
+        ptx=source.ptx,
+        helpers=helpers_ptx(source.target),
+        grid=launch.grid,
+        block=launch.block,
+        shared=launch.shared_bytes,
+        registers=ready.registers.registers,
+        program={"ptx": program_hash(launch.kernel, source.ptx), "inputs": inputs, "source": _file_hash(source.path)},
+        may_differ=may_differ(source, launch.kernel),
+        parameters=_parameters(launch, before),
+    )
+
+
+def case_identity(request: KernelRequest) -> dict[str, str]:
+    """The hashes of a case's `program`, without running it: does a measurement still belong to the kernel?"""
+    ready = prepare(request)
+    ptx = program_hash(ready.launch.kernel, ready.source.ptx)
+    return {"ptx": ptx, "inputs": input_hash(ready.launch), "source": _file_hash(ready.source.path)}
+
+
+@cache
+def helpers_ptx(target: str) -> str:
+    """The PTX of `helpers.cu` for a `.target`. Raises CompileError, or MissingLibraryError without NVRTC."""
+    wanted = parse_architecture(target.partition(",")[0])
+    # a kernel of an architecture that the compiler has no more gets helpers of the oldest that it has
+    if wanted.number not in supported_architectures():
+        wanted = parse_architecture(DEFAULT_ARCHITECTURE)
+    text = files("warpsight.hardware.device").joinpath(HELPERS).read_text("utf-8")
+    return compile_cuda(text, HELPERS, CompileOptions(wanted)).ptx
+
+
+def may_differ(source: KernelSource, kernel: str) -> dict[str, list[str]]:
+    """Instructions of `kernel`, and of functions of its module, by why two implementations of PTX may give other bits.
+
+    Approximate ones are only bounded in their error; a product and a sum without a rounding of their own may be fused (PTX ISA, add
+    and mul); atomics of floats sum in any order, and those whose result is used give it in the order in which threads come.
+    """
+    module = source.module
+    found: dict[str, set[str]] = {}
+    for name, function in module.functions.items():
+        if name != kernel and name in module.kernels:
+            continue
+        named = Counter(register for each in function.instructions for register in _registers(each.operands))
+        for instruction in function.instructions:
+            why = _why(instruction, named)
+            if why:
+                found.setdefault(why, set()).add(instruction.text)
+    opcodes = {text.partition(".")[0] for text in found.get(FUSED, ())}
+    if "mul" not in opcodes or opcodes == {"mul"}:
+        found.pop(FUSED, None)  # there is no product, or no sum, that could be part of one
+    return {why: sorted(texts) for why, texts in sorted(found.items())}
+
+
+def _why(instruction: Instruction, named: Counter[str]) -> str:
+    opcode, modifiers = instruction.opcode, instruction.modifiers
+    floats = any(kind in modifiers for kind in _FLOATS)
+    if "approx" in modifiers or "full" in modifiers:
+        return APPROXIMATE
+    if opcode in ("add", "sub", "mul") and floats and not any(mode in modifiers for mode in _ROUNDED):
+        return FUSED
+    # a result that no other instruction names is thrown away
+    used = opcode == "atom" and any(named[register] > 1 for register in _registers(instruction.operands[:1]))
+    return ORDER if used or (opcode in ("atom", "red") and floats) else ""
+
+
+def _registers(operands: Iterable[Any]) -> Iterator[str]:
+    """The names of the registers that operands name, in addresses and vectors too."""
+    for operand in operands:
+        if isinstance(operand, Register):
+            yield operand.name
+        elif isinstance(operand, Vector):
+            yield from _registers(operand.elements)
+        elif isinstance(operand, Address):
+            yield from _registers((operand.base,))
+        elif isinstance(operand, Negated):
+            yield operand.register.name
+
+
+def _refuse(source: KernelSource, launch: Launch) -> None:
+    what = ""
+    if any(isinstance(argument, Image) for argument in launch.arguments):
+        what = "has textures or surfaces, which are not put on a GPU yet"
+    elif needs_workspace(source.module.functions[launch.kernel]):
+        what = "waits for its whole grid, and cooperative launches are not made on a GPU yet"
+    if what:
+        raise UnsupportedError(f"{launch.kernel} {what}", place=source.path, remedy="predictions and the emulator have it")
+
+
+def _arrays(launch: Launch) -> list[Any]:
+    """A copy of each array argument, None for a scalar."""
+    return [each.array.copy() if isinstance(each, ArrayArgument) else None for each in launch.arguments]
+
+
+def _parameters(launch: Launch, before: list[Any]) -> tuple[Parameter, ...]:
+    made = []
+    for argument, array in zip(launch.arguments, before, strict=True):
+        if isinstance(argument, ArrayArgument):
+            changed = argument.array.tobytes() != array.tobytes()
+            made.append(Parameter(None, array, argument.array.copy() if changed else None, argument.written_back))
+        elif isinstance(argument, ScalarArgument):
+            made.append(Parameter(bytes(argument.data)))
+    return tuple(made)
+
+
+def _file_hash(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if os.path.isfile(path) else ""
+
+
+def prepare_cases(
+    requests: Iterable[tuple[str, KernelRequest]], folder: Path, *, processes: int = 1, told: Callable[[str], None] | None = None
+) -> dict[str, str]:
+    """A file NAME.npz in `folder` for each request, several at a time, each on one thread; by name, why there is none."""
+    folder.mkdir(parents=True, exist_ok=True)
+    failed: dict[str, str] = {}
+    with ProcessPoolExecutor(max(1, processes), mp_context=get_context("spawn")) as pool:
+        waiting = {
+            name: pool.submit(_save_case, replace(request, threads=1), name, folder / f"{name}.npz") for name, request in requests
+        }
+        for name, future in waiting.items():
+            try:
+                reason = future.result()
+            except BrokenProcessPool:
+                reason = "the process that emulated it died"
+            if reason:
+                failed[name] = reason
+            if told is not None:
+                told(f"{name}: {reason or 'emulated'}")
+    return failed
+
+
+def _save_case(request: KernelRequest, name: str, path: Path) -> str:
+    """In a process of the pool: empty, or why there is no case."""
+    try:
+        make_case(request, name).save(path)
+    except WarpsightError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,216 @@
+"""What a profiler measured of one launch: the contract between the readers of its files and what is compared with them.
+
+Stall reasons have the component of the CPI stack that each is nearest to. Nsight Compute counts for each warp and cycle what the
+warp waited for; a CPI stack counts what an SM's issue slots were lost to. They are near and not the same (`result.cpi_stack`), so
+shares are put beside each other and no error is made of them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from warpsight.result.prediction import STACK
+
+# name -> (unit in which it is kept, meaning)
+FIELDS: dict[str, tuple[str, str]] = {
+    "cycles": ("cycles", "cycles that the launch took"),
+    "seconds": ("s", "time that the launch took on the GPU"),
+    "sm_clock": ("Hz", "clock of the SMs while it ran"),
+    "warp_instructions": ("", "warp instructions executed"),
+    "thread_instructions": ("", "thread instructions executed"),
+    "ipc": ("", "warp instructions an SM and elapsed cycle"),
+    "ipc_active": ("", "warp instructions an SM and active cycle"),
+    "l1_hit_rate": ("", "part of all L1 sectors that hit, stores and local accesses too"),
+    "l1_load_hit_rate": ("", "part of the L1 sectors of global loads that hit"),
+    "l2_hit_rate": ("", "part of the L2's sectors that hit"),
+    "l1_load_sectors": ("", "32 B sectors of global loads at the L1"),
+    "l1_store_sectors": ("", "32 B sectors of global stores at the L1"),
+    "l2_sectors": ("", "32 B sectors at the L2, of reads and writes"),
+    "l2_read_sectors": ("", "32 B sectors that were read at the L2"),
+    "l2_write_sectors": ("", "32 B sectors that were written at the L2"),
+    "dram_bytes": ("B", "bytes read and written at DRAM"),
+    "dram_read_bytes": ("B", "bytes read at DRAM"),
+    "dram_write_bytes": ("B", "bytes written at DRAM"),
+    "occupancy": ("", "resident warps of the warp slots of an active SM"),
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A `value` in the unit of `FIELDS`, and the `metric` that it is, as the profiler names it."""
+
+    value: float
+    metric: str
+
+
+@dataclass(frozen=True)
+class Stall:
+    """Of one stall reason: `value` as the profiler gives it, its `share` of all reasons in the file, and the nearest component.
+
+    `component` is of the CPI stack (`result.cpi_stack.STACK`), empty where none is near.
+    """
+
+    reason: str
+    value: float
+    share: float
+    component: str
+    metric: str
+
+
+@dataclass(frozen=True)
+class MeasuredLaunch:
+    """One launch, or (`invocations` above 1) the mean of several of one kernel, which a profiler did not tell apart.
+
+    `number` tells launches of a file apart. `grid` and `block` are None where the file does not say. `measures` has a key of
+    `FIELDS` for what was measured and none for what was not. `absent` are metrics that the profiler names and has no value of.
+    """
+
+    number: str
+    kernel: str
+    device: str
+    grid: tuple[int, int, int] | None
+    block: tuple[int, int, int] | None
+    invocations: int
+    measures: dict[str, Measure]
+    stalls: tuple[Stall, ...]
+    absent: tuple[str, ...]
+    place: str
+
+    def value(self, name: str) -> float | None:
+        """The field `name`, None where it was not measured."""
+        found = self.measures.get(name)
+        return found.value if found else None
+
+    def clock(self) -> Measure | None:
+        """The SMs' clock in Hz: as measured, else cycles over time, else None."""
+        if "sm_clock" in self.measures:
+            return self.measures["sm_clock"]
+        cycles, seconds = self.measures.get("cycles"), self.measures.get("seconds")
+        if cycles is None or seconds is None or not seconds.value:
+            return None
+        return Measure(cycles.value / seconds.value, f"{cycles.metric} / {seconds.metric}")
+
+    def component_shares(self) -> dict[str, float]:
+        """Shares of the stall reasons by component of the CPI stack; reasons near none under ``""``. Empty without stalls."""
+        shares: dict[str, float] = {}
+        for stall in self.stalls:
+            shares[stall.component] = shares.get(stall.component, 0.0) + stall.share
+        return dict(sorted(shares.items(), key=lambda item: -item[1]))
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of a launch: every field of `FIELDS`, None for what was not measured."""
+        def told(measure: Measure | None) -> dict[str, Any] | None:
+            return {"value": measure.value, "metric": measure.metric} if measure else None
+
+        return {
+            "number": self.number,
+            "kernel": self.kernel,
+            "device": self.device or None,
+            "grid": list(self.grid) if self.grid else None,
+            "block": list(self.block) if self.block else None,
+            "invocations": self.invocations,
+            **{name: told(self.measures.get(name)) for name in FIELDS},
+            "stalls": [
+                {"reason": stall.reason, "value": stall.value, "share": stall.share, "component": stall.component or None,
+                 "metric": stall.metric}
+                for stall in self.stalls
+            ],
+            "absent": list(self.absent),
+            "place": self.place,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """The launches of one file, in its order. `tool` is ncu, nvprof or accelsim; `notes` are what to know of how it was read."""
+
+    tool: str
+    origin: str
+    launches: tuple[MeasuredLaunch, ...]
+    notes: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The whole document."""
+        launches = [launch.to_json() for launch in self.launches]
+        return {"measured_by": self.tool, "file": self.origin, "launches": launches, "notes": list(self.notes)}
+
+
+_SHARES = ("l1_hit_rate", "l1_load_hit_rate", "l2_hit_rate", "occupancy")
+
+
+def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
+    """A note on shares above 100 %, which profilers give where hits and lookups of a short kernel come from different replays."""
+    named = [
+        f"{launch.kernel} #{launch.number}: {launch.measures[name].metric} is {100 * launch.measures[name].value:.0f} %"
+        for launch in launches
+        for name in _SHARES
+        if name in launch.measures and launch.measures[name].value > 1
+    ]
+    if not named:
+        return []
+    more = f", and {len(named) - 1} more such" if len(named) > 1 else ""
+    return [f"{named[0]}{more}; a kernel too short to be measured so"]
+
+
+# -- Stall reasons of profilers, and the component of the CPI stack that each is nearest to.
+#
+# Nsight Compute counts for each warp and cycle what the warp waited for; a CPI stack counts what an SM's issue slots were lost to.
+# They are near and not the same (`result.cpi_stack`), so that shares are put beside each other and no error is made of them.
+
+# the families of metrics that name a reason, the best first: a file may have several, and shares are of one
+_FAMILIES = (
+    re.compile(r"smsp__average_warps_issue_stalled_(?P<reason>\w+?)_per_issue_active\.ratio"),
+    re.compile(r"smsp__average_warp_latency_issue_stalled_(?P<reason>\w+?)\.ratio"),
+    re.compile(r"smsp__warp_issue_stalled_(?P<reason>\w+?)_per_warp_active\.pct"),
+    re.compile(r"smsp__warps_issue_stalled_(?P<reason>\w+?)\.(?:avg|sum)"),
+    re.compile(r"smsp__pcsamp_warps_issue_stalled_(?P<reason>\w+)"),
+    re.compile(r"Stall (?P<reason>[A-Z][\w ]*)"),
+    re.compile(r"stall_(?P<reason>\w+)"),
+)
+_NOT_ISSUED = "_not_issued"
+# nvprof's reasons, by the nearest one of Nsight Compute (its documentation's table of nvprof metrics)
+_NVPROF = {
+    "memory_dependency": "long scoreboard", "exec_dependency": "wait", "sync": "barrier", "pipe_busy": "math pipe throttle",
+    "memory_throttle": "lg throttle", "inst_fetch": "no instruction", "constant_memory_dependency": "imc miss",
+    "not_selected": "not selected", "texture": "tex throttle", "other": "misc",
+}  # fmt: skip
+
+
+def is_stall(metric: str) -> bool:
+    """Whether the metric is of a stall reason."""
+    return any(_reason(metric, number) for number in range(len(_FAMILIES)))
+
+
+def component_of(reason: str) -> str:
+    """The component of the CPI stack whose nearest reasons (`STACK`'s `nsight`) have this one; empty where none is near."""
+    for component in STACK.values():
+        for near in component.nsight.split(", "):
+            # Nsight's full name of some goes on: math pipe throttle
+            if near and (reason == near or reason.startswith(f"{near} ")):
+                return component.name
+    return ""
+
+
+def stalls_of(values: dict[str, float]) -> tuple[Stall, ...]:
+    """The reasons among `values` by metric, the largest first, from the best family that has any."""
+    for number in range(len(_FAMILIES)):
+        found = {metric: reason for metric in values if (reason := _reason(metric, number))}
+        whole = sum(values[metric] for metric in found)
+        if found and whole > 0:
+            rows = [
+                Stall(reason, values[metric], values[metric] / whole, component_of(reason), metric)
+                for metric, reason in found.items()
+            ]
+            return tuple(sorted(rows, key=lambda stall: -stall.value))
+    return ()
+
+
+def _reason(metric: str, number: int) -> str:
+    found = _FAMILIES[number].fullmatch(metric)
+    if not found or found["reason"].endswith(_NOT_ISSUED):
+        return ""
+    reason = found["reason"].lower()
+    return _NVPROF.get(reason, reason.replace("_", " "))

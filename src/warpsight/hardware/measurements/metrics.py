@@ -1,0 +1,314 @@
+"""From the metrics of a launch, whatever tool wrote them, to its measures: numbers and units, metrics by field, values."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from warpsight.base.errors import FormatError
+from warpsight.hardware.measurements.launch import Measure
+
+# apostrophes and the spaces that languages group thousands with
+_GROUPING = "'\u2019 \u00a0\u202f\u2009"
+_NUMBER = re.compile(rf"[+-]?[\d.,{_GROUPING}]*\d(?:[.,])?(?:[eE][+-]?\d{{1,3}})?")
+# a value with the values of its instances behind it, as --print-metric-instances has them
+_INSTANCES = re.compile(r"\s*\(.*\)\s*$")
+_NONE = {"", "n/a", "nan", "-nan", "inf", "-inf", "<invalid>", "no data", "<overflow>", "overflow"}
+_LONGEST = 64
+
+_PREFIX = {"": 1.0, "K": 1e3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "Ki": 2.0**10, "Mi": 2.0**20,
+           "Gi": 2.0**30, "Ti": 2.0**40}  # fmt: skip
+_TIME = {
+    "s": 1.0, "sec": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "msecond": 1e-3, "us": 1e-6, "usecond": 1e-6, "µs": 1e-6,
+    "ns": 1e-9, "nsecond": 1e-9,
+}  # fmt: skip
+TIME, CLOCK, CYCLES, COUNT, BYTES = "time", "clock", "cycles", "count", "bytes"
+RATE, PERCENT, RATIO = "bytes a second", "%", "ratio"
+
+
+def is_none(text: str) -> bool:
+    """Whether the tool says that it has no value: `n/a`, `nan`, `(!)` before or after one."""
+    return "(!)" in text or text.strip().lower() in _NONE
+
+
+@dataclass(frozen=True)
+class Notation:
+    """The decimal mark of a file; `told` whether its numbers say so."""
+
+    decimal: str
+    told: bool
+
+    def number(self, text: str, what: str, place: str) -> float:
+        """The number `text` of the metric `what`. Raises FormatError."""
+        bare = _bare(text)
+        if len(bare) > _LONGEST or not _NUMBER.fullmatch(bare):
+            raise FormatError(f'{what} is "{text[:_LONGEST]}", which is no number', place=place, remedy="correct the cell")
+        other = "," if self.decimal == "." else "."
+        digits = re.sub(f"[{_GROUPING}{other}]", "", bare)
+        whole = bare.partition(self.decimal)[0]
+        groups = re.split(f"[{_GROUPING}{other}]", whole.lstrip("+-"))
+        # groups of three, or as India writes them of two before the last
+        if len(groups) > 1 and (len(groups[-1].lower().partition("e")[0]) != 3 or any(len(g) not in (2, 3) for g in groups[1:-1])):
+            raise FormatError(f'{what} is "{text}", whose digits are in no groups', place=place, remedy="correct the cell")
+        try:
+            value = float(digits.replace(self.decimal, "."))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise FormatError(f'{what} is "{text}", which is no number', place=place, remedy="correct the cell")
+        return value
+
+
+def notation_of(cells: Iterable[tuple[str, str]]) -> Notation:
+    """The notation of a file from its `cells` with values, each (text, place). FormatError where two contradict."""
+    found: dict[str, tuple[str, str]] = {}
+    for text, place in cells:
+        decimal = _decimal_of(_bare(text))
+        if decimal:
+            found.setdefault(decimal, (text, place))
+    if len(found) > 1:
+        (point, first), (comma, second) = found["."], found[","]
+        what = f'"{comma}" has a decimal comma, and "{point}" of {first} a decimal point'
+        raise FormatError(what, place=second, remedy="write all numbers in one way; LC_ALL=C makes the tools use the point")
+    return Notation(next(iter(found)), True) if found else Notation(".", False)
+
+
+def _bare(text: str) -> str:
+    """A cell's number, without the values of instances behind it."""
+    return _INSTANCES.sub("", text.strip()).strip()
+
+
+def _decimal_of(text: str) -> str:
+    """The decimal mark that `text` proves, or nothing."""
+    if not _NUMBER.fullmatch(text):
+        return ""
+    marks = [c for c in text if c in ".,"]
+    if not marks:
+        return ""
+    mark, other = marks[-1], "," if marks[-1] == "." else "."
+    if other in marks:
+        return mark if marks.count(mark) == 1 else ""
+    if len(marks) > 1:
+        return other
+    before, _, after = text.lstrip("+-").partition(mark)
+    digits = after.lower().partition("e")[0]
+    grouped = 1 <= len(before) <= 3 and before != "0" and len(digits) == 3 and "e" not in after.lower()
+    if any(c in before for c in _GROUPING):
+        return mark
+    return "" if grouped else mark
+
+
+def factor(unit: str, kind: str) -> float | None:
+    """What a value in `unit` is multiplied by for the base unit of `kind`; None where it is no unit of that kind.
+
+    Base units: s, Hz, cycles, pieces, B, B/s; PERCENT and RATIO become fractions, or stay plain numbers.
+    """
+    unit = unit.strip()
+    low = unit.lower()
+    if kind == TIME:
+        return _TIME.get(low)
+    if kind == PERCENT:
+        return 0.01 if unit == "%" else None
+    if kind == RATIO:
+        return None if low in _TIME or unit == "%" else 1.0
+    if kind == CLOCK:
+        numerator, slash, below = low.partition("/")
+        if slash:
+            time, prefix = _TIME.get(below), _prefix(numerator, ("cycle", "cycles"))
+            return prefix / time if time and prefix else None
+        return _prefix(unit[:-2] + "hz" if low.endswith("hz") else unit, ("hz",))
+    if kind == RATE:
+        above, slash, below = unit.partition("/")
+        time, prefix = _TIME.get(below.lower()), _prefix(above, ("byte", "bytes", "B"))
+        return prefix / time if slash and time and prefix else None
+    if kind == BYTES:
+        return _prefix(unit, ("byte", "bytes", "B"))
+    if low in _TIME or unit == "%" or "/" in unit:
+        return None
+    nouns = ("cycle", "cycles") if kind == CYCLES else ("inst", "sector", "request", "warp", "thread", "transaction", "count")
+    return _prefix(unit, ("", *nouns))
+
+
+def _prefix(unit: str, nouns: tuple[str, ...]) -> float | None:
+    for noun in nouns:
+        head = unit[: len(unit) - len(noun)]
+        if unit.endswith(noun) and head in _PREFIX:
+            return _PREFIX[head]
+        if unit.endswith(noun) and head.lower() in ("k", "m", "g", "t"):
+            return _PREFIX[head.upper()]
+    return None
+
+
+# -- Which metrics of Nsight Compute and nvprof say what: per field of `launch.FIELDS` the metrics that are it, the best first.
+#
+# Names and meanings: Nsight Compute documentation ("Metrics Decoder", "nvprof metric comparison" and the section files), nvprof's
+# `--query-metrics`. The names with blanks are those of Nsight Compute's details page, those without of its raw page and of nvprof.
+# A metric of which only the meaning is near is not in the table: `sm__cycles_active` are no elapsed cycles, and nvprof's event
+# `elapsed_cycles_sm` is summed over SMs whose number the file does not say.
+
+SECTOR = 32.0
+_LOAD, _STORE = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld", "l1tex__t_sectors_pipe_lsu_mem_global_op_st"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A metric: `kind` of its unit (module `notation`), and what its base unit is multiplied by for the field's."""
+
+    metric: str
+    kind: str
+    scale: float = 1.0
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A field that is the product or the quotient of two metrics, where none gives it whole."""
+
+    first: Source
+    second: Source
+    times: bool = False
+
+
+def _counts(*metrics: str, scale: float = 1.0) -> tuple[Source, ...]:
+    return tuple(Source(metric, COUNT, scale) for metric in metrics)
+
+
+def _shares(*metrics: str) -> tuple[Source, ...]:
+    return tuple(Source(metric, PERCENT) for metric in metrics)
+
+
+_BYTES_READ = (Source("dram__bytes_read.sum", BYTES), Source("dram__sectors_read.sum", COUNT, SECTOR))
+_BYTES_WRITTEN = (Source("dram__bytes_write.sum", BYTES), Source("dram__sectors_write.sum", COUNT, SECTOR))
+_DURATION = Source("Duration", TIME)
+
+SOURCES: dict[str, tuple[Source | Quotient, ...]] = {
+    "cycles": tuple(
+        Source(metric, CYCLES)
+        for metric in ("gpc__cycles_elapsed.max", "sm__cycles_elapsed.max", "smsp__cycles_elapsed.max", "Elapsed Cycles",
+                       "gpc__cycles_elapsed.avg", "sm__cycles_elapsed.avg", "smsp__cycles_elapsed.avg")
+    ),
+    "seconds": (Source("gpu__time_duration.sum", TIME), Source("gpu__time_duration_measured_user.sum", TIME), _DURATION,
+                Source("gpu__time_duration.avg", TIME), Source("gpu__time_duration.max", TIME)),
+    "sm_clock": tuple(
+        Source(metric, CLOCK)
+        for metric in ("smsp__cycles_elapsed.avg.per_second", "sm__cycles_elapsed.avg.per_second",
+                       "gpc__cycles_elapsed.avg.per_second", "SM Frequency")
+    ),
+    "warp_instructions": _counts("smsp__inst_executed.sum", "sm__inst_executed.sum", "Executed Instructions", "inst_executed"),
+    "thread_instructions": _counts("smsp__thread_inst_executed.sum", "sm__thread_inst_executed.sum",
+                                   "smsp__sass_thread_inst_executed.sum", "thread_inst_executed"),
+    "ipc": tuple(Source(metric, RATIO) for metric in ("sm__inst_executed.avg.per_cycle_elapsed", "Executed Ipc Elapsed")),
+    "ipc_active": tuple(
+        Source(metric, RATIO) for metric in ("sm__inst_executed.avg.per_cycle_active", "Executed Ipc Active", "ipc")
+    ),
+    "l1_hit_rate": (
+        *_shares("l1tex__t_sector_hit_rate.pct", "L1/TEX Hit Rate", "L1 Hit Rate", "tex_cache_hit_rate"),
+        Quotient(Source("l1tex__t_sectors_lookup_hit.sum", COUNT), Source("l1tex__t_sectors.sum", COUNT)),
+    ),
+    "l1_load_hit_rate": (
+        *_shares("l1tex__t_sector_pipe_lsu_mem_global_op_ld_hit_rate.pct", "global_hit_rate", "l1_cache_global_hit_rate"),
+        Quotient(Source(f"{_LOAD}_lookup_hit.sum", COUNT), Source(f"{_LOAD}.sum", COUNT)),
+    ),
+    "l2_hit_rate": (
+        *_shares("lts__t_sector_hit_rate.pct", "L2 Hit Rate", "l2_tex_hit_rate"),
+        Quotient(Source("lts__t_sectors_lookup_hit.sum", COUNT), Source("lts__t_sectors.sum", COUNT)),
+    ),
+    "l1_load_sectors": _counts(f"{_LOAD}.sum", "gld_transactions"),
+    "l1_store_sectors": _counts(f"{_STORE}.sum", "gst_transactions"),
+    "l2_sectors": _counts("lts__t_sectors.sum"),
+    "l2_read_sectors": _counts("lts__t_sectors_op_read.sum", "lts__t_sectors_srcunit_tex_op_read.sum", "l2_read_transactions"),
+    "l2_write_sectors": _counts("lts__t_sectors_op_write.sum", "lts__t_sectors_srcunit_tex_op_write.sum", "l2_write_transactions"),
+    "dram_bytes": (
+        Source("dram__bytes.sum", BYTES),
+        Source("dram__sectors.sum", COUNT, SECTOR),
+        Quotient(Source("Memory Throughput", RATE), _DURATION, times=True),
+    ),
+    "dram_read_bytes": (*_BYTES_READ, *_counts("dram_read_transactions", scale=SECTOR), Source("dram_read_bytes", BYTES)),
+    "dram_write_bytes": (*_BYTES_WRITTEN, *_counts("dram_write_transactions", scale=SECTOR), Source("dram_write_bytes", BYTES)),
+    "occupancy": (
+        *_shares("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"),
+        Source("achieved_occupancy", RATIO),
+    ),
+}  # fmt: skip
+
+# nvprof's own words for its metrics where a table has those in place of names
+DESCRIPTIONS = {
+    "Instructions Executed": "inst_executed", "Executed IPC": "ipc", "Achieved Occupancy": "achieved_occupancy",
+    "Unified Cache Hit Rate": "tex_cache_hit_rate", "Texture Cache Hit Rate": "tex_cache_hit_rate",
+    "Global Hit Rate in unified l1/tex": "global_hit_rate", "L1 Global Hit Rate": "l1_cache_global_hit_rate",
+    "L2 Hit Rate (Texture Reads)": "l2_tex_hit_rate", "L2 Cache Hit Rate": "l2_tex_hit_rate",
+    "Global Load Transactions": "gld_transactions", "Global Store Transactions": "gst_transactions",
+    "L2 Read Transactions": "l2_read_transactions", "L2 Write Transactions": "l2_write_transactions",
+    "Device Memory Read Transactions": "dram_read_transactions",
+    "Device Memory Write Transactions": "dram_write_transactions",
+}  # fmt: skip
+
+
+def wanted() -> dict[str, str]:
+    """Every metric that a field is made of, and the kind of its unit."""
+    parts = [part for sources in SOURCES.values() for source in sources for part in _parts(source)]
+    return {part.metric: part.kind for part in parts}
+
+
+def _parts(source: Source | Quotient) -> tuple[Source, ...]:
+    return (source,) if isinstance(source, Source) else (source.first, source.second)
+
+
+# -- From the metrics of a launch, whatever tool wrote them, to its measures.
+
+_KINDS = wanted()
+
+
+def is_wanted(metric: str) -> bool:
+    """Whether any field is made of the metric."""
+    return metric in _KINDS
+
+
+def in_base_unit(metric: str, text: str, unit: str, notation: Notation, place: str) -> float | None:
+    """The value of a wanted metric in the base unit of its kind; None for a unit of another kind (two metrics of one name).
+
+    Raises FormatError for no number, a negative one, and for a unit that is none of the metric's where a name is unique.
+    """
+    scale = factor(unit, _KINDS[metric])
+    if scale is None:
+        if " " in metric:
+            return None  # a details page has Memory Throughput in % and in byte/second
+        what = f'{metric} has the unit "{unit}", where {_article(_KINDS[metric])} is due'
+        raise FormatError(what, place=place, remedy="keep the row of units, as ncu writes it")
+    value = notation.number(text, metric, place) * scale
+    if value < 0:
+        raise FormatError(f'{metric} is "{text}", which is negative', place=place, remedy="measure it again")
+    return value
+
+
+def measures_of(values: Mapping[str, float]) -> dict[str, Measure]:
+    """The fields that `values` (base units, by metric) give, each from the best metric there is."""
+    found: dict[str, Measure] = {}
+    for name, sources in SOURCES.items():
+        for source in sources:
+            measure = _single(source, values) if isinstance(source, Source) else _combined(source, values)
+            if measure is not None:
+                found[name] = measure
+                break
+    if "dram_bytes" not in found and {"dram_read_bytes", "dram_write_bytes"} <= set(found):
+        read, write = found["dram_read_bytes"], found["dram_write_bytes"]
+        found["dram_bytes"] = Measure(read.value + write.value, f"{read.metric} + {write.metric}")
+    return found
+
+
+def _single(source: Source, values: Mapping[str, float]) -> Measure | None:
+    return Measure(values[source.metric] * source.scale, source.metric) if source.metric in values else None
+
+
+def _combined(source: Quotient, values: Mapping[str, float]) -> Measure | None:
+    first, second = _single(source.first, values), _single(source.second, values)
+    if first is None or second is None or not (source.times or second.value):
+        return None
+    if source.times:
+        return Measure(first.value * second.value, f"{first.metric} x {second.metric}")
+    return Measure(first.value / second.value, f"{first.metric} / {second.metric}")
+
+
+def _article(kind: str) -> str:
+    return "a share in %" if kind == PERCENT else f"one of {kind}"

@@ -1,0 +1,162 @@
+"""CSV of Nsight Compute (`ncu --csv`).
+
+With `--page raw` it has a row for each launch and a row of units below the header, else (details, `--metrics`) one for each metric.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from warpsight.base.errors import FormatError
+from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one, is_stall, stalls_of
+from warpsight.hardware.measurements.metrics import Notation, in_base_unit, is_none, is_wanted, measures_of, notation_of
+from warpsight.hardware.measurements.tables import Kind, Row, Table, has_table, read_tables
+
+TOOL = "ncu"
+_ID, _KERNEL, _METRIC, _UNIT, _VALUE = "ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
+# what identifies a launch of a file into which several runs were written
+_RUN = ("ID", "Process ID", "Host Name")
+
+
+@dataclass(frozen=True)
+class _Cell:
+    metric: str
+    unit: str
+    text: str
+    place: str
+
+
+@dataclass
+class _Found:
+    """What the rows of one launch say, before the numbers are read."""
+
+    row: dict[str, str]
+    line: int
+    cells: list[_Cell] = field(default_factory=list)
+
+
+def is_ncu(text: str) -> bool:
+    """Whether a line of `text` is the header of a table of Nsight Compute."""
+    return has_table(text, _TABLES)
+
+
+def read_ncu(text: str, origin: str) -> Measurements:
+    """The launches of `text`. Raises FormatError with `file:line`."""
+    tables, others = read_tables(text, origin, _TABLES)
+    launches: dict[tuple[str, ...], _Found] = {}
+    for number, table in enumerate(tables):
+        _check_header(table, origin)
+        for row in table.rows:
+            _take(row, table, number, launches, origin)
+    if not launches:
+        what = "has the header of a table of Nsight Compute and no launch under it"
+        raise FormatError(what, place=f"{origin}:{tables[0].line}", remedy="profile a program that launches a kernel")
+    cells = [cell for found in launches.values() for cell in found.cells if not is_none(cell.text)]
+    notation = notation_of((cell.text, cell.place) for cell in cells)
+    made = tuple(_launch(found, notation, origin) for found in launches.values())
+    notes = [f"{others} line{'s that are' if others > 1 else ' that is'} of no table passed over"] if others else []
+    return Measurements(TOOL, origin, made, (*notes, *above_one(made)))
+
+
+def _least_cells(header: Sequence[str]) -> int:
+    if _ID not in header or _KERNEL not in header:
+        return 0
+    # rows of the long form may end before the columns of the rules
+    return list(header).index(_VALUE) + 1 if _METRIC in header and _VALUE in header else len(header)
+
+
+_TABLES = Kind(_least_cells, strict=False)
+
+
+def _check_header(table: Table, origin: str) -> None:
+    if _METRIC in table.header:
+        for name in (_UNIT, _VALUE):
+            if name not in table.header:
+                raise FormatError(f'has no column "{name}"', place=f"{origin}:{table.line}", remedy="export it with ncu --csv")
+
+
+def _take(row: Row, table: Table, number: int, launches: dict[tuple[str, ...], _Found], origin: str) -> None:
+    """Adds the cells of a row to its launch."""
+    told = {name: cell.strip() for name, cell in zip(table.header, row.cells, strict=False)}
+    place = f"{origin}:{row.line}"
+    if _METRIC not in table.header:
+        if not told[_ID]:
+            if row is not table.rows[0]:
+                raise FormatError("has no ID, and is not the row of units", place=place, remedy="export the file again")
+            return
+        found = _launch_of(told, row, number, launches, place)
+        units = table.rows[0].cells if not table.rows[0].cells[table.column(_ID)].strip() else ("",) * len(table.header)
+        for name, unit, cell in zip(table.header, units, row.cells, strict=True):
+            _add(found, name, unit.strip(), cell.strip(), place)
+    elif told.get(_METRIC):  # rows without a metric are the advice of a rule
+        _add(_launch_of(told, row, number, launches, place), told[_METRIC], told[_UNIT], told[_VALUE], place)
+
+
+def _launch_of(told: dict[str, str], row: Row, number: int, launches: dict[tuple[str, ...], _Found], place: str) -> _Found:
+    if not re.fullmatch(r"\d{1,18}", told[_ID]):
+        raise FormatError(f'the ID is "{told[_ID][:40]}", not a number', place=place, remedy="export the file again")
+    if not told[_KERNEL]:
+        raise FormatError("names no kernel", place=place, remedy="export the file again")
+    # a wide table is one run; sections and metrics of one launch may be in several long tables
+    key = (str(number) if _METRIC not in told else "", *(told.get(name, "") for name in _RUN))
+    found = launches.setdefault(key, _Found(told, row.line))
+    if found.row[_KERNEL] != told[_KERNEL]:
+        what = f"is of {told[_KERNEL]}, and line {found.line} has the same ID for {found.row[_KERNEL]}"
+        raise FormatError(what, place=place, remedy="keep one run in a file")
+    if _METRIC not in told and found.line != row.line:
+        raise FormatError(f"has the ID of line {found.line}", place=place, remedy="keep one run in a file")
+    return found
+
+
+def _add(found: _Found, metric: str, unit: str, text: str, place: str) -> None:
+    if is_wanted(metric) or is_stall(metric):
+        found.cells.append(_Cell(metric, unit, text, place))
+
+
+def _launch(found: _Found, notation: Notation, origin: str) -> MeasuredLaunch:
+    values: dict[str, float] = {}
+    stalls: dict[str, float] = {}
+    absent = []
+    for cell in found.cells:
+        if is_none(cell.text):
+            absent.append(cell.metric)
+            continue
+        if is_stall(cell.metric):
+            stalls[cell.metric] = notation.number(cell.text, cell.metric, cell.place)
+            continue
+        value = in_base_unit(cell.metric, cell.text, cell.unit, notation, cell.place)
+        if value is None:
+            continue
+        if values.setdefault(cell.metric, value) != value and " " not in cell.metric:
+            raise FormatError(f"gives {cell.metric} again, with another value", place=cell.place, remedy="keep one run in a file")
+    place = f"{origin}:{found.line}"
+    sizes = [_dimensions(found.row.get(name, ""), name, place) for name in ("Grid Size", "Block Size")]
+    return MeasuredLaunch(
+        number=found.row[_ID],
+        kernel=found.row[_KERNEL],
+        device=found.row.get("Device", ""),
+        grid=sizes[0],
+        block=sizes[1],
+        invocations=1,
+        measures=measures_of(values),
+        stalls=stalls_of(stalls),
+        absent=tuple(dict.fromkeys(metric for metric in absent if metric not in values)),
+        place=place,
+    )
+
+
+def _dimensions(text: str, name: str, place: str) -> tuple[int, int, int] | None:
+    if not text:
+        return None
+    numbers = [int(part) for part in _parts(text)]
+    if not 1 <= len(numbers) <= 3 or min(numbers) < 1:
+        raise FormatError(f'{name} is "{text[:60]}", not three numbers', place=place, remedy='ncu writes it as "(256, 1, 1)"')
+    x, y, z = [*numbers, 1, 1][:3]
+    return x, y, z
+
+
+def _parts(text: str) -> Iterator[str]:
+    found = re.fullmatch(r"\(?\s*(\d{1,10}(?:\s*[,;x ]\s*\d{1,10}){0,3})\s*\)?", text)
+    return iter(re.findall(r"\d+", found[1])) if found else iter(())

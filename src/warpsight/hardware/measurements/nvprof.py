@@ -1,0 +1,201 @@
+"""CSV of nvprof (`nvprof --csv`): its summary, `--print-gpu-trace`, and the metrics or events of either.
+
+A summary has one row a kernel, of all its launches: their mean is one `MeasuredLaunch`. A trace has a row a launch. Tables of one
+file are of one program, so that a kernel's n-th row of a table is its n-th of another.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from warpsight.base.errors import FormatError
+from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one, is_stall, stalls_of
+from warpsight.hardware.measurements.metrics import (
+    DESCRIPTIONS,
+    TIME,
+    Notation,
+    factor,
+    in_base_unit,
+    is_none,
+    is_wanted,
+    measures_of,
+    notation_of,
+)
+from warpsight.hardware.measurements.tables import Kind, Row, Table, has_table, read_tables
+
+TOOL = "nvprof"
+MEAN = "mean"
+_TRACE = ("Start", "Duration", "Grid X", "Grid Y", "Grid Z", "Block X", "Block Y", "Block Z", "Name")
+_SUMMARY = ("Time(%)", "Time", "Calls", "Avg", "Name")
+_METRICS = ("Device", "Kernel", "Invocations", "Avg")
+_PER_LAUNCH = ("Device", "Kernel")
+_NOT_PER_LAUNCH = ("Invocations", "Calls", "Metric Name", "Event Name", "Kernel Name", "Name")
+# copies and settings of memory are rows of a trace too; without a column for the type, calls of the host are as well
+_NO_KERNEL = re.compile(r"\[CUDA mem(cpy|set).*|\[Unified Memory.*")
+_HOST_CALL = re.compile(r"cu(da)?[A-Z]\w*")
+_VALUE = re.compile(r"(?P<number>.*?\d)\s*(?P<unit>[A-Za-z%µ][\w/%]*)?")
+
+_Key = tuple[str, str]
+
+
+@dataclass
+class _Found:
+    device: str
+    line: int
+    grid: tuple[int, int, int] | None = None
+    block: tuple[int, int, int] | None = None
+    invocations: int = 1
+    cells: list[tuple[str, str, str, str]] = field(default_factory=list)  # metric, unit, text, place
+
+
+def is_nvprof(text: str) -> bool:
+    """Whether a line of `text` is the header of a table of nvprof's kernels."""
+    return has_table(text, _TABLES)
+
+
+def read_nvprof(text: str, origin: str) -> Measurements:
+    """The kernels' launches of `text`. Raises FormatError with `file:line`."""
+    tables, others = read_tables(text, origin, _TABLES)
+    cells = [(cell, f"{origin}:{row.line}") for table in tables for row in table.rows for cell in row.cells if cell.strip()]
+    notation = notation_of((found["number"], place) for cell, place in cells if (found := _VALUE.fullmatch(cell.strip())))
+    launches: dict[_Key, _Found] = {}
+    for table in tables:
+        _take(table, launches, origin)
+    if not launches:
+        what = "has a table of nvprof and no kernel in it"
+        raise FormatError(what, place=f"{origin}:{tables[0].line}", remedy="profile a program that launches a kernel")
+    notes = []
+    means = sum(found.invocations > 1 for found in launches.values())
+    if means:
+        notes.append("nvprof's summary gives the mean of a kernel's launches; --print-gpu-trace keeps them apart")
+    own = sum(bool(re.match("=", line)) for line in text.splitlines())
+    if others > own:
+        count = others - own
+        notes.append(f"{count} line{'s that are' if count > 1 else ' that is'} of no table passed over")
+    made = tuple(_launch(key, found, notation, origin) for key, found in launches.items())
+    return Measurements(TOOL, origin, made, (*notes, *above_one(made)))
+
+
+def _least_cells(header: Sequence[str]) -> int:
+    kinds = (_TRACE, _SUMMARY, _METRICS)
+    if any(all(name in header for name in kind) for kind in kinds):
+        return len(header)
+    per_launch = all(name in header for name in _PER_LAUNCH) and not any(name in header for name in _NOT_PER_LAUNCH)
+    return len(header) if per_launch and len(header) > len(_PER_LAUNCH) else 0
+
+
+_TABLES = Kind(_least_cells, strict=True)
+
+
+def _take(table: Table, launches: dict[_Key, _Found], origin: str) -> None:
+    name = "Name" if "Name" in table.header else "Kernel"
+    rows = list(table.rows)
+    units: dict[str, str] = {}
+    if rows and not rows[0].cells[table.column(name)].strip():
+        units = dict(zip(table.header, (cell.strip() for cell in rows.pop(0).cells), strict=True))
+    seen: dict[str, int] = {}
+    for row in rows:
+        told = dict(zip(table.header, (cell.strip() for cell in row.cells), strict=True))
+        place, kernel = f"{origin}:{row.line}", told[name]
+        if not kernel:
+            raise FormatError("names no kernel", place=place, remedy="export the file again")
+        if _passed_over(told, kernel):
+            continue
+        if "Metric Name" in told or "Event Name" in told:
+            _summary_metric(told, kernel, row, launches, place)
+        elif "Calls" in told:
+            found = _mean(told, kernel, "Calls", row, launches, place)
+            found.cells.append(("gpu__time_duration.sum", units.get("Avg", ""), told["Avg"], place))
+        else:
+            number = seen[kernel] = seen.get(kernel, -1) + 1
+            found = launches.setdefault((kernel, str(number)), _Found(told.get("Device", ""), row.line))
+            _single(told, units, found, place)
+
+
+def _passed_over(told: dict[str, str], kernel: str) -> bool:
+    if _NO_KERNEL.fullmatch(kernel) or told.get("Type", "GPU activities") != "GPU activities":
+        return True
+    return "Calls" in told and "Type" not in told and bool(_HOST_CALL.fullmatch(kernel))
+
+
+def _mean(
+    told: dict[str, str], kernel: str, column: str, row: Row, launches: dict[_Key, _Found], place: str
+) -> _Found:
+    """The entry of a kernel's launches together; of the only launch, where there is one."""
+    if not re.fullmatch(r"[1-9]\d{0,17}", told[column]):
+        raise FormatError(f'{column} is "{told[column][:40]}", not a count', place=place, remedy="export the file again")
+    count = int(told[column])
+    found = launches.setdefault((kernel, "0" if count == 1 else MEAN), _Found(told.get("Device", ""), row.line))
+    found.invocations = count
+    found.device = found.device or told.get("Device", "")
+    return found
+
+
+def _summary_metric(told: dict[str, str], kernel: str, row: Row, launches: dict[_Key, _Found], place: str) -> None:
+    metric = told.get("Metric Name") or told.get("Event Name") or ""
+    metric = DESCRIPTIONS.get(metric, metric)
+    found = _mean(told, kernel, "Invocations", row, launches, place)
+    if is_wanted(metric) or is_stall(metric):
+        found.cells.append((metric, "", told["Avg"], place))
+
+
+def _single(told: dict[str, str], units: dict[str, str], found: _Found, place: str) -> None:
+    """A row of a trace: a launch's size and time, or its metrics."""
+    if "Duration" in told:
+        found.grid, found.block = (
+            _size([told[f"{what} {axis}"] for axis in "XYZ"], what, place) for what in ("Grid", "Block")
+        )
+        found.cells.append(("gpu__time_duration.sum", units.get("Duration", ""), told["Duration"], place))
+    for column, text in told.items():
+        metric = DESCRIPTIONS.get(column, column)
+        if (is_wanted(metric) and column != "Duration") or is_stall(metric):
+            found.cells.append((metric, units.get(column, ""), text, place))
+
+
+def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
+    if not all(re.fullmatch(r"[1-9]\d{0,9}", text) for text in texts):
+        raise FormatError(f'{what} is "{" ".join(texts)[:60]}", not three counts', place=place, remedy="export the file again")
+    x, y, z = (int(text) for text in texts)
+    return x, y, z
+
+
+def _launch(key: _Key, found: _Found, notation: Notation, origin: str) -> MeasuredLaunch:
+    values: dict[str, float] = {}
+    stalls: dict[str, float] = {}
+    absent = []
+    for metric, unit, text, place in found.cells:
+        parts = _VALUE.fullmatch(text)
+        if is_none(text):
+            absent.append(metric)
+        elif parts is None:
+            raise FormatError(f'{metric} is "{text[:40]}", which is no number', place=place, remedy="correct the cell")
+        elif is_stall(metric):
+            stalls[metric] = notation.number(parts["number"], metric, place)
+        elif metric == "gpu__time_duration.sum":
+            values["Duration"] = _seconds(parts["number"], parts["unit"] or unit, notation, place)
+        else:
+            value = in_base_unit(metric, parts["number"], parts["unit"] or unit, notation, place)
+            if value is not None:
+                values[metric] = value
+    return MeasuredLaunch(
+        number=key[1],
+        kernel=key[0],
+        device=found.device,
+        grid=found.grid,
+        block=found.block,
+        invocations=found.invocations,
+        measures=measures_of(values),
+        stalls=stalls_of(stalls),
+        absent=tuple(dict.fromkeys(absent)),
+        place=f"{origin}:{found.line}",
+    )
+
+
+def _seconds(text: str, unit: str, notation: Notation, place: str) -> float:
+    scale = factor(unit, TIME)
+    if scale is None:
+        what = f'the time has the unit "{unit}", where s, ms, us or ns is due'
+        raise FormatError(what, place=place, remedy="keep the row of units under the header, as nvprof writes it")
+    return notation.number(text, "the time", place) * scale

@@ -1,0 +1,418 @@
+"""From timings of the micro-benchmarks to keys of a GPU description: latencies, miss registers, L1 geometry, bandwidths.
+
+Then the result document, and the description.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.addressing.mapping import SET_INDEX_RULES, set_index
+from warpsight.base.units import format_quantity
+from warpsight.gpu.describe import resolved
+from warpsight.gpu.keys import KEYS, WORD
+from warpsight.gpu.spec import GpuSpec
+from warpsight.hardware.microbenchmarks.timings import CHASE, MISSES, RESIDENT, STREAM, Timing, Timings
+from warpsight.pipeline.provenance import TOOL
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """`value` of `key` in its base unit (a word for l1.index), `from_rows` timings, `quality` in words, `deviation` a fraction.
+
+    `deviation` is how far timings are from what the value says: the relative spread of a plateau, the residual of a line, the part
+    of accesses of which hit or miss is not explained.
+    """
+
+    key: str
+    value: float | str
+    rows: int
+    deviation: float
+    quality: str
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Why the timings do not tell `key`."""
+
+    key: str
+    reason: str
+
+
+Answer = Fitted | Refused
+
+
+def spread(values: Sequence[float]) -> float:
+    """Half of what lies between the 10th and the 90th percentile, relative to the median: 0.02 is give or take 2 per cent."""
+    low, middle, high = np.percentile(np.asarray(values, dtype=np.float64), [10, 50, 90])
+    return float((high - low) / (2 * middle))
+
+
+# -- Latencies from pointer chases (Hong and Kim, ISCA 2009, section 5.1): a level's is that of working sets which fit it alone.
+
+# a plateau is flat within this, and made of so many working sets
+FLAT, ENOUGH = 0.1, 2
+# a level's latency is at least this times the level's before, or they are one
+_APART = 1.2
+
+
+def latencies(timings: Timings, gpu: GpuSpec) -> list[Answer]:
+    """`l1.latency`, `l2.latency` and `dram.latency` in cycles (what DRAM adds to an L2 hit).
+
+    Working sets of lines side by side. Which level serves a set follows from about how large `gpu` says that the caches are, and
+    from the timings: up to half of the L1; from twice what still has the L1's latency to half of the L2; from twice the L2 on, and
+    twice what still has its latency. Between them levels mix.
+    """
+    line, l2_size = gpu.l1.line_bytes, gpu.l2.size_bytes
+    rows = timings.of(CHASE, lambda row: row.stride == line)
+    first = _level(rows, 0, gpu.l1.size_bytes // 2, 0.0, line)
+    answers: list[Answer] = [_answer("l1.latency", first, 0.0)]
+    if isinstance(first, str):
+        reason = "the levels behind the L1 need l1.latency"
+        return [*answers, Refused("l2.latency", reason), Refused("dram.latency", reason)]
+    second = _level(rows, 2 * first.reach, l2_size // 2, first.cycles, line)
+    answers.append(_answer("l2.latency", second, 0.0))
+    if isinstance(second, str):
+        return [*answers, Refused("dram.latency", "what DRAM adds to an L2 hit needs l2.latency")]
+    third = _level(rows, 2 * max(second.reach, l2_size), None, second.cycles, line)
+    return [*answers, _answer("dram.latency", third, second.cycles)]
+
+
+@dataclass(frozen=True)
+class _Level:
+    """A plateau: the median `cycles` of a load, `spread`, of so many `rows`; `reach`, the largest working set as quick."""
+
+    cycles: float
+    spread: float
+    rows: int
+    reach: int
+
+
+def _level(rows: Sequence[Timing], least: int, most: int | None, before: float, line: int) -> _Level | str:
+    """The plateau of working sets from `least` to `most` bytes, above the latency `before`; or why it is none."""
+    if most is not None and least > most:
+        return f"working sets of {least // 2:,} B have the latency of the level before, and the next should end at {2 * most:,} B"
+    found = [row for row in rows if row.size >= least and (most is None or row.size <= most)]
+    where = f"at least {least:,} B" if most is None else f"{least:,} to {most:,} B"
+    if len(found) < ENOUGH:
+        return f"{len(found)} chases of a line's stride ({line} B) have working sets of {where}; {ENOUGH} are needed"
+    flat = spread([row.each for row in found])
+    if flat > FLAT:
+        return f"working sets of {where} differ by {100 * flat:.0f} % in latency, no plateau"
+    cycles = float(np.median([row.each for row in found]))
+    if cycles < _APART * before:
+        return f"working sets of {where} take {cycles:.1f} cycles a load, as the level before ({before:.1f})"
+    reach = max(row.size for row in rows if row.each <= (1 + FLAT) * cycles)
+    return _Level(cycles, flat, len(found), reach)
+
+
+def _answer(key: str, level: _Level | str, before: float) -> Answer:
+    if isinstance(level, str):
+        return Refused(key, level)
+    quality = f"{level.cycles:.1f} cycles a load, flat within {100 * level.spread:.1f} %"
+    if before:
+        quality += f", less {before:.1f} of an L2 hit"
+    return Fitted(key, float(round(level.cycles - before)), level.rows, level.spread, quality)
+
+
+# -- The L1's miss registers (Nugteren et al., HPCA 2014, section 5): misses in flight against time.
+#
+# Behind so many misses comes a load that hits. It passes them, and its time grows by about a cycle for each, until there is one miss
+# more than registers: that one blocks the L1 until a line arrives.
+
+MSHRS_KEY = "l1.mshrs"
+_LEAST_MISS_ROWS = 8
+# a jump is at least this times the L1's latency, and this times what a miss takes otherwise
+_JUMP_LATENCIES, _JUMP_STEPS = 2.0, 8.0
+
+
+def miss_registers(timings: Timings, l1_latency: float | None) -> Fitted | Refused:
+    """`l1.mshrs`, where the time jumps; refused without a jump, or where the counts beside it were not both timed."""
+    rows = sorted(timings.of(MISSES), key=lambda row: row.count)
+    if len(rows) < _LEAST_MISS_ROWS:
+        return Refused(MSHRS_KEY, f"needs {_LEAST_MISS_ROWS} timings of {MISSES}; there are {len(rows)}")
+    if l1_latency is None:
+        return Refused(MSHRS_KEY, "what is a jump needs l1.latency")
+    counts = np.array([row.count for row in rows])
+    times = np.array([row.time for row in rows])
+    jumps, steps = np.diff(times), np.diff(counts)
+    usual = float(np.median(np.abs(jumps / steps)))
+    least = np.maximum(_JUMP_LATENCIES * l1_latency, _JUMP_STEPS * usual * steps)
+    found = np.flatnonzero(jumps > least)
+    if not len(found):
+        most = int(counts[-1])
+        what = f"up to {most} misses in flight hold up no hit"
+        return Refused(MSHRS_KEY, f"{what}: there are more registers, or misses do not block the L1")
+    first = int(found[0])
+    if steps[first] > 1:
+        low, high = int(counts[first]), int(counts[first + 1])
+        return Refused(MSHRS_KEY, f"between {low} and {high - 1}; time each count of misses from {low} to {high}")
+    # beyond the jump the hit stays held up: else it was noise
+    if float(times[first + 1 :].min()) < float(times[: first + 1].max()) + float(least[first]) / 2:
+        return Refused(MSHRS_KEY, f"the time jumps at {int(counts[first + 1])} misses and falls again: noise; time it again")
+    noise = float(np.abs(jumps[:first] - usual * steps[:first]).max() / jumps[first]) if first else 0.0
+    quality = f"the hit is held up {jumps[first]:.0f} cycles longer behind {int(counts[first + 1])} misses"
+    return Fitted(MSHRS_KEY, float(counts[first]), len(rows), noise, quality)
+
+
+# -- Size, ways and set index of the L1 by a search for conflicts: which working sets hit, at which strides.
+#
+# A ring of lines that is walked again and again hits where no set has more lines than ways; where one has, LRU misses all of that
+# set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency. It
+# lies between the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of lines side by side
+# are tried; the answer is the one that explains the rings best, where no other explains them nearly as well.
+#
+# The base of a ring is aligned to 1 MiB, so that the bits above it only permute sets.
+
+GEOMETRY_KEYS = ("l1.size", "l1.ways", "l1.index")
+ALIGNED = 1 << 20
+# a ring of lines side by side fits where at most this part of its loads misses
+_FITS = 0.02
+# the part of loads that may be unexplained, and how much better than others the best must be
+_GOOD, _BETTER = 0.08, 0.02
+_MOST_SETS, _LEAST_GEOMETRY_ROWS = 2048, 8
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class _Cache:
+    rule: str
+    sets: int
+    ways: int
+    error: float
+
+    @property
+    def lines(self) -> int:
+        return self.sets * self.ways
+
+
+def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latency: float | None) -> list[Answer]:
+    """`l1.size` (bytes), `l1.ways` and `l1.index`, for lines of the length in `gpu`."""
+    if l1_latency is None or l2_latency is None:
+        return [Refused(key, "what hits and what misses needs l1.latency and l2.latency") for key in GEOMETRY_KEYS]
+    line = gpu.l1.line_bytes
+    rings = timings.of(CHASE, lambda row: row.stride >= line and row.stride % line == 0 and row.size <= ALIGNED)
+    parts = np.array([np.clip((row.each - l1_latency) / (l2_latency - l1_latency), 0, 1) for row in rings])
+    bracket = _bracket(rings, parts, line)
+    if isinstance(bracket, str):
+        return [Refused(key, bracket) for key in GEOMETRY_KEYS]
+    low, high = bracket
+    caches = _candidates(rings, parts, line, low, high)
+    between = f"the L1 holds between {low * line / 1024:g} and {high * line / 1024:g} KiB of lines of {line} B side by side"
+    if not caches or caches[0].error > _GOOD:
+        told = f"; the best cache explains all but {100 * caches[0].error:.0f} %" if caches else ""
+        reason = f"no cache with LRU explains which working sets hit{told}; {between}"
+        return [Refused(key, reason) for key in GEOMETRY_KEYS]
+    best = caches[0]
+    near = [cache for cache in caches if cache.error < best.error + _BETTER]
+    cache = f"{best.sets} sets of {best.ways} ways"
+    quality = f"all but {100 * best.error:.1f} % of the loads of {len(rings)} rings hit or miss as {cache}"
+    values: dict[str, tuple[float | str, set[object]]] = {
+        "l1.size": (float(best.lines * line), {cache.lines for cache in near}),
+        "l1.ways": (float(best.ways), {cache.ways for cache in near}),
+        "l1.index": (best.rule, {cache.rule for cache in near}),
+    }
+    answers: list[Answer] = []
+    for key, (value, others) in values.items():
+        if len(others) > 1:
+            listed = ", ".join(map(str, sorted(others, key=str)[:6]))
+            what = "lines" if key == "l1.size" else key
+            answers.append(Refused(key, f"the rings do not tell {what} {listed} apart; {between}"))
+        else:
+            answers.append(Fitted(key, value, len(rings), best.error, quality))
+    return answers
+
+
+def _bracket(rings: Sequence[Timing], parts: Floats, line: int) -> tuple[int, int] | str:
+    """The lines side by side that all hit at most, and the fewest above that do not; or why that is not known."""
+    dense = [(row.size // line, part) for row, part in zip(rings, parts.tolist(), strict=True) if row.stride == line]
+    above = [lines for lines, part in dense if part > _FITS]
+    fitting = [lines for lines, part in dense if part <= _FITS and lines < min(above, default=0)]
+    if len(rings) < _LEAST_GEOMETRY_ROWS or not fitting:
+        return f"working sets of lines side by side that hit, and larger ones that do not, are needed; there are {len(dense)}"
+    return max(fitting), min(above)
+
+
+def _candidates(rings: Sequence[Timing], parts: Floats, line: int, low: int, high: int) -> list[_Cache]:
+    """Caches that hold between `low` and `high` lines side by side, the best first; of those that say the same the simplest."""
+    found: list[_Cache] = []
+    for rule, number in SET_INDEX_RULES.items():
+        sets = 1
+        while sets <= min(_MOST_SETS, high):
+            ways = range(max(1, -(-low // sets)), -(-high // sets))
+            if ways and (rule == "modulo" or sets > 1):
+                errors = _errors(rings, parts, line, sets, number, ways)
+                found += [_Cache(rule, sets, way, error) for way, error in zip(ways, errors, strict=True)]
+            sets *= 2
+    order = list(SET_INDEX_RULES)
+    return sorted(found, key=lambda cache: (round(cache.error, 6), order.index(cache.rule), cache.sets))
+
+
+def _errors(rings: Sequence[Timing], parts: Floats, line: int, sets: int, rule: int, ways: range) -> list[float]:
+    """For each number of ways the root mean square of how far the part that misses is from the measured one."""
+    set_of = np.array([set_index(number, sets, rule) for number in range(ALIGNED // line)])
+    held = np.arange(ways.start, ways.stop)[:, None]
+    predicted = np.zeros((len(ways), len(rings)))
+    for column, ring in enumerate(rings):
+        lines = np.bincount(set_of[: ring.size // line : ring.stride // line])
+        # as many lines to a set, in as many sets: few different numbers, however many sets there are
+        each, count = np.unique(lines, return_counts=True)
+        predicted[:, column] = np.where(each > held, each * count, 0).sum(axis=1) / lines.sum()
+    return [float(error) for error in np.sqrt(np.square(predicted - parts).mean(axis=1))]
+
+
+# -- Bandwidths: the slope of time over bytes, which leaves out what a launch takes before and after; of several grids the fastest.
+#
+# A bandwidth is only seen by more misses in flight than it takes to hide the latency (Little's law). Where the L1s' miss registers
+# bound them, time tells those and not the bandwidth, and it is refused.
+
+# a line through fewer points, or with larger residuals, is none
+_POINTS, _STRAIGHT = 3, 0.05
+# of what the misses in flight allow
+_BOUND = 0.8
+# bytes moved must grow by this for a slope
+_GROWTH = 1.5
+
+
+@dataclass(frozen=True)
+class _Slope:
+    bytes_per_s: float
+    deviation: float
+    rows: int
+    grid: str
+
+
+def bandwidths(timings: Timings, gpu: GpuSpec, mshrs: float | None, l2: float | None, dram: float | None) -> list[Answer]:
+    """`dram.bandwidth` and `noc.bandwidth` in bytes a second.
+
+    `mshrs` and the latencies `l2` and `dram` (cycles; what DRAM adds) are the fitted ones, None where they are not known.
+    """
+    in_memory = None if l2 is None or dram is None else l2 + dram
+    return [
+        _bandwidth("dram.bandwidth", timings.of(STREAM), gpu, mshrs, in_memory),
+        _bandwidth("noc.bandwidth", timings.of(RESIDENT), gpu, mshrs, l2),
+    ]
+
+
+def _bandwidth(key: str, rows: Sequence[Timing], gpu: GpuSpec, mshrs: float | None, latency: float | None) -> Answer:
+    grids: dict[tuple[int, int], list[Timing]] = {}
+    for row in rows:
+        grids.setdefault((row.blocks, row.threads), []).append(row)
+    slopes = [slope for grid in grids.values() if (slope := _slope(grid)) is not None]
+    name = STREAM if key == "dram.bandwidth" else RESIDENT
+    if not slopes:
+        return Refused(key, f"needs {_POINTS} timings of {name} with one grid and growing bytes; there are {len(rows)} in all")
+    straight = [slope for slope in slopes if slope.deviation <= _STRAIGHT]
+    if not straight:
+        least = min(slope.deviation for slope in slopes)
+        return Refused(key, f"the time of {name} does not grow evenly with bytes: {100 * least:.0f} % off a line at best")
+    best = max(straight, key=lambda slope: slope.bytes_per_s)
+    if mshrs is not None and latency is not None:
+        most = gpu.sm_count * mshrs * gpu.l1.line_bytes / latency * gpu.core_clock_hz
+        if best.bytes_per_s > _BOUND * most:
+            reason = (
+                f"{best.bytes_per_s / 1e9:.0f} GB/s were reached, and {mshrs:.0f} misses in flight on each SM allow about "
+                f"{most / 1e9:.0f} GB/s: time tells the MSHRs and not the bandwidth, which is at least that reached"
+            )
+            return Refused(key, reason)
+    quality = f"slope of {best.rows} timings with {best.grid}, {100 * best.deviation:.1f} % off the line"
+    return Fitted(key, best.bytes_per_s, best.rows, best.deviation, quality)
+
+
+def _slope(rows: Sequence[Timing]) -> _Slope | None:
+    """Bytes a second by least squares, relative residuals; None for too few or too even points."""
+    moved = np.array([row.size for row in rows], dtype=np.float64)
+    seconds = np.array([row.time for row in rows]) / 1e9
+    if len(rows) < _POINTS or moved.max() < _GROWTH * moved.min():
+        return None
+    design = np.stack([np.ones_like(moved), moved / moved.max()], axis=1)
+    (start, grown), *_ = np.linalg.lstsq(design, seconds, rcond=None)
+    if grown <= 0:
+        return None
+    residual = float(np.abs(design @ np.array([start, grown]) - seconds).max() / grown)
+    return _Slope(float(moved.max() / grown), residual, len(rows), f"{rows[0].blocks} blocks of {rows[0].threads}")
+
+
+# -- From timings of the micro-benchmarks to keys of a GPU description: the result document, and the description.
+
+def fit(timings: Timings, gpu: GpuSpec) -> dict[str, Any]:
+    """The result document: `fitted` keys with value, goodness and the value that `gpu` has, and `refused` ones with their reason.
+
+    `gpu` says what the timings do not: the number of SMs, the clock, the L1's line, and about how large L1 and L2 are.
+    """
+    levels = latencies(timings, gpu)
+    l1, l2, dram = (_value(answer) for answer in levels)
+    registers = miss_registers(timings, l1)
+    answers: list[Answer] = [*levels, registers, *geometry(timings, gpu, l1, l2)]
+    answers += bandwidths(timings, gpu, _value(registers), l2, dram)
+    described = resolved(gpu)
+    fitted = [
+        {
+            "key": answer.key,
+            "value": answer.value,
+            "text": _text(answer),
+            "described": _described(described, answer.key),
+            "timings": answer.rows,
+            "deviation": answer.deviation,
+            "quality": answer.quality,
+        }
+        for answer in answers
+        if isinstance(answer, Fitted)
+    ]
+    refused = [{"key": answer.key, "reason": answer.reason} for answer in answers if not isinstance(answer, Fitted)]
+    return {
+        "tool": TOOL,
+        "gpu": gpu.name,
+        "timings": timings.origin,
+        "device": timings.device or None,
+        "rows": len(timings.rows),
+        "fitted": fitted,
+        "refused": refused,
+    }
+
+
+def description(document: dict[str, Any], like: str, name: str) -> str:
+    """A GPU description in YAML that inherits from `like` and has the fitted keys, each with its source and its goodness."""
+    file = Path(document["timings"]).name
+    lines = ["schema: 1", f"like: {_quoted(like)}", f"name: {_quoted(name)}"]
+    sections: dict[str, list[str]] = {}
+    for row in document["fitted"]:
+        section, _, key = row["key"].partition(".")
+        sections.setdefault(section, []).append(f"  {key}: {row['text']}")
+    for section, keys in sections.items():
+        lines += [f"{section}:", *keys]
+    lines.append("sources:")
+    for row in document["fitted"]:
+        source = f"calibrated: {file}; {row['timings']} timings, {row['quality']}"
+        lines.append(f"  {row['key']}: {_quoted(source)}")
+    return "\n".join(lines) + "\n"
+
+
+def _value(answer: Answer) -> float | None:
+    return float(answer.value) if isinstance(answer, Fitted) else None
+
+
+def _described(document: dict[str, Any], key: str) -> str:
+    section, _, name = key.partition(".")
+    return str(document[section][name])
+
+
+def _text(answer: Fitted) -> str:
+    kind = KEYS[answer.key].kind
+    if kind == WORD:
+        return str(answer.value)
+    number = float(answer.value)
+    # more digits of a bandwidth than a clock holds still for say nothing
+    return format_quantity(float(f"{number:.4g}") if kind == "bandwidth" else int(number), kind)
+
+
+def _quoted(text: str) -> str:
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

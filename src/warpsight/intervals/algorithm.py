@@ -1,0 +1,298 @@
+"""The interval algorithm (GPUMech section III-B, eq. 4): one warp alone, in order, one instruction a cycle.
+
+First the register dependences as flat arrays, then the compiled walks over them, then the intervals, and where these lie in a
+path.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.compiled import jit
+from warpsight.traces.schema import KernelTrace, StaticInstruction
+
+Ints = npt.NDArray[np.int32]
+Longs = npt.NDArray[np.int64]
+
+SOURCES_PER_STEP = 3
+
+
+@dataclass(frozen=True)
+class Dependences:
+    """Registers read and written by each pc, all int32.
+
+    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]` and writes the like of `destinations`. There are `registers`.
+    """
+
+    source_offset: Ints
+    sources: Ints
+    destination_offset: Ints
+    destinations: Ints
+    registers: int
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The same with an equal shape for every step, which a processor walks without a loop over registers.
+
+    Basic block b is steps `start[b]` to `start[b + 1]`. A step reads `sources` uint32 [steps, 3] and writes `destination` uint32
+    [steps]; register number `registers` stands for no source, `registers + 1` for no destination. Most instructions are one step;
+    `ends` is False for all but the last step of one with more registers. `pc` int32 is the instruction of each step.
+    """
+
+    start: Longs
+    sources: npt.NDArray[np.uint32]
+    destination: npt.NDArray[np.uint32]
+    ends: npt.NDArray[np.bool_]
+    pc: Ints
+    registers: int
+
+
+def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
+    """The dependences of `instructions`, guard predicates included. A register that is never written is ready from the start."""
+    source_offset, sources = _flat([instruction.sources for instruction in instructions])
+    destination_offset, destinations = _flat([instruction.destinations for instruction in instructions])
+    most = max((int(part.max()) for part in (sources, destinations) if part.size), default=-1)
+    return Dependences(source_offset, sources, destination_offset, destinations, most + 1)
+
+
+def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Steps:
+    """The steps of every basic block; `block_start` int32 [blocks + 1] as in a trace.
+
+    A source that an earlier instruction of the block has read, and nothing has written since, is left out: a warp issues in
+    order, so it was waited for then and cannot stall anybody again.
+    """
+    registers = dependences(instructions).registers
+    rows: list[_Row] = []
+    start = [0]
+    for begin, end in pairwise(block_start.tolist()):
+        waited: set[int] = set()
+        for instruction in instructions[begin:end]:
+            rows += _steps_of(instruction, waited, registers)
+            waited |= set(instruction.sources)
+            waited -= set(instruction.destinations)
+        start.append(len(rows))
+    return Steps(
+        np.array(start, dtype=np.int64),
+        np.array([row[2] for row in rows], dtype=np.uint32).reshape(-1, SOURCES_PER_STEP),
+        np.array([row[3] for row in rows], dtype=np.uint32),
+        np.array([row[1] for row in rows], dtype=np.bool_),
+        np.array([row[0] for row in rows], dtype=np.int32),
+        registers,
+    )
+
+
+_Row = tuple[int, bool, list[int], int]
+
+
+def _steps_of(instruction: StaticInstruction, waited: set[int], registers: int) -> list[_Row]:
+    """Pc, whether it is the last, sources and destination of each step. All sources are waited for before any result is written."""
+    none, sink = registers, registers + 1
+    needed = [source for source in dict.fromkeys(instruction.sources) if source not in waited]
+    reads = [needed[k : k + SOURCES_PER_STEP] for k in range(0, len(needed), SOURCES_PER_STEP)] or [[]]
+    writes = list(instruction.destinations) or [sink]
+    pairs = [*((part, sink) for part in reads[:-1]), (reads[-1], writes[0]), *(([], register) for register in writes[1:])]
+    padded = [(part + [none] * (SOURCES_PER_STEP - len(part)), register) for part, register in pairs]
+    return [(instruction.pc, number == len(padded) - 1, part, register) for number, (part, register) in enumerate(padded)]
+
+
+def _flat(lists: list[tuple[int, ...]]) -> tuple[Ints, Ints]:
+    offset = np.zeros(len(lists) + 1, dtype=np.int32)
+    np.cumsum([len(part) for part in lists], out=offset[1:])
+    return offset, np.array([register for part in lists for register in part], dtype=np.int32)
+
+
+# -- The compiled walks over dynamic instruction streams behind `intervals`: GPUMech eq. 4, instruction by instruction.
+#
+# Time is counted in whole ticks (int64), so that no sum depends on its order and two issues a cycle apart are exactly that.
+
+Indices = npt.NDArray[np.uint32]
+Floats = npt.NDArray[np.float64]
+
+
+@jit(cache=True, nogil=True)
+def measure_paths(
+    offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
+    registers: int, ticks: Longs,
+) -> None:
+    """Fill `ticks` int64 [paths] with the issue and stall time of a warp alone on each path.
+
+    `offset`, `block`, `repeat` as in `PathTable`, `start`, `sources` and `destination` as in `Steps`. `advance` [steps] is one
+    cycle at an instruction's last step, else 0; `after` [steps] is from its issue to the first cycle a consumer can issue in.
+    """
+    ready = np.empty(registers + 2, dtype=np.int64)
+    for path in range(len(offset) - 1):
+        ready[:] = 0
+        cycle = np.int64(0)
+        for run in range(offset[path], offset[path + 1]):
+            begin, end = start[block[run]], start[block[run] + 1]
+            for _ in range(repeat[run]):
+                for step in range(begin, end):
+                    # `cycle` is the first in which this instruction may issue, given the one before and its own steps so far
+                    issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
+                    ready[destination[step]] = issue + after[step]
+                    cycle = issue + advance[step]
+        ticks[path] = cycle
+
+
+@jit(cache=True, nogil=True)
+def record_path(
+    block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
+    registers: int, cycle: int, after: Longs, columns: Floats, instructions: Longs, stalls: Longs, stall_pc: Ints, sums: Floats,
+) -> int:
+    """Walk one path, fill its intervals and return how many there are; with empty outputs, only count them.
+
+    `cycle` is ticks in a cycle, `after` [instructions] as for `measure_paths`, `columns` [instructions, c] what each pc adds to
+    `sums` [intervals, c]. `stalls` is in ticks, `stall_pc` -1 where nothing was waited for.
+    """
+    ready = np.zeros(registers, dtype=np.int64)
+    producer = np.full(registers, -1, dtype=np.int32)
+    following, interval, filling = np.int64(0), 0, len(instructions) > 0
+    for run in range(len(block)):
+        for _ in range(repeat[run]):
+            for pc in range(block_start[block[run]], block_start[block[run] + 1]):
+                issue, waited = following, np.int32(-1)
+                for k in range(source_offset[pc], source_offset[pc + 1]):
+                    if ready[sources[k]] > issue:
+                        issue, waited = ready[sources[k]], producer[sources[k]]
+                # every register is ready at a path's first instruction, so a stall always closes an interval that is not empty
+                if waited >= 0:
+                    if filling:
+                        stalls[interval], stall_pc[interval] = issue - following, waited
+                    interval += 1
+                if filling:
+                    instructions[interval] += 1
+                    for column in range(columns.shape[1]):
+                        sums[interval, column] += columns[pc, column]
+                for k in range(destination_offset[pc], destination_offset[pc + 1]):
+                    ready[destinations[k]], producer[destinations[k]] = issue + after[pc], pc
+                following = issue + cycle
+    return interval + 1
+
+
+# -- The interval algorithm (GPUMech section III-B, eq. 4): one warp alone, in order, one instruction a cycle.
+#
+# An instruction issues one cycle after the one before it, or one cycle after the last of its sources is done, whichever is later; a
+# source is done its latency after its issue. An interval is the instructions between two stalls, with the stall that follows it.
+
+# Ticks in a cycle: latencies are rounded to a millionth of a cycle, and a path may last 2^43 cycles.
+TICKS = 1 << 20
+
+
+@dataclass(frozen=True)
+class PathStats:
+    """Per path: `instructions` int64 and `cycles` float64, the issue and stall cycles of a warp alone; both [paths]."""
+
+    instructions: Longs
+    cycles: Floats
+
+
+@dataclass(frozen=True)
+class PathIntervals:
+    """The intervals of one path in order. `instructions`, `stall_cycles` float64 [intervals]; the last one stalls 0 cycles.
+
+    `pc` int32 [intervals]: the instruction whose result was waited for, -1 for none. `sums` float64 [intervals, columns]: the
+    columns that were asked for, summed over each interval's instructions.
+    """
+
+    instructions: Floats
+    stall_cycles: Floats
+    pc: npt.NDArray[np.int32]
+    sums: Floats
+
+
+def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
+    """Instructions and cycles of every distinct path, walked in full. `latency` float64 [instructions], cycles."""
+    paths = trace.paths
+    lengths = np.diff(trace.block_start).astype(np.int64)[paths.block] * paths.repeat
+    running = np.concatenate([[0], np.cumsum(lengths)])
+    ticks = np.zeros(len(paths), dtype=np.int64)
+    measure_paths(
+        plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
+        walked.destination, np.where(walked.ends, TICKS, 0), _ticks(latency)[walked.pc], walked.registers, ticks,
+    )  # fmt: skip
+    return PathStats(np.diff(running[paths.offset]), ticks / TICKS)
+
+
+def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency: Floats, columns: Floats) -> PathIntervals:
+    """The intervals of path number `path`.
+
+    `latency` float64 [instructions], cycles; `columns` float64 [instructions, columns]: what each pc adds to `sums`.
+    """
+    first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
+    stream = (
+        plain(trace.paths.block[first:last], np.int32), plain(trace.paths.repeat[first:last], np.int32),
+        plain(trace.block_start, np.int32), depends.source_offset, depends.sources, depends.destination_offset,
+        depends.destinations, depends.registers, TICKS, _ticks(latency), plain(columns, np.float64),
+    )  # fmt: skip
+
+    def outputs(count: int) -> tuple[Longs, Longs, npt.NDArray[np.int32], Floats]:
+        pc = np.full(count, -1, dtype=np.int32)
+        return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), pc, np.zeros((count, columns.shape[1]))
+
+    instructions, stalls, pc, sums = outputs(record_path(*stream, *outputs(0)))
+    record_path(*stream, instructions, stalls, pc, sums)
+    return PathIntervals(instructions.astype(np.float64), stalls / TICKS, pc, sums)
+
+
+def _ticks(latency: Floats) -> Longs:
+    """From the issue of each instruction to the first cycle in which a consumer can issue, in ticks."""
+    return np.round(latency * TICKS).astype(np.int64) + TICKS
+
+
+def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    """`array` as compiled walks take it: contiguous, writable, of that type."""
+    # Arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time.
+    return np.require(array, dtype=dtype, requirements=["C", "W"])
+
+
+# -- Where the intervals of a path lie among its instructions: who waits at the end of each, and which intervals a pc runs in.
+
+def waiting_pcs(trace: KernelTrace, path: int, instructions: Floats) -> npt.NDArray[np.int32]:
+    """The instruction that waits at the end of each interval of path number `path`: the first one of the next interval.
+
+    `instructions` float64 [intervals] as in an interval profile of that path. int32 [intervals], -1 for the last, which none waits
+    in. Raises ValueError when the intervals are not those of the path.
+    """
+    block, length, start = _runs(trace, path)
+    ends = np.cumsum(instructions).astype(np.int64)
+    if not len(start) or ends[-1] != start[-1]:
+        raise ValueError(f"the intervals hold {int(ends[-1])} instructions, path {path} another number")
+    positions = ends[:-1]
+    run = np.searchsorted(start, positions, side="right") - 1
+    first = np.asarray(trace.block_start, dtype=np.int64)[block[run]]
+    waiting = np.full(len(instructions), -1, dtype=np.int32)
+    waiting[:-1] = first + (positions - start[run]) % length[run]
+    return waiting
+
+
+def interval_spans(trace: KernelTrace, path: int, instructions: Floats) -> Longs:
+    """The first and the last interval (from 0) in which path number `path` executes each pc, int64 [instructions of the kernel, 2].
+
+    -1 for a pc that the path never comes past. `instructions` as for `waiting_pcs`.
+    """
+    block, length, start = _runs(trace, path)
+    ends = np.cumsum(instructions).astype(np.int64)
+    spans = np.full((len(trace.instructions), 2), -1, dtype=np.int64)
+    for number in np.unique(block).tolist():
+        runs = np.flatnonzero((block == number) & (length > 0))
+        if not runs.size:
+            continue
+        begin, end = int(trace.block_start[number]), int(trace.block_start[number + 1])
+        offset = np.arange(end - begin)
+        spans[begin:end, 0] = np.searchsorted(ends, start[runs[0]] + offset, side="right")
+        spans[begin:end, 1] = np.searchsorted(ends, start[runs[-1] + 1] - (end - begin) + offset, side="right")
+    return spans
+
+
+def _runs(trace: KernelTrace, path: int) -> tuple[npt.NDArray[np.int32], Longs, Longs]:
+    """Of each run of the path: its basic block, that block's length, and where it starts (one more: where the path ends)."""
+    first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
+    block = np.asarray(trace.paths.block[first:last])
+    length: Longs = np.diff(np.asarray(trace.block_start, dtype=np.int64))[block].astype(np.int64)
+    start = np.concatenate([[0], np.cumsum(length * trace.paths.repeat[first:last].astype(np.int64))])
+    return block, length, start

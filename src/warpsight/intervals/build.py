@@ -1,0 +1,278 @@
+"""From a trace and its misses on a GPU to the interval profile of its representative warp (MDM Fig. 1, steps 2 and 3).
+
+The latency of each static instruction (GPUMech section V-B), the choice of the representative warp (section III-C), then the
+profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.gpu.occupancy import Occupancy
+from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
+from warpsight.intervals.algorithm import PathIntervals, dependences, path_intervals, path_stats, steps
+from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
+from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
+from warpsight.intervals.trace_counts import trace_counts
+from warpsight.intervals.usage import leaving, occurrences, path_use
+from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
+
+LEVELS = ("l1", "l2", "dram")
+
+
+@dataclass(frozen=True)
+class LatencyTable:
+    """Per pc. `cycles` float64 [instructions] from issue to done (0: no consumer ever waits).
+
+    `memory` bool [instructions]: a stall on this pc counts as a memory stall. `levels` float64 [instructions, 3]: the part of
+    `cycles` that is served by L1, L2 and DRAM; a request counts wholly for the level that serves it.
+    """
+
+    cycles: Floats
+    memory: npt.NDArray[np.bool_]
+    levels: Floats
+
+
+def latency_table(
+    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: npt.NDArray[np.int64]
+) -> LatencyTable:
+    """Latencies of `instructions` on `gpu` with the misses found on its caches.
+
+    `occurrences` int64 [instructions]: how often warps came past each pc, executions with every lane guarded off included; those
+    cost their issue alone, so memory latencies are means over all occurrences. Raises SpecError for an op class without a latency.
+    """
+    levels = np.zeros((len(instructions), len(LEVELS)))
+    other = np.zeros(len(instructions))
+    for instruction in instructions:
+        pc, times = instruction.pc, int(occurrences[instruction.pc])
+        if not instruction.access and instruction.op_class != "memory":
+            other[pc] = _compute_latency(instruction, gpu)
+        elif times and instruction.access != STORE and instruction.destinations:
+            levels[pc] = _served(instruction, misses, gpu) / times
+            other[pc] = _on_chip(instruction, misses, gpu, times)
+    device = levels.sum(axis=1)
+    return LatencyTable(device + other, device > other, levels)
+
+
+def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
+    """The latency of the op class: the GPU's own, or 0 for what only issues (it never stalls a consumer, eq. 4)."""
+    if instruction.op_class in ISSUE_ONLY and instruction.op_class not in gpu.latency_cycles:
+        return 0.0
+    return float(op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'))
+
+
+def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -> Floats:
+    """Latency cycles of all executions together, by the level that served them: a load by its slowest request."""
+    pc = instruction.pc
+    l2 = float(gpu.l2.latency_cycles)
+    reach = np.array([float(gpu.l1.latency_cycles), l2, l2 + gpu.dram.latency_cycles])
+    if instruction.access == LOAD:
+        events = [misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]]
+        served: Floats = np.asarray(events, dtype=np.float64) * reach
+        return served + _merged(pc, misses)
+    if instruction.access == ATOMIC and misses.l2_reads[pc]:
+        # An atomic's requests are told apart only one by one, so its misses are taken as spread evenly over its executions.
+        missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
+        spread: Floats = float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach
+        return spread
+    return np.zeros(len(LEVELS))
+
+
+def _merged(pc: int, misses: MissProfile) -> Floats:
+    """Cycles that loads waited for lines already on their way, as L1 misses of this pc are shared between L2 and DRAM."""
+    beyond = np.array([0.0, float(misses.slowest_l2[pc]), float(misses.slowest_dram[pc])])
+    if not beyond.any():
+        beyond[1] = 1.0  # only merges were seen: the lines came at least from the L2
+    shared: Floats = float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum()
+    return shared
+
+
+def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int) -> float:
+    """Mean cycles in shared memory (latency plus one cycle for each further pass), or in the constant and parameter cache."""
+    if instruction.has_degree:
+        executions, passes = int(misses.shared_executions[instruction.pc]), int(misses.shared_passes[instruction.pc])
+        return (executions * gpu.latency_cycles["shared"] + passes - executions) / times if executions else 0.0
+    # Constants and parameters hit a cache next to the register file (taken as perfect): they cost what a move costs.
+    return 0.0 if instruction.has_sectors else float(gpu.latency_cycles["int"])
+
+
+# -- Which warp stands for all (GPUMech section III-C): two clusters over performance and length, or an extreme.
+
+Longs = npt.NDArray[np.int64]
+
+_MAX_ROUNDS = 300
+
+
+def select(instructions: Longs, cycles: Floats, warps: Longs, first_warp: Longs, *, method: str = "kmeans") -> int:
+    """The number of the path whose warps are representative. All arrays [paths]; paths that no warp took are passed over.
+
+    `method` kmeans: the warp nearest to the centre of the larger of two clusters over (performance, instructions), each over its
+    mean (eqs. 5-6); `max`, `min`: highest, lowest warp performance. Equal candidates: the lowest-numbered warp (`first_warp`).
+    Raises UsageError for another method, or when no warp executed anything.
+    """
+    if method not in METHODS:
+        what = f'"{method}" is not a way to choose the representative warp{suggestion(method, METHODS)}'
+        raise UsageError(what, remedy=f"known: {', '.join(METHODS)}")
+    taken = np.flatnonzero((warps > 0) & (instructions > 0))
+    if not taken.size:
+        raise UsageError("no warp executed an instruction, so there is none to represent the others", remedy="check the launch")
+    taken = taken[np.argsort(first_warp[taken], kind="stable")]
+    performance = instructions[taken] / cycles[taken]
+    points = np.stack([performance, instructions[taken].astype(np.float64)], axis=1)
+    return int(taken[METHODS[method](points, warps[taken].astype(np.float64))])
+
+
+def _by_kmeans(points: Floats, weights: Floats) -> int:
+    features = points / np.average(points, axis=0, weights=weights)
+    second = two_means(features, weights)
+    sizes = weights[~second].sum(), weights[second].sum()
+    # of equal clusters the one that holds the lowest-numbered warp, which is the first point
+    largest = second == (second[0] if sizes[0] == sizes[1] else sizes[1] > sizes[0])
+    centre = np.average(features[largest], axis=0, weights=weights[largest])
+    distance = np.where(largest, ((features - centre) ** 2).sum(axis=1), np.inf)
+    return int(np.argmin(distance))
+
+
+def two_means(points: Floats, weights: Floats) -> npt.NDArray[np.bool_]:
+    """Weighted 2-means of `points` float64 [n, 2]: True for members of the second cluster. Deterministic.
+
+    Starts from the best cut across the widest direction, or along either axis where that is better, then moves points to the nearer
+    centre until none moves (Lloyd). The second cluster is empty only when all points are equal.
+    """
+    centred = points - np.average(points, axis=0, weights=weights)
+    covariance = (centred * weights[:, None]).T @ centred
+    directions = [*np.eye(points.shape[1]), np.linalg.eigh(covariance)[1][:, -1]]
+    cuts = [_best_cut(centred, weights, centred @ direction) for direction in directions]
+    second = min(cuts, key=lambda cut: cut[0])[1]
+    for _ in range(_MAX_ROUNDS):
+        if second.all() or not second.any():
+            break
+        centres = [np.average(points[side], axis=0, weights=weights[side]) for side in (~second, second)]
+        distances = [((points - centre) ** 2).sum(axis=1) for centre in centres]
+        moved = distances[1] < distances[0]
+        if (moved == second).all():
+            break
+        second = moved
+    return second
+
+
+def _best_cut(points: Floats, weights: Floats, along: Floats) -> tuple[float, npt.NDArray[np.bool_]]:
+    """The cut of the order `along` with the least sum of squares: that sum (up to a constant), and who is beyond the cut."""
+    order = np.argsort(along, kind="stable")
+    weight = np.cumsum(weights[order])
+    total = np.cumsum(points[order] * weights[order, None], axis=0)
+    distinct = np.flatnonzero(np.diff(along[order]) > 0)
+    if not distinct.size:
+        return np.inf, np.zeros(len(points), dtype=np.bool_)
+    left, right = weight[distinct], weight[-1] - weight[distinct]
+    spread = (total[distinct] ** 2).sum(axis=1) / left + ((total[-1] - total[distinct]) ** 2).sum(axis=1) / right
+    best = int(np.argmax(spread))
+    beyond = np.ones(len(points), dtype=np.bool_)
+    beyond[order[: distinct[best] + 1]] = False
+    return -float(spread[best]), beyond
+
+
+METHODS: dict[str, Callable[[Floats, Floats], int]] = {
+    "kmeans": _by_kmeans,
+    "max": lambda points, weights: int(np.argmax(points[:, 0])),
+    "min": lambda points, weights: int(np.argmin(points[:, 0])),
+}
+
+
+# -- From a trace and its misses on a GPU to the interval profile of its representative warp (MDM Fig. 1, steps 2 and 3).
+
+_NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute", "memory"))
+
+
+def build_profile(
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans",
+    counts: bool = True,
+) -> IntervalProfile:
+    """The interval profile of `trace` on `gpu`; every distinct path is walked, the representative's intervals are kept.
+
+    `misses` is what the caches of `gpu` made of the trace, `occupancy` its residency. `representative` as for `select`. Without
+    `counts` the profile lacks those of its instructions, for models that do not ask for them.
+    Raises SpecError for an op class without a latency, UsageError for an unknown method or a trace without instructions.
+    """
+    warps, first_warp = path_use(trace)
+    times = occurrences(trace, warps)
+    latency = latency_table(trace.instructions, misses, gpu, times)
+    walked = steps(trace.instructions, trace.block_start)
+    stats = path_stats(trace, walked, latency.cycles)
+    path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
+    found = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
+    header = trace.header
+    resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
+    cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
+    # to nine decimals, or the noise of summing thirds could tip ceil(10.000000000000002) into another batch
+    rounded = np.round(found.sums, 9)
+    memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
+    alone = float(found.stall_cycles.sum())
+    slots = gpu.sm.schedulers * gpu.sm.issue_width
+    in_step = stall_in_step(found.instructions, found.stall_cycles, port_cycles, header.warps_per_block, slots)
+    hidden = 1.0 - in_step / alone if alone else 0.0
+    own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses) / np.maximum(times, 1), gpu)
+    return IntervalProfile(
+        kernel=header.kernel,
+        warps_per_sm=resident * header.warps_per_block,
+        total_warp_instructions=header.warp_instructions,
+        llc_miss_ratio=misses.llc_miss_ratio,
+        path=path,
+        instructions=found.instructions,
+        stall_cycles=found.stall_cycles,
+        cause=cause,
+        pc=found.pc,
+        memory_instructions=memory_instructions,
+        read_misses=read_misses,
+        write_misses=write_misses,
+        dram_reads=dram_reads,
+        dram_writes=dram_writes,
+        dpki=1000.0 * float(misses.divergent.sum()) / header.recorded_instructions,
+        launch=LaunchShape(
+            header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
+        ),
+        notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
+        memory_stall_levels=_levels(found, cause, latency),
+        demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
+        counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
+    )
+
+
+def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
+    """What one occurrence of each pc adds to an interval, float64 [instructions, 6].
+
+    Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
+
+    Counts are means over all occurrences, so that they sum over the launch to what the caches saw. A memory instruction here is one
+    that waits for device memory: a load or an atomic. Which requests are misses: see `leaving`.
+    """
+    waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
+    reads, writes = leaving(trace.instructions, misses)
+    counts = np.stack([reads, writes, misses.dram_reads, misses.dram_writes, l1_cycles(trace, misses)], axis=1)
+    means = counts / np.maximum(times, 1)[:, None]
+    return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
+
+
+def _levels(found: PathIntervals, cause: npt.NDArray[np.int8], latency: LatencyTable) -> tuple[float, float, float] | None:
+    """Shares of L1, L2 and DRAM in the memory stall cycles, by the distribution of each stalling pc (GPUMech section VII)."""
+    memory = cause == _MEMORY
+    stalls, parts = found.stall_cycles[memory], latency.levels[found.pc[memory]]
+    if not stalls.size:
+        return None
+    cycles = (stalls[:, None] * parts / parts.sum(axis=1, keepdims=True)).sum(axis=0)
+    l1, l2, dram = (float(share) for share in cycles / cycles.sum())
+    return l1, l2, dram
+
+
+def _who(warp: int, warps_per_block: int, method: str, warps: npt.NDArray[np.int64], path: int) -> str:
+    block, place = divmod(warp, warps_per_block)
+    return (
+        f"representative ({method}): warp {place} of block {block}, whose path {warps[path]:,} of {warps.sum():,} warps took; "
+        f"{np.count_nonzero(warps):,} distinct paths"
+    )

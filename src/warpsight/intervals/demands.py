@@ -1,0 +1,349 @@
+"""What a launch asks of each resource of a GPU, as a mean over its warps: the input of models that see resources.
+
+Two parts come first: how long a warp takes that has an SM to itself, and how unequal blocks fill the SMs.
+
+A warp alone: unlike the intervals, which are GPUMech's (eq. 4: a consumer issues a cycle after its source is done), this is the
+machine as a GPU description defines it: a latency is the time from an instruction's issue to that of the first that needs its
+result.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.compiled import jit
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.algorithm import Indices, Longs, PathStats, Steps, plain
+from warpsight.intervals.interval_profile import ResourceDemands
+from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
+from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
+
+Floats = npt.NDArray[np.float64]
+
+# Ticks in a cycle, so that no sum depends on its order.
+TICKS = 1 << 20
+LOAD_STORE = 0
+
+
+def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
+    """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
+
+    `latency` and `port_cycles` float64 [instructions]: cycles to the result's consumer, and cycles of the load-store unit; means
+    of an occurrence. An instruction waits for its unit. One of the load-store unit does not, but its access waits there for those
+    before it, and its last request comes as many cycles after its first as there are others.
+    """
+    unit, busy = _units(trace, gpu, port_cycles)
+    memory = unit == LOAD_STORE
+    # shared memory's further passes are in its latency already
+    device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
+    late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - 1.0, 0.0), 0.0)
+    after = np.maximum(latency + late, 1.0)
+    ticks = np.zeros(len(trace.paths), dtype=np.int64)
+    paths = trace.paths
+    _walk(
+        plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.repeat, np.int32), walked.start, walked.sources,
+        walked.destination, np.where(walked.ends, TICKS, 0), _ticks(after)[walked.pc], unit[walked.pc],
+        np.where(walked.ends, _ticks(busy)[walked.pc], 0), walked.registers, int(unit.max(initial=0)) + 1, ticks,
+    )  # fmt: skip
+    return ticks / TICKS
+
+
+def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs, Floats]:
+    """The unit of each instruction, int64 [instructions], and the cycles that it keeps it; 0 of a unit that is always free."""
+    names: dict[str, int] = {}
+    unit = np.zeros(len(trace.instructions), dtype=np.int64)
+    busy = np.zeros(len(trace.instructions))
+    for instruction in trace.instructions:
+        pc = instruction.pc
+        if instruction.access:
+            busy[pc] = port_cycles[pc]
+        else:
+            unit[pc] = 1 + names.setdefault(instruction.op_class, len(names))
+            busy[pc] = gpu.initiation_cycles.get(instruction.op_class, 1)
+    return unit, busy
+
+
+def _ticks(cycles: Floats) -> Longs:
+    return np.round(cycles * TICKS).astype(np.int64)
+
+
+@jit(cache=True, nogil=True)
+def _walk(
+    offset: Longs, block: npt.NDArray[np.int32], repeat: npt.NDArray[np.int32], start: Longs, sources: Indices,
+    destination: Indices, advance: Longs, after: Longs, unit: Longs, busy: Longs, registers: int, units: int, ticks: Longs,
+) -> None:
+    """As `measure_paths`, with the `unit` of each step, and the ticks that an instruction's last one keeps it `busy`."""
+    ready = np.empty(registers + 2, dtype=np.int64)
+    free = np.empty(units, dtype=np.int64)
+    for path in range(len(offset) - 1):
+        ready[:] = 0
+        free[:] = 0
+        cycle = np.int64(0)
+        for run in range(offset[path], offset[path + 1]):
+            begin, end = start[block[run]], start[block[run] + 1]
+            for _ in range(repeat[run]):
+                for step in range(begin, end):
+                    issue = max(cycle, ready[sources[step, 0]], ready[sources[step, 1]], ready[sources[step, 2]])
+                    begun = max(issue, free[unit[step]])
+                    if unit[step] != LOAD_STORE:
+                        issue = begun
+                    free[unit[step]] = begun + busy[step]
+                    ready[destination[step]] = begun + after[step]
+                    cycle = issue + advance[step]
+        ticks[path] = cycle
+
+
+# -- How unequal blocks fill SMs: each block goes to the SM that has room first, and older warps go before younger ones.
+#
+# The work of an SM is seen as a fluid. A warp alone would take `alone` cycles, and keeps the SM's busiest resource busy for `demand`
+# of them. Under greedy-then-oldest the oldest warp runs at that pace, the next on what it leaves of the resource, and so on; under
+# loose round-robin all warps slow down alike. A block's place is free when its last warp ends.
+#
+# Issue slots and functional units are a scheduler's own, and a warp stays with the scheduler of its slot: what some warps have left
+# to do, the other schedulers cannot take over. The load-store unit is the SM's. So `parts` resources of one kind are an SM's, each
+# for the warps of every `parts`th slot.
+
+# A warp with less left than this part of a cycle is done: what is left of sums of fractions.
+_NOTHING = 1e-6
+
+
+def makespan(alone: Floats, demand: Floats, per_block: int, places: int, sm_count: int, greedy: bool, parts: int = 1) -> float:
+    """Cycles until the last warp ends. `alone` (above 0), `demand` (0 to that) float64 [warps], in the order of the grid.
+
+    `per_block` warps are a block, an SM has `places` for blocks, and `parts` of the resource.
+    """
+    places = min(places, -(-len(alone) // per_block))
+    return float(_run(alone, np.maximum(demand, 0.0) / alone, per_block, places, sm_count, greedy, parts))
+
+
+def makespan_of_equals(
+    alone: float, demand: float, blocks: int, per_block: int, places: int, sm_count: int, parts: int = 1
+) -> float:
+    """The same for equal warps that are not in step: what the busiest SM's warps demand, and of the last of them the rest.
+
+    Nobody hides the part of it that comes when the others are done: less, the longer the last wave's work is beside it.
+    """
+    busiest = -(-blocks // sm_count)
+    last = -(-(busiest - (busiest - 1) // places * places) * per_block // parts) * demand
+    rest = max(alone - demand, 0.0)
+    unhidden = last * rest / (last + rest) if last + rest > 0 else 0.0
+    return max(alone, -(-busiest * per_block // parts) * demand + unhidden)
+
+
+@jit(cache=True, nogil=True)
+def _run(alone: Floats, pace: Floats, per_block: int, places: int, sm_count: int, greedy: bool, parts: int) -> float:
+    """`pace` [warps]: the part of the busiest resource that a warp alone takes."""
+    blocks = len(alone) // per_block
+    left = np.zeros((sm_count, places * per_block))
+    speed = np.zeros((sm_count, places * per_block))
+    first = np.zeros((sm_count, places), dtype=np.int64)
+    order = np.zeros((sm_count, places), dtype=np.int64)
+    held = np.zeros(sm_count, dtype=np.int64)
+    clock = np.zeros(sm_count)
+    following = np.full(sm_count, np.inf)
+    block, end = 0, 0.0
+    for place in range(places):
+        for sm in range(sm_count):
+            if block < blocks:
+                _start(alone, left, first, order, held, sm, place, block, per_block)
+                block += 1
+    for sm in range(sm_count):
+        following[sm] = _pace(pace, left, speed, first, order, held, sm, per_block, greedy, parts)
+    while True:
+        sm = int(np.argmin(following))
+        now = following[sm]
+        if now == np.inf:
+            return end
+        end = now
+        passed = now - clock[sm]
+        clock[sm] = now
+        freed = _advance(left, speed, order, held, sm, per_block, passed)
+        for _ in range(freed):
+            if block < blocks:
+                # places that came free stand behind those that are held
+                _start(alone, left, first, order, held, sm, order[sm, held[sm]], block, per_block)
+                block += 1
+        following[sm] = now + _pace(pace, left, speed, first, order, held, sm, per_block, greedy, parts)
+
+
+@jit(cache=True, nogil=True)
+def _start(
+    alone: Floats, left: Floats, first: Longs, order: Longs, held: Longs, sm: int, place: int, block: int, per_block: int
+) -> None:
+    """Put `block` into `place` of the SM, as its youngest."""
+    for k in range(per_block):
+        left[sm, place * per_block + k] = alone[block * per_block + k]
+    first[sm, place] = block * per_block
+    order[sm, held[sm]] = place
+    held[sm] += 1
+
+
+@jit(cache=True, nogil=True)
+def _advance(left: Floats, speed: Floats, order: Longs, held: Longs, sm: int, per_block: int, passed: float) -> int:
+    """Let the SM's warps go on for `passed` cycles. Places of blocks that end move behind the others in `order`; gives how many."""
+    ended = np.empty(held[sm], dtype=np.int64)
+    kept, freed = 0, 0
+    for age in range(held[sm]):
+        place = order[sm, age]
+        goes_on = False
+        for warp in range(place * per_block, (place + 1) * per_block):
+            rest = left[sm, warp] - passed * speed[sm, warp]
+            left[sm, warp] = rest if rest > _NOTHING else 0.0
+            goes_on |= rest > _NOTHING
+        if goes_on:
+            order[sm, kept] = place
+            kept += 1
+        else:
+            ended[freed] = place
+            freed += 1
+    for k in range(freed):
+        order[sm, kept + k] = ended[k]
+    held[sm] = kept
+    return freed
+
+
+@jit(cache=True, nogil=True)
+def _pace(
+    pace: Floats, left: Floats, speed: Floats, first: Longs, order: Longs, held: Longs, sm: int, per_block: int, greedy: bool,
+    parts: int,
+) -> float:
+    """Set how fast each warp of the SM goes now, as a part of what it does alone; gives the cycles until the next one ends."""
+    whole = np.zeros(parts)
+    for age in range(held[sm]):
+        place = order[sm, age]
+        for k in range(per_block):
+            if left[sm, place * per_block + k] > 0:
+                whole[(place * per_block + k) % parts] += pace[first[sm, place] + k]
+    free, least = np.ones(parts), np.inf
+    for age in range(held[sm]):
+        place = order[sm, age]
+        for k in range(per_block):
+            warp, wanted = place * per_block + k, pace[first[sm, place] + k]
+            if left[sm, warp] > 0:
+                part = warp % parts
+                if greedy:
+                    # its services take what older warps leave of the resource, its stalls as long as ever
+                    speed[sm, warp] = free[part] / (free[part] * (1.0 - wanted) + wanted) if wanted > 0 else 1.0
+                    free[part] = max(0.0, free[part] - speed[sm, warp] * wanted)
+                else:
+                    speed[sm, warp] = min(1.0, 1.0 / whole[part]) if whole[part] > 0 else 1.0
+                if speed[sm, warp] > 0:
+                    least = min(least, left[sm, warp] / speed[sm, warp])
+    return float(least)
+
+
+# -- What a launch asks of each resource of a GPU, as a mean over its warps: the input of models that see resources as queues.
+
+def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
+    """Cycles of the load-store unit for all executions of each pc together, float64 [instructions]."""
+    return np.asarray(requests(trace.instructions, misses) + misses.shared_passes, dtype=np.float64)
+
+
+def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
+    """Stall cycles that `warps` warps in step do not hide from each other; all arrays [intervals] of one of them.
+
+    They issue, `slots` of them a cycle (one a scheduler and instruction of its width), and pass the load-store unit, which the SM
+    has one of, one after the other: the last begins an interval's stall as much later than the first.
+    """
+    later = np.maximum(max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles)
+    return float(np.maximum(stall_cycles - later, 0.0).sum())
+
+
+def demands_of(
+    trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, stats: PathStats, warps: Longs, times: Longs, hidden_in_step: float,
+    places: int,
+) -> ResourceDemands:
+    """The demands of `trace` on `gpu`.
+
+    `stats` and `warps` [paths]: each path alone, and how many warps took it. `times` [instructions]: how often warps came past each
+    pc. `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they move in step.
+    """
+    count = trace.header.warps
+    atomic = atomics(trace.instructions)
+    store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
+    barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
+    atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
+    beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
+    port = l1_cycles(trace, misses) / np.maximum(times, 1)
+    stall = float(((stats.cycles - stats.instructions) * warps).sum()) / count
+    return ResourceDemands(
+        unit_cycles=_unit_cycles(trace, gpu, times) / count,
+        l1_cycles=float(l1_cycles(trace, misses).sum()) / count,
+        read_misses=float(misses.l1_misses[~atomic].sum()) / count,
+        fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
+        sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
+        sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
+        dram_bytes=sum(dram_bytes(misses, gpu.l2)) / count,
+        slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[~atomic].sum()) / count,
+        atomic_repeats=float(misses.atomic_repeats.sum()) / count,
+        dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
+        reply_share=misses.reply_share,
+        request_share=misses.request_share,
+        channel_share=misses.channel_share,
+        repeat_share=misses.repeat_share,
+        # an L1 that allocates when a line arrives keeps no way for it before
+        way_wait=misses.way_wait if gpu.l1.allocation == "on-miss" else 0.0,
+        barriers=float(times[barrier].sum()) / count,
+        stall_cycles=stall,
+        stall_in_step=stall * (1.0 - hidden_in_step),
+        work_imbalance=work_imbalance(trace, stats, *busiest_on_path(trace, gpu, port, times), places, gpu),
+        longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
+    )
+
+
+def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
+    """Cycles that all warps together keep the busiest unit which is not fully pipelined."""
+    busy: dict[str, float] = {}
+    for instruction in trace.instructions:
+        initiation = gpu.initiation_cycles.get(instruction.op_class, 1)
+        if initiation > 1 and not instruction.access:
+            busy[instruction.op_class] = busy.get(instruction.op_class, 0.0) + initiation * float(times[instruction.pc])
+    return max(busy.values(), default=0.0)
+
+
+def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool_]) -> float:
+    """Bytes that L1 misses bring: whole sectors of the L1, as many of a line as its requests touch on average."""
+    each = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
+    return float((misses.l1_misses[reads] * each).sum())
+
+
+def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:
+    """How much longer the launch's blocks take for being unequal: cycles until all are done over those of as many mean blocks.
+
+    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource, of which the SM has `parts`.
+    An SM has `places` for blocks. In a trace of some blocks each stands for its neighbours too.
+    """
+    header, per_block = trace.header, trace.header.warps_per_block
+    path = np.concatenate([chunk.path for chunk in trace.chunks]).reshape(-1, per_block)
+    alone, demand = stats.cycles[path], np.minimum(busiest, stats.cycles)[path]
+    if np.ptp(demand.sum(axis=1)) == 0 and np.ptp(alone.max(axis=1)) == 0:
+        return 1.0
+    neighbour = np.arange(header.blocks) * len(path) // header.blocks
+    alone, demand = alone[neighbour].ravel(), demand[neighbour].ravel()
+    greedy = gpu.sm.policy == "gto"
+    unequal = makespan(np.maximum(alone, 1.0), demand, per_block, places, gpu.sm_count, greedy, parts)
+    apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count, parts)
+    mean = np.full((2, len(alone)), [[float(alone.mean())], [float(demand.mean())]])
+    in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy, parts)
+    # equal warps can be anything between in step and apart; only what lies beyond both is because they are not equal
+    return unequal / min(max(unequal, min(apart, in_step)), max(apart, in_step))
+
+
+def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times: Longs) -> tuple[Floats, int]:
+    """Cycles for which a warp on each path keeps the resource of its SM that the launch needs most, float64 [paths]; how many of
+    that resource the SM has.
+
+    One of issue slots and functional units, which each scheduler has, and load-store unit, which the SM has (`port_cycles`
+    [instructions], an occurrence); `times` [instructions].
+    """
+    issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
+    costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]
+    for op_class, initiation in gpu.initiation_cycles.items():
+        uses = np.array([not i.access and i.op_class == op_class for i in trace.instructions], dtype=np.float64)
+        costs.append((uses * initiation, gpu.sm.schedulers))
+    cost, parts = max(costs, key=lambda cost: float((cost[0] * times).sum()) / cost[1])
+    of_block = np.add.reduceat(np.append(cost, 0.0), trace.block_start[:-1]) * (np.diff(trace.block_start) > 0)
+    running = np.concatenate([[0.0], np.cumsum(of_block[trace.paths.block] * trace.paths.repeat)])
+    return np.asarray(np.diff(running[trace.paths.offset])), parts

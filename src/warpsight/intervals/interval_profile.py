@@ -1,0 +1,198 @@
+"""The interval profile of a representative warp: the contract between `intervals/` and `models/` (GPUMech eq. 2).
+
+`KernelCounts` are the instruction counts that the MWP-CWP model takes instead of the intervals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import UsageError
+
+
+@dataclass(frozen=True)
+class KernelCounts:
+    """Counts per warp: totals of the launch over its warps, so they may be fractions.
+
+    A memory instruction accesses device memory (global, local, textures); one whose lanes are all off, shared memory, constants
+    and parameters count as computation (paper, section 3.6; section 3.5 takes constant caches as perfect).
+    `transactions` per uncoalesced memory instruction (1 where there are none), by the coalescing rule `coalescing`.
+    `synchronizations` barriers of the thread block. `load_bytes` of a warp's memory instruction: word size times 32.
+    `blocks` of the grid, of `warps_per_block` warps; an SM holds `blocks_per_sm`.
+    """
+
+    computation_instructions: float
+    coalesced_instructions: float
+    uncoalesced_instructions: float
+    transactions: float
+    synchronizations: float
+    load_bytes: float
+    blocks: int
+    warps_per_block: int
+    blocks_per_sm: int
+    coalescing: str
+    origin: str = "trace"
+
+    @property
+    def memory_instructions(self) -> float:
+        """Coalesced and uncoalesced together."""
+        return self.coalesced_instructions + self.uncoalesced_instructions
+
+    @property
+    def instructions(self) -> float:
+        """Warp instructions of a warp."""
+        return self.computation_instructions + self.memory_instructions
+
+
+@dataclass(frozen=True)
+class LaunchTotals:
+    """Sums over all warps of a launch, from a trace or from the program text.
+
+    `instructions` warp instructions; `coalesced`, `uncoalesced` memory instructions; `transactions` of the uncoalesced ones;
+    `access_bytes` word sizes summed over the memory instructions.
+    """
+
+    instructions: float
+    coalesced: float
+    uncoalesced: float
+    transactions: float
+    access_bytes: float
+    synchronizations: float
+
+    def per_warp(
+        self, warps: int, blocks: int, warps_per_block: int, blocks_per_sm: int, *, coalescing: str, origin: str
+    ) -> KernelCounts:
+        """The counts of a mean warp, of `warps` that the sums are over. Raises UsageError for a launch without instructions."""
+        if self.instructions <= 0:
+            raise UsageError("no warp executed an instruction, so there is nothing to count", remedy="check the launch")
+        memory = self.coalesced + self.uncoalesced
+        return KernelCounts(
+            (self.instructions - memory) / warps,
+            self.coalesced / warps,
+            self.uncoalesced / warps,
+            self.transactions / self.uncoalesced if self.uncoalesced else 1.0,
+            self.synchronizations / warps,
+            32.0 * self.access_bytes / memory if memory else 0.0,
+            blocks,
+            warps_per_block,
+            blocks_per_sm,
+            coalescing,
+            origin,
+        )
+
+
+# -- The interval profile of a representative warp: the contract between `profile/` and `models/` (GPUMech eq. 2).
+
+Floats = npt.NDArray[np.float64]
+
+CAUSES = ("none", "compute", "memory")
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """What a model needs of the launch to place waves: optional in a profile; without it the GPU is taken as evenly full.
+
+    `blocks_per_sm` is how many an SM can hold (at least 1), `limiter` the resource that bounds it, `occupancy` the fraction of the
+    SM's warp slots that they fill.
+    """
+
+    blocks: int
+    warps_per_block: int
+    blocks_per_sm: int
+    limiter: str = ""
+    occupancy: float = 0.0
+
+
+@dataclass(frozen=True)
+class ResourceDemands:
+    """Means over all warps of a launch on one GPU; what a warp asks for, before it waits for anybody.
+
+    `unit_cycles` of the busiest functional unit that is not fully pipelined (initiation interval above 1), of one scheduler;
+    `l1_cycles` of the SM's load-store unit: one a line request, one a pass through the shared-memory banks, one a sector of an
+    atomic. `read_misses` lines that take an MSHR. `fetched_bytes` come over the NoC, `sent_bytes` go there (stores, atomics),
+    in `sent_requests` of the load-store unit.
+    `dram_bytes` cross the memory channels. `slice_accesses` of the L2: a line, as far as a request reads or writes it, or a sector
+    of an atomic. `atomic_repeats` lanes of atomics that an L2 slice does after others of their warp, at the same address.
+    `dram_share` (0 to 1) of the read misses goes on to DRAM.
+
+    `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part of the L2 slices' ports, to and
+    from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `way_wait` (0 to 1): cycles
+    for which the L1 is held up, as all ways of a set are on their way, for each cycle of a miss in flight. `barriers` that a warp
+    arrives at. `stall_cycles` of a warp alone, with its waits for units that it keeps busy itself; `stall_in_step` what is left of
+    them when the warps of a block move in step, and each stall begins with the first warp while the others still issue.
+    `work_imbalance`: how much longer blocks take on SMs for being unequal; 1 for equal blocks. `longest_warp`: cycles of the
+    slowest warp alone over the mean warp's; 1 for equal warps.
+    """
+
+    unit_cycles: float
+    l1_cycles: float
+    read_misses: float
+    fetched_bytes: float
+    sent_bytes: float
+    sent_requests: float
+    dram_bytes: float
+    slice_accesses: float
+    atomic_repeats: float
+    dram_share: float
+    reply_share: float
+    request_share: float
+    channel_share: float
+    repeat_share: float
+    way_wait: float
+    barriers: float
+    stall_cycles: float
+    stall_in_step: float
+    work_imbalance: float
+    longest_warp: float
+
+
+# The demands that are amounts of a warp; the others are shares and ratios.
+AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
+           "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
+
+
+def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
+    """What a warp asks for when the work of each is done by `parts` warps, equally."""
+    amounts: dict[str, float] = {name: getattr(demands, name) / parts for name in AMOUNTS}
+    return replace(demands, **amounts, work_imbalance=1.0, longest_warp=1.0)
+
+
+@dataclass(frozen=True)
+class IntervalProfile:
+    """Intervals of one warp, each a float64 [intervals] array, per warp after coalescing.
+
+    `instructions` warp instructions; `stall_cycles`; `cause` index into `CAUSES` (int8); `pc` of the stalling instruction, -1 none;
+    `memory_instructions` loads from device memory; `read_misses` and `write_misses` requests that leave the SM: read misses take an
+    MSHR, write misses (stores and atomics) do not; `dram_reads`, `dram_writes` lines read and written at DRAM.
+    `path` is the number of the representative warp's path in the trace; None for a profile that was read from a file.
+    `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` DRAM accesses over L2 accesses, 0 to 2.
+    `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
+    `demands` what the launch asks of each resource, for models that see them as queues; None when unknown.
+    `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
+    `counts` are instructions by kind, for models that take them instead of the intervals; None when unknown.
+    """
+
+    kernel: str
+    warps_per_sm: int
+    total_warp_instructions: int
+    llc_miss_ratio: float
+    instructions: Floats
+    stall_cycles: Floats
+    cause: npt.NDArray[np.int8]
+    pc: npt.NDArray[np.int32]
+    memory_instructions: Floats
+    read_misses: Floats
+    write_misses: Floats
+    dram_reads: Floats
+    dram_writes: Floats
+    nonoverlapped_instructions: float | None = None
+    path: int | None = None
+    dpki: float | None = None
+    launch: LaunchShape | None = None
+    notes: tuple[str, ...] = field(default_factory=tuple)
+    memory_stall_levels: tuple[float, float, float] | None = None
+    demands: ResourceDemands | None = None
+    counts: KernelCounts | None = None

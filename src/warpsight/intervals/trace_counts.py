@@ -1,0 +1,116 @@
+"""From a trace to the counts of the MWP-CWP model: what executed exactly, coalescing by the GPU's rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.addressing.coalescing import segment_bytes, transaction_rule_number, transactions_of_sectors
+from warpsight.base.compiled import compiled_and_kept, inlined
+from warpsight.caches.compiled import source_fingerprint
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import KernelCounts, LaunchTotals
+from warpsight.intervals.usage import occurrences
+from warpsight.traces.schema import KernelTrace
+
+Longs = npt.NDArray[np.int64]
+
+# Columns of the flat table of memory instructions, by basic block in pc order: bytes of its event, whether its first byte counts
+# sectors, word size, segment of the rule for that size.
+_BYTES, _SECTORS, _SIZE, _SEGMENT = range(4)
+
+
+def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: int) -> KernelCounts:
+    """Counts of `trace` by the coalescing rule of `gpu`; `warps` int64 [paths] took each path. Reads the chunks once.
+
+    Instructions and barriers are exact. Of the lanes, those active at the start of a basic block are known: a guard that switches
+    some off matters to compute capability 1.0 alone (see `addressing.transactions`).
+    """
+    times = occurrences(trace, warps)
+    barriers = [instruction.is_block_barrier for instruction in trace.instructions]
+    starts, table = _memory_instructions(trace, gpu)
+    found = np.zeros(4, dtype=np.int64)
+    rule = transaction_rule_number(gpu.mwp.coalescing)
+    paths = trace.paths
+    for chunk in trace.chunks:
+        _count(
+            _plain(paths.offset, np.int64), _plain(paths.block, np.int32), _plain(paths.lanes, np.uint8),
+            _plain(paths.repeat, np.int32), starts, table, _plain(chunk.path, np.int32), _plain(chunk.event_offset, np.int64),
+            _plain(chunk.events, np.uint8), _plain(chunk.sector_offset, np.int64), _plain(chunk.sectors, np.uint32), rule, found,
+        )  # fmt: skip
+    coalesced, uncoalesced, transactions, access_bytes = found.astype(np.float64).tolist()
+    instructions, synchronizations = float(times.sum()), float(times[barriers].sum())
+    totals = LaunchTotals(instructions, coalesced, uncoalesced, transactions, access_bytes, synchronizations)
+    header = trace.header
+    return totals.per_warp(
+        header.warps, header.blocks, header.warps_per_block, blocks_per_sm, coalescing=gpu.mwp.coalescing, origin="trace"
+    )
+
+
+def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs]:
+    """Rows of each basic block, int64 [blocks + 1], and the rows [n, 4]."""
+    rule = transaction_rule_number(gpu.mwp.coalescing)
+    rows, starts = [], [0]
+    for block in range(len(trace.block_start) - 1):
+        for instruction in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]]:
+            if instruction.event_bytes:
+                size = instruction.access_bytes
+                segment = segment_bytes(rule, max(size, 1), gpu.l1.sector_bytes)
+                rows.append((instruction.event_bytes, instruction.has_sectors, size, max(segment, 32)))
+        starts.append(len(rows))
+    return np.array(starts, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, 4)
+
+
+def _build(fingerprint: int) -> Callable[..., None]:
+    @compiled_and_kept
+    def count(
+        offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
+        events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
+    ) -> None:  # fmt: skip
+        """`_walk`, kept on disk as long as no file changes that it takes code from."""
+        _walk(
+            offset, block, lanes, repeat, starts, table, path, event_offset, events, sector_offset, sectors,
+            rule + 0 * fingerprint, found,
+        )  # fmt: skip
+
+    return count
+
+
+@inlined
+def _walk(
+    offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
+    events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
+) -> None:
+    """Adds coalesced, uncoalesced, their transactions, and the word sizes of both to `found` int64 [4]."""
+    for warp in range(len(path)):
+        event, sector = event_offset[warp], sector_offset[warp]
+        for run in range(offset[path[warp]], offset[path[warp] + 1]):
+            first, last = starts[block[run]], starts[block[run] + 1]
+            if first == last:
+                continue
+            active = np.int64(lanes[run])
+            for _ in range(repeat[run]):
+                for row in range(first, last):
+                    count = np.int64(events[event]) if table[row, _SECTORS] else np.int64(0)
+                    event += table[row, _BYTES]
+                    if count == 0:
+                        continue
+                    size = table[row, _SIZE]
+                    made = transactions_of_sectors(sectors, int(sector), int(count), size, int(active), rule, table[row, _SEGMENT])
+                    sector += count
+                    found[3] += size
+                    if made < 0:
+                        found[0] += 1
+                    else:
+                        found[1] += 1
+                        found[2] += made
+
+
+_count = _build(source_fingerprint())
+
+
+def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+    # arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time
+    return np.require(array, dtype=dtype, requirements=["C", "W"])

@@ -1,0 +1,94 @@
+"""Many tasks on several processes of this machine: an end in the middle loses only what runs just then."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+
+from warpsight.base.progress import Progress
+from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Task, TaskOutcome, attempt, default_jobs, record_outcome
+
+_DIED = "the process that computed it ended without a word, as when memory runs out"
+
+
+class ProcessesExecutor(Executor):
+    """`jobs` processes, new ones for each run. One that dies takes only its own task with it. On KeyboardInterrupt all end.
+
+    They begin anew: a script that uses it needs `if __name__ == "__main__":`.
+    """
+
+    name = "processes"
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def run(self, work: Callable[[Task], str], tasks: Sequence[Task], progress: Progress | None = None) -> dict[Task, str]:
+        """As `Executor.run`."""
+        reasons: dict[Task, str] = {}
+        wanted = list(dict.fromkeys(tasks))
+        if progress is not None:
+            progress(0, len(wanted))
+        if not wanted:
+            return reasons
+        left = _in_parallel(work, wanted, min(self.jobs, len(wanted)), reasons, progress)
+        for at, task in enumerate(left, 1):  # a process died: one by one, to know which task it was
+            if _in_parallel(work, [task], 1, reasons, None):
+                reasons[task] = _DIED
+            if progress is not None:
+                progress(len(wanted) - len(left) + at, len(wanted))
+        return reasons
+
+
+def _in_parallel(
+    work: Callable[[Task], str], tasks: Sequence[Task], jobs: int, reasons: dict[Task, str], progress: Progress | None
+) -> list[Task]:
+    """Run the tasks; those that are left when a process died, in order."""
+    before = set(multiprocessing.active_children())
+    # a fresh interpreter: the threads of this one (progress, compilers) must not be forked
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
+    done: set[Task] = set()
+    try:
+        futures: dict[Future[TaskOutcome], Task] = {pool.submit(attempt, work, task): task for task in tasks}
+        for future in as_completed(futures):
+            record_outcome(reasons, futures[future], future.result())
+            done.add(futures[future])
+            if progress is not None:
+                progress(len(done), len(tasks))
+        pool.shutdown()
+    except BrokenProcessPool:
+        pool.shutdown(wait=False, cancel_futures=True)
+    except BaseException:  # above all KeyboardInterrupt: nothing goes on behind the user's back
+        pool.shutdown(wait=False, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - before:
+            process.terminate()
+        raise
+    return [task for task in tasks if task not in done]
+
+
+def _begin() -> None:
+    """In a new process: Ctrl-C is the parent's affair, and its end is ours."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
+
+
+def _leave_with(parent: multiprocessing.process.BaseProcess) -> None:
+    parent.join()
+    os._exit(1)
+
+
+EXECUTORS.add(
+    "processes",
+    ExecutorKind(
+        "several processes of this machine",
+        frozenset({"jobs"}),
+        lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs()),
+    ),
+)

@@ -1,0 +1,305 @@
+"""CUDA C++ to PTX: with NVRTC from PyPI, or with the nvcc of the user for texts with host code; results are kept on disk.
+
+NVRTC compiles device code only. A text with host code goes to nvcc when that is on PATH, guarded or not; else to NVRTC, for
+which the host code must be hidden behind ``#ifndef __CUDACC_RTC__``. NVRTC is loaded at the first compilation, not at import.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from warpsight.base import diskcache
+from warpsight.base.errors import CompileError, UsageError
+from warpsight.kernels import toolkit as libraries
+from warpsight.kernels.toolkit import Architecture
+
+PACKAGE = "nvidia-cuda-nvrtc"
+_LIBRARY = "libnvrtc.so.13"
+_PLACE = "NVRTC"
+
+
+@dataclass(frozen=True)
+class CompiledCuda:
+    """What a compiler made: the PTX text, the mangled name of each kernel expression asked for, and its warnings."""
+
+    ptx: str
+    mangled_names: dict[str, str] = field(default_factory=dict)
+    warnings: str = ""
+
+
+@dataclass(frozen=True)
+class CompileOptions:
+    """What a compilation depends on besides the text. `defines` are `NAME` or `NAME=value`; `standard` as in `c++17`."""
+
+    architecture: Architecture
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    kernel_expressions: tuple[str, ...] = ()
+    standard: str = "c++17"
+
+    def flags(self) -> list[str]:
+        """The options that NVRTC and nvcc share, in the user's order."""
+        return [
+            "-lineinfo",
+            f"--std={self.standard}",
+            *(f"--define-macro={define}" for define in self.defines),
+            *(f"--include-path={folder}" for folder in self.include_dirs),
+        ]
+
+
+def library_identity() -> str:
+    """Which NVRTC this is, without loading it. Raises MissingLibraryError."""
+    return libraries.identity(libraries.library_path(_LIBRARY, PACKAGE))
+
+
+@functools.cache
+def _nvrtc() -> ctypes.CDLL:
+    path = libraries.library_path(_LIBRARY, PACKAGE)
+    # NVRTC opens its builtins by bare name, which the dynamic linker finds only if they are loaded already.
+    for builtins in sorted(path.parent.glob("libnvrtc-builtins.so.*")):
+        libraries.load(builtins, with_globals=True)
+    library = libraries.load(path)
+    library.nvrtcGetErrorString.restype = ctypes.c_char_p
+    return library
+
+
+def _check_nvrtc(status: int, doing: str) -> None:
+    if status != 0:
+        message = _nvrtc().nvrtcGetErrorString(status).decode()
+        raise CompileError(f"{doing} failed: {message}", place=_PLACE, remedy=f"reinstall {PACKAGE} with pip")
+
+
+def supported_architectures() -> list[int]:
+    """The compute capabilities (times ten) that this NVRTC compiles for, ascending."""
+    library, count = _nvrtc(), ctypes.c_int()
+    _check_nvrtc(library.nvrtcGetNumSupportedArchs(ctypes.byref(count)), "listing architectures")
+    numbers = (ctypes.c_int * count.value)()
+    _check_nvrtc(library.nvrtcGetSupportedArchs(numbers), "listing architectures")
+    return sorted(numbers)
+
+
+def require_supported(architecture: Architecture) -> None:
+    """Raise UsageError when NVRTC cannot compile for `architecture`, listing those that it can."""
+    known = supported_architectures()
+    if architecture.number not in known:
+        listed = ", ".join(str(number) for number in known)
+        raise UsageError(
+            f"{architecture.virtual} is not an architecture that this NVRTC compiles for ({listed})",
+            place="--arch",
+            remedy=f"use {min(known, key=lambda number: abs(number - architecture.number))}, or compile to .ptx elsewhere",
+        )
+
+
+class _Program:
+    """One NVRTC program; a context manager, so that its memory is given back whatever happens."""
+
+    def __init__(self, text: str, path: str) -> None:
+        self._handle = ctypes.c_void_p()
+        status = _nvrtc().nvrtcCreateProgram(ctypes.byref(self._handle), text.encode(), path.encode(), 0, None, None)
+        _check_nvrtc(status, "reading the source")
+
+    def __enter__(self) -> _Program:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        _nvrtc().nvrtcDestroyProgram(ctypes.byref(self._handle))
+
+    def expect(self, expression: str) -> None:
+        """Ask for the instantiation of a kernel expression."""
+        status = _nvrtc().nvrtcAddNameExpression(self._handle, expression.encode())
+        _check_nvrtc(status, f"adding the kernel expression {expression!r}")
+
+    def compile(self, flags: Sequence[str]) -> bool:
+        """True when it compiled; the log says why not."""
+        array = (ctypes.c_char_p * len(flags))(*(flag.encode() for flag in flags))
+        return int(_nvrtc().nvrtcCompileProgram(self._handle, len(flags), array)) == 0
+
+    def text(self, what: str) -> str:
+        """`ProgramLog` or `PTX`."""
+        library, size = _nvrtc(), ctypes.c_size_t()
+        _check_nvrtc(getattr(library, f"nvrtcGet{what}Size")(self._handle, ctypes.byref(size)), f"reading the {what}")
+        buffer = ctypes.create_string_buffer(size.value)
+        _check_nvrtc(getattr(library, f"nvrtcGet{what}")(self._handle, buffer), f"reading the {what}")
+        return buffer.value.decode(errors="replace")
+
+    def mangled(self, expression: str) -> str:
+        """The name in the PTX of a kernel expression that was expected."""
+        name = ctypes.c_char_p()
+        status = _nvrtc().nvrtcGetLoweredName(self._handle, expression.encode(), ctypes.byref(name))
+        _check_nvrtc(status, f"naming the kernel expression {expression!r}")
+        return (name.value or b"").decode()
+
+
+def compile_cuda(text: str, path: str, options: CompileOptions) -> CompiledCuda:
+    """Compile CUDA C++ `text` to PTX; `path` is its name in messages and `.loc` records, and its folder is searched for headers.
+
+    Raises CompileError with the compiler's own words (file and line), UsageError for an architecture that NVRTC lacks, and
+    MissingLibraryError when NVRTC is not installed.
+    """
+    require_supported(options.architecture)
+    flags = [
+        f"--gpu-architecture={options.architecture.virtual}",
+        *options.flags(),
+        f"--include-path={Path(path).parent}",
+        *(f"--include-path={folder}" for folder in libraries.include_folders()),
+    ]
+    with _Program(text, path) as program:
+        for expression in options.kernel_expressions:
+            program.expect(expression)
+        compiled = program.compile(flags)
+        log = program.text("ProgramLog").strip()
+        if not compiled:
+            raise CompileError(f"the CUDA compiler (NVRTC) refuses it:\n{log}", place=path)
+        names = {expression: program.mangled(expression) for expression in options.kernel_expressions}
+        return CompiledCuda(program.text("PTX"), names, log)
+
+
+# -- CUDA C++ with host code to PTX, with the user's nvcc. Only used when it is on PATH.
+
+_TIMEOUT_S = 600
+
+
+def find_nvcc() -> str | None:
+    """The nvcc on PATH, or None."""
+    return shutil.which("nvcc")
+
+
+def nvcc_version(nvcc: str) -> str:
+    """All that `nvcc --version` says; part of the key of a cached compilation."""
+    return _run_nvcc([nvcc, "--version"], nvcc).stdout
+
+
+def _run_nvcc(command: list[str], place: str) -> subprocess.CompletedProcess[str]:
+    try:
+        return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_TIMEOUT_S, check=False)
+    except OSError as error:
+        raise CompileError(f"nvcc cannot be run: {error}", place=place, remedy="repair it or take it off PATH") from error
+    except subprocess.TimeoutExpired as error:
+        raise CompileError(f"nvcc ran longer than {_TIMEOUT_S} s", place=place) from error
+
+
+def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) -> CompiledCuda:
+    """Compile `text`, known to messages as `path`, to PTX: `nvcc -ptx -lineinfo -O3 -arch=compute_XX`.
+
+    nvcc reads the file itself when `path` is one, so that its headers are found as the user's build finds them.
+    Raises CompileError with nvcc's own words.
+    """
+    with tempfile.TemporaryDirectory(prefix="warpsight-") as scratch:
+        source, output = Path(path), Path(scratch) / "out.ptx"
+        if not source.is_file():
+            source = Path(scratch) / "input.cu"
+            source.write_text(text, encoding="utf-8")
+        command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
+        done = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
+        said = (done.stderr + done.stdout).replace(str(source), path).strip()
+        if done.returncode != 0 or not output.is_file():
+            raise CompileError(f"nvcc refuses it:\n{said}", place=path)
+        return CompiledCuda(output.read_text(encoding="utf-8", errors="replace"), {}, said)
+
+
+# -- Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.
+#
+# NVRTC compiles device code only. A text with host code goes to nvcc when that is on PATH, guarded or not; else to NVRTC, for which
+# the host code must be hidden behind ``#ifndef __CUDACC_RTC__``.
+
+_CACHE_KIND = "ptx"
+_CACHE_FORMAT = "1"
+_GUARD = "__CUDACC_RTC__"
+_HOST_MARKERS = re.compile(r"\bmain\s*\(|<<<|\bcuda[A-Z]\w*\s*\(|(?<!::)\bstd\s*::")
+_INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
+_LITERAL_INCLUDE = re.compile(r'"([^"]+)"|<([^>]+)>')
+_COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
+_GUARD_REMEDY = (
+    f"host code and standard headers must stand between `#ifndef {_GUARD}` and `#endif`; "
+    "or put nvcc on PATH, which compiles both"
+)
+_LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
+_LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
+
+
+def has_host_code(text: str, include_dirs: tuple[str, ...] = ()) -> bool:
+    """Whether `text` has host code, guarded or not: `main(`, `<<<`, a CUDA runtime call or a standard header."""
+    # Comments go, strings stay: an #include names its file in one.
+    code = _COMMENT_OR_STRING.sub(lambda found: found.group(1) or " ", text)
+    if _HOST_MARKERS.search(re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)):
+        return True
+    folders = [*map(Path, include_dirs), *libraries.include_folders()]
+    names = [found.group(2) for operand in _INCLUDE.findall(code) if (found := _LITERAL_INCLUDE.match(operand)) and found.group(2)]
+    return any(not any((folder / name).is_file() for folder in folders) for name in names)
+
+
+def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[str] | None:
+    """Names and texts of the user's headers that `text` includes, directly or not, in order of appearance.
+
+    None when an include is not a literal (a macro), because then the list cannot be known without preprocessing.
+    """
+    found: dict[Path, str] = {}
+    pending = [(text, Path(path).parent)]
+    while pending:
+        current, folder = pending.pop(0)
+        for operand in _INCLUDE.findall(current):
+            literal = _LITERAL_INCLUDE.match(operand)
+            if literal is None:
+                return None
+            name = literal.group(1) or literal.group(2)
+            for place in (folder, *map(Path, include_dirs), Path(path).parent):
+                header = place / name
+                if header.is_file():
+                    if header not in found:
+                        found[header] = header.read_text(encoding="utf-8", errors="replace")
+                        pending.append((found[header], header.parent))
+                    break
+    return [part for header, body in found.items() for part in (str(header), body)]
+
+
+def _compiler(text: str, options: CompileOptions) -> str | None:
+    """The nvcc to use, or None for NVRTC."""
+    return find_nvcc() if has_host_code(text, options.include_dirs) else None
+
+
+def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[CompiledCuda, bool]:
+    """The result, and whether NVRTC made it: a header that only a toolkit has sends the text to nvcc after all."""
+    try:
+        return compile_cuda(text, path, options), True
+    except CompileError as error:
+        missing_header = "open source file" in error.what
+        if missing_header and (fallback := find_nvcc()):
+            return compile_with_nvcc(fallback, text, path, options), False
+        if _LIBCUXX_HEADER.search(error.what):
+            raise CompileError(error.what, place=error.place, remedy=_LIBCUXX_REMEDY) from error
+        if missing_header or (_GUARD not in text and has_host_code(text, options.include_dirs)):
+            raise CompileError(error.what, place=error.place, remedy=_GUARD_REMEDY) from error
+        raise
+
+
+def compile_cached(text: str, path: str, options: CompileOptions) -> CompiledCuda:
+    """The PTX of CUDA C++ `text`, from the disk cache when text, headers, options and compiler are those of an earlier run.
+
+    `path` names the text in messages; its folder is searched for headers. Raises CompileError, UsageError, MissingLibraryError.
+    """
+    nvcc_path = _compiler(text, options)
+    headers = included_text(text, path, options.include_dirs)
+    compiler = nvcc_version(nvcc_path) if nvcc_path else library_identity()
+    # The absolute path is part of the key because the compilers write it into the .file records.
+    parts = (_CACHE_FORMAT, compiler, os.path.abspath(path), text, json.dumps(asdict(options)), *(headers or ()))
+    key = diskcache.content_key(*parts)
+    if headers is not None and (stored := diskcache.get(_CACHE_KIND, key)):
+        return CompiledCuda(**json.loads(stored))
+    keyed_compiler = True
+    if nvcc_path:
+        compiled = compile_with_nvcc(nvcc_path, text, path, options)
+    else:
+        compiled, keyed_compiler = _with_nvrtc(text, path, options)
+    if headers is not None and keyed_compiler:
+        diskcache.put(_CACHE_KIND, key, json.dumps(asdict(compiled)).encode())
+    return compiled

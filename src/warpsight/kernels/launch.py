@@ -1,0 +1,120 @@
+"""A launch: which kernel, how many threads, which arguments. What the emulator runs."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, field
+from typing import Any, TextIO
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.isa.ptx.program import Module
+from warpsight.kernels.images import Image
+
+Dim3 = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class KernelSource:
+    """Kernels ready to run: the parsed PTX module, its text, and where it came from.
+
+    `path` is what the user gave (shown in answers), `ptx` the PTX text, `target` its `.target` (`sm_75`). `mangled_names` maps the
+    kernel expressions that were asked for (`scale<float>`) to names in the PTX; `warnings` are the compiler's, as it words them.
+    """
+
+    path: str
+    ptx: str
+    module: Module
+    mangled_names: dict[str, str] = field(default_factory=dict)
+    warnings: str = ""
+
+    @property
+    def target(self) -> str:
+        """The PTX target, `sm_75`."""
+        return self.module.target
+
+
+@dataclass(frozen=True)
+class ScalarArgument:
+    """A scalar or by-value struct parameter: the bytes that the kernel sees."""
+
+    data: bytes
+
+
+@dataclass(frozen=True)
+class ArrayArgument:
+    """Device memory. `array` is C-contiguous; it is copied in before the launch and, if `written_back`, out after it."""
+
+    array: npt.NDArray[Any]
+    written_back: bool = True
+
+
+Argument = ScalarArgument | ArrayArgument | Image
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One launch of `kernel` (mangled name). `shared_bytes` is dynamic shared memory. Arguments are in parameter order."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    arguments: tuple[Argument, ...]
+    shared_bytes: int = 0
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return int(np.prod(self.block))
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return int(np.prod(self.grid))
+
+
+DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize before anyone sets it
+
+
+DEFAULT_STACK_BYTES, MAX_STACK_BYTES = 8192, 1 << 20
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What the device runtime offers to a kernel: bytes for its `malloc`, where its `printf` writes (None: standard
+    output). With `check`, reads of shared, local or allocated memory that was never written are faults. `stack_bytes` per thread
+    are for calls that are not expanded in place: recursion, and calls through pointers.
+    """
+
+    heap_bytes: int = DEFAULT_HEAP_BYTES
+    output: TextIO | None = None
+    check: bool = False
+    stack_bytes: int = DEFAULT_STACK_BYTES
+
+
+DEFAULT_OPTIONS = RunOptions()
+
+
+# -- Which kernel on which inputs: the hashes by which what was recorded or computed of a launch is found again.
+
+def kernel_hash(kernel: str, ptx: str) -> str:
+    """SHA-256 (64 hexadecimal digits) of a kernel's name and its text."""
+    return hashlib.sha256(f"{kernel}\n{ptx}".encode()).hexdigest()
+
+
+def input_hash(launch: Launch) -> str:
+    """BLAKE2b (64 hexadecimal digits) of the launch's shape and of every argument, arrays byte by byte."""
+    digest = hashlib.blake2b(repr((launch.grid, launch.block, launch.shared_bytes)).encode(), digest_size=32)
+    for argument in launch.arguments:
+        if isinstance(argument, Image):
+            settings = [(name, value) for name, value in vars(argument).items() if name != "array"]
+            shape = (type(argument).__name__, argument.array.shape, argument.array.dtype.str, settings)
+            digest.update(repr(shape).encode())
+            digest.update(argument.array.reshape(-1).view(np.uint8).data)
+        elif isinstance(argument, ArrayArgument):
+            digest.update(f"array {argument.array.nbytes}".encode())
+            digest.update(argument.array.reshape(-1).view(np.uint8).data)
+        else:
+            digest.update(b"scalar " + argument.data)
+    return digest.hexdigest()

@@ -1,0 +1,178 @@
+"""A launch that CUDA would accept: grid and block within the limits of CUDA and of the kernel, and arguments that fit."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from warpsight.base.errors import UsageError
+from warpsight.isa.ptx.program import Function, Variable
+from warpsight.kernels.arguments import (
+    array_argument,
+    pack_for,
+    parameter_text,
+    parse_argument,
+    require_array,
+    require_bytes,
+    require_scalar,
+)
+from warpsight.kernels.images import Image
+from warpsight.kernels.launch import Argument, ArrayArgument, Dim3, KernelSource, Launch, ScalarArgument
+from warpsight.kernels.mangling import display_name
+from warpsight.kernels.sources import find_kernel
+from warpsight.kernels.values import parse_integer, shown, whole_number
+
+
+def describe_parameters(function: Function) -> str:
+    """`(u64 (or array), u32)`: what the kernel takes, in order."""
+    return f"({', '.join(parameter_text(parameter) for parameter in function.parameters)})"
+
+
+def _bind_one(value: Any, parameter: Variable, seed: int, position: int) -> Argument:
+    place = f"argument {position + 1}"
+    if isinstance(value, str):
+        return parse_argument(value, parameter, seed, position=position)
+    if isinstance(value, Image):
+        require_array(parameter, place)
+        return value
+    if isinstance(value, (ArrayArgument, np.ndarray)):
+        require_array(parameter, place)
+        return value if isinstance(value, ArrayArgument) else array_argument(value, place)
+    return ScalarArgument(_scalar_bytes(value, parameter, place))
+
+
+def _scalar_bytes(value: Any, parameter: Variable, place: str) -> bytes:
+    if isinstance(value, np.generic):
+        require_scalar(value.dtype, parameter, place)
+        return value.tobytes()
+    if isinstance(value, (bool, int, float)):
+        return pack_for(value, parameter, place)
+    if isinstance(value, ScalarArgument):
+        data = value.data
+    elif isinstance(value, (bytes, bytearray, memoryview)):
+        data = bytes(value)
+    else:
+        raise UsageError(
+            f"a {type(value).__name__} cannot be passed to a kernel",
+            place=place,
+            remedy="pass a NumPy array or scalar, an int, a float, a bool, bytes, or a text such as 'f32[1024]:uniform'",
+        )
+    require_bytes(data, parameter, place)
+    return data
+
+
+def bind(function: Function, arguments: Sequence[Any], *, seed: int = 0) -> tuple[Argument, ...]:
+    """The arguments of a launch of `function`, in order.
+
+    Arrays are device memory and are not copied here (written back after the run unless read-only); a Texture or Surface becomes an
+    object and the parameter its handle; NumPy scalars go by their dtype, Python numbers take the parameter's type and must fit,
+    bytes go as they are, texts are read by `parse_argument` with `seed`.
+    Raises UsageError that names the position (counted from 1), or lists the parameters when the count is wrong.
+    """
+    expected, given = len(function.parameters), len(arguments)
+    if expected != given:
+        raise UsageError(
+            f"{display_name(function.name)} takes {expected} argument(s), and the number given is {given}",
+            place="arguments",
+            remedy=f"its parameters are {describe_parameters(function)}",
+        )
+    pairs = zip(arguments, function.parameters, strict=True)
+    return tuple(_bind_one(value, parameter, seed, position) for position, (value, parameter) in enumerate(pairs))
+
+
+# -- A launch that CUDA would accept: grid and block within its limits and the kernel's own, arguments that fit.
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the same for every one since 3.0.
+MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
+MAX_BLOCK: Dim3 = (1024, 1024, 64)
+MAX_THREADS_PER_BLOCK = 1024
+_EXAMPLES = "write e.g. 128, 16x64 or 12,12,1"
+
+
+def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
+    """One to three whole numbers, `128`, `16x64`, `12,12,1`, `(16, 16)`; missing dimensions are 1. Raises UsageError."""
+    if isinstance(value, str):
+        text = value.strip()
+        if text.startswith(("(", "[")) and text.endswith((")", "]")) and re.search(r"[,x]", text):
+            text = text[1:-1].rstrip(", ")
+        # The x of a hexadecimal 0x10 does not separate dimensions.
+        parts = [part if part.strip() else "nothing" for part in re.split(r",|(?<!\b0)[xX]", text)]
+        numbers = [parse_integer(part, place) for part in parts]
+    elif isinstance(value, Sequence):
+        numbers = [parse_integer(part, place) if isinstance(part, str) else whole_number(part, place, _EXAMPLES) for part in value]
+    else:
+        numbers = [whole_number(value, place, _EXAMPLES)]
+    if not 1 <= len(numbers) <= 3:
+        raise UsageError(f"{shown(value)} has {len(numbers)} dimensions, not 1 to 3", place=place, remedy=_EXAMPLES)
+    x, y, z = (*numbers, 1, 1)[:3]
+    return (x, y, z)
+
+
+def _shown(dims: Dim3) -> str:
+    return f"({dims[0]},{dims[1]},{dims[2]})"
+
+
+def _check_dims(dims: Dim3, limits: Dim3, place: str, what: str) -> None:
+    for axis, size, limit in zip("xyz", dims, limits, strict=True):
+        if size <= 0:
+            raise UsageError(f"the {what} {_shown(dims)} has {size} in {axis}: nothing would run", place=place, remedy=_EXAMPLES)
+        if size > limit:
+            raise UsageError(
+                f"the {what} {_shown(dims)} has {size:,} in {axis}, above CUDA's limit of {limit:,}",
+                place=place,
+                remedy=f"use at most {limit:,} in {axis}",
+            )
+
+
+def _check_block(block: Dim3, function: Function) -> None:
+    threads, name = block[0] * block[1] * block[2], display_name(function.name)
+    if min(block) > 0 and threads > MAX_THREADS_PER_BLOCK:
+        raise UsageError(
+            f"the block {_shown(block)} has {threads:,} threads, above CUDA's limit of {MAX_THREADS_PER_BLOCK:,}",
+            place="--block",
+            remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads a block, and more blocks",
+        )
+    _check_dims(block, MAX_BLOCK, "--block", "block")
+    if function.required_threads is not None and block != function.required_threads:
+        raise UsageError(
+            f"the block is {_shown(block)}, and {name} is compiled for {_shown(function.required_threads)} only (.reqntid)",
+            place="--block",
+            remedy=f"use --block {'x'.join(str(size) for size in function.required_threads)}",
+        )
+    if function.max_threads is not None:
+        most = function.max_threads[0] * function.max_threads[1] * function.max_threads[2]
+        if threads > most:
+            raise UsageError(
+                f"the block {_shown(block)} has {threads:,} threads, and {name} was compiled for at most {most:,} (.maxntid)",
+                place="--block",
+                remedy=f"use at most {most:,} threads a block, or raise __launch_bounds__",
+            )
+
+
+def make_launch(
+    source: KernelSource,
+    kernel: str | None,
+    grid: str | int | Sequence[int],
+    block: str | int | Sequence[int],
+    args: Sequence[Any] = (),
+    *,
+    shared: str | int = 0,
+    seed: int = 0,
+) -> Launch:
+    """A checked launch of `kernel` (as `find_kernel` reads it; None when `source` has only one).
+
+    `grid` in blocks and `block` in threads, 1 to 3 dimensions; `args` as `bind` takes them; `shared` dynamic shared bytes.
+    Raises UsageError for what CUDA would refuse. What depends on the GPU (its shared memory) is checked by occupancy.
+    """
+    name = find_kernel(source, kernel)
+    function = source.module.kernels[name]
+    grid_dims, block_dims = parse_dim3(grid, "--grid"), parse_dim3(block, "--block")
+    _check_dims(grid_dims, MAX_GRID, "--grid", "grid")
+    _check_block(block_dims, function)
+    shared_bytes = parse_integer(shared, "--shared") if isinstance(shared, str) else whole_number(shared, "--shared", _EXAMPLES)
+    if shared_bytes < 0:
+        raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="--shared", remedy="give 0 or more bytes")
+    return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes)

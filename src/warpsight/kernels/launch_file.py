@@ -1,0 +1,230 @@
+"""A launch kept in a file: a small YAML, or a Python file whose own code makes the arrays.
+
+`LaunchSpec` has the keys and their meaning; `source` and `include_dirs` are relative to the file. `prepare` compiles it.
+"""
+
+from __future__ import annotations
+
+import runpy
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from os.path import isfile
+from pathlib import Path
+from typing import Any, NoReturn
+
+from warpsight.base.errors import FormatError, UsageError, WarpsightError, suggestion
+from warpsight.kernels.launch import KernelSource, Launch
+from warpsight.kernels.launch_check import make_launch
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.values import check_kinds, parse_integer, shown, whole_number
+
+_DEPTH = 2
+_QUOTE = "quote texts that have brackets or commas: args: ['f32[1024]:uniform']"
+
+
+def _value(node: Any, path: str, depth: int = 0) -> Any:
+    from ruamel.yaml.nodes import ScalarNode, SequenceNode
+
+    if isinstance(node, ScalarNode):
+        return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
+    if isinstance(node, SequenceNode):
+        if depth == _DEPTH:  # aliases can make a short text endless
+            what = f"lists are {depth} deep here, and no key takes a deeper one"
+            raise UsageError(what, place=f"{path}:{node.start_mark.line + 1}", remedy=_QUOTE)
+        return [_value(item, path, depth + 1) for item in node.value]
+    raise UsageError("a mapping is not expected here", place=f"{path}:{node.start_mark.line + 1}", remedy=_QUOTE)
+
+
+def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -> tuple[dict[str, Any], dict[str, int]]:
+    """The values (texts, lists of texts, None) and the line of each key; `needs` is the remedy for an empty file.
+
+    Raises FormatError for what is not YAML, UsageError for a duplicate key or a value that is a mapping, with file and line.
+    """
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import MarkedYAMLError, YAMLError
+    from ruamel.yaml.nodes import MappingNode
+
+    try:
+        root = YAML(typ="safe", pure=True).compose(Path(path).read_text(encoding="utf-8"))
+    except MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else 1
+        raise FormatError(f"is not YAML: {error.problem}", place=f"{path}:{line}", remedy=_QUOTE) from error
+    except (YAMLError, UnicodeDecodeError, OSError) as error:
+        raise FormatError(f"is not YAML: {str(error).splitlines()[0]}", place=path, remedy=_QUOTE) from error
+    except RecursionError as error:
+        raise FormatError("is not a launch: its lists are too deep to read", place=path, remedy=_QUOTE) from error
+    if root is None:
+        raise FormatError("is empty", place=path, remedy=needs)
+    if not isinstance(root, MappingNode):
+        raise FormatError("has no keys", place=f"{path}:{root.start_mark.line + 1}", remedy="write e.g. source: k.cu")
+    values: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    for key_node, value_node in root.value:
+        key, line = str(key_node.value), key_node.start_mark.line + 1
+        if key in lines:
+            raise UsageError(f"{key} is given twice, first in line {lines[key]}", place=f"{path}:{line}", remedy="keep one of them")
+        values[key], lines[key] = _value(value_node, path), line
+    return values, lines
+
+
+# -- What a launch file says, before anything is compiled, and the step from there to a launch.
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """A launch as a user wrote it. `source` is a path or kernel text; `grid`, `block`, `args` as `make_launch` takes them.
+
+    `registers` per thread replaces the assembler's count; None leaves it. `path` is the file that it was read from, `name` what to
+    call a source that is text.
+    """
+
+    source: str
+    grid: str | int | Sequence[int]
+    block: str | int | Sequence[int]
+    kernel: str | None = None
+    args: tuple[Any, ...] = ()
+    shared: str | int = 0
+    arch: str | None = None
+    defines: tuple[str, ...] = ()
+    include_dirs: tuple[str, ...] = ()
+    registers: int | None = None
+    seed: int = 0
+    path: str = ""
+    name: str = ""
+
+
+KEYS = ("kernel", "source", "grid", "block", "shared", "args", "arch", "defines", "include_dirs", "registers", "seed")
+REQUIRED = ("source", "grid", "block")
+
+
+def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
+    """Compile or read the kernels of `spec` and check its launch. Raises what `load_source` and `make_launch` raise."""
+    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
+    check_kinds(given, {name: f"{spec.path}: {name}" for name in given} if spec.path else {"args": "arguments"})
+    expressions = (spec.kernel,) if spec.kernel else ()
+    source = load_source(
+        spec.source,
+        arch=spec.arch,
+        kernel_expressions=expressions,
+        defines=spec.defines,
+        include_dirs=spec.include_dirs,
+        name=spec.name or None,
+    )
+    return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
+
+
+# -- A launch kept in a file: a small YAML, or a Python file where arrays are made by the user's own code.
+#
+# Keys and their meaning are those of `LaunchSpec`; `source` and `include_dirs` are relative to the file.
+
+_LISTS = ("args", "defines", "include_dirs")
+
+
+def _refuse(what: str, place: str, remedy: str = "") -> NoReturn:
+    raise UsageError(what, place=place, remedy=remedy or f"the keys are: {', '.join(KEYS)}")
+
+
+def _as_integer(value: Any, key: str, place: str) -> int:
+    if isinstance(value, str):
+        return parse_integer(value, place)
+    return whole_number(value, place, f"write e.g. {key}: 32")
+
+
+def _as_text(value: Any, key: str, place: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        _refuse(f"{key} is {shown(value)}, not a text", place, f"write e.g. {key}: NAME")
+    return value
+
+
+def _relative(name: str, folder: Path) -> str:
+    """`name` seen from where the program runs; text of a kernel stays as it is."""
+    return name if "\n" in name or name == "-" else str(folder / name)
+
+
+def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: str) -> LaunchSpec:
+    """The spec of checked `values`. `lines` gives the line of each key where the file has lines.
+
+    Raises UsageError at `path:line` for an unknown or missing key or a value of the wrong kind.
+    """
+    for key in values:
+        if key not in KEYS:
+            _refuse(f"{key} is not a known key{suggestion(key, KEYS)}", f"{path}:{lines[key]}" if key in lines else path)
+    for key in REQUIRED:
+        if values.get(key) is None:
+            _refuse(f"{key} is missing", path, f"a launch needs {', '.join(REQUIRED)}")
+    checked: dict[str, Any] = {}
+    folder = Path(path).parent
+    for key, value in values.items():
+        place = f"{path}:{lines[key]}" if key in lines else f"{path}: {key}"
+        if value is None:
+            continue
+        if key in _LISTS:
+            if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple)):
+                _refuse(f"{key} is not a list", place, f"write {key}: [...]")
+            checked[key] = tuple(value)
+        elif key in ("registers", "seed"):
+            checked[key] = _as_integer(value, key, place)
+        elif key == "arch":
+            checked[key] = str(value)
+        elif key in ("kernel", "source"):
+            checked[key] = _as_text(str(value) if isinstance(value, Path) else value, key, place)
+        else:
+            checked[key] = value
+    checked["include_dirs"] = tuple(_relative(str(each), folder) for each in checked.get("include_dirs", ()))
+    checked["args"] = tuple(relative_argument(value, folder) for value in checked.get("args", ()))
+    return LaunchSpec(**{**checked, "source": _relative(checked["source"], folder), "path": path})
+
+
+def relative_argument(value: Any, folder: Path) -> Any:
+    """An argument that names a file, `@a.npy` or `a.npy`, relative to the folder of the file that says so; any other as it is."""
+    if isinstance(value, str) and (value.startswith("@") or value.endswith(".npy")):
+        return f"@{folder / value.removeprefix('@')}"
+    return value
+
+
+def _user_code_failed(error: BaseException, path: str) -> NoReturn:
+    """The user's file raised: name the line of theirs, not ours."""
+    own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else None
+    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    place = f"{path}:{line}" if line else path
+    raise UsageError(f"{type(error).__name__}: {text}", place=place, remedy="correct the launch file") from error
+
+
+def _read_python(path: str) -> LaunchSpec:
+    try:
+        names = runpy.run_path(path, run_name="warpsight_launch")
+        result = names["launch"]() if callable(names.get("launch")) else None
+    except WarpsightError:
+        raise
+    except (Exception, SystemExit) as error:
+        _user_code_failed(error, path)
+    if isinstance(result, LaunchSpec):
+        return replace(result, source=_relative(result.source, Path(path).parent), path=path)
+    if callable(names.get("launch")):
+        if not isinstance(result, Mapping):
+            _refuse(f"launch() gave a {type(result).__name__}", path, "return a dict with the keys of a launch, or a LaunchSpec")
+        return spec_from_keys(result, {}, path)
+    values = {key: names[key] for key in KEYS if key in names}
+    for key in REQUIRED:
+        if key not in values:
+            near = suggestion(key, [name for name in names if not name.startswith("_")])
+            _refuse(f"there is no launch() and no {key}{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
+    return spec_from_keys(values, {}, path)
+
+
+def read_launch_file(path: str | Path) -> LaunchSpec:
+    """Read a `.yaml`/`.yml` or `.py` launch file. A Python file is run in this process: it is the user's own code.
+
+    It either sets the keys at its top level or defines `launch()`, which returns them as a dict or as a LaunchSpec.
+    Raises UsageError that names file and line.
+    """
+    name = str(path)
+    if not isfile(name):
+        raise UsageError("no such launch file", place=name, remedy="give a .yaml or .py file")
+    if name.endswith(".py"):
+        return _read_python(name)
+    if name.endswith((".yaml", ".yml")):
+        values, lines = read_yaml(name)
+        return spec_from_keys(values, lines, name)
+    raise UsageError("is not a launch file", place=name, remedy="give a .yaml or .py file")

@@ -1,0 +1,155 @@
+"""Registers per thread and static shared memory of a kernel: from the assembler, from the user, or estimated from the PTX.
+
+The estimate: the most 32-bit registers that are live at once (backward liveness over the control-flow graph; Aho et al.,
+"Compilers", section 9.2.5), plus those that machine code needs on top of the PTX's own. The assembler also unrolls loops and
+moves loads up, which keeps more values alive, so this is closer to a lower bound than to the truth.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from warpsight.base import diskcache
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.isa.ptx.cfg import build_cfg
+from warpsight.isa.ptx.dataflow import CARRY, live_out, reads, writes
+from warpsight.isa.ptx.inlining import inline_calls
+from warpsight.isa.ptx.program import Address, Function, Module, Symbol
+from warpsight.kernels import assembler as nvjitlink
+from warpsight.kernels.assembler import CubinKernel, read_cubin
+from warpsight.kernels.launch import KernelSource
+from warpsight.kernels.toolkit import Architecture, MissingLibraryError, parse_architecture
+
+# Addresses of parameters and special registers are PTX operands, but pass through a register in machine code.
+_MACHINE_REGISTERS = 4
+_LEAST = 8
+
+
+def most_live_registers(function: Function) -> int:
+    """The most 32-bit registers live before any instruction; predicates, which have a file of their own, not counted.
+
+    Raises UnsupportedError for an opcode whose effect is not known.
+    """
+    width = {CARRY: 0} | {name: _width(kind) for name, kind in function.registers.items()}
+    graph, most = build_cfg(function), 0
+    for block, after in enumerate(live_out(function, graph)):
+        live = set(after)
+        for instruction in reversed(function.instructions[graph.block_start[block] : graph.block_start[block + 1]]):
+            # Lanes that a guard turns off keep the old value, so a guarded write does not end a life.
+            if instruction.guard is None:
+                live.difference_update(writes(instruction))
+            live.update(reads(instruction))
+            most = max(most, sum(width.get(name, 1) for name in live))
+    return most
+
+
+def _width(kind: str) -> int:
+    if kind == "pred":
+        return 0
+    bits = int("".join(digit for digit in kind if digit.isdigit()) or 32)
+    return max(1, bits // 32)
+
+
+def estimate_registers(function: Function) -> int:
+    """Registers per thread, estimated."""
+    return max(_LEAST, most_live_registers(function) + _MACHINE_REGISTERS)
+
+
+def declared_shared_bytes(module: Module, function: Function) -> int:
+    """Static shared memory that a kernel's own variables, and the module's that it names, take with their alignment, in bytes."""
+    named = {operand.name for each in function.instructions for operand in each.operands if isinstance(operand, Symbol)}
+    named |= {
+        operand.base.name
+        for each in function.instructions
+        for operand in each.operands
+        if isinstance(operand, Address) and isinstance(operand.base, Symbol)
+    }
+    variables = [*function.variables.values(), *(v for v in module.variables.values() if v.name in named)]
+    total = 0
+    for variable in variables:
+        if variable.space == "shared" and not variable.extern:
+            total = -(-total // max(variable.align, 1)) * max(variable.align, 1) + variable.size
+    return total
+
+
+# -- Registers per thread and static shared memory of a kernel: by NVIDIA's own assembler, by the user's word, or estimated.
+
+_CACHE_KIND = "registers"
+_CACHE_FORMAT = "2"
+_OLDEST_ASSEMBLED = 75
+_MOST_REGISTERS = 255
+
+Origin = Literal["assembler", "override", "estimate"]
+
+
+@dataclass(frozen=True)
+class RegisterUse:
+    """What a kernel takes of an SM. `registers` and `local_bytes` per thread, `static_shared_bytes` per block.
+
+    `origin` says who counted the registers; `note` whatever a reader must know about the figure, "" if nothing.
+    """
+
+    registers: int
+    origin: Origin
+    static_shared_bytes: int
+    note: str = ""
+    local_bytes: int = 0
+
+
+def assembler_target(target: str) -> tuple[Architecture, str]:
+    """The architecture to assemble a PTX `.target` for, and a note when it is not that very one."""
+    wanted = parse_architecture(target.partition(",")[0])
+    if wanted.number >= _OLDEST_ASSEMBLED:
+        return wanted, ""
+    used = Architecture(_OLDEST_ASSEMBLED)
+    return used, f"registers are those for {used.real}: the assembler has no {wanted.real} any more"
+
+
+def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
+    """What the assembler says of every kernel of `source`, by mangled name; kept on disk.
+
+    Raises MissingLibraryError, or CompileError with the assembler's words.
+    """
+    architecture, _ = assembler_target(source.target)
+    key = diskcache.content_key(_CACHE_FORMAT, nvjitlink.library_identity(), architecture.real, source.ptx)
+    if stored := diskcache.get(_CACHE_KIND, key):
+        return {name: CubinKernel(**kernel) for name, kernel in json.loads(stored).items()}
+    kernels = read_cubin(nvjitlink.assemble(source.ptx, source.path, architecture))
+    diskcache.put(_CACHE_KIND, key, json.dumps({name: asdict(kernel) for name, kernel in kernels.items()}).encode())
+    return kernels
+
+
+def _counted(source: KernelSource, kernel: str) -> RegisterUse:
+    try:
+        assembled = assembled_kernels(source)[kernel]
+    except (WarpsightError, KeyError) as error:
+        if isinstance(error, MissingLibraryError):
+            reason = f"{error.what}; {error.remedy}"
+        else:
+            reason = error.what if isinstance(error, WarpsightError) else "the assembler left the kernel out"
+        function = inline_calls(source.module, source.module.kernels[kernel])
+        shared = declared_shared_bytes(source.module, function)
+        note = f"registers are estimated from live values in the PTX, because NVIDIA's assembler did not count them: {reason}"
+        return RegisterUse(estimate_registers(function), "estimate", shared, note)
+    _, note = assembler_target(source.target)
+    return RegisterUse(assembled.registers, "assembler", assembled.static_shared_bytes, note, assembled.stack_bytes)
+
+
+def register_use(source: KernelSource, kernel: str, override: int | None = None) -> RegisterUse:
+    """What `kernel` (mangled name) takes. `override` replaces the number of registers, not the shared memory.
+
+    Raises UsageError for a number of registers that no GPU gives a thread.
+    """
+    if override is not None and not 1 <= override <= _MOST_REGISTERS:
+        raise UsageError(
+            f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits",
+            place="--registers",
+            remedy="give what the assembler reports, or leave it out",
+        )
+    counted = _counted(source, kernel)
+    if override is None:
+        return counted
+    note = f"registers as given; without --registers: {counted.registers} ({counted.origin})"
+    return RegisterUse(override, "override", counted.static_shared_bytes, note, counted.local_bytes)

@@ -1,0 +1,1 @@
+"""One module for each kind of figure; `papers.validate` has the list of them."""

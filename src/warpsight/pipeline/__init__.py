@@ -1,0 +1,1 @@
+"""From a request to predictions: the one place that chains the steps, and the benchmark suites."""

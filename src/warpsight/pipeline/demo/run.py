@@ -1,0 +1,43 @@
+"""The demonstration, from the same files that `warpsight demo --save` gives to the user."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.resources import files
+from pathlib import Path
+
+from warpsight.base.errors import UsageError
+from warpsight.base.progress import Watch
+from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.predict import predict_kernel
+from warpsight.pipeline.request import KernelRequest
+from warpsight.result.prediction import Prediction
+
+KERNEL = "strided_squares.cu"
+LAUNCHES = {1: "stride1.yaml", 32: "stride32.yaml"}
+
+
+def predictions(gpu: GpuSpec, models: Sequence[str], *, watch: Watch | None = None) -> list[Prediction]:
+    """The loop of MDM's Listing 1 at each stride of `LAUNCHES`, in order, by each model in turn."""
+    folder = Path(str(files(__package__)))
+    return [
+        prediction
+        for launch in LAUNCHES.values()
+        for prediction in predict_kernel(KernelRequest(folder / launch), gpu, models, watch=watch)
+    ]
+
+
+def save(folder: str | Path) -> list[Path]:
+    """Write the kernel and its launches into `folder` and give their paths. Raises `UsageError` rather than replace a file."""
+    target, package = Path(folder), files(__package__)
+    texts = {target / name: package.joinpath(name).read_text("utf-8") for name in (KERNEL, *LAUNCHES.values())}
+    for path, text in texts.items():
+        if path.exists() and path.read_text("utf-8", errors="replace") != text:
+            raise UsageError("exists and is not the demonstration's", place=str(path), remedy="name another folder")
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy="name another folder") from None
+    return list(texts)

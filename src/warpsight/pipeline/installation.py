@@ -1,0 +1,119 @@
+"""What this installation can do, as documents: instructions, tools and libraries, performance models."""
+
+from __future__ import annotations
+
+import inspect
+import platform
+import shutil
+import sys
+from importlib import metadata
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from warpsight._version import __version__
+from warpsight.base import diskcache
+from warpsight.emulator.ptx.instruction_set import CONTROL_OPCODES, HANDLERS
+from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
+from warpsight.isa.sass.opcodes import TABLE
+from warpsight.kernels.cuda import find_nvcc
+from warpsight.models.base import get_model, model_names
+from warpsight.result.prediction import COMPONENTS
+
+_PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-nvjitlink")
+
+
+def instruction_table() -> list[dict[str, Any]]:
+    """A row for each PTX opcode, from the opcode table and the emulator's table of handlers.
+
+    Keys: `opcode`, `op_class` (the class, or the rule that gives it), `access` (load, store, atomic or empty), `executed`, `what`,
+    and `why_not` (empty if executed).
+    """
+    rows = []
+    for name, row in OPCODES.items():
+        executed = name in HANDLERS or name in CONTROL_OPCODES
+        rows.append(_row(name, row.rule, row.access, row.what, "" if executed else "not executed yet"))
+    rows += [_row(name, "", "", why, "refused") for name, why in REFUSED.items()]
+    return sorted(rows, key=lambda row: row["opcode"])
+
+
+def native_table() -> list[dict[str, Any]]:
+    """A row for each native opcode (SASS) of imported traces: `opcode`, `op_class`, `space`, `access`, `what`."""
+    rows = [
+        {"opcode": row.name, "op_class": row.op_class, "space": row.space, "access": row.access, "what": row.what}
+        for row in TABLE.values()
+    ]
+    return sorted(rows, key=lambda row: row["opcode"])
+
+
+def _row(opcode: str, op_class: str, access: str, what: str, why_not: str) -> dict[str, Any]:
+    return {
+        "opcode": opcode,
+        "op_class": op_class,
+        "access": access,
+        "executed": not why_not,
+        "what": what,
+        "why_not": why_not,
+    }
+
+
+def environment() -> dict[str, Any]:
+    """This machine and its tools: `python`, `machine`, `packages` (name to version or None), `tools` and `cache`."""
+    features = llvm.get_host_cpu_features()
+    vectors = next((name for name in ("avx512f", "avx2", "avx", "sse2", "neon") if features.get(name)), "none")
+    folder = diskcache.folder()
+    files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+    return {
+        "warpsight": __version__,
+        "python": sys.version.split()[0],
+        "machine": f"{platform.system()} {platform.machine()}, {llvm.get_host_cpu_name()}, vectors: {vectors}",
+        "packages": {name: _version(name) for name in _PACKAGES},
+        "tools": {"nvcc": find_nvcc(), "C compiler": _c_compiler()},
+        "cache": {"folder": str(folder), "files": len(files), "bytes": sum(path.stat().st_size for path in files)},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _c_compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+
+
+# -- The performance models as documents.
+
+def list_models() -> list[dict[str, Any]]:
+    """Every model by name. Raises `UsageError` if a plug-in cannot be loaded."""
+    return [describe_model(name) for name in model_names()]
+
+
+def own_models() -> list[dict[str, Any]]:
+    """The models that come with Warpsight, by name."""
+    return [describe_model(name) for name in model_names() if type(get_model(name)).__module__.startswith("warpsight.models.")]
+
+
+def describe_model(name: str) -> dict[str, Any]:
+    """What a reader must know of a model: title, source, equations, needs, assumptions, where it fails, its stack, the citation.
+
+    `stack` names the components of the CPI stack that it fills, `by_component` by which equation each comes about.
+    Raises `UsageError` for an unknown name.
+    """
+    model = get_model(name)
+    described = inspect.cleandoc(type(model).__doc__ or "")
+    return {
+        "name": name,
+        "title": model.title,
+        "source": model.source,
+        "description": " ".join(described.split()),
+        "equations": list(model.about.equations),
+        "needs": sorted(model.needs),
+        "assumptions": list(model.about.assumptions),
+        "fails": list(model.about.fails),
+        "stack": list(model.about.stack or COMPONENTS),
+        "by_component": dict(model.about.by_component),
+        "citation": model.about.citation,
+    }

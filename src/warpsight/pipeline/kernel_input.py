@@ -1,0 +1,162 @@
+"""From a request to kernels, a checked launch and the registers it takes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.gpu.occupancy import occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.isa.ptx.lexer import lines_of
+from warpsight.kernels import launch_file as launch_spec
+from warpsight.kernels.launch import DEFAULT_HEAP_BYTES, DEFAULT_STACK_BYTES, MAX_STACK_BYTES, KernelSource, Launch, RunOptions
+from warpsight.kernels.launch_file import LaunchSpec, read_launch_file
+from warpsight.kernels.python_kernels import as_launch
+from warpsight.kernels.registers import RegisterUse, register_use
+from warpsight.kernels.sources import load_source
+from warpsight.kernels.values import check_kinds, parse_integer
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, OPTIONS, KernelRequest
+from warpsight.pipeline.suites import MANIFEST, read_manifest
+
+_PTX_REMEDY = "give a path, PTX text, what numba.cuda.compile returns, or a compiled Numba or Triton kernel"
+
+
+def ptx_of(kernel: Any) -> str:
+    """The path or source text that `kernel` is, or the PTX that it holds. Raises `UsageError` if it holds none, or several.
+
+    Triton: the compiled kernel, with `asm["ptx"]`. Numba: the pair (PTX, return type) of its `compile` functions, or a dispatcher
+    with `inspect_asm()` that has been compiled for one signature.
+    """
+    if isinstance(kernel, str):
+        return kernel
+    if isinstance(kernel, tuple) and kernel and isinstance(kernel[0], str):
+        return kernel[0]
+    asm = getattr(kernel, "asm", None)
+    if isinstance(asm, Mapping) and "ptx" in asm:
+        return str(asm["ptx"])
+    if callable(getattr(kernel, "inspect_asm", None)):
+        return _only_ptx(kernel.inspect_asm())
+    raise UsageError(f"a {type(kernel).__name__} holds no PTX", place="source", remedy=_PTX_REMEDY)
+
+
+def _only_ptx(listing: Any) -> str:
+    """The PTX of a dispatcher's listing by signature."""
+    if isinstance(listing, str):
+        return listing
+    texts = list(listing.values())
+    if len(texts) == 1:
+        return str(texts[0])
+    what = "is not compiled for any signature" if not texts else f"is compiled for {len(texts)} signatures"
+    remedy = "compile it for exactly one, or give one text of inspect_asm()"
+    raise UsageError(f"the Numba kernel {what}", place="source", remedy=remedy)
+
+
+# -- From a request to kernels, a checked launch and the registers it takes.
+
+_LAUNCH_FILES = (".yaml", ".yml", ".py")
+MAX_THREADS = 1024
+_CHECKED = ("max_instructions", "threads", "sample", "heap_bytes", "stack_bytes", "check")
+_OVER_A_FILE = ("kernel", "grid", "block", "args", "shared", "arch", "defines", "include_dirs", "registers", "seed")
+
+
+@dataclass(frozen=True)
+class ReadyLaunch:
+    """What the emulator needs, and what a reader of its results must know (`notes`)."""
+
+    source: KernelSource
+    launch: Launch
+    registers: RegisterUse
+    max_instructions: int
+    threads: int
+    sample: int  # blocks to record, 0 for all
+    seed: int
+    notes: tuple[str, ...]
+    options: RunOptions
+
+    def check_fit(self, gpu: GpuSpec) -> None:
+        """Raise `UsageError` if a block does not fit an SM of `gpu`: before the kernel runs, not after."""
+        shared = self.registers.static_shared_bytes + self.launch.shared_bytes
+        occupancy(gpu, self.launch.threads_per_block, self.registers.registers, shared)
+
+
+def prepare(request: KernelRequest) -> ReadyLaunch:
+    """Read or compile the kernels of `request`, check its launch and count its registers.
+
+    Raises UsageError, FormatError, CompileError, UnsupportedError.
+    """
+    check_kinds({name: getattr(request, name) for name in _CHECKED}, OPTIONS)
+    limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
+    if limit < 1:
+        raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
+    threads = _processors() if request.threads is None else request.threads
+    if not 0 < threads <= MAX_THREADS:
+        what = f"blocks cannot run on {threads} threads"
+        raise UsageError(what, place="--threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
+    spec = launch_spec_of(request)
+    source, launch = launch_spec.prepare(spec)
+    with lines_of(source.path):
+        registers = register_use(source, launch.kernel, spec.registers)
+    notes = tuple(text.strip() for text in (source.warnings, registers.note) if text.strip())
+    sample = sample_size(request.sample, launch.blocks)
+    return ReadyLaunch(source, launch, registers, limit, threads, sample, spec.seed, notes, _run_options(request))
+
+
+def sample_size(sample: str | int | None, blocks: int) -> int:
+    """How many of `blocks` blocks are recorded: a number, or a share as ``5%`` (at least one); 0 means all, as without a sample."""
+    if sample is None:
+        return 0
+    text = str(sample).strip()
+    share = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%", text)
+    if share and 0 < float(share[1]) <= 100:
+        count = max(1, round(blocks * float(share[1]) / 100))
+    elif re.fullmatch(r"[\d_,]+", text) and int(re.sub("[_,]", "", text) or 0) > 0:
+        count = int(re.sub("[_,]", "", text))
+    else:
+        what = f'"{text}" is neither a number of blocks nor a share of them'
+        raise UsageError(what, place="--sample", remedy="give for example 256, or 5%")
+    return 0 if count >= blocks else count
+
+
+def _processors() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _run_options(request: KernelRequest) -> RunOptions:
+    heap = DEFAULT_HEAP_BYTES if request.heap_bytes is None else request.heap_bytes
+    size = parse_integer(heap, "--heap") if isinstance(heap, str) else heap
+    if size < 0:
+        raise UsageError(f"{size} bytes of heap is negative", place="--heap", remedy="give 0 or more bytes")
+    stack = DEFAULT_STACK_BYTES if request.stack_bytes is None else request.stack_bytes
+    if not 0 < stack <= MAX_STACK_BYTES:
+        what = f"a stack of {stack:,} bytes per thread cannot be had"
+        raise UsageError(what, place="--stack", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
+    return RunOptions(size, request.output, bool(request.check), stack)
+
+
+def launch_spec_of(request: KernelRequest) -> LaunchSpec:
+    """The launch as a file says it, with what the request says over it; or the request alone."""
+    given: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
+    path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
+    if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
+        return replace(_launch_of_file(path), **given)
+    if not isinstance(path, (str, tuple)):
+        given = as_launch(path, given, request.constants) or given
+    for name in ("grid", "block"):
+        if name not in given:
+            what = "blocks in the grid" if name == "grid" else "threads in a block"
+            remedy = f"give --{name}, or a launch file (.yaml, .py)"
+            if isinstance(path, str) and path != "-":
+                load_source(path, arch=given.get("arch"))  # what is wrong with the file itself comes first
+            raise UsageError(f"is missing: how many {what}?", place=f"--{name}", remedy=remedy)
+    return LaunchSpec(**{"source": ptx_of(path), **given} if "source" not in given else given)
+
+
+def _launch_of_file(path: str) -> LaunchSpec:
+    """The launch of a launch file, or of the manifest of a kernel in a suite."""
+    is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
+    return read_manifest(path).launch_spec() if is_manifest else read_launch_file(path)

@@ -1,0 +1,64 @@
+"""Where a prediction comes from: tool, GPU, kernel, trace and method. Stored with every result, so that it can be made again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight._version import __version__
+from warpsight.gpu.describe import resolved, spec_hash
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.pipeline.request import Method
+from warpsight.traces.schema import KernelTrace, TraceHeader
+
+TOOL = f"warpsight {__version__}"
+
+
+def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tuple[str, ...]) -> dict[str, Any]:
+    """The provenance of a prediction made from `trace`: JSON values. `notes` are for every reader."""
+    header = trace.header
+    return {
+        "tool": TOOL,
+        **_gpu_provenance(gpu),
+        "launch": {
+            "source": header.source,
+            "mangled": header.mangled,
+            "grid": list(header.grid),
+            "block": list(header.block),
+            "static_shared_bytes": header.static_shared_bytes,
+            "dynamic_shared_bytes": header.dynamic_shared_bytes,
+            "registers_per_thread": header.registers_per_thread,
+            "registers_from": header.registers_from,
+            "target": header.target,
+        },
+        "kernel_hash": header.kernel_hash,
+        "input_hash": header.input_hash,
+        "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
+        "method": {"representative": method.representative, "interleaving": method.interleaving, "caches": method.caches},
+        "profile_notes": list(profile_notes),
+        "notes": [*trace.notes, *([] if "accelsim" in trace.extra else _sampling(header))],
+    }
+
+
+def _sampling(header: TraceHeader) -> list[str]:
+    """What a reader must know of a trace that holds only some blocks."""
+    if not header.sampled_blocks:
+        return []
+    share = 100 * header.sampled_blocks / header.blocks
+    return [f"made from {header.sampled_blocks:,} of {header.blocks:,} blocks ({share:.2g} %), chosen at random; all were executed"]
+
+
+def profile_provenance(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> dict[str, Any]:
+    """The provenance of a prediction made from an interval profile that was read from `origin`."""
+    return {"tool": TOOL, **_gpu_provenance(gpu), "profile": origin, "notes": list(profile.notes)}
+
+
+def merged_provenance(by_model: dict[str, Any], by_run: dict[str, Any]) -> dict[str, Any]:
+    """What the model says of its answer and what the run knows, the model's note among the notes."""
+    model = by_model.get("model")
+    note = model.get("note") if isinstance(model, dict) else None
+    return {**by_model, **by_run, "notes": [*by_run["notes"], *([note] if note else [])]}
+
+
+def _gpu_provenance(gpu: GpuSpec) -> dict[str, Any]:
+    return {"gpu": resolved(gpu), "gpu_hash": spec_hash(gpu)}

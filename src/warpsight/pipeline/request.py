@@ -1,0 +1,118 @@
+"""What a user asks to be run: a kernel input with everything that may be said about its launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from os.path import exists, isdir
+from pathlib import Path
+from typing import Any, TextIO
+
+from warpsight.base.errors import UsageError
+from warpsight.traces.importers.formats import TraceFormat, format_of
+
+Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
+
+DEFAULT_GPU = "mdm-pascal"
+DEFAULT_MODEL = "mdm"
+REPRESENTATIVES = ("kmeans", "max", "min")
+INTERLEAVINGS = ("clocked", "round-robin")
+CACHES = ("exact", "reuse-distance")
+DEFAULT_MAX_INSTRUCTIONS = 10**10
+
+OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
+            "heap_bytes": "--heap", "stack_bytes": "--stack",
+            "isa_file": "--isa-file"}
+IMPORTING = ("kernels", "launches", "isa_file")  # of what other tools have traced
+
+
+@dataclass(frozen=True)
+class Method:
+    """How a trace becomes an interval profile: the choice of the representative warp, and how the caches are modelled.
+
+    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model.
+    """
+
+    representative: str = "kmeans"
+    interleaving: str = "clocked"
+    caches: str = "exact"
+
+
+DEFAULT_METHOD = Method()
+
+
+@dataclass(frozen=True)
+class KernelRequest:
+    """A kernel input. `path` is a .cu, .ptx, launch file or trace folder, source text, or a Python kernel.
+
+    Every other field is None when not given, so that a launch file's values show through and a trace folder can refuse it.
+    `args` are texts by rule (``f32[1024]:uniform``), Python or NumPy scalars, or NumPy arrays (device memory, written back).
+    `grid`, `block` count blocks and threads; `shared` bytes of dynamic shared memory; `registers` per thread;
+    `threads` of this machine that run the blocks; `sample` blocks are recorded, as a number or a share (``5%``).
+    `heap_bytes` are for the kernel's own `malloc`; its `printf` writes to `output` (None: standard output). `constants` are the
+    compile-time values of a Triton kernel. `check` makes reads of memory that was never written faults.
+    Of a trace of another tool, `kernels` and `launches` choose launches (``a,b`` and ``1,3-5``) and `isa_file` says what opcodes
+    are.
+    """
+
+    path: Any
+    kernel: str | None = None
+    grid: Dimensions | None = None
+    block: Dimensions | None = None
+    shared: str | int | None = None
+    args: tuple[Any, ...] | None = None
+    seed: int | None = None
+    registers: int | None = None
+    max_instructions: int | None = None
+    threads: int | None = None
+    sample: str | int | None = None
+    arch: str | None = None
+    defines: tuple[str, ...] | None = None
+    include_dirs: tuple[str, ...] | None = None
+    heap_bytes: str | int | None = None
+    stack_bytes: int | None = None
+    output: TextIO | None = None
+    check: bool | None = None
+    constants: Mapping[str, Any] | None = None
+    kernels: str | None = None
+    launches: str | None = None
+    isa_file: str | None = None
+
+    @property
+    def is_trace(self) -> bool:
+        """The input is a trace made earlier: a folder, or what another tool has traced."""
+        return isinstance(self.path, (str, Path)) and (isdir(self.path) or self.is_foreign)
+
+    @property
+    def is_foreign(self) -> bool:
+        """The input is a trace of another tool (`traces/importers/formats.py`): a folder, a list of kernels, or a kernel's file."""
+        return self._format is not None
+
+    @property
+    def _format(self) -> TraceFormat | None:
+        if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
+            return None
+        return format_of(self.path)
+
+    def refuse_import_options(self) -> None:
+        """Raise `UsageError` if an option is given that only applies to the traces of other tools."""
+        for name in IMPORTING:
+            if getattr(self, name) is not None:
+                what = f"applies to a trace of another tool, and {self.path} is none"
+                raise UsageError(what, place=OPTIONS.get(name, f"--{name}"), remedy="leave the option out")
+
+    def refuse_launch_options(self) -> None:
+        """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed.
+
+        Formats that leave out facts of the launch take these.
+        """
+        found = self._format
+        allowed = ("path", "output", *IMPORTING, *(found.takes if found else ()))
+        for field in fields(self):
+            if field.name not in allowed and getattr(self, field.name) is not None:
+                option = OPTIONS.get(field.name, f"--{field.name}")
+                raise UsageError(
+                    f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",
+                    place=option,
+                    remedy="leave the option out, or trace the kernel again with it",
+                )

@@ -1,0 +1,150 @@
+"""A kernel in the cycle-level simulator: the result in the form of a prediction, and what the warps of one SM did as a timeline."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.base.progress import Watch, stage
+from warpsight.gpu.occupancy import Occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.predict import trace_occupancy
+from warpsight.pipeline.provenance import trace_provenance
+from warpsight.pipeline.request import Method
+from warpsight.result.prediction import Prediction, bound_by, memory_class
+from warpsight.simulator.result import Simulation, Timeline
+from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, simulate_launch
+from warpsight.traces.schema import KernelTrace
+
+NAME = "referee"
+
+
+@dataclass(frozen=True)
+class SimulatedLaunch:
+    """A simulation, and the same as a prediction document: its keys, with the details under `provenance["model"]`."""
+
+    simulation: Simulation
+    prediction: Prediction
+
+
+def simulate_trace(
+    trace: KernelTrace,
+    gpu: GpuSpec,
+    *,
+    resident: Occupancy | None = None,
+    max_cycles: int | None = None,
+    watch_sm: int | None = None,
+    watch: Watch | None = None,
+) -> SimulatedLaunch:
+    """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have. Errors as `simulate_launch`."""
+    found = resident or trace_occupancy(trace, gpu)
+    progress = stage(watch, "simulating cycle by cycle")
+    started = perf_counter()
+    limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
+    simulation = simulate_launch(trace, gpu, found.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress)
+    return SimulatedLaunch(simulation, _as_prediction(trace, gpu, found, simulation, perf_counter() - started))
+
+
+def _as_prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
+    header, totals = trace.header, simulation.totals()
+    # of a sample, the launch is as many times longer as it has blocks more
+    cycles = simulation.cycles * (header.blocks / header.recorded_blocks)
+    stack = simulation.components(gpu.sm.schedulers, gpu.sm_count)
+    ipc_gpu = simulation.warp_instructions / simulation.cycles
+    dpki = 1000.0 * totals["divergent"] / simulation.warp_instructions
+    provenance = trace_provenance(trace, gpu, Method(), ())
+    provenance["method"] = {"simulator": NAME}
+    provenance["notes"] += _notes(gpu)
+    provenance["model"] = {**_details(simulation, totals, gpu), "simulation_seconds": seconds}
+    return Prediction(
+        kernel=header.kernel,
+        gpu=gpu.name,
+        model=NAME,
+        cycles=float(cycles),
+        seconds=cycles / gpu.core_clock_hz,
+        warp_instructions=header.warp_instructions,
+        ipc_sm_warp=ipc_gpu / gpu.sm_count,
+        ipc_gpu_warp=ipc_gpu,
+        ipc_gpu_thread=ipc_gpu * header.thread_instructions / header.warp_instructions,
+        cpi=gpu.sm_count / ipc_gpu,
+        cpi_stack=stack,
+        bound_by=bound_by(stack),
+        dpki=dpki,
+        memory_class=memory_class(dpki),
+        occupancy=found.fraction,
+        occupancy_limiter=found.limiter,
+        provenance=provenance,
+    )
+
+
+def _notes(gpu: GpuSpec) -> list[str]:
+    """What a reader must know of this machine: caches so small that they bound the misses in flight."""
+    found = []
+    for name, cache in (("L1", gpu.l1), ("L2 slice", gpu.l2)):
+        lines = cache.sets * cache.ways
+        if lines < cache.mshrs and cache.allocation == "on-miss":
+            what = f"{name} of {lines} line{'s' if lines > 1 else ''}"
+            found.append(f"an {what} lets so many misses be in flight, fewer than its {cache.mshrs} MSHRs (a miss takes a line)")
+    return found
+
+
+def _details(simulation: Simulation, totals: dict[str, int], gpu: GpuSpec) -> dict[str, Any]:
+    """What a simulation knows beyond a prediction's keys."""
+    def rate(part: str, whole: str) -> float | None:
+        return totals[part] / totals[whole] if totals[whole] else None
+
+    slots = gpu.sm.max_warps * gpu.sm_count
+    return {
+        "l1_miss_latency": simulation.miss_latency,
+        "l1_read_hit_rate": rate("l1_hits", "l1_reads"),
+        "l2_read_hit_rate": rate("l2_read_hits", "l2_reads"),
+        "counts": totals,
+        "over_time": [
+            {"cycle": sample.cycle, "occupancy": sample.resident_warps / slots, "warp_instructions": sample.issued}
+            for sample in simulation.samples
+        ],
+    }
+
+
+# -- What the warps of one SM did, as a file for Perfetto (Chrome's trace event format; one cycle is shown as a microsecond).
+
+_WAITS = ("start", "arithmetic", "memory", "barrier", "fetch")
+
+
+def timeline_events(trace: KernelTrace, timeline: Timeline) -> list[dict[str, Any]]:
+    """The events: for every warp slot a row, on it the warps, what they waited for, and the instructions that they issued."""
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "pid": timeline.sm, "name": "process_name", "args": {"name": f"SM {timeline.sm}: {trace.header.kernel}"}}
+    ]
+    last: dict[int, tuple[int, int]] = {}
+    columns = (timeline.issued, timeline.slot, timeline.warp, timeline.pc, timeline.ready, timeline.cause)
+    for issued, slot, warp, pc, ready, cause in zip(*(column.tolist() for column in columns), strict=True):
+        if slot not in last:
+            name = {"name": f"warp slot {slot}"}
+            events.append({"ph": "M", "pid": timeline.sm, "tid": slot, "name": "thread_name", "args": name})
+        before, resident = last.get(slot, (issued - 1, -1))
+        place = {"pid": timeline.sm, "tid": slot}
+        if resident == warp:
+            waited = max(before + 1, min(ready, issued))
+            if waited > before + 1:
+                events.append({"ph": "X", **place, "name": f"waits: {_WAITS[cause]}", "ts": before + 1, "dur": waited - before - 1})
+            if issued > waited:
+                events.append({"ph": "X", **place, "name": "eligible", "ts": waited, "dur": issued - waited})
+        instruction = trace.instructions[pc]
+        where = {"warp": warp, "pc": pc, "line": f"{instruction.file}:{instruction.line}"}
+        events.append({"ph": "X", **place, "name": instruction.opcode, "ts": issued, "dur": 1, "args": where})
+        last[slot] = (issued, warp)
+    return events
+
+
+def write_timeline(path: str, trace: KernelTrace, timeline: Timeline) -> None:
+    """Write the file. Raises UsageError if that cannot be."""
+    notes = {"truncated": timeline.truncated, "unit": "1 us is 1 core cycle"}
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": timeline_events(trace, timeline), "otherData": notes}, file)
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file") from error

@@ -1,0 +1,109 @@
+"""Predictions from a kernel's program text alone: counted, never run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from warpsight.base.errors import UsageError
+from warpsight.gpu.describe import resolved, spec_hash
+from warpsight.gpu.occupancy import occupancy
+from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
+from warpsight.intervals.static.counts import static_counts
+from warpsight.intervals.static.loops import StaticHints
+from warpsight.isa.ptx.lexer import lines_of
+from warpsight.kernels.mangling import display_name
+from warpsight.models.base import get_model
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.provenance import TOOL, merged_provenance
+from warpsight.pipeline.request import KernelRequest
+from warpsight.result.prediction import Prediction
+
+_ONLY_COUNTS = frozenset({"counts"})
+
+
+def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], told: StaticHints) -> list[Prediction]:
+    """One prediction per model, for models that take nothing but instruction counts.
+
+    Raises UsageError for another model or a trace folder, what `prepare` raises, and what `static_counts` raises.
+    """
+    chosen = [get_model(name) for name in models]
+    for model in chosen:
+        if model.needs != _ONLY_COUNTS:
+            what = f'the model "{model.name}" takes more of a kernel than its program text says'
+            raise UsageError(what, place="--static", remedy="add --model mwp-cwp, or leave out --static")
+    if request.is_trace:
+        what = f"{request.path} is a trace folder, which has everything that was executed"
+        raise UsageError(what, place="--static", remedy="leave out --static")
+    ready = prepare(request)
+    ready.check_fit(gpu)
+    profile = static_profile(ready, gpu, told)
+    answers = [model.predict(profile, gpu) for model in chosen]
+    provenance = _provenance(ready, gpu, told)
+    return [replace(answer, provenance=merged_provenance(answer.provenance, provenance)) for answer in answers]
+
+
+def static_profile(ready: ReadyLaunch, gpu: GpuSpec, told: StaticHints) -> IntervalProfile:
+    """A profile that has counts and a launch, and nothing that models of intervals need."""
+    launch, use = ready.launch, ready.registers
+    resident = occupancy(gpu, launch.threads_per_block, use.registers, use.static_shared_bytes + launch.shared_bytes)
+    with lines_of(ready.source.path):
+        counts = static_counts(ready.source, launch, gpu, resident.blocks_per_sm, told)
+    none = np.zeros(0)
+    return IntervalProfile(
+        kernel=_name(launch.kernel),
+        warps_per_sm=min(resident.blocks_per_sm, -(-launch.blocks // gpu.sm_count)) * counts.warps_per_block,
+        total_warp_instructions=round(counts.instructions * counts.blocks * counts.warps_per_block),
+        llc_miss_ratio=1.0,
+        instructions=none,
+        stall_cycles=none,
+        cause=np.zeros(0, dtype=np.int8),
+        pc=np.zeros(0, dtype=np.int32),
+        memory_instructions=none,
+        read_misses=none,
+        write_misses=none,
+        dram_reads=none,
+        dram_writes=none,
+        launch=LaunchShape(
+            launch.blocks, counts.warps_per_block, resident.blocks_per_sm, resident.limiter, float(resident.fraction)
+        ),
+        counts=counts,
+    )
+
+
+def _name(mangled: str) -> str:
+    return display_name(mangled)
+
+
+def _provenance(ready: ReadyLaunch, gpu: GpuSpec, told: StaticHints) -> dict[str, Any]:
+    launch, use = ready.launch, ready.registers
+    notes = ["counted from the program text; nothing was executed", *ready.notes]
+    if told.both_paths:
+        notes.append("both sides of branches that depend on data are counted: an upper bound")
+    return {
+        "tool": TOOL,
+        "gpu": resolved(gpu),
+        "gpu_hash": spec_hash(gpu),
+        "launch": {
+            "source": ready.source.path,
+            "mangled": launch.kernel,
+            "grid": list(launch.grid),
+            "block": list(launch.block),
+            "static_shared_bytes": use.static_shared_bytes,
+            "dynamic_shared_bytes": launch.shared_bytes,
+            "registers_per_thread": use.registers,
+            "target": ready.source.target,
+        },
+        "method": {
+            "static": True,
+            "trips": dict(told.trips),
+            "coalesced": sorted(told.coalesced),
+            "uncoalesced": sorted(told.uncoalesced),
+            "both_paths": told.both_paths,
+        },
+        "notes": notes,
+    }

@@ -1,0 +1,188 @@
+"""Runs a kernel of a suite and compares what it wrote with what its check file computes from the same inputs.
+
+The check file, plain Python, has a function `expected` that takes the kernel's arguments in order, under names of its own, as they
+were before the run (arrays as copies, scalars as NumPy scalars), and returns the right contents by these names. Where the order of
+what was written is not defined, as with atomics, it also has `comparable(outputs)`, which gives a form that has none.
+"""
+
+from __future__ import annotations
+
+import inspect
+import runpy
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.isa.ptx.program import Variable
+from warpsight.kernels.launch import Argument, ArrayArgument, ScalarArgument
+from warpsight.kernels.values import shown
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.predict import run_ready
+from warpsight.pipeline.suites import SuiteKernel
+from warpsight.traces.schema import KernelTrace
+
+Array = npt.NDArray[Any]
+Outputs = dict[str, Array]
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An output that is not as expected: `wrong` of its `elements` differ, the first at `index`: `found` for `expected`."""
+
+    output: str
+    elements: int
+    wrong: int
+    index: int
+    found: float
+    expected: float
+
+    def __str__(self) -> str:
+        """One line."""
+        where = f"{self.output}[{self.index}] is {self.found:.9g} and should be {self.expected:.9g}"
+        return f"{where}; {self.wrong:,} of {self.elements:,} elements differ"
+
+
+@dataclass(frozen=True)
+class CheckedRun:
+    """One run of `kernel`: its trace, how many elements of which outputs were compared, and what is wrong with them."""
+
+    kernel: SuiteKernel
+    trace: KernelTrace
+    elements: Mapping[str, int]
+    differences: tuple[Difference, ...]
+
+    @property
+    def right(self) -> bool:
+        """Everything is as expected."""
+        return not self.differences
+
+
+def check_kernel(kernel: SuiteKernel) -> CheckedRun:
+    """Run `kernel` once and compare its outputs with those of its check file.
+
+    Integers must be equal, floats within `tolerance` times the sum of their size and the output's root mean square; an infinity or
+    a NaN equals itself alone. Raises UsageError, with file and line, for a check file that does not do its part, and what a run
+    raises.
+    """
+    ready = prepare(kernel.request())
+    return CheckedRun(kernel, *check_run(kernel, ready, lambda: run_ready(ready)))
+
+
+def check_run(
+    kernel: SuiteKernel, ready: ReadyLaunch, run: Callable[[], Result]
+) -> tuple[Result, dict[str, int], tuple[Difference, ...]]:
+    """Call `run`, which does to the arguments of `ready` what the kernel does; its result, elements and differences as there.
+
+    Raises as `check_kernel`.
+    """
+    expected, comparable = _functions(kernel)
+    names = _parameter_names(kernel, expected, ready)
+    before = _values(ready)
+    wanted = _call(kernel, expected, *before)
+    result = run()
+    after = dict(zip(names, _values(ready), strict=True))
+    outputs = _arrays(kernel, "expected", wanted)
+    _require_outputs(kernel, outputs, after)
+    found = {name: after[name] for name in outputs}
+    if comparable is not None:
+        outputs, found = (_arrays(kernel, "comparable", _call(kernel, comparable, each)) for each in (outputs, found))
+        if outputs.keys() != found.keys():
+            _refuse(kernel, "comparable() returned other names for one result than for the other", "return the same names always")
+    differences = [_difference(name, found[name], outputs[name], kernel.tolerance) for name in outputs]
+    elements = {name: each.size for name, each in outputs.items()}
+    return result, elements, tuple(each for each in differences if each is not None)
+
+
+def _refuse(kernel: SuiteKernel, what: str, remedy: str) -> NoReturn:
+    raise UsageError(what, place=kernel.check, remedy=remedy)
+
+
+def _functions(kernel: SuiteKernel) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
+    names = _call(kernel, lambda: runpy.run_path(kernel.check, run_name="warpsight_check"))
+    expected, comparable = names.get("expected"), names.get("comparable")
+    if not callable(expected):
+        _refuse(kernel, "has no function expected()", "define expected(ARGUMENTS), which returns the outputs by name")
+    return expected, comparable if callable(comparable) else None
+
+
+def _call(kernel: SuiteKernel, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call the check file's own code: what it raises is told with its own line."""
+    try:
+        return function(*arguments)
+    except WarpsightError:
+        raise
+    except (Exception, SystemExit) as error:
+        own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == kernel.check]
+        line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else None
+        place = f"{kernel.check}:{line}" if line else kernel.check
+        raise UsageError(f"{type(error).__name__}: {error}", place=place, remedy="correct the check file") from error
+
+
+def _parameter_names(kernel: SuiteKernel, expected: Callable[..., Any], ready: ReadyLaunch) -> list[str]:
+    names, takes = list(inspect.signature(expected).parameters), len(ready.launch.arguments)
+    if len(names) != takes:
+        what = f"expected() takes {len(names)} argument(s), the kernel {takes}"
+        _refuse(kernel, what, "name each argument of the kernel, in order")
+    return names
+
+
+def _values(ready: ReadyLaunch) -> list[Any]:
+    """A copy of each argument as it is now."""
+    parameters = ready.source.module.kernels[ready.launch.kernel].parameters
+    return [_value(each, parameter) for each, parameter in zip(ready.launch.arguments, parameters, strict=True)]
+
+
+def _value(argument: Argument, parameter: Variable) -> Any:
+    if isinstance(argument, ArrayArgument):
+        return argument.array.copy()
+    if not isinstance(argument, ScalarArgument):
+        return argument
+    # PTX does not tell signed integers from others; sizes and counts, which kernels of a suite are given, are small.
+    kind = {"f": "f", "s": "i", "u": "i"}.get(parameter.type[0])
+    return np.frombuffer(argument.data, f"<{kind}{parameter.size}")[0] if kind else argument.data
+
+
+def _arrays(kernel: SuiteKernel, function: str, outputs: Any) -> Outputs:
+    """What a function of the check file returned, as arrays of numbers by name."""
+    remedy = "return a dict from the names of arrays among its arguments to their right contents"
+    if not isinstance(outputs, dict) or not outputs:
+        _refuse(kernel, f"{function}() returned {shown(outputs)} and no outputs", remedy)
+    arrays = {str(name): _call(kernel, np.asarray, contents) for name, contents in outputs.items()}
+    for name, array in arrays.items():
+        if array.dtype.kind not in "biuf":
+            _refuse(kernel, f'{function}() returned "{name}" of {array.dtype}, and only numbers can be compared', remedy)
+    return arrays
+
+
+def _require_outputs(kernel: SuiteKernel, outputs: Outputs, after: Mapping[str, Any]) -> None:
+    arrays = [name for name, value in after.items() if isinstance(value, np.ndarray)]
+    remedy = f"the arrays among its arguments are: {', '.join(arrays)}"
+    for name, contents in outputs.items():
+        if name not in arrays:
+            _refuse(kernel, f'expected() returned "{name}", which is no array among its arguments', remedy)
+        if contents.shape != after[name].shape:
+            what = f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}'
+            _refuse(kernel, what, "return an array of the shape that the launch gives")
+
+
+def _difference(name: str, found: Array, wanted: Array, tolerance: float) -> Difference | None:
+    if found.shape != wanted.shape:
+        # of comparable(): not as many things were written
+        return Difference(f"size of {name}", wanted.size, abs(found.size - wanted.size), 0, found.size, wanted.size)
+    got, right = found.ravel(), wanted.ravel()
+    if got.dtype.kind == "f":
+        finite = right[np.isfinite(right)].astype(np.float64)
+        scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
+        equal = np.isclose(got.astype(np.float64), right, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+    else:
+        equal = got == right
+    if equal.all():
+        return None
+    first = int(np.argmin(equal))
+    return Difference(name, got.size, int(np.count_nonzero(~equal)), first, float(got[first]), float(right[first]))

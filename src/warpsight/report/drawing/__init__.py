@@ -1,1 +1,0 @@
-"""Pictures as inline SVG, for documents, reports and notebooks: `charts.py` says what is drawn, `sheet.py` draws it."""

@@ -1,0 +1,259 @@
+"""A comparison of models as terminal text, CSV and a picture, with what a profiler measured beside what a model was given."""
+
+from __future__ import annotations
+
+import csv
+import io
+import textwrap
+from pathlib import PurePath
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.base.units import duration, significant, thousands
+from warpsight.reports.drawing.charts import LOG, Axis, Dot, Scatter
+from warpsight.reports.drawing.svg import svg
+from warpsight.reports.prediction import dimensions
+from warpsight.reports.stack import decimals
+from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits
+from warpsight.result.prediction import COMPONENTS
+
+
+def measured_lines(launch: dict[str, Any], style: Style) -> list[str]:
+    """The inputs with their errors, the stall reasons by component, the clock where it differs; nothing without a profiler."""
+    reference = launch["reference"]
+    if not reference or not reference.get("measured"):
+        return []
+    return [*_inputs(launch["inputs"], style), *_stalls(reference), *_clock(reference["clock"])]
+
+
+def _inputs(rows: list[dict[str, Any]], style: Style) -> list[str]:
+    if not rows:
+        return []
+    merged = [_merged(row) for row in rows]
+    table = aligned([
+        Column("input", [row["name"] for row in rows], left=True),
+        Column("ours", [_value(row["kind"], row["predicted"]) for row in rows]),
+        Column("measured", [_value(row["kind"], row["measured"]) for row in rows]),
+        Column("error", [_error(row) for row in rows]),
+        *([Column("", merged, left=True)] if any(merged) else []),
+        Column("metric", [row["metric"] for row in rows], left=True),
+    ])  # fmt: skip
+    return [style.strong(table[0]), *table[1:]]
+
+
+def _value(kind: str, value: float | None) -> str:
+    if value is None:
+        return "none"
+    return f"{100 * value:.1f} %" if kind == "share" else f"{thousands(value)} B" if kind == "bytes" else thousands(value)
+
+
+def _error(row: dict[str, Any]) -> str:
+    if row["kind"] == "share":
+        return "" if row["difference"] is None else f"{100 * row['difference']:+.1f} points"
+    return "" if row["error"] is None else f"{100 * row['error']:+,.1f} %"
+
+
+def _merged(row: dict[str, Any]) -> str:
+    merged = row["with_merges"]
+    return f"{100 * merged:.1f} % with merges" if merged is not None and merged != row["predicted"] else ""
+
+
+def _stalls(reference: dict[str, Any]) -> list[str]:
+    shares = reference["stall_shares"]
+    if not shares:
+        return []
+    reasons: dict[str, list[str]] = {}
+    for stall in reference["measured"]["stalls"]:
+        reasons.setdefault(stall["component"] or "none near", []).append(stall["reason"])
+    told = [f"{name} {100 * share:.0f} % ({', '.join(reasons[name][:2])})" for name, share in shares.items() if share >= 0.005]
+    return textwrap.wrap(f" measured stalls: {'; '.join(told)}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+
+
+def _clock(clock: dict[str, Any] | None) -> list[str]:
+    if not clock or not clock["differs"]:
+        return []
+    measured, described = (significant(clock[side] / 1e9, 4) for side in ("measured", "described"))
+    text = (
+        f" clock: measured at {measured} GHz, described as {described} GHz: the errors of cycles and of time differ "
+        "(--set core_clock=... predicts for the measured one)"
+    )
+    return textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+
+
+# -- A comparison of models as terminal text, and as CSV.
+
+_REFERENCE, _MEASURED = "reference", "measured"
+
+
+def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """One table a launch, models below each other; with a reference errors, a summary and the gates."""
+    against = f"   against {PurePath(document['against']).name}" if document["against"] else ""
+    parts = [f"{document['tool']}   {document['gpu']}   models {', '.join(document['models'])}{against}"]
+    parts = textwrap.wrap(parts[0], WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+    for launch in document["launches"]:
+        parts += ["", *_launch(launch, style)]
+    if document["summary"]:
+        parts += ["", *_summary(document["summary"], style)]
+    if document["gates"]:
+        parts += ["", *(_gate(gate, style) for gate in document["gates"])]
+    notes = [textwrap.wrap(f" note: {note}", WIDTH, subsequent_indent="   ") for note in document.get("notes", [])]
+    parts += ["", *(line for note in notes for line in note)] if notes else []
+    return "\n".join(parts)
+
+
+def comparison_csv(document: dict[str, Any]) -> str:
+    """One row a launch and model; empty where there is nothing to say."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    stack = [f"cpi_stack.{name}" for name in COMPONENTS]
+    head = ["gpu", "kernel", "label", "model", "cycles", "reference_cycles", "relative_error", "cpi", *stack, "bound_by"]
+    inputs = list(dict.fromkeys(row["name"] for launch in document["launches"] for row in launch["inputs"]))
+    timed = ["seconds", "reference_seconds", "time_error"] if document["measured_by"] else []
+    pairs = [f"{side}.{name.replace(' ', '_')}" for name in inputs for side in ("input", "measured")]
+    writer.writerow([*head, "most_off", "most_off_difference", "refused", *timed, *pairs])
+    for launch in document["launches"]:
+        reference = launch["reference"] or {}
+        for answer in launch["answers"]:
+            told, off = answer["prediction"] or {}, answer["most_off"] or {}
+            row = [document["gpu"], launch["kernel"], launch["label"], answer["model"], told.get("cycles")]
+            row += [reference.get("cycles"), answer["error"], told.get("cpi")]
+            row += [told.get("cpi_stack", {}).get(name) for name in COMPONENTS]
+            row += [told.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
+            if timed:
+                row += [told.get("seconds"), reference.get("seconds"), answer["time_error"]]
+            given = {each["name"]: (each["predicted"], each["measured"]) for each in launch["inputs"]}
+            row += [value for name in inputs for value in given.get(name, (None, None))]
+            writer.writerow(["" if value is None else value for value in row])
+    return out.getvalue()
+
+
+def _launch(launch: dict[str, Any], style: Style) -> list[str]:
+    title = launch["label"] if launch["label"] == launch["kernel"] else f"{launch['label']} ({launch['kernel']})"
+    count = thousands(launch["warp_instructions"])
+    head = f" {title}   grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}   {count} warp instructions"
+    rows = [answer for answer in launch["answers"] if answer["prediction"]]
+    lines = [style.strong(head), *(_table(launch, rows, style) if rows else [])]
+    for answer in launch["answers"]:
+        if answer["refused"]:
+            told = f" {answer['model']}: {answer['refused']}"
+            lines += textwrap.wrap(told, WIDTH, drop_whitespace=True, subsequent_indent="   ")
+    return [*lines, *measured_lines(launch, style)]
+
+
+def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> list[str]:
+    reference = launch["reference"]
+    stacks = [answer["prediction"]["cpi_stack"] for answer in rows]
+    told = [answer["prediction"] for answer in rows]
+    extra = int(reference is not None)
+    if reference is not None:
+        stacks = [reference["cpi_stack"], *stacks]
+    names = [name for name in COMPONENTS if any(stack.get(name) for stack in stacks)]
+    # models may be far apart, so each has the decimals that give its own CPI three digits
+    digits = [decimals(answer["cpi"]) for answer in told]
+    both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
+    columns = _outcomes(reference, rows)
+    cpi = [f"{answer['cpi']:,.{count}f}" for answer, count in zip(told, digits, strict=True)]
+    columns.append(Column("CPI", [*[""] * extra, *cpi]))
+    columns += [Column(name, [_part(stack, name, count) for stack, count in zip(stacks, both, strict=True)]) for name in names]
+    below: list[str] = []
+    if reference is not None and reference["cpi_stack"]:
+        off = [_off(answer["most_off"], count) for answer, count in zip(rows, digits, strict=True)]
+        column = Column("most off", ["", *off], left=True)
+        if fits([*columns, column], cut=False):
+            columns.append(column)
+        else:
+            listed = ", ".join(f"{answer['model']} {part}" for answer, part in zip(rows, off, strict=True))
+            below = textwrap.wrap(f" most off: {listed}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+    bound = Column("bound by", [*[""] * extra, *(answer["bound_by"] for answer in told)], left=True)
+    table = aligned([*columns, bound] if fits([*columns, bound]) else columns)
+    return [style.strong(table[0]), *table[1:], *below]
+
+
+def _outcomes(reference: dict[str, Any] | None, rows: list[dict[str, Any]]) -> list[Column]:
+    """Model, cycles and error; where a time was measured and says something else than the cycles, time and its error too."""
+    told = [answer["prediction"] for answer in rows]
+    if reference is None:
+        names = Column("model", [answer["model"] for answer in rows], left=True)
+        return [names, Column("cycles", [thousands(answer["cycles"]) for answer in told])]
+    first = _MEASURED if reference.get("measured") else _REFERENCE
+    columns = [Column("model", [first, *(answer["model"] for answer in rows)], left=True)]
+    cycles = "" if reference["cycles"] is None else thousands(reference["cycles"])
+    columns.append(Column("cycles", [cycles, *(thousands(answer["cycles"]) for answer in told)]))
+    if reference["cycles"] is not None or not reference.get("seconds"):
+        columns.append(Column("error", ["", *(_signed(answer["error"]) for answer in rows)]))
+    clock = reference.get("clock")
+    if reference.get("seconds") and (reference["cycles"] is None or not clock or clock["differs"]):
+        columns.append(Column("time", [duration(reference["seconds"]), *(duration(answer["seconds"]) for answer in told)]))
+        columns.append(Column("error", ["", *(_signed(answer["time_error"]) for answer in rows)]))
+    return columns
+
+
+def _signed(error: float | None) -> str:
+    return "-" if error is None else signed_percent(error)
+
+
+def _part(stack: dict[str, float], name: str, digits: int) -> str:
+    return f"{stack[name]:,.{digits}f}" if name in stack else ""
+
+
+def _off(off: dict[str, Any], digits: int) -> str:
+    return f"{off['component']} {off['difference']:+,.{digits}f}"
+
+
+def _summary(rows: list[dict[str, Any]], style: Style) -> list[str]:
+    timed = [] if rows[0]["of"] == "cycles" else [Column("errors of", [row["of"] for row in rows], left=True)]
+    table = aligned([
+        Column("model", [row["model"] for row in rows], left=True),
+        *timed,
+        Column("launches", [str(row["launches"]) for row in rows]),
+        Column("MAPE", ["-" if row["mape"] is None else f"{row['mape']:.1f} %" for row in rows]),
+        Column("mean error", ["-" if row["mean_error"] is None else signed_percent(row["mean_error"]) for row in rows]),
+        Column("largest", [_largest(row["largest"]) for row in rows], left=True),
+    ])  # fmt: skip
+    return [style.strong(table[0]), *table[1:]]
+
+
+def _largest(largest: dict[str, Any] | None) -> str:
+    return f"{signed_percent(largest['error'])}, {largest['label']}" if largest else "-"
+
+
+def _gate(gate: dict[str, Any], style: Style) -> str:
+    told = "has no error to judge" if gate["mape"] is None else f"MAPE {gate['mape']:.1f} %"
+    verdict = "passed" if gate["passed"] else style.strong("FAILED")
+    return f" gate {gate['model']}:{gate['limit']:g}   {verdict}   {told}, at most {gate['limit']:g} % allowed"
+
+
+def signed_percent(fraction: float) -> str:
+    """`+12.3 %`."""
+    return f"{100 * fraction:+,.1f} %"
+
+
+# -- Predicted against measured, as a picture: a point for each launch and model, the diagonal where both are the same.
+
+def comparison_svg(document: dict[str, Any]) -> str:
+    """A scatter chart of cycles and one of times, each where any were measured. Raises UsageError where there is no point."""
+    file = PurePath(document["against"] or "").name
+    side = "measured" if document["measured_by"] else "reference"
+    charts = []
+    for name, unit, key, scale in (("cycles", "", "cycles", 1.0), ("time", "us", "seconds", 1e6)):
+        series = _series(document, key, scale)
+        if series:
+            x, y = Axis(f"{side} {name}", unit, LOG), Axis(f"predicted {name}", unit, LOG)
+            charts.append(Scatter(f"{document['gpu']}: predicted against {file}", x, y, series, diagonal=True))
+    if not charts:
+        what = "no model has a prediction beside a measured number of cycles or time"
+        raise UsageError(what, place="--plot", remedy="give --against a file with cycles or times")
+    return svg(charts)
+
+
+def _series(document: dict[str, Any], key: str, scale: float) -> list[tuple[str, list[Dot]]]:
+    series: list[tuple[str, list[Dot]]] = []
+    for number, model in enumerate(document["models"]):
+        dots = []
+        for launch in document["launches"]:
+            answer = launch["answers"][number]["prediction"]
+            measured = (launch["reference"] or {}).get(key)
+            if answer and measured:
+                dots.append(Dot(scale * measured, scale * answer[key], launch["label"]))
+        series.append((model, dots))
+    return [each for each in series if each[1]]

@@ -1,0 +1,184 @@
+"""SVG elements one by one, every text escaped and every identifier this picture's own, and the colours that they are drawn in."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from math import cos, radians, sin
+from xml.sax.saxutils import escape, quoteattr
+
+_COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999", "#000000")
+# Lines of a hatch in a tile of 8 x 8, drawn over the colour; the first has none.
+_HATCHES = ("", "M-2 2l4 -4M0 8l8 -8M6 10l4 -4", "M0 4h8", "M-2 6l4 4M0 0l8 8M6 -2l4 4", "M4 0v8", "M0 4h8M4 0v8",
+            "M2 2h1.5M6 6h1.5", "M0 0l8 8M8 0l-8 8", "M0 2h8M0 6h8")  # fmt: skip
+_DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 5", "12 3", "2 6", "9 3 2 3 2 3", "4 2")
+MARKERS = ("circle", "square", "triangle", "diamond", "cross", "plus", "down", "ring", "bar")
+
+INK, FAINT, PAPER = "#222222", "#dddddd", "#ffffff"
+_FAINTER = "#eeeeee"
+# In a page that is light or dark, these follow its own colours.
+_INKS, _PAPERS, _FAINTS = (INK, "#000000"), (PAPER,), (FAINT, _FAINTER)
+THEMED = {colour: f"var(--{word},{colour})" for word, colours in (("ink", _INKS), ("paper", _PAPERS), ("faint", _FAINTS))
+          for colour in colours}  # fmt: skip
+
+# The style (`style_of`) of each component of the CPI stack: the same in every picture.
+STACK_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7}
+
+
+@dataclass(frozen=True)
+class Style:
+    """How one series looks: `colour`, the path of its `hatch` ("" for none), its `dash` ("" for a whole line) and `marker`."""
+
+    colour: str
+    hatch: str
+    dash: str
+    marker: str
+
+    @property
+    def hatch_ink(self) -> str:
+        """White over dark colours, black over light ones."""
+        return INK if luminance(self.colour) > 0.3 else PAPER
+
+
+def style_of(number: int) -> Style:
+    """The style of the series of that number. After nine the colours come again, each with another hatch, dash and marker."""
+    turn, place = divmod(number, len(_COLOURS))
+    other = (place + turn * 4) % len(_HATCHES)
+    return Style(_COLOURS[place], _HATCHES[other], _DASHES[other], MARKERS[other])
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of `#rrggbb`, 0 to 1 (WCAG 2.1)."""
+    parts = [int(colour[k : k + 2], 16) / 255 for k in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def shade(share: float) -> str:
+    """From nearly white (0) to dark blue (1), for cells of a heat map. A share outside is taken as the nearer end."""
+    share = min(1.0, max(0.0, share))
+    light, dark = (238, 245, 252), (0, 76, 129)
+    red, green, blue = (round(a + share * (b - a)) for a, b in zip(light, dark, strict=True))
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+# -- SVG elements one by one, every text escaped and every identifier this picture's own.
+
+FONT = 11.0
+# The mean width of a letter of a sans-serif face, in its size: a little wide, so that nothing is promised less room than it takes.
+LETTER = 0.6
+_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def xml_text(text: str) -> str:
+    """`text` as XML can hold it: its marks escaped, what XML 1.0 forbids replaced."""
+    return escape(_NOT_XML.sub("\ufffd", text))
+
+
+def _attribute(text: str) -> str:
+    return quoteattr(_NOT_XML.sub("\ufffd", text))
+
+
+def text_width(text: str, size: float = FONT) -> float:
+    """About how wide `text` is."""
+    return LETTER * size * len(text)
+
+
+def shortened(text: str, letters: int) -> str:
+    """`text` in at most so many letters."""
+    return text if len(text) <= letters else text[: letters - 1] + "…"
+
+
+def pattern(style: Style, ident: str) -> str:
+    """The definition of a fill with the style's colour and hatch."""
+    hatch = f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/>' if style.hatch else ""
+    return (
+        f'<pattern id="{ident}" width="8" height="8" patternUnits="userSpaceOnUse">'
+        f'<rect width="8" height="8" fill="{style.colour}"/>{hatch}</pattern>'
+    )
+
+
+class Canvas:
+    """Collects elements. `name` goes before every identifier, since all pictures of an HTML page share one space of them.
+
+    `themed`: ink, paper and grid follow the page's own colours, for a picture within a page that is light or dark.
+    """
+
+    def __init__(self, name: str, *, themed: bool = False) -> None:
+        self.name = name
+        self.themed = themed
+        self._parts: list[str] = []
+        self._patterns: dict[Style, str] = {}
+
+    def text(
+        self, x: float, y: float, text: str, *, size: float = FONT, anchor: str = "start", turned: bool = False, bold: bool = False,
+        colour: str = INK, fixed: bool = False,
+    ) -> None:
+        """`text` with its baseline at y. `turned` reads upwards, the baseline at x. `fixed`: the colour in themed pictures too."""
+        more = f' text-anchor="{anchor}"' if anchor != "start" else ""
+        more += f' font-size="{size:g}"' if size != FONT else ""
+        more += ' font-weight="bold"' if bold else ""
+        more += f' fill="{colour if fixed else self.colour(colour)}"' if colour != INK else ""
+        more += f' transform="rotate(-90 {x:.1f} {y:.1f})"' if turned else ""
+        self._parts.append(f'<text x="{x:.1f}" y="{y:.1f}"{more}>{xml_text(text)}</text>')
+
+    def colour(self, colour: str) -> str:
+        """A colour as it is written: of a themed picture, ink and paper are the page's."""
+        return THEMED.get(colour, colour) if self.themed else colour
+
+    def rect(
+        self, x: float, y: float, width: float, height: float, fill: str, *, tip: str = "", edge: str = "", hook: str = "",
+        fixed: bool = False,
+    ) -> None:
+        """A rectangle; `tip` shows when it is pointed at, `hook` is a name by which a script finds it; `fixed` as for `text`."""
+        more = f' stroke="{self.colour(edge)}" stroke-width="0.5"' if edge else ""
+        more += f" data-hook={_attribute(hook)}" if hook else ""
+        size = f'width="{max(0.0, width):.1f}" height="{max(0.0, height):.1f}"'
+        body = f'<rect x="{x:.1f}" y="{y:.1f}" {size} fill="{fill if fixed else self.colour(fill)}"{more}'
+        self._parts.append(f"{body}><title>{xml_text(tip)}</title></rect>" if tip else f"{body}/>")
+
+    def path(
+        self, data: str, colour: str, *, width: float = 1.0, dash: str = "", fill: str = "none", tip: str = "", hook: str = ""
+    ) -> None:
+        """A path with the SVG commands `data`; `tip` and `hook` as for `rect`."""
+        more = f' stroke-dasharray="{dash}"' if dash else ""
+        more += f" data-hook={_attribute(hook)}" if hook else ""
+        body = f'<path d="{data}" fill="{self.colour(fill)}" stroke="{self.colour(colour)}" stroke-width="{width:g}"{more}'
+        self._parts.append(f"{body}><title>{xml_text(tip)}</title></path>" if tip else f"{body}/>")
+
+    def fill(self, style: Style) -> str:
+        """The fill of an area in that style: its colour, or a pattern of colour and hatch that is made on first use."""
+        if not style.hatch:
+            return style.colour
+        if style not in self._patterns:
+            self._patterns[style] = f"{self.name}-h{len(self._patterns)}"
+        return f"url(#{self._patterns[style]})"
+
+    def marker(self, x: float, y: float, style: Style, *, size: float = 4.0, tip: str = "", hook: str = "") -> None:
+        """The style's marker, with its middle at (x, y); `tip` and `hook` as for `rect`."""
+        if style.marker in ("circle", "ring"):
+            data = f"M{x - size:.1f} {y:.1f}a{size} {size} 0 1 0 {2 * size} 0a{size} {size} 0 1 0 {-2 * size} 0"
+        elif style.marker in ("cross", "plus", "bar"):
+            angles = {"cross": (45, 135), "plus": (0, 90), "bar": (0,)}[style.marker]
+            arms = [(1.3 * size * cos(radians(a)), 1.3 * size * sin(radians(a))) for a in angles]
+            data = "".join(f"M{x - dx:.1f} {y - dy:.1f}L{x + dx:.1f} {y + dy:.1f}" for dx, dy in arms)
+        else:
+            first, count = {"square": (45, 4), "diamond": (0, 4), "triangle": (-90, 3), "down": (90, 3)}[style.marker]
+            turns = [radians(first + 360 * k / count) for k in range(count)]
+            corners = [(x + 1.3 * size * cos(a), y + 1.3 * size * sin(a)) for a in turns]
+            data = "M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in corners) + "z"
+        open_shape = style.marker in ("ring", "cross", "plus", "bar")
+        fill = PAPER if open_shape else style.colour
+        self.path(data, style.colour, width=1.8 if open_shape else 1.0, fill=fill, tip=tip, hook=hook)
+
+    def document(self, width: float, height: float, title: str) -> str:
+        """The whole SVG. `title` is what a reader who does not see the picture is told."""
+        patterns = [pattern(style, ident) for style, ident in self._patterns.items()]
+        head = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" '
+            f'height="{height:.0f}" role="img" aria-label={_attribute(title)} font-family="sans-serif" font-size="{FONT:g}" '
+            f'fill="{self.colour(INK)}">',
+            f'<rect width="{width:.0f}" height="{height:.0f}" fill="{self.colour(PAPER)}"/>',
+        ]
+        defined = ["<defs>", *patterns, "</defs>"] if patterns else []
+        return "\n".join([*head, *defined, *self._parts, "</svg>\n"])

@@ -1,0 +1,92 @@
+"""Documents and rows in formats for programs: JSON, CSV and Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UsageError
+
+
+def json_text(document: Any) -> str:
+    """Indented JSON, keys in the document's order. Raises ValueError on NaN or infinity, which JSON has no word for."""
+    return json.dumps(document, indent=2, allow_nan=False, default=_plain)
+
+
+def documents_json(documents: list[Any]) -> str:
+    """One document as an object, several as a list (DESIGN section 2)."""
+    return json_text(documents[0] if len(documents) == 1 else documents)
+
+
+def plain(document: Any) -> Any:
+    """The document as JSON would give it back: tuples as lists, keys as texts."""
+    return json.loads(json_text(document))
+
+
+def _plain(value: Any) -> Any:
+    """NumPy scalars and arrays as Python's own."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"{type(value).__name__} does not belong in a result document")
+
+
+# -- Predictions as CSV: one row each, the CPI stack spread over columns.
+
+_FLAT = (
+    "kernel", "gpu", "model", "cycles", "seconds", "warp_instructions", "ipc_sm_warp", "ipc_gpu_warp", "ipc_gpu_thread", "cpi",
+    "bound_by", "dpki", "class", "occupancy", "occupancy_limiter",
+)  # fmt: skip
+
+
+def predictions_csv(documents: list[dict[str, Any]]) -> str:
+    """A header and one row per prediction; `cpi_stack.NAME` columns as the documents have them. Unknown values are empty.
+
+    What `provenance.varied` names comes first.
+    """
+    labels = dict.fromkeys(name for document in documents for name in document["provenance"].get("varied", ()))
+    varied = [name for name in labels if name not in _FLAT]
+    stack = list(dict.fromkeys(name for document in documents for name in document["cpi_stack"]))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([*varied, *_FLAT, *(f"cpi_stack.{name}" for name in stack)])
+    for document in documents:
+        row = [document["provenance"].get("varied", {}).get(key) for key in varied]
+        row += [document[key] for key in _FLAT] + [document["cpi_stack"].get(name) for name in stack]
+        writer.writerow(["" if value is None else value for value in row])
+    return out.getvalue().rstrip("\n")
+
+
+# -- Rows as CSV text or a Parquet file, and texts as files.
+
+def csv_table(rows: Sequence[dict[str, Any]]) -> str:
+    """A heading and one line per row; the columns are the keys of the first."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def write_text(path: str, text: str) -> None:
+    """Write `text` to `path`. Raises UsageError where that cannot be."""
+    try:
+        Path(path).write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name a file in a folder of yours") from None
+
+
+def write_parquet(path: str, rows: Sequence[dict[str, Any]]) -> None:
+    """Write rows with the same keys to `path`, compressed with zstd. Raises UsageError where that cannot be."""
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path, compression="zstd")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error}", place=path, remedy="name a file in a folder of yours") from None

@@ -1,0 +1,60 @@
+"""The advice section: changes by what they gain, each with its stack before and after."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+from warpsight.reports.html.overview import anchor_of, place_of
+from warpsight.reports.html.parts import named, paint_class, stack_bar
+
+
+def advice(document: dict[str, Any]) -> dict[str, Any] | None:
+    """What the template takes; None where nothing was advised on."""
+    found = document.get("advice")
+    if found is None:
+        return None
+    first = document["predictions"][0]
+    places, designs = _code_places(document), _designs(document)
+    changes = [_change(change, first, places, designs) for change in found["advice"]]
+    stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in found["advice"])]
+    used = [name for name in named(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
+    key = [{"name": name, "paint": paint_class(name)} for name in used]
+    return {"first": first, "found": found, "changes": changes, "components": key}
+
+
+def _change(change: dict[str, Any], first: dict[str, Any], places: dict[str, str], designs: dict[str, str]) -> dict[str, Any]:
+    """A change with its two bars, whose lengths are cycles, and where its place is in the page: a hash, or None."""
+    longest = max(first["cycles"], change["cycles"])
+    setting = _squeezed(change["setting"] or "")
+    return {
+        **change,
+        "link": places.get(change["place"]) or designs.get(setting),
+        "before": _bar("now", first, longest),
+        "after": _bar("changed", change, longest),
+        "times": first["cycles"] / change["cycles"],
+    }
+
+
+def _bar(label: str, answer: dict[str, Any], longest: float) -> dict[str, Any]:
+    cpi = sum(answer["cpi_stack"].values())
+    stack = {name: value / cpi * answer["cycles"] for name, value in answer["cpi_stack"].items()}
+    return stack_bar(label, stack, longest, f"{answer['cycles']:,.0f} cycles, bound by {answer['bound_by']}")
+
+
+def _code_places(document: dict[str, Any]) -> dict[str, str]:
+    """The code section's hash for each place that its rows have, by how a place is written."""
+    code = document.get("code") or {}
+    rows = [row for view in ("source", "line") for row in code.get(view, {}).get("rows", [])]
+    return {place_of(row): f"#code&line={anchor_of(row)}" for row in reversed(rows)}
+
+
+def _designs(document: dict[str, Any]) -> dict[str, str]:
+    """The what-if section's hash for each setting that its grid has."""
+    axes = (document.get("what_if") or {}).get("axes", [])
+    found = [(axis["key"], setting) for axis in axes for setting in axis["settings"]]
+    return {_squeezed(f"{key}={setting}"): f"#what-if&{quote(key)}={quote(setting, safe='')}" for key, setting in found}
+
+
+def _squeezed(text: str) -> str:
+    return "".join(text.split()).lower()

@@ -1,0 +1,72 @@
+"""The section of two results side by side: what differs first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from warpsight.base.units import duration, percent, thousands, three_digits
+from warpsight.reports.drawing.canvas import STACK_STYLES
+from warpsight.reports.drawing.charts import Axis, Series, Stacks
+from warpsight.reports.html.parts import drawn
+
+_MOST_LINES = 200
+_SHOWN = {
+    "cycles": ("cycles", thousands), "seconds": ("time", duration), "warp_instructions": ("warp instructions", thousands),
+    "ipc_sm_warp": ("IPC of an SM", three_digits), "cpi": ("CPI", three_digits), "dpki": ("DPKI", three_digits),
+    "occupancy": ("occupancy", percent),
+}  # fmt: skip
+
+
+def differences(document: dict[str, Any]) -> dict[str, Any]:
+    """What the template takes: the change of the cycles, then of figures, components, lines, GPU and launch."""
+    cycles = next(row for row in document["figures"] if row["name"] == "cycles")
+    lines = document["lines"]
+    return {
+        "names": document["names"],
+        "model": document["model"],
+        "change": _change(cycles["ratio"]),
+        "cycles": cycles,
+        "figures": [_figure(row) for row in document["figures"]],
+        "words": [_word(row) for row in document["words"]],
+        "stacks": _stacks(document),
+        "components": document["components"],
+        "lines": None if lines is None else lines[:_MOST_LINES],
+        "more_lines": 0 if lines is None else max(0, len(lines) - _MOST_LINES),
+        "gpu": document["gpu"],
+        "launch": document["launch"],
+    }
+
+
+def _change(ratio: float | None) -> str:
+    """The change of the cycles in words."""
+    if ratio is None or ratio <= 0:
+        return "no cycles to compare"
+    if abs(ratio - 1) < 5e-5:
+        return "as fast"
+    return f"{three_digits(1 / ratio)} times as fast" if ratio < 1 else f"{three_digits(ratio)} times as slow"
+
+
+def _word(row: dict[str, Any]) -> dict[str, Any]:
+    return {**row, "name": row["name"].replace("_", " "), "differs": row["before"] != row["after"]}
+
+
+def _figure(row: dict[str, Any]) -> dict[str, Any]:
+    label, show = _SHOWN[row["name"]]
+
+    def text(value: float | None) -> str:
+        return "unknown" if value is None else show(value)
+
+    ratio = "" if row["ratio"] is None else f"{100 * (row['ratio'] - 1):+.1f} %"
+    return {"name": label, "before": text(row["before"]), "after": text(row["after"]), "change": ratio}
+
+
+def _stacks(document: dict[str, Any]) -> Markup:
+    """Both stacks in cycles, so that a change of the number of instructions is seen too."""
+    order = {name: number for number, name in enumerate(STACK_STYLES)}
+    rows = sorted(document["components"], key=lambda row: order.get(row["name"], len(order)))
+    series = [Series(row["name"], [row["before"], row["after"]], STACK_STYLES.get(row["name"])) for row in rows]
+    sums = [sum(row[side] for row in rows) for side in ("before", "after")]
+    totals = [f"{total:,.0f} cycles" for total in sums]
+    return drawn(Stacks(f"Cycles by component, {document['model']}", Axis("cycles"), document["names"], series, totals))

@@ -1,0 +1,64 @@
+"""Results as a notebook shows them: a fragment of HTML without a script, on paper of its own, drawn as in reports."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from markupsafe import Markup
+
+from warpsight.analysis.report_data.study import study_report_data
+from warpsight.reports.drawing.svg import svg
+from warpsight.reports.formats import plain
+from warpsight.reports.html.overview import stacks_of
+from warpsight.reports.html.page import dimensions, render
+from warpsight.reports.html.study import summary
+from warpsight.reports.sweep_pictures import answer_picture
+from warpsight.result.prediction import Prediction
+from warpsight.sweeps.result import Sweep
+from warpsight.traces.schema import KernelTrace
+
+_MOST_BEST = 5
+
+
+def notebook_html(value: object) -> str:
+    """`value`, a Prediction, KernelTrace or Sweep, as HTML. Raises TypeError for anything else."""
+    if isinstance(value, Prediction):
+        return _prediction(value)
+    if isinstance(value, KernelTrace):
+        return _trace(value)
+    if isinstance(value, Sweep):
+        return _sweep(value)
+    raise TypeError(f"{type(value).__name__} has no drawing")
+
+
+def _prediction(value: Prediction) -> str:
+    document = plain(value.to_json())
+    return render("notebook_prediction.jinja", first=document, drawing=Markup(svg(stacks_of([document]))))
+
+
+def _trace(value: KernelTrace) -> str:
+    header, memory = value.header, sum(bool(instruction.access) for instruction in value.instructions)
+    rows: list[tuple[str, Any]] = [
+        ("source", header.source),
+        ("grid, block", f"{dimensions(list(header.grid))}, {dimensions(list(header.block))}"),
+        ("warps", f"{header.blocks * header.warps_per_block:,} in {header.blocks:,} blocks"),
+        ("warp instructions", f"{header.warp_instructions:,}"),
+        ("active lanes, mean", f"{header.thread_instructions / max(1, header.warp_instructions):.1f} of 32"),
+        ("registers a thread", f"{header.registers_per_thread} ({header.registers_from})"),
+        ("shared memory", f"{header.static_shared_bytes:,} bytes static, {header.dynamic_shared_bytes:,} dynamic"),
+        ("instructions of the kernel", f"{len(value.instructions):,}, {memory:,} of memory"),
+        ("distinct paths of warps", f"{len(value.paths):,}"),
+        ("target", header.target),
+    ]
+    if header.sampled_blocks:
+        rows.insert(3, ("recorded", f"{header.sampled_blocks:,} of {header.blocks:,} blocks"))
+    return render("notebook_trace.jinja", kernel=header.kernel, rows=rows, notes=value.notes)
+
+
+def _sweep(value: Sweep) -> str:
+    """The best designs, and what matters where that is known."""
+    document = plain(study_report_data(value))
+    context = summary(document)
+    found = next((answer for answer in document["answers"] if answer["answer"] == "sensitivity"), None)
+    picture = Markup(answer_picture(found) or "") if found else None
+    return render("notebook_sweep.jinja", **{**context, "best": context["best"][:_MOST_BEST]}, drawing=picture)

@@ -1,0 +1,152 @@
+"""The overview of a kernel: what was predicted, what binds, and how far each resource is from its peak."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from warpsight.analysis import explanation as places
+from warpsight.base.units import percent, three_digits
+from warpsight.reports.comparison import signed_percent
+from warpsight.reports.drawing.canvas import STACK_STYLES
+from warpsight.reports.drawing.charts import Axis, Meter, Meters, Roof, Roofline, Series, Stacks, Work
+from warpsight.reports.html.parts import drawn
+from warpsight.reports.stack import shares, shown
+
+_MOST_LINES = 3
+_MOST_TIMES = 2.5
+
+
+def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """What the template takes; parts that the document does not have are None.
+
+    `prefix` goes before the ids, where one page has several overviews; such a page has no code section to link to.
+    """
+    predictions = document["predictions"]
+    first, references = predictions[0], document.get("references") or []
+    return {
+        "prefix": prefix,
+        "first": first,
+        "launch": first["provenance"].get("launch"),
+        "notes": first["provenance"].get("notes", []),
+        "predictions": predictions,
+        "refused": document.get("refused", []),
+        "stacks": drawn(stacks_of(predictions, references)),
+        "references": references,
+        "components": [_component(name, document) for name in shown([first])],
+        "speed": _speed(document.get("speed_of_light")),
+        "alone": _alone(document.get("alone"), first),
+        "rooflines": [drawn(_roofline(each)) for each in document.get("rooflines") or ()],
+        "latencies": _latencies(predictions),
+    }
+
+
+def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, Any]] = ()) -> Stacks:
+    """A bar for each prediction, all on one scale, each part by its component; behind it its error against the first reference."""
+    names = shown(predictions)
+    errors: dict[str, float] = references[0]["errors"] if references else {}
+    known = {each["name"] for each in references}
+    return Stacks(
+        title="CPI stacks: warp instructions of an SM",
+        axis=Axis("cycles per instruction", most=_widest(predictions, known)),
+        rows=[each["model"] + (" (reference)" if each["model"] in known else "") for each in predictions],
+        series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], STACK_STYLES.get(name)) for name in names],
+        totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles{_error(errors.get(each['model']))}"
+                for each in predictions],
+    )  # fmt: skip
+
+
+def _widest(predictions: list[dict[str, Any]], references: set[str]) -> float | None:
+    """Where bars are cut, so that a model that is far off does not leave the first one and the references too small to read."""
+    named = [each["cpi"] for number, each in enumerate(predictions) if number == 0 or each["model"] in references]
+    most = _MOST_TIMES * max(named)
+    return most if most > 0 else None
+
+
+def _error(error: float | None) -> str:
+    return "" if error is None else f", {signed_percent(error)}"
+
+
+def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
+    """A row of the table: its part of the CPI, the model's equation for it, and the lines that it comes from most."""
+    first = document["predictions"][0]
+    about = (document.get("models") or {}).get(first["model"]) or {}
+    return {
+        "name": name,
+        "cpi": first["cpi_stack"][name],
+        "share": shares(first)[name],
+        "equation": about.get("by_component", {}).get(name, ""),
+        "lines": top_lines(document, name),
+    }
+
+
+def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
+    """The lines that have most of a component: `place`, `share` of the component, and `anchor` of the code section."""
+    code = document.get("code") or {}
+    view = code.get("source") or code.get("line")
+    if view is None:
+        return []
+    whole = view["cpi_stack"].get(component, 0.0)
+    rows = [row for row in view["rows"] if row["cpi_stack"].get(component, 0.0) > 0.0]
+    rows.sort(key=lambda row: -row["cpi_stack"][component])
+    top = rows[:_MOST_LINES]
+    return [{"place": place_of(row), "share": row["cpi_stack"][component] / whole, "anchor": anchor_of(row)} for row in top]
+
+
+def place_of(row: dict[str, Any]) -> str:
+    """`kernel.cu:27`, or `PTX line 63` (`SASS line 63`) of a kernel without source lines."""
+    return places.place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
+
+
+def anchor_of(row: dict[str, Any]) -> str:
+    """How the code section names a row's first instruction."""
+    return f"pc-{row['pcs'][0]}"
+
+
+def _speed(rows: list[dict[str, Any]] | None) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    meters = [
+        Meter(row["label"], row["percent"] / 100, f"{percent(row['percent'] / 100)}, {three_digits(row['value'])} of "
+              f"{three_digits(row['peak'])} {row['unit']}")
+        for row in rows
+    ]  # fmt: skip
+    return {"drawing": drawn(Meters("Speed of light: use over peak", meters)), "rows": rows,
+            "beyond": [row["label"] for row in rows if row["percent"] > 100.5]}  # fmt: skip
+
+
+def _alone(rows: list[dict[str, Any]] | None, first: dict[str, Any]) -> dict[str, Any] | None:
+    if not rows:
+        return None
+    cycles = first["cycles"]
+    meters = [Meter(row["label"], row["cycles"] / cycles, f"{row['cycles']:,.0f} cycles, {percent(row['cycles'] / cycles)}")
+              for row in rows]  # fmt: skip
+    title = f"If only this bound it: cycles, of {cycles:,.0f} predicted"
+    return {"drawing": drawn(Meters(title, meters)), "rows": rows}
+
+
+def _roofline(found: dict[str, Any]) -> Roofline:
+    name = found["unit"]
+    scale = 1e9
+    return Roofline(
+        title=f"Roofline by {name}",
+        x=Axis(f"{name} per byte"),
+        y=Axis(f"10^9 {name}/s"),
+        ceilings=[Roof(each["name"], each["per_s"] / scale) for each in found["ceilings"]],
+        slopes=[Roof(each["name"], each["bytes_per_s"] / scale) for each in found["levels"]],
+        works=[Work(each["name"], found["work"] / each["bytes"], found["per_s"] / scale) for each in found["levels"]],
+    )
+
+
+def _latencies(predictions: list[dict[str, Any]]) -> Markup | None:
+    """The mean L1 read miss by where it spends its cycles, by each model that knows (MDM, Fig. 3)."""
+    known = [(each["model"], each["provenance"].get("model", {}).get("l1_miss_latency")) for each in predictions]
+    found = [(model, parts) for model, parts in known if parts]
+    if not found:
+        return None
+    names = list(dict.fromkeys(name for _, parts in found for name in parts))
+    series = [Series(name.replace("_", " "), [parts.get(name, 0.0) for _, parts in found]) for name in names]
+    totals = [f"{sum(parts.values()):,.0f} cycles" for _, parts in found]
+    return drawn(Stacks("L1 miss latency: a mean read miss", Axis("cycles"), [name for name, _ in found], series, totals))

@@ -1,0 +1,69 @@
+"""Parts of a page that several sections share: charts, and CPI stacks as bars of the page itself, which a script can change."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from warpsight.base.units import percent
+from warpsight.reports.drawing.canvas import STACK_STYLES, style_of
+from warpsight.reports.drawing.charts import Chart
+from warpsight.reports.drawing.svg import svg
+from warpsight.result.prediction import COMPONENTS
+
+
+def drawn(chart: Chart) -> Markup:
+    """A chart as SVG in the page's own colours."""
+    return Markup(svg(chart, themed=True))
+
+
+# -- CPI stacks as bars of the page itself, which a script can change and a narrow page can hold: colour, hatch, share.
+
+_OTHERS = len(STACK_STYLES)
+
+
+def paint(name: str) -> str:
+    """The CSS background of a component: the colour and the hatch that it has in every picture."""
+    style = style_of(STACK_STYLES.get(name, _OTHERS))
+    if not style.hatch:
+        return f"background: {style.colour}"
+    picture = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="8" height="8">'
+        f'<path d="{style.hatch}" stroke="{style.hatch_ink}" stroke-width="1.2" fill="none"/></svg>'
+    )
+    return f"background: {style.colour} url('data:image/svg+xml,{quote(picture)}')"
+
+
+def paint_class(name: str) -> str:
+    """The class of a component's paint in `paints`; components of other models share one."""
+    return f"paint-{name}" if name in COMPONENTS else "paint-other"
+
+
+def paints() -> str:
+    """The style sheet of all paints: each is in a page once, and named by its class."""
+    return "\n".join(f".{paint_class(name)} {{ {paint(name)}; }}" for name in (*COMPONENTS, "other"))
+
+
+def named(stack: Mapping[str, float]) -> list[str]:
+    """The components of a stack in the order of all pictures, those of other models after ours."""
+    return [name for name in COMPONENTS if name in stack] + [name for name in stack if name not in COMPONENTS]
+
+
+def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -> dict[str, Any]:
+    """A lying bar: its `parts` with their width in per cent of `whole` and their class, `label` before it and `text` behind."""
+    total = sum(stack.values())
+    parts = [
+        {
+            "name": name,
+            "width": 100 * stack[name] / whole,
+            "paint": paint_class(name),
+            "tip": f"{name}: {percent(stack[name] / total)}",
+        }
+        for name in named(stack)
+        if stack[name] > 0
+    ]
+    shares = ", ".join(str(part["tip"]) for part in parts)
+    return {"label": label, "text": text, "parts": parts, "spoken": f"{label}: {text}. {shares}"}

@@ -1,0 +1,68 @@
+"""The provenance section: what the model assumes and where this kernel strains it, the GPU key by key, and how to make it again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from warpsight.base.units import percent, three_digits
+
+
+def provenance(document: dict[str, Any]) -> dict[str, Any]:
+    """What the template takes. Of results alone, what their own provenance has."""
+    first = document["predictions"][0]
+    own = first["provenance"]
+    more = document.get("provenance") or {}
+    gpu = more.get("gpu") or list(_rows(own.get("gpu") or {}))
+    estimated = [row["key"] for row in gpu if row["estimated"]]
+    return {
+        "first": first,
+        "about": (document.get("models") or {}).get(first["model"]),
+        "checks": _checks(document.get("assumptions")),
+        "gpu": gpu,
+        "estimated": estimated,
+        "hashes": more.get("hashes") or _hashes(own),
+        "versions": more.get("versions") or {"prediction made by": own.get("tool", "")},
+        "command": more.get("command"),
+        "method": own.get("method") or {},
+        "launch": own.get("launch") or {},
+        "trace": own.get("trace") or {},
+        "notes": [*own.get("notes", []), *own.get("profile_notes", [])],
+    }
+
+
+def _checks(found: dict[str, Any] | None) -> dict[str, Any] | None:
+    """The checks, strained and not, with their numbers as they are read."""
+    if not found:
+        return None
+    rows = [
+        {**row, "shown": _number(row["value"], row["unit"]), "limit": _number(row["bound"], row["unit"])}
+        for row in found["checks"]
+    ]  # fmt: skip
+    return {
+        "strained": [row for row in rows if row["strained"]],
+        "kept": [row for row in rows if not row["strained"]],
+        "untouched": found["untouched"],
+    }
+
+
+def _number(value: float, unit: str) -> str:
+    return percent(value) if unit == "share" else three_digits(value)
+
+
+def _rows(resolved: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The keys of a resolved description, which has sections of keys, as rows; their meaning is not in it."""
+    sources = resolved.get("sources", {})
+    for name, content in resolved.items():
+        if name in ("schema", "name", "description", "sources"):
+            continue
+        values = {f"{name}.{key}": value for key, value in content.items()} if isinstance(content, dict) else {name: content}
+        for key, value in values.items():
+            source = str(sources.get(key, ""))
+            shown = ("false", "true")[value] if isinstance(value, bool) else str(value)
+            yield {"key": key, "value": shown, "source": source, "estimated": "estimated" in source.lower(), "meaning": ""}
+
+
+def _hashes(own: dict[str, Any]) -> dict[str, str]:
+    names = {"kernel": "kernel_hash", "inputs": "input_hash", "GPU": "gpu_hash"}
+    return {name: own[key] for name, key in names.items() if own.get(key)}

@@ -1,0 +1,86 @@
+"""A folder of results on localhost, read-only: a list of them, and each as its report, again when it changes."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from html import escape
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+from warpsight.analysis.report_data.files import ResultFile, ResultFolder
+from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.reports.formats import plain
+from warpsight.reports.html.page import checked_page, list_page
+
+ADDRESS = "127.0.0.1"
+_KEPT = 32
+
+
+class Server(ThreadingHTTPServer):
+    """Serves the results of `shelf` at `url`. Raises UsageError where the port is taken."""
+
+    daemon_threads = True
+
+    def __init__(self, shelf: ResultFolder, port: int) -> None:
+        self.shelf = shelf
+        self.pages = lru_cache(_KEPT)(self._page)
+        try:
+            super().__init__((ADDRESS, port), _Handler)
+        except OSError as error:
+            what = f"port {port} cannot be had: {error.strerror or error}"
+            raise UsageError(what, place="--port", remedy="give another one, or 0 for any that is free") from None
+        self.url = f"http://{ADDRESS}:{self.server_address[1]}/"
+        # a page of another site must not read ours by a name that leads here
+        self.hosts = {f"{name}:{self.server_address[1]}" for name in (ADDRESS, "localhost")}
+
+    def _page(self, item: ResultFile) -> str:
+        """The page of a result as it is now; `item` changes with it, so that a kept page is never an old one."""
+        return checked_page(plain(self.shelf.dossier(item)), item.name, live=True)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """Answers GET and HEAD of `/`, `/show/IDENT` and `/stamp/IDENT`; idents are looked up, so no path reaches the disk."""
+
+    server: Server
+
+    def do_GET(self) -> None:
+        """Answer one request."""
+        if self.headers.get("Host") not in self.server.hosts:
+            self._send(HTTPStatus.FORBIDDEN, "this server is for pages of its own", "text/plain")
+            return
+        kind, _, ident = self.path.partition("?")[0].removeprefix("/").partition("/")
+        if not kind:
+            self._send(HTTPStatus.OK, list_page(str(self.server.shelf.folder), self.server.shelf.items()))
+            return
+        item = self.server.shelf.item(ident) if kind in ("show", "stamp") else None
+        if item is None:
+            self._send(HTTPStatus.NOT_FOUND, "there is no such result", "text/plain")
+        elif kind == "stamp":
+            self._send(HTTPStatus.OK, item.stamp, "text/plain")
+        else:
+            self._show(item)
+
+    do_HEAD = do_GET  # noqa: N815 (the name is http.server's)
+
+    def _show(self, item: ResultFile) -> None:
+        try:
+            self._send(HTTPStatus.OK, self.server.pages(item))
+        except WarpsightError as error:
+            head, told = f"<!DOCTYPE html><title>{escape(item.name)}</title>", f"<pre>error: {escape(str(error))}</pre>"
+            self._send(HTTPStatus.UNPROCESSABLE_ENTITY, f"{head}{told}<p><a href='/'>All results</a></p>")
+
+    def _send(self, status: HTTPStatus, text: str, kind: str = "text/html") -> None:
+        body = text.encode("utf-8", "replace")
+        self.send_response(status)
+        for name, value in (
+            ("Content-Type", f"{kind}; charset=utf-8"), ("Content-Length", str(len(body))), ("Cache-Control", "no-store"),
+            ("X-Content-Type-Options", "nosniff"), ("Referrer-Policy", "no-referrer"), ("X-Frame-Options", "DENY"),
+        ):  # fmt: skip
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Say nothing: a page asks every second."""

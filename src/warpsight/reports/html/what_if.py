@@ -1,0 +1,54 @@
+"""The what-if section: sliders over a grid that is in the document, and a table of the changes one at a time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.base.units import duration, three_digits
+from warpsight.reports.html.parts import paint_class, stack_bar
+
+_FACTORS = {0.25: "1/4", 0.5: "1/2", 0.75: "3/4", 1.25: "5/4", 1.5: "3/2"}
+
+
+def what_if(document: dict[str, Any]) -> dict[str, Any] | None:
+    """What the template takes; None where there is no grid."""
+    grid = document.get("what_if")
+    if not grid:
+        return None
+    first = document["predictions"][0]
+    stack = {name: value / first["cpi"] for name, value in first["cpi_stack"].items()}
+    simulated = [axis for axis in grid["axes"] if axis["simulated"]]
+    names = [column["name"].removeprefix("share.") for column in grid["columns"] if column["name"].startswith("share.")]
+    return {
+        "first": first,
+        "grid": grid,
+        "axes": [_slider(axis) for axis in grid["axes"] if len(axis["values"]) > 1],
+        "bar": stack_bar("as described", stack, 1.0, f"{duration(first['seconds'])}, {first['cycles']:,.0f} cycles"),
+        "components": [
+            {"name": name, "paint": paint_class(name), "cpi": first["cpi_stack"].get(name, 0.0), "share": stack.get(name, 0.0)}
+            for name in names
+        ],
+        "rows": grid["one_at_a_time"],
+        "simulated": [axis["label"] for axis in simulated],
+        "free": [axis["label"] for axis in grid["axes"] if not axis["simulated"]],
+        "alone": len(grid["geometries"]) < _combinations(simulated),
+    }
+
+
+def _combinations(axes: list[dict[str, Any]]) -> int:
+    count = 1
+    for axis in axes:
+        count *= len(axis["values"])
+    return count
+
+
+def _slider(axis: dict[str, Any]) -> dict[str, Any]:
+    """A slider: its axis, and for each value its mark (by how much it is more than the GPU's own) and what is spoken."""
+    own = axis["values"][axis["own"]]
+    marks = [times(value / own) for value in axis["values"]]
+    return {**axis, "marks": marks, "last": len(marks) - 1, "setting": axis["settings"][axis["own"]]}
+
+
+def times(factor: float) -> str:
+    """A factor as a reader says it: `x 2`, `x 1/2`; `x 1` is the GPU as described."""
+    return f"x {_FACTORS.get(factor, three_digits(factor) if factor % 1 else f'{factor:.0f}')}"

@@ -1,0 +1,196 @@
+"""Intermediate results as terminal text and pictures: a trace, the cache misses, an interval profile."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from warpsight.base.units import duration, thousands, three_digits
+from warpsight.reports.drawing.charts import LOG_FROM_0, Axis, Bars, Lines, Series
+from warpsight.reports.drawing.svg import svg
+from warpsight.reports.prediction import dimensions
+from warpsight.reports.terminal import Column, Style, aligned
+
+
+def trace_text(document: dict[str, Any]) -> str:
+    """The summary that `warpsight trace` prints: what ran, how much of it, how fast, how large."""
+    seconds, count = document["emulation_seconds"], document["warp_instructions"]
+    rate = f" ({thousands(count / seconds)} warp instructions per second)" if seconds else ""
+    lines = [
+        f"{document['tool']}   {document['source']} : {document['kernel']}   "
+        f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}   {document['target']}",
+        "",
+        f"  warp instructions    {thousands(count)}",
+        f"  thread instructions  {thousands(document['thread_instructions'])}",
+        f"  warps                {thousands(document['warps'])}, {thousands(document['paths'])} distinct paths",
+        f"  registers            {document['registers_per_thread']} per thread, from {document['registers_from']}",
+        f"  {'reading' if document['registers_from'] == 'trace' else 'emulation':<20} {duration(seconds)}{rate}",
+        f"  trace                {document['folder']}, {thousands(document['trace_bytes'])} bytes",
+    ]
+    notes = [f" note: {note}" for note in document["notes"]]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+def export_text(document: dict[str, Any]) -> str:
+    """What `warpsight trace export` has written."""
+    lines = [
+        f"{document['tool']}   {document['source']} : {document['kernel']}   "
+        f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}",
+        "",
+        f"  folder               {document['folder']}: {', '.join(document['files'])}",
+        f"  instruction lines    {thousands(document['lines'])}",
+        f"  warps                {thousands(document['warps'])} in {thousands(document['blocks'])} blocks",
+        f"  bytes                {thousands(document['bytes'])}",
+    ]
+    notes = [f" note: {note}" for note in document["notes"]]
+    return "\n".join([*lines, *([""] if notes else []), *notes])
+
+
+# -- The answer of the reuse-distance cache model as terminal text.
+
+_MEANING = {
+    "hits": "",
+    "compulsory": "first use of a line",
+    "capacity": "a fully associative cache of this size would miss too",
+    "associativity": "it would not: too few ways, or an uneven set index",
+    "latency": "the line is on its way; asks for nothing more",
+    "mshr": "would not miss with unlimited miss registers",
+}
+_BAR, _LISTED_INSTRUCTIONS = 30, 12
+
+
+def cache_text(document: dict[str, Any], style: Style) -> str:
+    """`document` is `CacheResult.to_json()`."""
+    settings = document["settings"]
+    cache = (
+        f"{thousands(settings['size_bytes'])} B, {settings['ways']} ways, {settings['line_bytes']} B lines, "
+        f"{settings['sets']} sets ({settings['index']}), {settings['mshrs']} MSHRs"
+    )
+    off = f", without {', '.join(settings['without'])}" if settings["without"] else ""
+    lines = [
+        f"{document['tool']}   {document['kernel']}   {document['gpu']}   reuse-distance cache model",
+        "",
+        f"  L1             {cache}",
+        f"  latencies      hit {settings['hit_latency']}, miss {settings['miss_latency']} + |N(0, {settings['sigma']:g})| "
+        f"time stamps, seed {settings['seed']}, issue by {settings['issue']}{off}",
+        f"  modelled       {thousands(document['blocks'])} blocks, {thousands(document['threads'])} threads on "
+        f"{thousands(document['cores'])} cores, at most {document['blocks_per_core']} blocks on each",
+        f"  accesses       {thousands(document['accesses'])} of threads, {thousands(document['transactions'])} transactions, "
+        f"{thousands(document['cancelled'])} accesses issued again for want of an MSHR",
+        f"  miss rate      {style.strong(_percent(document['miss_rate']))}; "
+        f"{_percent(document['miss_rate_without_latency'])} without latency misses, as hardware counters count",
+        "",
+        *_miss_classes(document),
+    ]
+    if document["l2"]:
+        l2 = document["l2"]
+        lines += ["", f"  L2             {thousands(l2['transactions'])} requests, {_percent(l2['miss_rate'])} miss"]
+    if document["instructions"]:
+        lines += ["", *_instructions(document["instructions"])]
+    return "\n".join([*lines, *(f"  note: {note}" for note in document["notes"])])
+
+
+def _miss_classes(document: dict[str, Any]) -> list[str]:
+    total = max(1, document["transactions"])
+    names = list(_MEANING)
+    return aligned([
+        Column("", names, left=True),
+        Column("transactions", [thousands(document[name]) for name in names]),
+        Column("share", [_percent(document[name] / total) for name in names]),
+        Column("", ["#" * round(_BAR * document[name] / total) for name in names], left=True),
+        Column("what it means", [_MEANING[name] for name in names], left=True),
+    ])
+
+
+def _instructions(rows: Sequence[dict[str, Any]]) -> list[str]:
+    shown = rows[:_LISTED_INSTRUCTIONS]
+    named = ("transactions", "misses", "compulsory", "capacity", "associativity", "latency", "mshr")
+    lines = aligned([
+        Column("PTX line", [thousands(row["ptx_line"]) for row in shown]),
+        *(Column(name, [thousands(row[name]) for row in shown]) for name in named),
+        Column("source", [f"{row['file'].rpartition('/')[2]}:{row['line']}" if row["line"] else "" for row in shown], left=True),
+        Column("opcode", [row["opcode"] for row in shown], left=True),
+    ])
+    more = len(rows) - len(shown)
+    return [*lines, f" and {thousands(more)} more; --json gives all"] if more else lines
+
+
+def cache_sweep_text(rows: Sequence[dict[str, Any]], kernel: str, gpu: str) -> str:
+    """The rows of a sweep as a table."""
+    named = ("size", "ways", "line", "mshrs", "misses", "compulsory", "capacity", "associativity", "latency", "mshr")
+    columns = [Column(name, [thousands(row[name]) for row in rows]) for name in named]
+    table = aligned([*columns, Column("miss rate", [_percent(row["miss_rate"]) for row in rows])])
+    return "\n".join([f"{kernel}   {gpu}   reuse-distance cache model, {thousands(len(rows))} caches", "", *table])
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
+
+
+# -- Pictures of the reuse-distance cache model: the cumulative curve of distances, and a sweep in bars as in HPCA 2014, Fig. 12.
+
+_KINDS = ("compulsory", "capacity", "associativity", "latency", "mshr")
+
+
+def curve_svg(curve: Sequence[tuple[int, float]], name: str, settings: dict[str, Any]) -> str:
+    """Share of transactions below each distance (`CacheResult.curve`) over lines, on a scale of powers of two."""
+    capacity = settings["size_bytes"] // settings["line_bytes"]
+    return svg(
+        Lines(
+            title=f"{name}: transactions below a reuse distance",
+            x=Axis("lines of a fully associative LRU cache", scale=LOG_FROM_0),
+            y=Axis("transactions", "%"),
+            xs=[lines for lines, _ in curve],
+            series=[Series("transactions", [100 * share for _, share in curve])],
+            steps=True,
+            marks=[(capacity, f"{capacity} lines: this cache")],
+        )
+    )
+
+
+def cache_sweep_svg(rows: Sequence[dict[str, Any]], axes: Sequence[str], name: str) -> str:
+    """A bar for each row, its misses by class as shares of the transactions; `axes` label it."""
+    groups = [", ".join(f"{axis} {_short_number(row[axis])}" for axis in axes) for row in rows]
+    series = [Series(kind, [100 * row[kind] / max(1, row["transactions"]) for row in rows]) for kind in _KINDS]
+    return svg(Bars(f"{name}: miss rate by class", Axis("miss rate", "%"), groups, series, stacked=True))
+
+
+def _short_number(number: int) -> str:
+    return f"{number // 1024}K" if number >= 1024 and number % 1024 == 0 else str(number)
+
+
+# -- An interval profile as terminal text: its totals and its longest intervals.
+
+_LISTED_INTERVALS = 12
+
+
+def profile_text(document: dict[str, Any], tool: str) -> str:
+    """`document` is the interchange JSON (DESIGN section 2). Lists the intervals that stall longest, in the order they run."""
+    intervals = document["intervals"]
+    stalls = sum(interval["stall_cycles"] for interval in intervals)
+    instructions = sum(interval["instructions"] for interval in intervals)
+    lines = [
+        f"{tool}   {document['kernel']}   interval profile of the representative warp",
+        "",
+        f"  warps per SM         {document['warps_per_sm']}",
+        f"  warp instructions    {thousands(document['total_warp_instructions'])} in the launch, "
+        f"{thousands(instructions)} in this warp",
+        f"  intervals            {thousands(len(intervals))}, with {thousands(stalls)} stall cycles",
+        f"  LLC miss ratio       {three_digits(document['llc_miss_ratio'])}",
+        "",
+        f" {'interval':>8}{'instructions':>14}{'stall cycles':>14}  {'cause':<9}{'pc':>6}"
+        f"{'mem. instr.':>13}{'read misses':>13}{'write misses':>14}{'DRAM reads':>12}{'DRAM writes':>13}",
+    ]
+    longest = sorted(range(len(intervals)), key=lambda i: -intervals[i]["stall_cycles"])[:_LISTED_INTERVALS]
+    lines += [_interval_row(number, intervals[number]) for number in sorted(longest)]
+    if len(intervals) > _LISTED_INTERVALS:
+        lines.append(f" the {_LISTED_INTERVALS} that stall longest of {thousands(len(intervals))}; --json or -o FILE gives all")
+    return "\n".join(lines)
+
+
+def _interval_row(number: int, interval: dict[str, Any]) -> str:
+    pc = "" if interval.get("pc") is None else str(interval["pc"])
+    counts = ("memory_instructions", "read_misses", "write_misses", "dram_reads", "dram_writes")
+    figures = "".join(f"{three_digits(interval[name]):>{width}}" for name, width in zip(counts, (13, 13, 14, 12, 13), strict=True))
+    head = f" {number:>8}{thousands(interval['instructions']):>14}{three_digits(interval['stall_cycles']):>14}"
+    return f"{head}  {interval['cause']:<9}{pc:>6}{figures}"

@@ -1,0 +1,88 @@
+"""The last line of an answer: the next useful command, ready to be pasted."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from warpsight.reports.stack import dominant
+
+# For each component that a design can relieve: the GPU key, and whether more or less of it helps.
+_LEVERS = {
+    "mshr": ("l1.mshrs", 2.0),
+    "noc": ("noc.bandwidth", 2.0),
+    "dram": ("dram.bandwidth", 2.0),
+    "mem_data": ("dram.latency", 0.5),
+    "base": ("sm_count", 2.0),
+    "com_data": ("sm_count", 2.0),
+    "com_struct": ("sm_count", 2.0),
+    "idle": ("sm_count", 0.5),
+}
+
+
+def line(command: Sequence[str], why: str = "") -> str:
+    """`next: warpsight ...   # why`, quoted for a shell."""
+    return f"next: {shlex.join(['warpsight', *command])}" + (f"   # {why}" if why else "")
+
+
+def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
+    """What to try after a prediction that `command` (without `warpsight`) gave: the same with the bottleneck relieved twofold."""
+    key, factor = _LEVERS.get(dominant(document), ("", 1.0))
+    value = _scaled(_lookup(document["provenance"].get("gpu", {}), key), factor)
+    if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):
+        word = "twice" if factor > 1 else "half"
+        return line([*command, "--set", f"{key}={value}"], f"{word} the {key}")
+    return line(["models", "show", document["model"]], "what the model assumes")
+
+
+def followed_by(
+    name: str, command: Sequence[str], model: str, why: str, *, without: Sequence[str] = (), flags: Sequence[str] = (),
+    added: Sequence[str] = (),
+) -> str:
+    """The line for the same kernel and GPU with the command `name`, less the options `without` with their values and the `flags`
+    that take none, and words `added`.
+
+    Input that came on stdin cannot be read again: then what the model assumes.
+    """
+    if "-" in command:
+        return line(["models", "show", model], "what the model assumes")
+    return line([*_same_input(name, command, without, flags), *added], why)
+
+
+def command_after(name: str, command: Sequence[str], *, without: Sequence[str], flags: Sequence[str], added: Sequence[str]) -> str:
+    """`warpsight NAME ...` for the same kernel and GPU, less the options `without` with their values and the `flags`, plus `added`.
+
+    The command is quoted for a shell.
+    """
+    return shlex.join(["warpsight", *_same_input(name, command, without, flags), *added])
+
+
+def _same_input(name: str, command: Sequence[str], without: Sequence[str], flags: Sequence[str]) -> list[str]:
+    """The words of `command` for another command, less the options `without` with their values, and `flags`."""
+    words, skip = [name], False
+    for word in command[1:]:
+        if not skip and word.partition("=")[0] not in without and word not in flags:
+            words.append(word)
+        skip = not skip and word in without
+    return words
+
+
+def _lookup(spec: Any, key: str) -> str:
+    """A value by dotted key, flat or nested, as text; empty when it is not there."""
+    if isinstance(spec, dict) and key in spec:
+        return str(spec[key])
+    for part in key.split("."):
+        spec = spec.get(part) if isinstance(spec, dict) else None
+    return "" if spec is None or isinstance(spec, dict) else str(spec)
+
+
+def _scaled(text: str, factor: float) -> str:
+    """`480 GB/s` times a factor, unit kept; empty when it is no number or would become zero."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)(\s*.*)", text)
+    if not found:
+        return ""
+    number = float(found[1]) * factor
+    whole = number if "." in found[1] or number == int(number) else int(number)
+    return f"{whole:g}{found[2]}" if whole > 0 and float(f"{whole:g}") == whole else ""

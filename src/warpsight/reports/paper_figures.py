@@ -1,0 +1,270 @@
+"""Reproduced figures of the papers: as terminal text, as Markdown pages with pictures, and as files."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UsageError
+from warpsight.papers.validate import figure_names
+from warpsight.reports.drawing.svg import chart_of, svg
+from warpsight.reports.formats import json_text
+
+# A page says how many points failed; the first ones it shows, the document has them all.
+_MOST_FAILED = 20
+
+
+def figure_svg(document: dict[str, Any]) -> str:
+    """The picture."""
+    return svg([chart_of(panel) for panel in document["panels"]], heading(document))
+
+
+def heading(document: dict[str, Any]) -> str:
+    """The paper's name, the number there, and the title."""
+    return f"{_paper(document)}, {document['paper']['place']}: {document['title']}"
+
+
+def figure_page(document: dict[str, Any]) -> str:
+    """The page, which shows NAME.svg beside it."""
+    name, paper = document["figure"], document["paper"]
+    parts = [
+        f"<!-- Made from {name}.json by `{document['command']}`. Do not edit. -->",
+        f"# {heading(document)}",
+        f"The original: {paper['shows']} ({paper['cite']}, {paper['place']}). Here: the referee and the models on "
+        f"{len(document['kernels'])} kernels of the suite `{document['suite']}`, {len(document['holdout'])} of them set aside "
+        f"(holdout), on `{document['gpu']['name']}`.",
+        f"![{_cell(heading(document))}]({name}.svg)",
+        *_numbers(document["numbers"]),
+        *_claims(document["claims"]),
+        "## Where they differ, and why",
+        "\n".join(f"- {sentence}" for sentence in [*document["differences"], *document["notes"]]),
+    ]
+    for table in document["tables"]:
+        parts += [f"## {table['title']}", markdown_table(table["columns"], table["rows"])]
+    parts += _failed(document["failed"])
+    parts.append(f"The data are in [{name}.json]({name}.json). Again: `{document['command']} --out DIR`.")
+    return "\n\n".join(parts) + "\n"
+
+
+def index_page(documents: Sequence[dict[str, Any]]) -> str:
+    """A page that leads to those of `documents`, with the papers' numbers beside ours."""
+    rows = []
+    for document in documents:
+        name = document["figure"]
+        given = [number for number in document["numbers"] if number["paper"] is not None]
+        held = [claim["holds"] for claim in document["claims"] if claim["holds"] is not None]
+        shown = "; ".join(f"{n['what']}: {_number(n['ours'])} ({_number(n['paper'])}) {n['unit']}".rstrip() for n in given[:4])
+        rows.append([f"[{document['paper']['place']}]({name}.md)", _paper(document), document["title"], shown,
+                     f"{sum(held)} of {len(held)}" if held else ""])  # fmt: skip
+    columns = ["figure", "paper", "shows", "here (in the paper)", "what the paper observes holds here"]
+    suites = ", ".join(f"`{name}`" for name in dict.fromkeys(document["suite"] for document in documents))
+    command = f"warpsight validate --suite {documents[0]['suite']} --figure all --out docs/validation" if documents else ""
+    return "\n\n".join([
+        f"<!-- Made from the JSON files beside it by `{command}`. Do not edit. -->",
+        "# The papers' figures again",
+        f"The referee and the models on the suite {suites}, beside what the papers say. "
+        "[How they are made](../reference/validate.md).",
+        markdown_table(columns, rows),
+        "The command in this file's first line makes all of them again.",
+    ]) + "\n"  # fmt: skip
+
+
+def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    """A table; numbers to the right, in three significant digits."""
+    numeric = [
+        any(_is_number(row[k]) for row in rows) and all(_is_number(row[k]) or row[k] is None for row in rows)
+        for k in range(len(columns))
+    ]
+    lines = [
+        f"| {' | '.join(_cell(name) for name in columns)} |",
+        "|" + "|".join("---:" if number else "---" for number in numeric) + "|",
+    ]
+    lines += [f"| {' | '.join(_shown(cell) for cell in row)} |" for row in rows]
+    return "\n".join(lines)
+
+
+def _numbers(numbers: Sequence[dict[str, Any]]) -> list[str]:
+    if not numbers:
+        return []
+    rows = [
+        [n["what"], _with_unit(n["ours"], n["unit"]), _with_unit(n["paper"], n["unit"]), _signed(n["difference"]), n["where"]]
+        for n in numbers
+    ]
+    return ["## Our numbers beside the paper's", markdown_table(["what", "here", "in the paper", "difference", "where"], rows)]
+
+
+def _claims(claims: Sequence[dict[str, Any]]) -> list[str]:
+    if not claims:
+        return []
+    words = {True: "yes", False: "**no**", None: "cannot be said"}
+    rows = [[claim["says"], words[claim["holds"]], claim["ours"], claim["where"]] for claim in claims]
+    return ["## What the paper observes", markdown_table(["observation", "holds here", "by", "where"], rows)]
+
+
+def _failed(failed: Sequence[dict[str, str]]) -> list[str]:
+    if not failed:
+        return []
+    rows = [[row["kernel"], row["design"] or "baseline", row["what"], row["reason"]] for row in failed[:_MOST_FAILED]]
+    more = f"{len(failed)} points have no result and are missing above."
+    if len(failed) > _MOST_FAILED:
+        more += f" The first {_MOST_FAILED}:"
+    return ["## Points that failed", more, markdown_table(["kernel", "design", "what", "reason"], rows)]
+
+
+def _paper(document: dict[str, Any]) -> str:
+    return "MDM" if document["figure"].startswith("mdm-") else "GPUMech"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return _number(value) if _is_number(value) else _cell(str(value))
+
+
+def _number(value: float | None) -> str:
+    """Three significant digits, whole numbers whole."""
+    if value is None:
+        return "none"
+    if isinstance(value, int) or abs(value) >= 100:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def _with_unit(value: float | None, unit: str) -> str:
+    return "" if value is None else f"{_number(value)} {unit}".rstrip()
+
+
+def _signed(value: float | None) -> str:
+    return "" if value is None else f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.3g}"
+
+
+def _cell(text: str) -> str:
+    """Text that a table cell can hold."""
+    return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+# -- Figures of the papers made again, for a terminal.
+
+_MOST_REASONS = 3
+
+
+def list_text(figures: Sequence[dict[str, str]]) -> str:
+    """A line for each figure."""
+    width = max(len(row["figure"]) for row in figures)
+    papers = dict.fromkeys(row["paper"] for row in figures)
+    lines = []
+    for paper in papers:
+        lines.append(paper)
+        lines += [f"  {row['figure']:<{width}}  {row['title']}" for row in figures if row["paper"] == paper]
+    return "\n".join(lines)
+
+
+def figures_text(documents: Sequence[dict[str, Any]], written: Sequence[Path]) -> str:
+    """For each figure the papers' numbers beside ours, what holds and what does not, and where the page is."""
+    blocks = []
+    for place, document in enumerate(documents):
+        lines = [heading(document), f"  {len(document['kernels'])} kernels of {document['suite']} on {document['gpu']['name']}"]
+        given = [number for number in document["numbers"] if number["ours"] is not None or number["paper"] is not None]
+        width = max((len(number["what"]) for number in given), default=0)
+        for number in given:
+            ours, paper = (_value(number[key], number["unit"]) for key in ("ours", "paper"))
+            lines.append(f"  {number['what']:<{width}}  {ours:>12}   paper {paper:>12}".rstrip())
+        words = {True: "holds", False: "does not hold", None: "unknown"}
+        lines += [f"  {words[claim['holds']]}: {claim['says']} ({claim['ours']})" for claim in document["claims"]]
+        failed = document["failed"]
+        if failed:
+            lines.append(f"  {len(failed)} points failed; the first:")
+            for row in failed[:_MOST_REASONS]:
+                lines.append(f"    {row['kernel']}, {row['design'] or 'baseline'}, {row['what']}: {row['reason']}")
+        if written:
+            lines.append(f"  {written[place]}")
+        blocks.append("\n".join(lines))
+    return "\n\n".join(blocks)
+
+
+def _value(value: float | None, unit: str) -> str:
+    if value is None:
+        return "none"
+    return f"{value:,.1f} {unit}".rstrip()
+
+
+# -- The files of figures: data, picture and page, each written whole or not at all.
+
+INDEX = "README.md"
+
+
+def ready_folder(out: str) -> Path:
+    """The folder `out`, made if need be. Raises UsageError when nothing can be written there, before hours are spent."""
+    folder = Path(out)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except (OSError, ValueError) as error:
+        raise _refused(folder, error) from None
+    return folder
+
+
+def write_figures(folder: Path, documents: Sequence[dict[str, Any]]) -> list[Path]:
+    """NAME.json, NAME.svg and NAME.md for each document, and an index of all figures in the folder. The pages, in order."""
+    pages = []
+    for document in documents:
+        name = document["figure"]
+        _write(folder / f"{name}.json", document_text(document))
+        _write(folder / f"{name}.svg", figure_svg(document))
+        _write(folder / f"{name}.md", figure_page(document))
+        pages.append(folder / f"{name}.md")
+    _write(folder / INDEX, index_page(read_figures(folder)))
+    return pages
+
+
+def document_text(document: dict[str, Any]) -> str:
+    """The document as JSON, one row of data a line: quick to read through, and small in a repository."""
+    rows = ",\n  ".join(json.dumps(row, allow_nan=False) for row in document["rows"])
+    head = json_text({**document, "rows": []})
+    return head.replace('"rows": []', f'"rows": [\n  {rows}\n ]' if rows else '"rows": []', 1) + "\n"
+
+
+def read_figures(folder: Path) -> list[dict[str, Any]]:
+    """The documents in the folder, in the order of the list of figures."""
+    found = []
+    for name in figure_names():
+        with suppress(OSError, ValueError):
+            found.append(json.loads((folder / f"{name}.json").read_text("utf-8")))
+    return found
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=".new-", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                file.write(text)
+            os.chmod(temporary, 0o666 & ~_umask())
+            os.replace(temporary, path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise _refused(path, error) from None
+
+
+def _umask() -> int:
+    """The process's; it can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def _refused(path: Path, error: OSError | ValueError) -> UsageError:
+    reason = getattr(error, "strerror", None) or str(error)
+    return UsageError(f"cannot be written: {reason}", place=str(path), remedy="name a folder of yours with --out")

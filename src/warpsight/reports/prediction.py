@@ -1,0 +1,266 @@
+"""Predictions as terminal text (DESIGN section 7): one, several in a table, the demonstration, whole programs, MWP-CWP's parameters."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from warpsight.base.units import duration, percent, significant, thousands, three_digits
+from warpsight.reports.stack import decimals, dominant, meaning, queueing, shares, shown, stack_table, stacks_beside
+from warpsight.reports.terminal import PLAIN, Style
+
+_PLACES = {
+    "mshr": "for an MSHR", "noc_queue": "in the NoC's queue", "l2": "to the L2", "dram_queue": "in DRAM's queue", "dram": "in DRAM",
+}  # fmt: skip
+
+
+def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
+    """One block of text per prediction, the notes once at the end. Never wider than 120 columns, unless a file name is."""
+    blocks = [prediction_text(document, style) for document in documents]
+    return "\n\n".join(blocks) + notes_text(documents, style)
+
+
+def prediction_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """What ran where, the headline figures, what bounds them, and the CPI stack."""
+    stack = [*stack_table(document, style), *_miss_latency(document)]
+    return "\n".join([heading(document), "", *headline(document, style), "", *stack])
+
+
+def _miss_latency(document: dict[str, Any]) -> list[str]:
+    """Where a mean L1 read miss spends its cycles, for models that say it."""
+    parts = document["provenance"].get("model", {}).get("l1_miss_latency")
+    if not parts:
+        return []
+    spent = ", ".join(f"{thousands(cycles)} {_PLACES.get(name, name)}" for name, cycles in parts.items() if cycles)
+    return ["", f" an L1 miss takes {thousands(sum(parts.values()))} cycles: {spent}"]
+
+
+def heading(document: dict[str, Any]) -> str:
+    """Tool, kernel, launch, GPU and model in one line."""
+    provenance = document["provenance"]
+    launch = provenance.get("launch") or {}
+    source = f"{launch['source']} : " if launch.get("source") else ""
+    parts = [provenance.get("tool", "warpsight"), source + document["kernel"]]
+    if launch:
+        parts.append(f"grid {dimensions(launch['grid'])} block {dimensions(launch['block'])}")
+    return "   ".join([*parts, document["gpu"], f"model {document['model']}"])
+
+
+def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
+    """Cycles, time, IPC and class; occupancy; what bounds the kernel."""
+    cycles, seconds = thousands(document["cycles"]), duration(document["seconds"])
+    found = "simulated" if "simulator" in document["provenance"].get("method", {}) else "predicted"
+    lines = [f"  {found}    {cycles} cycles   {seconds}   IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)"]
+    if classification(document):
+        lines.append(f"  class        {classification(document)}")
+    if document["occupancy"]:
+        limiter = f", limited by {document['occupancy_limiter']}" if document["occupancy_limiter"] else ""
+        lines.append(f"  occupancy    {three_digits(document['occupancy'])}{limiter}")
+    return [*lines, f"  bound by     {style.strong(document['bound_by'])}"]
+
+
+def classification(document: dict[str, Any]) -> str:
+    """`memory-divergent (64.2 divergent loads per 1000 instructions)`; empty where the divergence is not known."""
+    if document["dpki"] is None:
+        return ""
+    return f"{document['class']} ({three_digits(document['dpki'])} divergent loads per 1000 instructions)"
+
+
+def notes_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
+    """The notes of all documents, each once, or nothing."""
+    notes = dict.fromkeys(note for document in documents for note in document["provenance"].get("notes", ()))
+    lines = "".join(f"\n{style.faint(f' note: {note}')}" for note in notes)
+    return f"\n{lines}" if notes else ""
+
+
+def dimensions(size: list[int] | tuple[int, ...]) -> str:
+    """`(128,1,1)`."""
+    return f"({','.join(str(n) for n in size)})"
+
+
+# -- Several predictions that differ in one thing as a table: a row each, the CPI stack in columns.
+
+_LABEL_WIDTH = 28
+_TITLES = {"warps_per_sm": "warps per SM", "representative": "representative"}
+
+
+def rows_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
+    """A table per model. `provenance.varied` of each document names what is different in its row."""
+    models = dict.fromkeys(document["model"] for document in documents)
+    tables = [_rows_table([document for document in documents if document["model"] == model], style) for model in models]
+    return "\n\n".join(tables) + notes_text(documents, style)
+
+
+def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
+    """Heading, column names and rows of one model."""
+    names = shown(documents)
+    digits = decimals(max(document["cpi"] for document in documents))
+    number = max(len(f"{document['cpi']:,.{digits}f}") for document in documents)
+    widths = {name: max(len(name), number) + 2 for name in ("CPI", *names)}
+    labels = _labels(documents)
+    titles = "".join(f"{_TITLES.get(key, key):>{width}}" for key, width in labels.items())
+    columns = "".join(f"{name:>{widths[name]}}" for name in names)
+    head = f"{titles}{'cycles':>14}{'IPC/SM':>9}{'CPI':>{widths['CPI']}}  ={columns}"
+    lines = [heading(documents[0]), "", style.strong(head)]
+    for document in documents:
+        varied = document["provenance"]["varied"]
+        label = "".join(f"{_short_label(varied[key]):>{width}}" for key, width in labels.items())
+        figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
+        total = f"{document['cpi']:>{widths['CPI']},.{digits}f}"
+        parts = [style.component(name, f"{document['cpi_stack'][name]:>{widths[name]},.{digits}f}") for name in names]
+        lines.append(f"{label}{figures}{total}   {''.join(parts)}")
+    return "\n".join(lines)
+
+
+def _labels(documents: list[dict[str, Any]]) -> dict[str, int]:
+    """Width of the column of each thing that differs."""
+    varied = [document["provenance"]["varied"] for document in documents]
+    least = {"launch": 8}
+    return {
+        key: max(least.get(key, 15), *(len(_short_label(row[key])) + 2 for row in varied)) for key in varied[0]
+    }  # fmt: skip
+
+
+def _short_label(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LABEL_WIDTH else f"{text[: _LABEL_WIDTH - 2]}.."
+
+
+# -- The demonstration: two predictions of one loop beside each other, with a line of explanation for each.
+
+_LABEL, _COLUMN = 15, 34
+
+
+def demo_text(documents: list[dict[str, Any]], strides: list[int], style: Style = PLAIN) -> str:
+    """Headline figures and CPI stacks of the same kernel at each stride, and what the difference comes from."""
+    first = documents[0]
+    titles = [f"stride {stride}" for stride in strides]
+    about = "the loop of Listing 1 in the MDM paper (MICRO 2020)"
+    head = f"{first['provenance']['tool']}   {about}   {first['gpu']}   model {first['model']}"
+    lines = [head, "", style.strong(_demo_row("", titles)), *_demo_numbers(documents), ""]
+    lines += [*stacks_beside(documents, titles, style), ""]
+    told = zip(titles, documents, strides, strict=True)
+    lines += [f" {title:<10} {demo_explanation(document, stride)}" for title, document, stride in told]
+    return "\n".join(lines) + notes_text(documents, style)
+
+
+def _demo_numbers(documents: list[dict[str, Any]]) -> list[str]:
+    rows = {
+        "predicted": [f"{thousands(d['cycles'])} cycles" for d in documents],
+        "time": [duration(d["seconds"]) for d in documents],
+        "instructions": [f"{thousands(d['warp_instructions'])} (warp)" for d in documents],
+        "IPC/SM": [f"{three_digits(d['ipc_sm_warp'])} (warp)" for d in documents],
+        "class": [classification(d).split(" (")[0] for d in documents],
+        "bound by": [d["bound_by"] for d in documents],
+    }
+    return [_demo_row(label, cells) for label, cells in rows.items()]
+
+
+def _demo_row(label: str, cells: list[str]) -> str:
+    return f"  {label:<{_LABEL}}{''.join(f'{cell:<{_COLUMN}}' for cell in cells)}".rstrip()
+
+
+def demo_explanation(document: dict[str, Any], stride: int) -> str:
+    """One line: how the loads fall on cache lines (a fact of the kernel), then where the cycles go (from the prediction)."""
+    lines = min(32, max(1, stride * 32 * 4 // 128))
+    access = "neighbours share a line" if lines == 1 else f"a line per thread, {lines} requests a load"
+    if queueing(document) > 0.5:
+        return f"{access}: {percent(queueing(document))} of the cycles go to MSHRs and to NoC and DRAM queues"
+    largest = dominant(document)
+    return f"{access}: the largest part, {percent(shares(document)[largest])} of the cycles, is {largest}, {meaning(largest)}"
+
+
+# -- What a program's run was, as terminal text: one line per launch, or per kernel where there are many.
+
+_MOST_LAUNCHES = 40
+_NAME_WIDTH = 32
+
+
+def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """Heading, the launches or their sums, totals."""
+    totals = document["totals"]
+    head = f"{document['tool']}   {' '.join(document['command'])}   {document['gpu']}   model {document['model']}"
+    if not document["used_cuda"]:
+        return f"{head}\n\n  the program never called CUDA{_ended(document)}\n{_hint()}"
+    if not document["launches"]:
+        return f"{head}\n\n  no kernel was launched{_ended(document)}"
+    many = totals["launches"] > _MOST_LAUNCHES
+    table = _kernels(document, style) if many else _launches(document, style)
+    notes = []
+    if totals["scaled"]:
+        notes.append(f" note: ~ marks times scaled by instructions from the kernel's predictions ({totals['scaled']} launches)")
+    if totals["failed"]:
+        notes.append(f" note: {totals['failed']} launches failed; the errors are above")
+    summary = (
+        f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
+        f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
+    )
+    return "\n".join([head, "", *table, "", summary, *notes])
+
+
+def _ended(document: dict[str, Any]) -> str:
+    if document["ended_by"]:
+        return f"; the program was {document['ended_by']}"
+    return f"; exit code {document['exit_code']}" if document["exit_code"] else ""
+
+
+def _hint() -> str:
+    return "  (a program must be linked with the shared runtime: nvcc -cudart shared -gencode arch=compute_75,code=compute_75)"
+
+
+def _name(text: str) -> str:
+    return text if len(text) <= _NAME_WIDTH else text[: _NAME_WIDTH - 2] + ".."
+
+
+def _launches(document: dict[str, Any], style: Style) -> list[str]:
+    lines = [
+        f"{'#':>5}  {'kernel':<{_NAME_WIDTH}} {'grid':>14} {'block':>12} {'warp instr.':>13} {'cycles':>12} {'time':>10}  bound by",
+    ]
+    for row in document["launches"]:
+        if "error" in row:
+            lines.append(f"{row['number']:>5}  {_name(row['kernel']):<{_NAME_WIDTH}} {style.strong('failed')}")
+            continue
+        mark = "~" if row["time"] == "scaled" else ""
+        cycles = mark + thousands(row["cycles"]) if row["cycles"] is not None else "-"
+        time = mark + duration(row["seconds"]) if row["seconds"] is not None else "-"
+        lines.append(
+            f"{row['number']:>5}  {_name(row['kernel']):<{_NAME_WIDTH}} {dimensions(row['grid']):>14} {dimensions(row['block']):>12} "
+            f"{thousands(row['warp_instructions']):>13} {cycles:>12} {time:>10}  {row['bound_by']}"
+        )
+    return lines
+
+
+def _kernels(document: dict[str, Any], style: Style) -> list[str]:
+    lines = [f"  {'kernel':<{_NAME_WIDTH}} {'launches':>9} {'warp instr.':>15} {'cycles':>14} {'time':>11} {'share':>7}  bound by"]
+    total = document["totals"]["seconds"]
+    for row in document["kernels"]:
+        mark = "~" if row["scaled"] else ""
+        share = percent(row["seconds"] / total) if total else "-"
+        lines.append(
+            f"  {_name(row['kernel']):<{_NAME_WIDTH}} {row['launches']:>9,} {thousands(row['warp_instructions']):>15} "
+            f"{mark + thousands(row['cycles']):>14} {mark + duration(row['seconds']):>11} {share:>7}  "
+            f"{style.strong(row['bound_by'])}"
+        )
+    return lines
+
+
+# -- MWP-CWP from parameters as terminal text: one line per intermediate, with its equation.
+
+def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, str]]) -> str:
+    """The results in order; `results` are (name, unit, equation)."""
+    lines = [f"{document['tool']}   {document['parameters_file']}   model {document['model']}", ""]
+    lines.append(f" {'intermediate':<22}{'value':>16}  {'':<7} equation")
+    for name, unit, equation in results:
+        if name == "Case":
+            lines.append(f" {'case':<22}{'':>16}  {'':<7} ({document['results'][name]}) holds")
+            continue
+        value = document["results"][name]
+        text = "no limit" if value is None else _parameter_number(value)
+        lines.append(f" {name:<22}{text:>16}  {unit:<7} {equation}".rstrip())
+    lines += ["", f"  predicted    {_parameter_number(document['cycles'])} cycles   {duration(document['seconds'])}"]
+    return "\n".join([*lines, *(f" note: {note}" for note in document["notes"])])
+
+
+def _parameter_number(value: float) -> str:
+    """Whole numbers in full, others with six significant digits."""
+    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else significant(value, 6)

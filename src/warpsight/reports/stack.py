@@ -1,0 +1,105 @@
+"""The CPI stack as terminal text: its parts as shares, and a table with bars for one prediction or two beside each other."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from warpsight.base.units import percent
+from warpsight.reports.terminal import PLAIN, Style
+from warpsight.result.prediction import COMPONENTS, STACK
+
+QUEUES = ("mshr", "noc", "dram")
+
+
+def shares(document: dict[str, Any]) -> dict[str, float]:
+    """Each component over the CPI, as fractions in the order of `COMPONENTS`. Components of other models follow, as they come."""
+    stack = document["cpi_stack"]
+    total = sum(stack.values())
+    names = [name for name in COMPONENTS if name in stack] + [name for name in stack if name not in COMPONENTS]
+    return {name: stack[name] / total if total else 0.0 for name in names}
+
+
+def dominant(document: dict[str, Any]) -> str:
+    """The largest component."""
+    share = shares(document)
+    return max(share, key=share.__getitem__)
+
+
+def queueing(document: dict[str, Any]) -> float:
+    """The share of the MSHRs and of the queues behind them."""
+    return sum(shares(document).get(name, 0.0) for name in QUEUES)
+
+
+# -- The CPI stack as a table with bars: one prediction, or two beside each other.
+
+_CHARACTERS_PER_WHOLE = 40
+_LONGEST_BAR = 24
+_MEANING_WIDTH = 36
+
+
+def meaning(name: str) -> str:
+    """What a component means; empty for one that only a plug-in knows."""
+    return STACK[name].meaning if name in STACK else ""
+
+
+def decimals(largest: float) -> int:
+    """How many decimals give `largest` three significant digits, so that one column can share them."""
+    return min(9, max(0, 2 - math.floor(math.log10(largest)))) if largest > 0 else 2
+
+
+def shown(documents: list[dict[str, Any]]) -> list[str]:
+    """The components that are not zero in at least one document, in stack order; `base` always."""
+    names: dict[str, bool] = {}
+    for document in documents:
+        for name in shares(document):
+            names[name] = names.get(name, False) or name == "base" or document["cpi_stack"][name] > 0
+    return [name for name, used in names.items() if used]
+
+
+def bar(share: float, scale: float) -> str:
+    """`share` drawn with `scale` characters for a whole; anything above zero is at least seen as a dot."""
+    return "#" * round(share * scale) or ("." if share > 0 else "")
+
+
+def stack_table(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
+    """The lines of one CPI stack: component, CPI, share, bar, meaning, nearest Nsight stall name."""
+    share, stack = shares(document), document["cpi_stack"]
+    digits = decimals(document["cpi"])
+    scale = min(_CHARACTERS_PER_WHOLE, _LONGEST_BAR / max(share.values(), default=1.0)) if any(share.values()) else 0.0
+    bars = {name: bar(share[name], scale) for name in share}
+    width = max(map(len, bars.values()), default=0) + 3
+    number = max(7, len(f"{document['cpi']:,.{digits}f}") + 1)
+    name_width = max(10, *map(len, share))
+    head = f" {'CPI stack':<{name_width}}{'CPI':>{number - 1}}{'share':>9}   "
+    lines = [style.strong(head + " " * width + f"{'what it means':<{_MEANING_WIDTH}}Nsight calls it (nearest)")]
+    for name in shown([document]):
+        drawn = style.component(name, bars[name]) + " " * (width - len(bars[name]))
+        numbers = f" {name:<{name_width}}{stack[name]:>{number - 1},.{digits}f}{percent(share[name]):>9}   "
+        lines.append((numbers + drawn + f"{meaning(name):<{_MEANING_WIDTH}}{STACK[name].nsight if name in STACK else ''}").rstrip())
+    lines.append(style.strong(f" {'total':<{name_width}}{document['cpi']:>{number - 1},.{digits}f}{'100 %':>9}"))
+    return lines
+
+
+def stacks_beside(documents: list[dict[str, Any]], titles: list[str], style: Style = PLAIN) -> list[str]:
+    """The lines of several CPI stacks with common rows and one column group each: CPI, share, bar."""
+    groups = [_group(document, title, shown(documents), style) for document, title in zip(documents, titles, strict=True)]
+    names = ["CPI stack", *shown(documents), "total"]
+    meanings = ["what it means", *map(meaning, names[1:-1]), ""]
+    rows = zip(names, zip(*groups, strict=True), meanings, strict=True)
+    lines = [f" {name:<10}{''.join(cells)}{meaning}".rstrip() for name, cells, meaning in rows]
+    return [style.strong(lines[0]), *lines[1:-1], style.strong(lines[-1])]
+
+
+def _group(document: dict[str, Any], title: str, names: list[str], style: Style, longest: int = 12) -> list[str]:
+    """One column group: a header, a cell per component and a total, all of one visible width."""
+    share, digits = shares(document), decimals(document["cpi"])
+    scale = longest / max([*share.values(), 1e-12])
+    cells = [f"{title:>16}" + " " * (longest + 4)]
+    for name in names:
+        drawn = bar(share.get(name, 0.0), scale)
+        value = document["cpi_stack"].get(name, 0.0)
+        numbers = f"{value:>8,.{digits}f}{percent(share.get(name, 0.0)):>8}  "
+        cells.append(numbers + style.component(name, drawn) + " " * (longest + 2 - len(drawn)))
+    cells.append(f"{document['cpi']:>8,.{digits}f}{'100 %':>8}" + " " * (longest + 4))
+    return cells

@@ -1,0 +1,347 @@
+"""Answers of a sweep as terminal text: three significant digits, at most 120 columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from typing import Any
+
+from warpsight.base.units import (
+    BANDWIDTH,
+    COUNT,
+    CYCLES,
+    FREQUENCY,
+    SIZE,
+    UNITS,
+    duration,
+    format_quantity,
+    percent,
+    thousands,
+    three_digits,
+)
+from warpsight.gpu.keys import KEYS
+from warpsight.reports.drawing.charts import Axis
+from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits, shortened
+
+_LONGEST_NUMBER = 12
+_METRICS = {"geomean": "geometric mean of the kernels' speeds", "total": "speed by the time of all kernels",
+            "worst": "speed of the worst kernel"}  # fmt: skip
+# from the largest: the first that the greatest value reaches
+_SCALES = {FREQUENCY: ("GHz", "MHz", "Hz"), BANDWIDTH: ("GB/s", "MB/s", "B/s"), SIZE: ("MiB", "KiB", "B"), CYCLES: ("cycles",)}
+_PREFIXES = (("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9), ("p", 1e-12), ("f", 1e-15), ("a", 1e-18))
+
+
+def key_text(key: str, value: Any) -> str:
+    """The value of a key in its unit (`1.05 TB/s`, `96 KiB`, `28`): as it is where that is short, else with four digits."""
+    if value is None:
+        return "-"
+    if isinstance(value, str):
+        return value
+    kind = KEYS[key].kind if key in KEYS else ""
+    whole = float(value).is_integer()
+    if value < 0 or kind not in _SCALES or not (whole or kind in (FREQUENCY, BANDWIDTH)):
+        return f"{value:.0f}" if whole and abs(value) < 1e15 else three_digits(value)
+    text = format_quantity(int(value) if whole and kind in (SIZE, COUNT, CYCLES) else value, kind)
+    return text if len(text) <= _LONGEST_NUMBER or kind not in (FREQUENCY, BANDWIDTH) else format_quantity(float(f"{value:.3e}"), kind)
+
+
+def keys_text(keys: dict[str, Any]) -> str:
+    """All keys of a design: `sm_count=28, noc.bandwidth=1.05 TB/s`."""
+    return ", ".join(f"{key}={key_text(key, value)}" for key, value in keys.items())
+
+
+def metric_text(metric: str) -> str:
+    """What performance means by that metric."""
+    return _METRICS.get(metric, f"speed of {metric.removeprefix('kernel:')}")
+
+
+def si_prefix(value: float) -> tuple[str, float]:
+    """The prefix that writes a value with one to three digits before the point, and what it stands for. From 1 on there is none."""
+    return next((each for each in _PREFIXES if value >= each[1]), _PREFIXES[-1])
+
+
+def axis_over(key: str, values: Sequence[float]) -> tuple[Axis, list[float]]:
+    """An axis for numbers of a key, in the largest unit that its greatest value reaches, and the values in that unit."""
+    kind = KEYS[key].kind if key in KEYS else ""
+    if kind not in _SCALES:
+        return Axis(key), list(values)
+    units = _SCALES[kind]
+    unit = next((each for each in units if max(values) >= UNITS[kind][each]), units[-1])
+    return Axis(key, unit), [value / UNITS[kind][unit] for value in values]
+
+
+# -- What the texts of a sweep's answers share: what was asked of which designs, and tables that keep within the width.
+
+_LONGEST_CELL = 40
+_MOST_ROWS = 40
+
+
+def spread(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """All rows if they are at most 40, else 40 evenly over them, the first and the last among them."""
+    if len(rows) <= _MOST_ROWS:
+        return rows
+    return [rows[round(n * (len(rows) - 1) / (_MOST_ROWS - 1))] for n in range(_MOST_ROWS)]
+
+
+def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = True) -> list[str]:
+    """Tool, model, with `metric` what performance is and over which design; how many designs there are, are left out and why."""
+    kernels = document["kernels"]
+    many = f"{len(kernels)} kernels" if len(kernels) > 1 else f"kernel {kernels[0]}"
+    lines = _wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
+    if metric:
+        base = document["baseline"]
+        meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speed of {kernels[0]}"
+        lines += _wrapped(f" performance: {meaning}, design {base['design']} is 1: {keys_text(base['keys'])}")
+    left = document["left_out"]
+    parts = [f"{thousands(document['designs'])} designs"]
+    if left["designs"]:
+        parts.append(f"{thousands(left['designs'])} left out ({left['failed']} failed, {left['missing']} without a row)")
+    if document["where"]:
+        parts.append(f"{thousands(document['excluded'])} excluded (kept: {' and '.join(document['where'])})")
+    lines += _wrapped(f" {', '.join(parts)}; {thousands(document['chosen'])} considered")
+    for row in left["reasons"]:
+        reason = " ".join(row["reason"].split())  # its remedy is on a line of its own
+        told = _wrapped(f"   failed on design {row['first']}: {reason} (rows: {row['rows']})")
+        lines += [style.faint(each) for each in told]
+    return lines
+
+
+def key_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
+    """A column for each key of the designs."""
+    keys = rows[0]["keys"] if rows else ()
+    return [Column(key, [key_text(key, row["keys"][key]) for row in rows]) for key in keys]
+
+
+def table(columns: Sequence[Column], style: Style) -> list[str]:
+    """The columns as lines, the heading strong; those that do not fit are left out from the end, and a line says which.
+
+    Headings and words longer than 40 letters are shortened, so that one name cannot take the room of all numbers.
+    """
+    shown = [_short_column(each) for each in columns]
+    headings = [column.heading for column in shown]
+    while len(shown) > 1 and not fits(shown, cut=False):
+        shown.pop()
+    lines = aligned(shown)
+    lines = [style.strong(lines[0]), *lines[1:]]
+    left = headings[len(shown) :]
+    if left:
+        named = ", ".join(left) if len(left) <= 8 else f"{', '.join(left[:8])} and {len(left) - 8} more"
+        lines += [style.faint(each) for each in _wrapped(f" too wide for: {named}; --json has all")]
+    return lines
+
+
+def _short_column(column: Column) -> Column:
+    cells = [shortened(cell, _LONGEST_CELL) for cell in column.cells] if column.left else column.cells
+    return Column(shortened(column.heading, _LONGEST_CELL), cells, column.left)
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+
+
+# -- Answers of a sweep as terminal text: three significant digits, at most 120 columns.
+
+def answer_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """The text of any answer's document, told by its `answer`."""
+    return _TEXTS[document["answer"]](document, style)
+
+
+def best_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """The designs with their keys, best first, then what binds each kernel on each of them."""
+    rows = document["best"]
+    columns = [
+        Column("design", [str(row["design"]) for row in rows]),
+        Column("performance", [three_digits(row["performance"]) for row in rows]),
+        Column("time", [duration(row["seconds"]) for row in rows]),
+    ]
+    single = len(document["kernels"]) == 1
+    if single:
+        columns.append(Column("bound by", [row["kernels"][0]["bound_by"] for row in rows], left=True))
+    lines = [*head(document, "best designs", style), "", *table([*columns, *key_columns(rows)], style)]
+    if document["ties"]:
+        lines.append(style.faint(f" {thousands(document['ties'])} more as good as the last"))
+    if not single:
+        kernels = [each["kernel"] for each in rows[0]["kernels"]]
+        bound = [
+            Column(str(row["design"]), [f"{three_digits(k['speedup'])} {k['bound_by']}" for k in row["kernels"]], left=True)
+            for row in rows
+        ]
+        below = table([Column("kernel", kernels, left=True), *bound], style)
+        lines += ["", " speed of each kernel, and what binds it, by design", *below]
+    return "\n".join(lines)
+
+
+def pareto_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """The front, by ascending cost."""
+    rows = spread(document["front"])
+    columns = [Column("design", [str(row["design"]) for row in rows])]
+    for place, objective in enumerate(document["objectives"]):
+        columns.append(Column(objective["name"], [three_digits(row["values"][place]) for row in rows]))
+    if any(row["equal"] for row in rows):
+        columns.append(Column("equal", [f"+{row['equal']}" if row["equal"] else "" for row in rows]))
+    lines = [*head(document, "Pareto front", style), "", *table([*columns, *key_columns(rows)], style)]
+    if len(rows) < len(document["front"]):
+        told = f" {len(rows)} of {thousands(len(document['front']))} points of the front, evenly along it; --json has all"
+        lines.append(style.faint(told))
+    lines.append(style.faint(f" {thousands(document['bettered'])} designs are bettered by one of these: no worse in anything, "
+                             "better in something"))  # fmt: skip
+    return "\n".join(lines)
+
+
+def sensitivity_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """Each axis's share of the variance over all kernels, most first, then by kernel."""
+    grid = document["estimator"] == "grid"
+    quantity = "the logarithm of the performance" if document["scale"] == "log" else "the performance"
+    lines = head(document, "sensitivity", style)
+    lines += textwrap.wrap(f" share of the variance of {quantity} over {thousands(document['chosen'])} designs, by "
+                           f"{document['about']}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)  # fmt: skip
+    if document["why"]:
+        lines += textwrap.wrap(f" taken as a sample: {document['why']}", WIDTH, subsequent_indent="   ")
+    whole, *kernels = document["of"]
+    lines += ["", *_shares(whole, grid, style)]
+    if kernels:
+        which = "total" if grid else "first"
+        keys = [row["key"] for row in whole["keys"]]
+        columns = [Column("kernel", [each["kernel"] for each in kernels], left=True)]
+        columns += [Column(key, [_share(each["keys"][n][which]) for each in kernels]) for n, key in enumerate(keys)]
+        lines += ["", f" {'total' if grid else 'first-order'} index by kernel", *table(columns, style)]
+    return "\n".join(lines)
+
+
+def _shares(entry: dict[str, Any], grid: bool, style: Style) -> list[str]:
+    if not entry["variance"]:
+        return [" no axis changes the performance"]
+    which = "total" if grid else "first"
+    rows = sorted(entry["keys"], key=lambda row: -(row[which] if row[which] is not None else -1))
+    columns = [Column("axis", [row["key"] for row in rows], left=True), Column("alone", [_share(row["first"]) for row in rows])]
+    if grid:
+        columns.append(Column("with others", [_share(row["total"]) for row in rows]))
+    else:
+        columns.append(Column("chance", [f"+-{_share(row['noise'])}" if row["noise"] is not None else "-" for row in rows]))
+    columns.append(Column("rank correlation", [_signed(row["rank_correlation"]) for row in rows]))
+    if any(row["elasticity"] for row in rows):
+        columns.append(Column("elasticity", [_signed(row["elasticity"]["median"]) if row["elasticity"] else "-" for row in rows]))
+        spread = [f"{_signed(e['low'])} to {_signed(e['high'])}" if (e := row["elasticity"]) else "-" for row in rows]
+        columns.append(Column("8 of 10 within", spread))
+    lines = table(columns, style)
+    if entry["interactions"]:
+        told = f" no axis alone explains {percent(entry['interactions']['share'])}"
+        pairs = [f"{' with '.join(each['keys'])} {percent(each['share'])}" for each in entry["interactions"]["pairs"]
+                 if each["share"] >= 5e-4]  # fmt: skip
+        lines += textwrap.wrap(f"{told}: {', '.join(pairs)}" if pairs else told, WIDTH, subsequent_indent="   ")
+    return lines
+
+
+def map_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """A row for each y value, the greatest first, a column for each x value."""
+    x, y = document["x"], document["y"]
+    of = f" of {document['kernel']}" if document["kernel"] else ""
+    fixed = "".join(f", {key}={key_text(key, value)}" for key, value in document["fixed"].items())
+    others = {"mean": ", mean of the designs in a cell", "best": ", best design in a cell", None: ""}[document["others"]]
+    order = list(range(len(y["values"])))[::-1]
+    columns = [Column(y["key"], [key_text(y["key"], y["values"][n]) for n in order])]
+    for place, value in enumerate(x["values"]):
+        cells = [document["values"][n][place] for n in order]
+        columns.append(Column(key_text(x["key"], value), [_cell(cell) for cell in cells]))
+    lines = [*head(document, "map", style), ""]
+    told = f" {document['value']}{of} over {x['key']} (across) and {y['key']} (down){fixed}{others}"
+    lines += textwrap.wrap(told, WIDTH, subsequent_indent="   ")
+    return "\n".join([*lines, *table(columns, style)])
+
+
+def speedups_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """A row for each kernel, a column for each design or value of the axis."""
+    axis, many = document["axis"], len(document["kernels"]) > 1
+    columns = [Column("kernel", [*document["kernels"], *(["geometric mean"] if many else [])], left=True)]
+    for place, design in enumerate(document["columns"]):
+        title = key_text(axis, design["keys"][axis]) if axis else str(design["design"])
+        cells = [row[place] for row in document["values"]] + ([document["geomean"][place]] if many else [])
+        columns.append(Column(title, [_cell(cell) for cell in cells]))
+    lines = [*head(document, "speed-ups", style), "", f" times the baseline's speed, by {axis or 'design'}", *table(columns, style)]
+    if axis is None:
+        rows = spread(document["columns"])
+        lines += ["", *table([Column("design", [str(row["design"]) for row in rows]), *key_columns(rows)], style)]
+        if len(rows) < len(document["columns"]):
+            lines.append(style.faint(f" {len(rows)} of {len(document['columns'])} designs; --json has all"))
+    return "\n".join(lines)
+
+
+def _share(value: float | None) -> str:
+    # rounding error alone keeps a whole from being one
+    return "-" if value is None else percent(round(value, 12) + 0.0)
+
+
+def _signed(value: float | None) -> str:
+    # +0.00 says more than -0.00 of a number that is none of either
+    return "-" if value is None else f"{value if abs(value) >= 5e-3 else 0.0:+.2f}"
+
+
+def _cell(value: float | str | None) -> str:
+    if value is None or value == "":
+        return "-"
+    return value if isinstance(value, str) else three_digits(value)
+
+
+_TEXTS = {"best": best_text, "pareto": pareto_text, "sensitivity": sensitivity_text, "map": map_text, "speedups": speedups_text}
+
+
+# -- Time and energy over clocks as terminal text.
+
+MEASURES = {"seconds": "time", "joules": "energy", "edp": "energy x time", "ed2p": "energy x time^2"}
+_UNITS = {"joules": "J", "edp": "J s", "ed2p": "J s^2"}
+
+
+def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """A row for each pair of clocks, all kernels together; then the clocks of the least of each measure, by kernel."""
+    whole = document["of"][0]
+    columns = _clocks(document, whole["clocks"])
+    names = [name for name in MEASURES if name in whole["best"]]
+    used = [row["utilisation"] for row in whole["clocks"]]
+    columns.append(Column("issuing", ["-" if each is None else percent(each) for each in used]))
+    if document["power"]:
+        columns.append(Column("power", [f"{three_digits(row['watts'])} W" for row in whole["clocks"]]))
+    for name in names:
+        marks = ["*" if row["design"] == whole["best"][name] else " " for row in whole["clocks"]]
+        cells = [measure_text(name, row[name]) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
+        columns.append(Column(f"{MEASURES[name]} ", cells))
+    lines = [*head(document, "clocks", style, metric=False), *_power(document["power"]), "", *table(columns, style)]
+    lines += [style.faint(" *: the least"), ""]
+    lines += [" clocks of the least of each, by kernel", *_best(document, names, style)]
+    lines += [style.faint(f" {note}") for note in document["notes"]]
+    return "\n".join(lines)
+
+
+def _power(power: dict[str, Any] | None) -> list[str]:
+    """Where the watts come from."""
+    if power is None:
+        return [" no power curve was given: times alone"]
+    if power["kind"] == "expression":
+        return textwrap.wrap(f" power in W: {power['text']}", WIDTH, subsequent_indent="   ")
+    ends = " to ".join(format_quantity(power["points"][place][0], FREQUENCY) for place in (0, -1))
+    return [f" power: straight lines through {len(power['points'])} points, {ends}"]
+
+
+def measure_text(name: str, value: float) -> str:
+    """A time or an energy with its unit."""
+    if name == "seconds":
+        return duration(value)
+    prefix, scale = si_prefix(value)
+    return f"{three_digits(value / scale)} {prefix}{_UNITS[name]}"
+
+
+def _clocks(document: dict[str, Any], rows: list[dict[str, Any]]) -> list[Column]:
+    columns = [Column(document["core"], [key_text(document["core"], row["core"]) for row in rows])]
+    if document["memory"]:
+        columns.append(Column(document["memory"], [key_text(document["memory"], row["memory"]) for row in rows]))
+    return columns
+
+
+def _best(document: dict[str, Any], names: list[str], style: Style) -> list[str]:
+    columns = [Column("kernel", [entry["kernel"] for entry in document["of"]], left=True)]
+    for name in names:
+        cells = []
+        for entry in document["of"]:
+            row = next(each for each in entry["clocks"] if each["design"] == entry["best"][name])
+            cells.append(", ".join(column.cells[0] for column in _clocks(document, [row])))
+        columns.append(Column(MEASURES[name], cells))
+    return table(columns, style)

@@ -1,0 +1,85 @@
+"""The plan and the outcome of a sweep as terminal text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from warpsight.reports.terminal import PLAIN, Style
+
+_MOST_REASONS, _MOST_NAMES = 5, 8
+
+
+def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """What a study takes, a line for each step, and how much of it is known."""
+    designs = _number(document["designs"], "design")
+    if document["excluded"]:
+        designs += f" ({document['drawn']:,} drawn, {document['excluded']:,} excluded by constraints)"
+    axes = " x ".join(f"{key} ({count:,})" for key, count in document["axes"].items()) or "none"
+    lines = [
+        style.strong(f"study {document['study']}: {designs} around {document['gpu']}, {_count(document['kernels'], 'kernel')}"),
+        f"  axes       {axes}",
+        *([f"  derived    {', '.join(document['derived'])}"] if document["derived"] else []),
+        f"  kernels    {_names(document['kernels'])}",
+        f"  models     {_names(document['models'])}",
+        "",
+        f"  {'step':<20}{'takes':>12}{'known':>12}{'to compute':>12}",
+    ]
+    for step in document["steps"]:
+        left = step["wanted"] - step["known"]
+        lines.append(f"  {step['what']:<20}{step['wanted']:>12,}{step['known']:>12,}{left:>12,}")
+    if document["refused_designs"]:
+        lines += ["", f"  {document['refused_designs']:,} designs have a derived value that cannot be; their rows will say so"]
+    refused = list(document["refused_kernels"].items())
+    for kernel, reason in refused[:_MOST_REASONS]:
+        lines += ["", f"  {kernel} cannot run: {reason}"]
+    if len(refused) > _MOST_REASONS:
+        lines += ["", f"  nor can {len(refused) - _MOST_REASONS:,} more"]
+    return "\n".join([*lines, "", f"  kept in {document['results']}"])
+
+
+def outcome_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """What a run computed, what it knew, and where the table is."""
+    lines = [collected_text(document, style), ""]
+    for what, computed in document["computed"].items():
+        known = document["known"][what]
+        if computed or known:
+            lines.append(f"  {what:<14} {computed:,} computed, {known:,} known")
+    if document["excluded_designs"]:
+        lines.append(f"  constraints excluded {document['excluded_designs']:,} designs")
+    lines.append(f"  {document['seconds']:.1f} s; kept in {document['kept_in']}")
+    return "\n".join(lines)
+
+
+def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
+    """What is in a study's table."""
+    head = f"study {document['study']}: {_number(document['rows'], 'row')} of {_number(document['designs'], 'design')}, "
+    head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
+    lines = [style.strong(head), f"  {document['table']}"]
+    if document.get("before"):
+        lines.append(f"  results that it has lost are kept in {document['before']}")
+    if document["failed_rows"]:
+        lines.append(f"  {_number(document['failed_rows'], 'row')} without numbers:")
+        reasons = list(document["reasons"].items())
+        lines += [f"    {count:>8,}  {_first_line(reason)}" for reason, count in reasons[:_MOST_REASONS]]
+        if len(reasons) > _MOST_REASONS:
+            lines.append(f"    and {len(reasons) - _MOST_REASONS:,} other reasons, in the column `failed`")
+    return "\n".join(lines)
+
+
+def _count(names: list[str], noun: str) -> str:
+    return _number(len(names), noun)
+
+
+def _number(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _names(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return ", ".join(names[:_MOST_NAMES]) + more
+
+
+def _first_line(text: str) -> str:
+    """With what it announces: a compiler's first words."""
+    first, *others = text.splitlines()
+    return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

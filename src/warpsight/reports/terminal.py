@@ -1,0 +1,86 @@
+"""Text for a terminal: emphasis that can be switched off, and tables of aligned columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+WIDTH = 120
+
+_COLOURS = {
+    "base": "32", "com_data": "36", "com_struct": "36", "mem_data": "33", "mshr": "31", "noc": "35", "dram": "34",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Style:
+    """How to emphasise. With `colour` off, text passes through unchanged."""
+
+    colour: bool = False
+
+    def strong(self, text: str) -> str:
+        """Bold."""
+        return self._wrap(text, "1")
+
+    def faint(self, text: str) -> str:
+        """Dimmed."""
+        return self._wrap(text, "2")
+
+    def component(self, name: str, text: str) -> str:
+        """In the colour of a CPI-stack component."""
+        return self._wrap(text, _COLOURS.get(name, "0"))
+
+    def _wrap(self, text: str, code: str) -> str:
+        return f"\x1b[{code}m{text}\x1b[0m" if self.colour and text else text
+
+
+PLAIN = Style()
+
+
+# -- Tables of plain text: columns as wide as what they hold, the last one cut to the width that is left.
+
+_SHORTEST = 12
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading and the cells under it; `left` aligns them left."""
+
+    heading: str
+    cells: Sequence[str]
+    left: bool = False
+
+
+def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
+    """The heading line and one line per row, none with a space at its end; at most `width` wide.
+
+    Two spaces between columns, or one before those aligned right where the lines would be too wide.
+    """
+    texts = [[column.heading, *column.cells] for column in columns]
+    widths = [max(map(len, text)) for text in texts]
+    gaps = [1, *(2 for _ in columns[1:])]
+    if sum(gaps) + sum(widths) > width:
+        gaps = [1, *(1 + column.left for column in columns[1:])]
+    left = width - sum(gaps) - sum(widths[:-1])
+    if widths[-1] > left:
+        widths[-1] = max(left, _SHORTEST)
+        texts[-1] = [shortened(text, widths[-1]) for text in texts[-1]]
+    lines = []
+    for row in zip(*texts, strict=True):
+        cells = [
+            text.ljust(size) if column.left else text.rjust(size) for text, size, column in zip(row, widths, columns, strict=True)
+        ]
+        lines.append("".join(" " * gap + cell for gap, cell in zip(gaps, cells, strict=True)).rstrip())
+    return lines
+
+
+def fits(columns: Sequence[Column], width: int = WIDTH, *, cut: bool = True) -> bool:
+    """Whether `aligned` can keep these columns within `width`, the last one whole or, with `cut`, cut if need be."""
+    widths = [max(map(len, [column.heading, *column.cells])) for column in columns]
+    gaps = 1 + sum(1 + column.left for column in columns[1:])
+    return gaps + sum(widths[:-1]) + min(widths[-1], _SHORTEST if cut else width) <= width
+
+
+def shortened(text: str, width: int) -> str:
+    """`text` in at most `width` characters; two dots at the end say that something is missing."""
+    return text if len(text) <= width else text[: width - 2].rstrip() + ".."

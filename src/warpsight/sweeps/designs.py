@@ -1,0 +1,246 @@
+"""From a study to its table of designs (axes, derived keys, constraints), and designs grouped by what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numpy.typing import NDArray
+
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.units import format_quantity
+from warpsight.gpu.document import Content, flatten, value_text
+from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
+from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.request import Method
+from warpsight.sweeps.expressions import Expression
+from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
+from warpsight.sweeps.study import Referee, Study, check_study, draw
+
+Column = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class DesignTable:
+    """The designs of a study, D of them.
+
+    `columns`: axes, then derived keys, in the study's order; each [D], float64 in base units for numbers (whole where the key is),
+    texts as objects for words, flags (`true`, `false`), grid, block and arguments. `drawn` designs came from the axes, of which
+    `excluded` broke a constraint. `refused` [D] int16: 0, or one more than the index in `reasons` of what is wrong with a derived
+    value of the design, which then is a row without numbers.
+    """
+
+    count: int
+    columns: dict[str, Column]
+    drawn: int
+    excluded: int
+    refused: NDArray[np.int16]
+    reasons: tuple[str, ...] = ()
+    wrong_keys: tuple[str, ...] = field(default=(), repr=False)
+
+    def __len__(self) -> int:
+        return self.count
+
+    def values(self, design: int) -> dict[str, Content]:
+        """Axes and derived keys of one design, as a `GpuSpec` has them: int, float, bool, or text."""
+        return {name: _content(study_key(name, name), column[design]) for name, column in self.columns.items()}
+
+    def settings(self, design: int) -> list[str]:
+        """The GPU keys of one design as `--set` takes them. Only of a design that is not refused."""
+        return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if name in KEYS]
+
+    def refusal(self, design: int) -> str:
+        """Why a design cannot be: a derived value that its key cannot have, with that value. Empty for all others."""
+        code = int(self.refused[design])
+        if code == 0:
+            return ""
+        name = self.wrong_keys[code - 1]
+        return f"{name} comes out as {float(self.columns[name][design]):.17g}, {self.reasons[code - 1]}"
+
+
+def design_table(study: Study, base: GpuSpec) -> DesignTable:
+    """The designs of `study` around `base`, which is its GPU with its overrides.
+
+    Derived keys are computed in their order from axes, derived keys before them, and what `base` has; a value of `base` that only
+    follows another key (an L1 sector that is as its line) follows it here too. A derived value out of its key's bounds refuses the
+    design that has it, and no other. Raises UsageError as `check_study` does, as `draw` and `Expression.evaluate` do, for a derived
+    value that is a fraction where the key takes whole numbers, and when the constraints leave no design.
+    """
+    check_study(study)
+    drawn, columns = draw(study.axes, study.sampling)
+    refused = np.zeros(drawn, dtype=np.int16)
+    reasons: list[str] = []
+    wrong: list[str] = []
+    for name, expression in study.derived:
+        key = study_key(name, expression.place)
+        values = _evaluated(expression, columns, base, study.method, drawn)
+        columns[name] = _checked(key, values, expression)
+        for broken, reason in _out_of_bounds(key, columns[name]):
+            reasons.append(reason)
+            wrong.append(name)
+            refused[broken & (refused == 0)] = len(reasons)
+        if key.kind in TEXTS:
+            columns[name] = _texts(key, columns[name])
+    keep = np.ones(drawn, dtype=np.bool_)
+    for constraint in study.constraints:
+        keep &= _evaluated(constraint, columns, base, study.method, drawn)
+    kept = int(keep.sum())
+    if kept == 0:
+        place = study.constraints[0].place if study.constraints else "axes"
+        what = f"the constraints exclude every one of {drawn:,} designs"
+        raise UsageError(what, place=place, remedy="loosen a constraint, or widen an axis")
+    if kept < drawn:
+        columns, refused = {name: column[keep] for name, column in columns.items()}, refused[keep]
+    return DesignTable(kept, columns, drawn, drawn - kept, refused, tuple(reasons), tuple(wrong))
+
+
+def evaluate_on(expression: Expression, table: DesignTable, base: GpuSpec, method: Method) -> Column:
+    """An expression on every design of a table: [D]. Errors as for `Expression.evaluate`."""
+    return _evaluated(expression, table.columns, base, method, len(table))
+
+
+def referee_designs(referee: Referee, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
+    """The designs, ascending, that the referee runs: among those not refused, where `referee.where` holds, as many as it asks for.
+
+    All of them where it asks for none or for more than there are. Errors as for `Expression.evaluate`.
+    """
+    eligible = table.refused == 0
+    if referee.where is not None:
+        eligible = eligible & evaluate_on(referee.where, table, base, method)
+    found = np.flatnonzero(eligible).astype(np.int64)
+    if referee.designs and referee.designs < found.size:
+        found = np.sort(np.random.default_rng(referee.seed).choice(found, referee.designs, replace=False))
+    return found
+
+
+def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> dict[str, Any]:
+    """What expressions may read: every key of `base` and of the method, and the columns in their place."""
+    values: dict[str, Any] = dict(flatten(base))
+    for name in values:
+        key = KEYS[name]
+        followed = (key.default or "").removeprefix("=")
+        if followed != (key.default or "") and followed in columns and base.sources.get(name) == key.reason:
+            values[name] = columns[followed]
+    values |= {"method.caches": method.caches, "method.interleaving": method.interleaving}
+    values |= {"method.representative": method.representative}
+    return values | dict(columns)
+
+
+def _evaluated(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
+    values = readable(columns, base, method)
+    missing = sorted(expression.names - values.keys())
+    if missing:
+        what = f'"{expression.text}" reads {missing[0]}, which {base.name} does not have{suggestion(missing[0], values)}'
+        raise UsageError(what, place=expression.place, remedy="make it an axis, or derive it before")
+    found = expression.evaluate(values)
+    return found if found.ndim else np.array(np.broadcast_to(found, (designs,)))
+
+
+def _checked(key: Key, values: Column, expression: Expression) -> Column:
+    """Whole where the key is, a word that the key knows, as a column has them."""
+    if key.kind == FLAG:
+        return np.where(values, "true", "false").astype(object)
+    if key.kind == WORD:
+        unknown = sorted({str(word) for word in set(values.tolist())} - set(key.choices))
+        if unknown:
+            what = f'{key.name} comes out as "{unknown[0]}"{suggestion(unknown[0], key.choices)}'
+            raise UsageError(what, place=expression.place, remedy=f"known: {', '.join(key.choices)}")
+        return values
+    if key.kind in WHOLE or key.kind == DIMENSIONS:
+        fractions = np.flatnonzero(values != np.rint(values))
+        if fractions.size:
+            at = int(fractions[0])
+            what = f'"{expression.text}": {key.name} comes out as {values[at]:.17g} on design {at}, and takes whole numbers'
+            raise UsageError(what, place=expression.place, remedy="say how to round: round(...), floor(...) or ceil(...)")
+    return values
+
+
+def _out_of_bounds(key: Key, values: Column) -> list[tuple[NDArray[np.bool_], str]]:
+    """Which values are below and above what the key can have, and the words for it."""
+    if in_column(key) != NUMBER and key.kind not in TEXTS:
+        return []
+    # of an argument the kernel's own type is the bound
+    least, most = (-key.most, key.most) if key.kind == ARGUMENT else (key.least, key.most)
+    found = []
+    for broken, bound, word in ((values < least, least, "at least"), (values > most, most, "at most")):
+        if broken.any():
+            found.append((broken, f"and must be {word} {_bound(key, bound)}"))
+    return found
+
+
+def _bound(key: Key, bound: float) -> str:
+    return f"{bound:,.0f}" if key.name in LAUNCH or key.kind in TEXTS else format_quantity(bound, key.kind)
+
+
+def _texts(key: Key, values: Column) -> Column:
+    """Numbers of a grid, block or argument as the command line has them."""
+    whole = {value: str(int(value)) if value == np.floor(value) else repr(value) for value in set(values.tolist())}
+    return np.array([whole[value] for value in values.tolist()], dtype=object)
+
+
+def _content(key: Key, value: Any) -> Content:
+    if key.kind == FLAG:
+        return bool(value == "true")
+    if key.kind in (WORD, *TEXTS):
+        return str(value)
+    return int(value) if key.kind in WHOLE else float(value)
+
+
+# -- Designs by what they share: those that differ in the models' own numbers alone have one interval profile.
+
+_LAUNCH_PREFIX, _METHOD_PREFIX = "launch.", "method."
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Group:
+    """Designs with the same interval profile of each kernel.
+
+    `overrides` are their GPU keys as `--set` takes them, those of the models alone left out; `launch` and `method` the values of
+    such axes, by name without prefix. `designs` int64 [D] are their places in the table, in order.
+    """
+
+    overrides: tuple[str, ...]
+    launch: tuple[tuple[str, str], ...]
+    method: tuple[tuple[str, str], ...]
+    designs: Longs
+
+    def method_over(self, method: Method) -> Method:
+        """`method` with what the axes say."""
+        return replace(method, **dict(self.method))
+
+
+def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Collection[str]) -> list[Group]:
+    """The groups of `designs` (places in the columns), in the order of their first design.
+
+    `columns` by key: float64 in base units for numbers, text for words. `own` are the keys in which designs of a group may differ.
+    """
+    shared = [key for key in columns if key not in own]
+    code = np.zeros(len(designs), dtype=np.int64)
+    for key in shared:
+        values, number = np.unique(columns[key][designs], return_inverse=True)
+        code = np.unique(code * len(values) + number.reshape(-1), return_inverse=True)[1].reshape(-1)
+    _, first, number = np.unique(code, return_index=True, return_inverse=True)
+    sorted_by_group = np.argsort(number.reshape(-1), kind="stable")
+    bounds = np.cumsum(np.bincount(number.reshape(-1), minlength=len(first)))[:-1]
+    members = np.split(designs[sorted_by_group], bounds) if len(first) else []
+    return [_group(columns, shared, members[place]) for place in np.argsort(first, kind="stable")]
+
+
+def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], members: Longs) -> Group:
+    row = {key: columns[key][members[0]] for key in shared}
+    overrides = tuple(f"{key}={key_text(key, value)}" for key, value in row.items() if key in KEYS)
+    launch = tuple((key.removeprefix(_LAUNCH_PREFIX), str(value)) for key, value in row.items() if key.startswith(_LAUNCH_PREFIX))
+    method = tuple((key.removeprefix(_METHOD_PREFIX), str(value)) for key, value in row.items() if key.startswith(_METHOD_PREFIX))
+    return Group(overrides, launch, method, members)
+
+
+def key_text(key: str, value: Any) -> str:
+    """A value of the table as `--set` takes it, without loss."""
+    if not KEYS[key].numeric:
+        return str(value)
+    number = float(value)
+    return value_text(key, int(number) if number.is_integer() else number)

@@ -1,0 +1,99 @@
+"""Files of a study: written whole or not at all, also where two runs write them at once, and rows of results as Parquet."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpsight.sweeps.names import FAILED, KERNEL, MODEL, NUMBERS, WORDS
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_STALE_SECONDS = 24 * 3600.0
+
+
+def temporary_beside(path: Path) -> Path:
+    """A name of its own beside `path`, by which `forget_the_unfinished` knows what a killed run left."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.new")
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A file of a name of its own beside `path`, which takes its place at the end, and is gone after an error. Raises OSError."""
+    temporary = temporary_beside(path)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def is_unfinished(path: Path) -> bool:
+    """Whether `path` is what a run that was killed left of `written_whole`."""
+    return path.name.startswith(".") and path.suffix == ".new"
+
+
+def forget_the_unfinished(folder: Path) -> None:
+    """Removes what runs that were killed a day ago or more had begun to write in `folder`."""
+    with suppress(OSError):
+        for path in folder.iterdir():
+            if is_unfinished(path) and time.time() - path.stat().st_mtime > _STALE_SECONDS:
+                path.unlink(missing_ok=True)
+
+
+# -- Rows as Parquet: parts as they are computed, and a study's whole table.
+
+_REPEATED = (KERNEL, MODEL, *WORDS, FAILED)
+_FLOATS = (*NUMBERS, "dpki", "occupancy")
+
+
+def rows_table(columns: dict[str, Any]) -> pa.Table:
+    """Columns of `rows` as an Arrow table; texts that repeat are dictionary-encoded."""
+    import pyarrow as pa
+
+    arrays = {}
+    for name, values in columns.items():
+        if name in _REPEATED or (not isinstance(values, np.ndarray) or values.dtype.kind not in "fi"):
+            arrays[name] = pa.array(list(values), pa.string()).dictionary_encode()
+        else:
+            # no number is absent, not NaN: what reads the table then leaves it out of its means
+            arrays[name] = pa.array(values, from_pandas=name in _FLOATS)
+    return pa.table(arrays)
+
+
+def part_bytes(columns: dict[str, Any]) -> bytes:
+    """Rows of one task as a Parquet file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    out = pa.BufferOutputStream()
+    pq.write_table(rows_table(columns), out, compression="zstd")
+    return bytes(out.getvalue())
+
+
+def read_part(data: bytes) -> pa.Table:
+    """What `part_bytes` wrote."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    return pq.read_table(pa.BufferReader(data))
+
+
+def write_rows(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> int:
+    """The tables below each other in one file, which appears whole. The number of rows."""
+    import pyarrow.parquet as pq
+
+    rows = 0
+    with written_whole(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
+        for table in tables:
+            writer.write_table(table.cast(schema))
+            rows += table.num_rows
+    return rows

@@ -1,0 +1,157 @@
+"""The launches of a study: every kernel under every choice of its launch axes, each with the key of its trace.
+
+A trace of another tool is a member for each of its launches.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.diskcache import content_key
+from warpsight.base.errors import UsageError, WarpsightError, suggestion
+from warpsight.jobs.fingerprint import TRACE, fingerprint
+from warpsight.jobs.store import ResultStore
+from warpsight.kernels.launch import input_hash, kernel_hash
+from warpsight.pipeline.kernel_input import launch_spec_of, prepare
+from warpsight.pipeline.predict import launches_of
+from warpsight.pipeline.request import KernelRequest
+from warpsight.sweeps.study import StudyKernel
+from warpsight.traces.store_format import HEADER
+
+_PIECE = 1 << 22
+
+
+def members_of(kernel: StudyKernel) -> list[StudyKernel]:
+    """The kernel itself, or of another tool's trace a member for each launch that it chooses, named `NAME.2` by its number.
+
+    Each is the file of one launch from then on. Raises UsageError and FormatError for a folder that cannot be read.
+    """
+    if not kernel.request.is_foreign:
+        kernel.request.refuse_import_options()
+        return [kernel]
+    found = launches_of(kernel.request)
+    return [
+        StudyKernel(
+            f"{kernel.name}.{launch.number}" if len(found) > 1 else kernel.name,
+            replace(kernel.request, path=str(launch.path), kernels=None, launches=None),
+        )
+        for launch in found
+    ]
+
+
+def foreign_key(request: KernelRequest) -> str:
+    """The key of the trace that the launch's files become: their bytes, what the user says of it, and the reading code.
+
+    Raises OSError for a file that cannot be read, UsageError and FormatError where there is no such launch.
+    """
+    digest = hashlib.sha256()
+    (launch,) = launches_of(request)
+    for path in launch.files():
+        digest.update(path.name.encode("utf-8", "surrogateescape") + b"\0")
+        with path.open("rb") as file:
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+    opcodes = Path(request.isa_file).read_text("utf-8", "replace") if request.isa_file is not None else ""
+    told = repr((request.grid, request.block, request.shared, request.registers))
+    return content_key(TRACE, "imported", digest.hexdigest(), told, opcodes, fingerprint(TRACE))
+
+
+# -- The launches of a study: every kernel under every choice of its launch axes, each with the key of its trace.
+
+Choice = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class StudyLaunch:
+    """A kernel of the study under one choice of the launch axes.
+
+    `key` names its trace among kept ones, `folder` is where that is or will be; both empty when `refused` says why there is none.
+    """
+
+    kernel: str
+    choice: Choice
+    request: KernelRequest
+    key: str = ""
+    folder: str = ""
+    refused: str = ""
+
+    @property
+    def known(self) -> bool:
+        """Whether the trace is there."""
+        return bool(self.folder) and Path(self.folder).is_dir()
+
+
+def study_launch(kernel: StudyKernel, choice: Choice, store: ResultStore) -> StudyLaunch:
+    """The launch with its trace's key. A kernel or a choice that cannot be launched is told in `refused`."""
+    try:
+        refuse_standard_input(kernel.request.path)
+        request = launched(kernel.request, choice)
+        if request.is_foreign:
+            key = foreign_key(request)
+            return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
+        request.refuse_import_options()
+        if request.is_trace:
+            folder = Path(request.path)
+            key = hashlib.sha256((folder / HEADER).read_bytes()).hexdigest()
+            return StudyLaunch(kernel.name, choice, request, key, str(folder.absolute()))
+        key = trace_key(request)
+    except WarpsightError as error:
+        return StudyLaunch(kernel.name, choice, kernel.request, refused=str(error))
+    except OSError as error:
+        return StudyLaunch(kernel.name, choice, kernel.request, refused=f"{kernel.request.path}: {error.strerror}")
+    return StudyLaunch(kernel.name, choice, request, key, str(store.folder_of(key)))
+
+
+def refuse_standard_input(path: object) -> None:
+    """Raises UsageError for `-`."""
+    if path == "-":
+        what = "standard input can be read once, and a sweep reads its kernels where and when it runs them"
+        raise UsageError(what, place="-", remedy="write the kernel to a file")
+
+
+def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> KernelRequest:
+    """`request` with what the launch axes say: `block`, `grid`, `shared`, `registers`, and `arg.N`, an argument by number or name.
+
+    Raises UsageError for a trace, whose launch is over, and for an argument that the launch does not have.
+    """
+    if not choice:
+        return request
+    if request.is_trace:
+        what = f"a trace cannot be launched again with another {choice[0][0]}"
+        raise UsageError(what, place=str(request.path), remedy="give the kernel instead of its trace")
+    changes: dict[str, Any] = {}
+    for name, text in choice:
+        if name.startswith("arg."):
+            changes["args"] = _with_argument(request, changes.get("args"), name.removeprefix("arg."), text)
+        else:
+            changes[name] = int(float(text)) if name in ("registers", "shared") else text.replace("x", ",")
+    return replace(request, **changes)
+
+
+def _with_argument(request: KernelRequest, args: tuple[Any, ...] | None, called: str, text: str) -> tuple[Any, ...]:
+    found = list(args if args is not None else launch_spec_of(request).args)
+    names = [str(number) for number in range(1, len(found) + 1)]
+    if called not in names and not called.isdecimal():
+        ready = prepare(request)
+        names = [parameter.name for parameter in ready.source.module.kernels[ready.launch.kernel].parameters]
+    if called not in names:
+        what = f"launch.arg.{called}: the kernel has no argument {called}{suggestion(called, names)}"
+        raise UsageError(what, place=str(request.path), remedy=f"it has {', '.join(names) or 'none'}; launch.arg.1 is the first")
+    found[names.index(called)] = text
+    return tuple(found)
+
+
+def trace_key(request: KernelRequest) -> str:
+    """The key of the trace that `request` would make: kernel, inputs, what is recorded of it, and the recording code.
+
+    The kernel is compiled, and its inputs are made, but it does not run. Raises what `prepare` raises.
+    """
+    ready = prepare(request)
+    options = (ready.options.heap_bytes, ready.options.stack_bytes, ready.options.check, ready.max_instructions)
+    recorded = (ready.registers.registers, ready.registers.static_shared_bytes, ready.sample, ready.seed, *options)
+    hashes = (kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch))
+    return content_key(TRACE, *hashes, ready.source.target, *map(str, recorded), fingerprint(TRACE))

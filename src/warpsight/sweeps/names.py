@@ -1,0 +1,89 @@
+"""Names of a study: the keys that it may vary, derive and read, and the columns of its results."""
+
+from __future__ import annotations
+
+import re
+
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.units import COUNT, CYCLES, SIZE
+from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
+from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
+from warpsight.result.prediction import COMPONENTS
+
+NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
+
+DIMENSIONS, ARGUMENT = "dimensions", "argument"
+WHOLE = (COUNT, SIZE, CYCLES)
+TEXTS = (DIMENSIONS, ARGUMENT)
+
+# CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": threads of a block, blocks in x, registers
+MOST_THREADS, MOST_BLOCKS, MOST_REGISTERS = 1024, 2**31 - 1, 255
+_MOST_ARGUMENT = 2**63 - 1
+
+LAUNCH: dict[str, Key] = {
+    key.name: key
+    for key in (
+        Key("launch.grid", "", DIMENSIONS, "blocks of the grid; in expressions their number", most=MOST_BLOCKS),
+        Key("launch.block", "", DIMENSIONS, "threads of a block; in expressions their number", most=MOST_THREADS),
+        Key("launch.shared", "", COUNT, "bytes of dynamic shared memory of a block", 0, 2**40),
+        Key("launch.registers", "", COUNT, "registers of a thread, instead of the assembler's count", 1, MOST_REGISTERS),
+    )
+}
+METHOD: dict[str, Key] = {
+    key.name: key
+    for key in (
+        Key("method.caches", "", WORD, "exact caches or the reuse-distance model", choices=CACHES),
+        Key("method.interleaving", "", WORD, "order of accesses in exact caches", choices=INTERLEAVINGS),
+        Key("method.representative", "", WORD, "choice of the representative warp", choices=REPRESENTATIVES),
+    )
+}
+ARGUMENT_PREFIX = "launch.arg."
+_ARGUMENT = re.compile(r"launch\.arg\.(?:[1-9][0-9]{0,3}|[A-Za-z_][A-Za-z_0-9]*)")
+_ALL = {**KEYS, **LAUNCH, **METHOD}
+
+
+def study_key(name: str, place: str) -> Key:
+    """What is known of a key. Raises UsageError at `place` with the nearest key when there is none of that name."""
+    if name in _ALL:
+        return _ALL[name]
+    if _ARGUMENT.fullmatch(name):
+        return Key(name, "", ARGUMENT, "an argument of the kernel, as --arg has it", 0, _MOST_ARGUMENT)
+    if name.startswith(ARGUMENT_PREFIX):
+        what = f"{name} names no argument of a kernel"
+        raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
+    what = f"{name} is not a known key{suggestion(name, [*_ALL, ARGUMENT_PREFIX + '1'])}"
+    raise UsageError(what, place=place, remedy="`warpsight gpus show mdm-pascal` lists the GPU's keys; others: "
+                     f"{', '.join([*LAUNCH, ARGUMENT_PREFIX + 'N', *METHOD])}")
+
+
+def is_known(name: str) -> bool:
+    """Whether `study_key` has an answer."""
+    return name in _ALL or bool(_ARGUMENT.fullmatch(name))
+
+
+def known_names() -> list[str]:
+    """Every key but the kernels' own arguments."""
+    return list(_ALL)
+
+
+def sort_of_key(key: Key) -> str:
+    """What a key is in an expression: `NUMBER`, `WORD` or `TRUTH`."""
+    return {WORD: WORD, FLAG: TRUTH}.get(key.kind, NUMBER)
+
+
+def in_column(key: Key) -> str:
+    """What a column of the key holds: `NUMBER` (float64), or `WORD` (texts, `true` and `false` for flags)."""
+    return WORD if key.kind in (WORD, FLAG, *TEXTS) else NUMBER
+
+
+# -- The columns of a study's results: one row for each design, kernel and model (or the referee).
+
+DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
+REFEREE = "referee"  # in the column of models
+STACK = tuple(f"cpi_stack.{name}" for name in COMPONENTS)
+# float64, NaN in a row that failed
+NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *STACK)
+WORDS = ("bound_by", "class", "occupancy_limiter")
+"""`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
+and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why
+a row has no numbers, empty in others."""

@@ -1,0 +1,311 @@
+"""What a study takes: launches, groups of designs and tasks, which of their results are kept already, and how far the study is."""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpsight.base.diskcache import content_key
+from warpsight.base.errors import WarpsightError
+from warpsight.gpu.describe import spec_hash
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.jobs.fingerprint import MODELS, PROFILE, REFEREE, fingerprint
+from warpsight.jobs.store import ResultStore
+from warpsight.models.base import get_model
+from warpsight.pipeline.predict import known_models, trace_occupancy
+from warpsight.pipeline.request import Method
+from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, referee_designs
+from warpsight.sweeps.launches import StudyLaunch, study_launch
+from warpsight.sweeps.study import Study
+from warpsight.sweeps.tasks import (
+    MISSES,
+    PARQUET,
+    ROWS,
+    RefereeTask,
+    RowsTask,
+    SharedWork,
+    TraceTask,
+    design_gpu,
+    misses_key,
+    model_only,
+    need_counts,
+    opened,
+    profile_key,
+)
+
+SCHEMA = "1"
+# A task is large enough to be worth a process's turn and small enough for many to share the work and for little to be lost.
+MOST_DESIGNS, MOST_GROUPS = 65_536, 8
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows that one task makes: `launch` on the designs of each of `groups`. `key` is empty while the launch is refused."""
+
+    launch: StudyLaunch
+    groups: tuple[Group, ...]
+    key: str = ""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A run of the referee: `launch` on one design."""
+
+    launch: StudyLaunch
+    design: int
+    key: str = ""
+
+
+@dataclass
+class Plan:
+    """A study resolved against a results folder. Nothing is computed yet. `around` is the GPU `base` with the study's overrides."""
+
+    study: Study
+    store: ResultStore
+    base: GpuSpec
+    around: GpuSpec
+    table: DesignTable
+    launches: tuple[StudyLaunch, ...]
+    batches: tuple[Batch, ...]
+    simulations: tuple[Simulation, ...]
+
+    @cached_property
+    def own_keys(self) -> frozenset[str]:
+        """Keys in which designs with one interval profile may differ."""
+        return model_only(self.around, self.table.columns)
+
+    @cached_property
+    def base_hash(self) -> str:
+        """The described GPU, in keys of results."""
+        return spec_hash(self.base)
+
+    @cached_property
+    def shared_key(self) -> tuple[str, ...]:
+        """What the keys of all rows have in common: the described GPU, the models and the code."""
+        models = self.study.models
+        return (self.base_hash, fingerprint(PROFILE), fingerprint(MODELS), *map(_code_of, models), *models)
+
+    def trace_tasks(self) -> list[TraceTask]:
+        """Launches whose trace is still to be recorded, each once."""
+        missing = {each.key: each.request for each in self.launches if each.key and not each.known}
+        return [TraceTask(self.store.address, key, request) for key, request in missing.items()]
+
+    def row_tasks(self) -> list[RowsTask]:
+        """Batches whose rows are not kept and whose trace is there."""
+        return [
+            RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.base, self.shared_work(batch),
+                     self.study.models, fingerprint(PROFILE))
+            for batch in self.batches
+            if batch.launch.known and not self.is_kept(batch)
+        ]  # fmt: skip
+
+    def referee_tasks(self) -> list[RefereeTask]:
+        """Simulations that are not kept and whose trace is there."""
+        assert self.study.referee is not None or not self.simulations
+        limit = self.study.referee.max_cycles if self.study.referee else None
+        return [
+            RefereeTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
+            for each in self.simulations
+            if each.launch.known and not self.is_kept(each)
+        ]
+
+    def is_kept(self, each: Batch | Simulation) -> bool:
+        """Whether its rows are there, or its answer."""
+        if not each.key:
+            return False
+        if isinstance(each, Batch):
+            return self.store.get_bytes(ROWS, each.key, PARQUET) is not None
+        return self.store.get(REFEREE, each.key) is not None
+
+    def overrides(self, design: int) -> tuple[str, ...]:
+        """The GPU keys of one design as `--set` takes them."""
+        return (*self.study.overrides, *self.table.settings(design))
+
+    def shared_work(self, batch: Batch) -> tuple[SharedWork, ...]:
+        """What the batch's task computes, group by group."""
+        own = {key: values for key, values in self.table.columns.items() if key in self.own_keys}
+        return tuple(
+            SharedWork(
+                (*self.study.overrides, *group.overrides),
+                group.method_over(self.study.method),
+                {key: np.ascontiguousarray(values[group.designs], dtype=np.float64) for key, values in own.items()},
+                len(group.designs),
+            )
+            for group in batch.groups
+        )
+
+
+def plan_sweep(study: Study, store: ResultStore) -> Plan:
+    """What `study` takes. Raises what the base GPU, the axes and an unknown model raise; a kernel that fails says so itself."""
+    known_models(study.models)
+    base = load_gpu(study.gpu)
+    around = load_gpu(base, study.overrides)
+    table = design_table(study, around)
+    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(around, table.columns))
+    choices = list(dict.fromkeys(group.launch for group in groups)) or [()]
+    launches = tuple(study_launch(kernel, choice, store) for kernel in study.kernels for choice in choices)
+    plan = Plan(study, store, base, around, table, launches, (), ())
+    plan.batches = tuple(_keyed(plan, batch) for launch in launches for batch in _batches(launch, groups))
+    plan.simulations = tuple(_simulations(plan))
+    return plan
+
+
+def _batches(launch: StudyLaunch, groups: Sequence[Group]) -> Iterator[Batch]:
+    """The launch's groups, in the order of their first designs, cut into tasks."""
+    pieces = [
+        replace(group, designs=group.designs[first : first + MOST_DESIGNS])
+        for group in groups
+        if group.launch == launch.choice
+        for first in range(0, len(group.designs), MOST_DESIGNS)
+    ]
+    batch: list[Group] = []
+    for piece in pieces:
+        held = sum(len(group.designs) for group in batch)
+        if batch and (len(batch) == MOST_GROUPS or held + len(piece.designs) > MOST_DESIGNS):
+            yield Batch(launch, tuple(batch))
+            batch = []
+        batch.append(piece)
+    if batch:
+        yield Batch(launch, tuple(batch))
+
+
+def _keyed(plan: Plan, batch: Batch) -> Batch:
+    """With the key of its rows: everything that they depend on, and not the designs' places in the table."""
+    if not batch.launch.key:
+        return batch
+    parts: list[str | bytes] = [SCHEMA, batch.launch.key, *plan.shared_key]
+    for work in plan.shared_work(batch):
+        parts += [*work.overrides, repr(work.method), str(work.count)]
+        for key, values in work.columns.items():
+            parts += [key, values.tobytes()]
+    return replace(batch, key=content_key(ROWS, *parts))
+
+
+def _code_of(model: str) -> str:
+    """What tells versions of a model apart that is not Warpsight's own: the hash of its module."""
+    module = sys.modules[type(get_model(model)).__module__]
+    if module.__name__.partition(".")[0] == "warpsight" or not module.__file__:
+        return module.__name__
+    return hashlib.sha256(Path(module.__file__).read_bytes()).hexdigest()
+
+
+def _simulations(plan: Plan) -> Iterator[Simulation]:
+    referee = plan.study.referee
+    if referee is None:
+        return
+    for design in referee_designs(referee, plan.table, plan.around, plan.study.method).tolist():
+        choice = _choice(plan, design)
+        for launch in (each for each in plan.launches if each.choice == choice):
+            limit = str(referee.max_cycles)
+            key = content_key(REFEREE, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(REFEREE))
+            yield Simulation(launch, design, key if launch.key else "")
+
+
+def _choice(plan: Plan, design: int) -> tuple[tuple[str, str], ...]:
+    return groups_of(plan.table.columns, np.array([design]), plan.own_keys)[0].launch
+
+
+# -- How far a study is: what it takes, step by step, and what is kept of it already.
+
+@dataclass(frozen=True)
+class Step:
+    """`wanted` things of a kind, of which `known` are kept."""
+
+    what: str
+    wanted: int
+    known: int
+
+
+def steps_of(plan: Plan) -> list[Step]:
+    """Traces, cache simulations, interval profiles, rows, referee runs. What hangs on a trace that is not there is not known."""
+    launches = {each.key: each for each in plan.launches if each.key}
+    tasks = [(batch, plan.is_kept(batch)) for batch in plan.batches]
+    rows = len(plan.study.models) * sum(len(group.designs) for batch, _ in tasks for group in batch.groups)
+    kept = len(plan.study.models) * sum(len(group.designs) for batch, known in tasks if known for group in batch.groups)
+    simulated = sum(map(plan.is_kept, plan.simulations))
+    misses, profiles = _shared(plan)
+    return [
+        Step("traces", len(launches), sum(each.known for each in launches.values())),
+        Step("cache simulations", len(misses), sum(misses.values())),
+        Step("interval profiles", len(profiles), sum(profiles.values())),
+        Step("rows", rows, kept),
+        Step("referee runs", len(plan.simulations), simulated),
+    ]
+
+
+def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
+    """Cache simulations and interval profiles by key, each with whether it is kept."""
+    misses: dict[str, bool] = {}
+    profiles: dict[str, bool] = {}
+    specs: dict[tuple[str, ...], GpuSpec | None] = {}
+    counts = need_counts(plan.study.models)
+    code = fingerprint(PROFILE)
+    for launch, overrides, method in _works(plan):
+        if overrides not in specs:
+            specs[overrides] = _gpu(plan, overrides)
+        gpu = specs[overrides]
+        if gpu is None:
+            continue
+        profile = profile_key(launch.key, gpu, method, code, counts)
+        if profile not in profiles:
+            profiles[profile] = launch.known and plan.store.get(PROFILE, profile) is not None
+            blocks = _blocks_per_sm(launch, gpu)
+            key = misses_key(launch.key, gpu, blocks, method, code)
+            misses[key] = profiles[profile] or (blocks > 0 and plan.store.get(MISSES, key) is not None)
+    return misses, profiles
+
+
+def _works(plan: Plan) -> Iterator[tuple[StudyLaunch, tuple[str, ...], Method]]:
+    for batch in plan.batches:
+        if batch.launch.key:
+            for group in batch.groups:
+                yield batch.launch, (*plan.study.overrides, *group.overrides), group.method_over(plan.study.method)
+
+
+def _gpu(plan: Plan, overrides: tuple[str, ...]) -> GpuSpec | None:
+    try:
+        return design_gpu(plan.base, overrides)
+    except WarpsightError:  # its rows will say so; it costs nothing
+        return None
+
+
+def _blocks_per_sm(launch: StudyLaunch, gpu: GpuSpec) -> int:
+    """0 while the trace is not there, or when no block fits."""
+    try:
+        return trace_occupancy(opened(launch.folder), gpu).blocks_per_sm if launch.known else 0
+    except WarpsightError:
+        return 0
+
+
+def _called(launch: StudyLaunch) -> str:
+    """The kernel's name, with what the launch axes say."""
+    return " ".join([launch.kernel, *(f"launch.{name}={text}" for name, text in launch.choice)])
+
+
+def plan_document(plan: Plan) -> dict[str, Any]:
+    """What a study takes and what is known, as JSON."""
+    table, study = plan.table, plan.study
+    return {
+        "study": study.name,
+        "gpu": plan.around.name,
+        "kernels": [kernel.name for kernel in study.kernels],
+        "models": list(study.models),
+        "axes": {axis.key: len(axis.values) for axis in study.axes},
+        "derived": [key for key, _ in study.derived],
+        "sampling": study.sampling.kind,
+        "drawn": table.drawn,
+        "excluded": table.excluded,
+        "designs": len(table),
+        "refused_designs": int((table.refused != 0).sum()),
+        "steps": [{"what": step.what, "wanted": step.wanted, "known": step.known} for step in steps_of(plan)],
+        "refused_kernels": {_called(each): each.refused for each in plan.launches if each.refused},
+        "results": str(plan.store.folder),
+    }

@@ -1,0 +1,243 @@
+"""A study from the options of a command, or from the arguments of a Python function."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.diskcache import content_key
+from warpsight.base.errors import UsageError
+from warpsight.gpu.describe import dump_yaml, spec_hash
+from warpsight.gpu.document import value_text
+from warpsight.gpu.keys import KEYS
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import GpuSpec
+from warpsight.jobs.store import ResultStore
+from warpsight.pipeline.predict import known_models
+from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.suites import load_suite
+from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
+from warpsight.sweeps.expressions import parse_expression
+from warpsight.sweeps.files import written_whole
+from warpsight.sweeps.launches import members_of
+from warpsight.sweeps.names import WHOLE
+from warpsight.sweeps.study import GRID, Axis, Referee, Sampling, Study, StudyKernel, check_study
+from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
+from warpsight.traces.schema import KernelTrace
+from warpsight.traces.store import save_trace
+
+GRID_OF_ALL = Sampling()
+
+
+def study_of_options(
+    kernels: Sequence[KernelRequest | StudyKernel] = (),
+    *,
+    suite: str | None = None,
+    name: str = "sweep",
+    gpu: str = DEFAULT_GPU,
+    settings: Sequence[str] = (),
+    constraints: Sequence[str] = (),
+    models: Sequence[str] = (DEFAULT_MODEL,),
+    sampling: Sampling = GRID_OF_ALL,
+    method: Method = DEFAULT_METHOD,
+    referee: Referee | None = None,
+) -> Study:
+    """The study of kernels, and of a suite by name or folder, around `gpu`.
+
+    `settings` are texts as `--set` takes them: a GPU key with one value holds on every design (`l1.ways=4`), a key with several
+    values is an axis (`sm_count=15:80:5`), and so is a launch or method key even with one. Axes are in the order given.
+    `constraints` are expressions. A request without a name is called after its file. Raises UsageError or SpecError with the place
+    `--set TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
+    """
+    known_models(models)
+    named = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
+    members = [member for each in named for member in members_of(each)]
+    if suite is not None:
+        members += members_of_suite(load_suite(suite))
+    overrides: list[str] = []
+    axes: list[Axis] = []
+    places: dict[str, str] = {"kernels": "KERNEL", "sampling": "--sampling", "models": "--model"}
+    for text in settings:
+        place = f"--set {text}"
+        axis = parse_axis(text, place)
+        fixed = axis.key in KEYS and len(axis.values) == 1
+        places[f"{'set' if fixed else 'axes'}.{axis.key}"] = place
+        if fixed:
+            overrides.append(f"{axis.key}={value_text(axis.key, axis.values[0])}")
+        else:
+            axes.append(axis)
+    study = Study(
+        name=name,
+        kernels=tuple(members),
+        gpu=gpu,
+        overrides=tuple(overrides),
+        axes=tuple(axes),
+        sampling=sampling,
+        constraints=tuple(parse_expression(text, f"--where {text}") for text in constraints),
+        models=tuple(models),
+        method=method,
+        referee=referee,
+    )
+    check_study(study, places)
+    return study
+
+
+# -- A study from what a Python program has at hand: traces in memory, GPU descriptions, mappings.
+
+Kernel = Any
+"""A `KernelTrace`, a path (kernel with a launch file, manifest, trace folder), or a `KernelRequest`."""
+
+
+def study_of_arguments(
+    kernels: Kernel | Sequence[Kernel] | Mapping[str, Kernel],
+    gpu: str | os.PathLike[str] | GpuSpec,
+    axes: Mapping[str, str | Sequence[Any]],
+    store: ResultStore,
+    *,
+    suite: str | None,
+    models: Sequence[str],
+    overrides: Sequence[str],
+    derived: Mapping[str, str],
+    constraints: Sequence[str],
+    sampling: Sampling,
+    method: Method,
+    referee: Referee | None,
+) -> Study:
+    """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them.
+
+    Where `kernels` is a study file it is that one's, and nothing else may be given: nobody would know which of the two holds.
+    """
+    if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
+        refuse_beside_a_file(
+            os.fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
+            constraints=constraints, sampling=(sampling.kind, sampling.designs, sampling.seed), method=method, referee=referee,
+        )  # fmt: skip
+        return read_study(kernels)
+    _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
+    _wholes(designs=sampling.designs, seed=sampling.seed, referee=referee.designs if referee else 0)
+    if not isinstance(axes, Mapping):
+        raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
+    for key, word in asdict(method).items():
+        check_value(f"method.{key}", word, key)
+    known_models(models)
+    members = [one for name, each in _named(kernels) for one in members_of(_member(name, each, store))]
+    if suite is not None:
+        members += members_of_suite(load_suite(suite))
+    study = Study(
+        name="sweep",
+        kernels=tuple(members),
+        gpu=_description(gpu, store),
+        overrides=tuple(overrides),
+        axes=tuple(_axis(key, values) for key, values in axes.items()),
+        sampling=sampling,
+        derived=tuple((key, parse_expression(text, f"derived {key}")) for key, text in derived.items()),
+        constraints=tuple(parse_expression(text, f"constraint {text}") for text in constraints),
+        models=tuple(models),
+        method=method,
+        referee=referee,
+    )
+    check_study(study)
+    return study
+
+
+# What arguments are that nobody gave; the others are then empty.
+_DEFAULTS = {"gpu": DEFAULT_GPU, "models": (DEFAULT_MODEL,), "sampling": (GRID, 0, 0), "method": DEFAULT_METHOD, "referee": None}
+
+
+def _texts(**arguments: Any) -> None:
+    """Refuses what is no sequence of texts; a single text is not taken for its letters."""
+    for name, given in arguments.items():
+        parts = [*given, *given.values()] if isinstance(given, Mapping) else given
+        wrong = isinstance(given, str) or not isinstance(parts, Iterable) or not all(isinstance(each, str) for each in parts)
+        if wrong or (name == "derived") != isinstance(given, Mapping):
+            remedy = 'write {"l2.mshrs": "4 * sm_count"}' if name == "derived" else 'write a list of texts, as ["..."]'
+            raise UsageError(f"{given!r} cannot be taken", place=name, remedy=remedy)
+
+
+def _wholes(**arguments: Any) -> None:
+    for name, given in arguments.items():
+        if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+            raise UsageError(f"{given!r} is no whole number of 0 or more", place=name, remedy="write for example 10")
+
+
+def refuse_beside_a_file(path: str, **arguments: Any) -> None:
+    """Refuses arguments beside a study file, which says all of it itself, unless they are as by default. Raises UsageError."""
+    usual = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
+    given = [name for name, value in usual.items() if (value != _DEFAULTS[name] if name in _DEFAULTS else value)]
+    if given:
+        what = f"says itself what is swept, and {', '.join(given)} is given too"
+        raise UsageError(what, place=path, remedy="write it in the study file")
+
+
+def _named(kernels: Any) -> Iterable[tuple[str, Any]]:
+    if isinstance(kernels, Mapping):
+        for name in kernels:
+            if not isinstance(name, str):
+                raise UsageError(f"{name!r} is no name of a kernel", place="kernels", remedy='write {"saxpy": "saxpy.yaml"}')
+        return kernels.items()
+    if isinstance(kernels, (str, bytes, os.PathLike)) or not isinstance(kernels, Iterable):
+        kernels = [kernels]
+    return [("", each) for each in kernels]
+
+
+def _member(name: str, given: Any, store: ResultStore) -> StudyKernel:
+    if isinstance(given, StudyKernel):
+        return given
+    if isinstance(given, KernelTrace):
+        return StudyKernel(name or given.header.kernel, KernelRequest(path=str(_kept(given, store))))
+    if isinstance(given, (str, os.PathLike)):
+        given = KernelRequest(path=os.fspath(given))
+    if not isinstance(given, KernelRequest):
+        what = f"a {type(given).__name__} is no kernel"
+        raise UsageError(what, place="kernels", remedy="give traces (warpsight.trace), launch files or trace folders")
+    return StudyKernel(name or default_name(given), given)
+
+
+def _kept(trace: KernelTrace, store: ResultStore) -> Path:
+    """The folder of a trace that is in memory."""
+    header = trace.header
+    parts = (header.kernel_hash, header.input_hash, header.registers_per_thread, header.sampled_blocks, header.warp_instructions)
+    key = content_key("given", *map(str, parts), header.tool_version, str(header.schema))
+    return store.make_folder(key, lambda place: save_trace(trace, place))
+
+
+def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> str:
+    if not isinstance(gpu, (str, os.PathLike, GpuSpec)):
+        remedy = "give a name of the catalogue, a file, or a GpuSpec"
+        raise UsageError(f"a {type(gpu).__name__} is no GPU", place="gpu", remedy=remedy)
+    if not isinstance(gpu, GpuSpec):
+        return os.fspath(gpu)
+    checked = load_gpu(gpu)
+    path = store.folder / "gpus" / f"{content_key(spec_hash(checked), checked.name)}.yaml"
+    path.parent.mkdir(exist_ok=True)
+    with written_whole(path) as temporary:
+        temporary.write_text(dump_yaml(checked), encoding="utf-8")
+    return str(path)
+
+
+def _axis(key: str, values: str | Sequence[Any]) -> Axis:
+    """Values as an axis has them in text, or one by one: numbers in base units (counts as they are), or texts with their unit."""
+    place = f"axes {key}"
+    if not isinstance(key, str) or not isinstance(values, Iterable):
+        raise UsageError("is no key with its values", place=place, remedy='write {"sm_count": [14, 28, 56]}')
+    if isinstance(values, str):
+        return axis_of_text(key, values, place)
+    return axis_of_list(key, [(_text(key, value), place) for value in values], place)
+
+
+def _text(key: str, value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    known = KEYS.get(key)
+    if known is None or not known.numeric or isinstance(value, bool):
+        return str(value).lower() if isinstance(value, bool) else str(value)
+    try:
+        number = float(value)
+        if known.kind in WHOLE and number % 1 > 0:
+            raise UsageError(f"{value!r} is no whole number", place=f"axes {key}", remedy="give whole numbers")
+        return value_text(key, int(number) if number.is_integer() else number)
+    except (TypeError, ValueError, OverflowError):
+        raise UsageError(f"{value!r} is no value of {key}", place=f"axes {key}", remedy="give numbers of 0 or more") from None

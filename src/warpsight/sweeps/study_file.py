@@ -1,0 +1,361 @@
+"""A study file: YAML, every message with its line. docs/reference/study-file.md has every key."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.yaml_nodes import Composed, YamlNode, compose
+from warpsight.gpu.catalog import catalog_names, catalog_path
+from warpsight.gpu.document import Text, parse_value
+from warpsight.gpu.keys import KEYS
+from warpsight.kernels.launch_check import parse_dim3
+from warpsight.kernels.launch_file import relative_argument
+from warpsight.models.base import get_model
+from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.suites import MANIFEST, Suite, load_suite, shipped_suites
+from warpsight.sweeps.axes import axis_of_list, axis_of_text
+from warpsight.sweeps.expressions import Expression, parse_expression
+from warpsight.sweeps.launches import members_of
+from warpsight.sweeps.names import METHOD, known_names, study_key
+from warpsight.sweeps.study import GRID, KINDS, MOST_DESIGNS, Axis, Referee, Sampling, Study, StudyKernel, check_study
+from warpsight.traces.importers.accelsim.files import is_kernel_file
+
+_TEXTS = ("kernel", "shared", "sample", "arch", "heap", "kernels", "launches")
+_NUMBERS = ("seed", "registers", "max_instructions", "threads", "stack")
+_LISTS = ("args", "defines", "include_dirs")
+_FIELDS = {"heap": "heap_bytes", "stack": "stack_bytes"}
+KERNEL_KEYS = ("path", "name", "grid", "block", *_TEXTS, *_NUMBERS, *_LISTS, "check", "isa_file")
+SUITE_KEYS = ("name", "only", "half")
+HALVES = ("development", "holdout")
+
+
+def read_kernels(node: YamlNode, folder: Path) -> Iterator[tuple[StudyKernel, str]]:
+    """Each kernel of `kernels:` with its place. Paths are relative to `folder`. Raises UsageError with file and line."""
+    for item in node.items():
+        if item.is_mapping:
+            yield _of_mapping(item, folder), item.place
+        else:
+            request = KernelRequest(path=_path(item, folder))
+            yield StudyKernel(default_name(request), request), item.place
+
+
+def suite_kernels(node: YamlNode, folder: Path) -> Iterator[tuple[StudyKernel, str]]:
+    """Each kernel of `suite:`, with its place: a name or folder, or a mapping of it and `only` or `half`. Raises UsageError."""
+    if not node.is_mapping:
+        yield from _of_suite(_suite(node, folder), node.place)
+        return
+    entries = node.entries(SUITE_KEYS)
+    if "name" not in entries:
+        node.refuse("suite has no name", "write suite: {name: warpsight, half: development}")
+    suite = _suite(entries["name"], folder)
+    if "only" in entries and "half" in entries:
+        entries["half"].refuse("only and half both choose kernels", "keep one of them")
+    if "half" in entries:
+        half = entries["half"].one_of(HALVES)
+        chosen = suite.holdout if half == "holdout" else suite.development
+        if not chosen:
+            entries["half"].refuse(f"the suite {suite.name} has no kernel in that half", "leave half out")
+        yield from ((StudyKernel(kernel.name, kernel.request()), node.place) for kernel in chosen)
+    elif "only" in entries:
+        for item in entries["only"].items():
+            try:
+                kernel = suite.kernel(item.text())
+            except UsageError as error:
+                item.refuse(error.what, error.remedy)
+            yield StudyKernel(kernel.name, kernel.request()), item.place
+    else:
+        yield from _of_suite(suite, node.place)
+
+
+def default_name(request: KernelRequest) -> str:
+    """What a kernel is called that has no name: the file or folder without its ending, a manifest as its folder."""
+    if not isinstance(request.path, (str, os.PathLike)):
+        kernel = getattr(request.path, "fn", getattr(request.path, "py_func", request.path))
+        return str(getattr(kernel, "__name__", type(kernel).__name__))
+    text = os.fspath(request.path)
+    if "\n" in text or text == "-":
+        return "kernel" if "\n" in text else "stdin"
+    path = Path(os.path.abspath(text))
+    if is_kernel_file(path):
+        return path.name.rpartition(".trace")[0]
+    return path.parent.name if path.name == MANIFEST else path.stem
+
+
+def _of_suite(suite: Suite, place: str) -> Iterator[tuple[StudyKernel, str]]:
+    for member in members_of_suite(suite):
+        yield member, place
+
+
+def members_of_suite(suite: Suite) -> list[StudyKernel]:
+    """The kernels of a suite as a study has them, in its order."""
+    return [StudyKernel(kernel.name, kernel.request()) for kernel in suite]
+
+
+def _suite(node: YamlNode, folder: Path) -> Suite:
+    name = node.text()
+    known = shipped_suites()
+    if name in known:
+        return load_suite(name)
+    path = folder / name
+    if not os.path.isdir(path):
+        what = f'"{name}" is neither a folder nor a suite that comes with Warpsight{suggestion(name, known)}'
+        node.refuse(what, f"known: {', '.join(known) or 'none'}; or give a folder of kernels")
+    return load_suite(path)
+
+
+def _path(node: YamlNode, folder: Path) -> str:
+    text = node.text()
+    path = folder / text
+    if text == "-" or not os.path.exists(path):  # which, unlike a Path's own method, answers for names that no file can have, too
+        near = suggestion(path.name, [each.name for each in path.parent.glob("*")] if os.path.isdir(path.parent) else [])
+        node.refuse(f'there is no kernel "{text}"{near}', "give a .cu, .ptx or launch file, a manifest, or a trace folder")
+    if os.path.isfile(path / MANIFEST):
+        node.refuse(f"{text} is the folder of a kernel in a suite", f"write {text.rstrip('/')}/{MANIFEST}")
+    return str(path)
+
+
+def _of_mapping(node: YamlNode, folder: Path) -> StudyKernel:
+    entries = node.entries(KERNEL_KEYS)
+    if "path" not in entries:
+        node.refuse("a kernel has no path", "write {path: saxpy.cu, grid: 4096, block: 256}")
+    values: dict[str, Any] = {"path": _path(entries["path"], folder)}
+    for key, entry in entries.items():
+        field = _FIELDS.get(key, key)
+        if key in ("grid", "block"):
+            values[field] = _dimensions(entry)
+        elif key in _TEXTS:
+            values[field] = entry.text()
+        elif key in _NUMBERS:
+            values[field] = entry.whole(0)
+        elif key in _LISTS:
+            values[field] = tuple(item.text() for item in entry.items())
+        elif key == "check":
+            values[field] = entry.flag()
+        elif key == "isa_file":
+            values[field] = str(folder / entry.text())
+    if "args" in values:
+        values["args"] = tuple(relative_argument(each, folder) for each in values["args"])
+    if "include_dirs" in values:
+        values["include_dirs"] = tuple(str(folder / each) for each in values["include_dirs"])
+    request = KernelRequest(**values)
+    if request.is_trace:
+        try:
+            request.refuse_launch_options()
+        except UsageError as error:
+            key = error.place.removeprefix("--")
+            entries.get(key, node).refuse(f"{key} {error.what}", error.remedy)
+    return StudyKernel(entries["name"].text() if "name" in entries else default_name(request), request)
+
+
+def _dimensions(node: YamlNode) -> str:
+    """One to three numbers, `16x64` or `[16, 64]`."""
+    text = "x".join(item.text() for item in node.items()) if node.is_list else node.text()
+    parse_dim3(text, node.place)
+    return text
+
+
+# -- A study file: YAML, every message with its line. docs/reference/study-file.md has every key.
+
+SCHEMA = "1"
+STUDY_KEYS = ("schema", "name", "kernels", "suite", "gpu", "set", "axes", "sampling", "derived", "constraints", "models", "method",
+              "referee")
+_FILE = Composed("study", "the YAML file of a study", "start with kernels: [...] and axes: {sm_count: 15:80:5}", UsageError)
+_EITHER = Composed("study or launch", "YAML", "write a study file (docs/reference/study-file.md) or a launch file", UsageError)
+_METHOD_KEYS = tuple(name.removeprefix("method.") for name in METHOD)
+
+
+def read_study(path: str | os.PathLike[str]) -> Study:
+    """The study of a file. Paths in it are relative to it. Nothing is compiled, run or drawn.
+
+    Raises UsageError or SpecError with file and line: no YAML, a key that is unknown (with the nearest), missing or given twice, a
+    value of the wrong kind, a kernel, suite, GPU or model that is not there, and whatever `check_study` refuses.
+    """
+    shown = os.fspath(path)
+    root = YamlNode(compose(Path(shown), shown, _FILE), "the study", shown)
+    return _Reader(root, Path(shown)).study()
+
+
+class _Reader:
+    """One file; `places` is where things were given, for what can only be said of them together."""
+
+    def __init__(self, root: YamlNode, path: Path) -> None:
+        self.root, self.path, self.folder = root, path, path.parent
+        self.entries = root.entries(STUDY_KEYS)
+        self.places: dict[str, str] = {name: node.place for name, node in self.entries.items()}
+
+    def study(self) -> Study:
+        """Everything that the file says."""
+        self.schema()
+        study = Study(
+            name=self.name(),
+            kernels=self.kernels(),
+            gpu=self.gpu(),
+            overrides=self.overrides(),
+            axes=self.axes(),
+            sampling=self.sampling(),
+            derived=self.derived(),
+            constraints=self.constraints(),
+            models=self.models(),
+            method=self.method(),
+            referee=self.referee(),
+        )
+        check_study(study, {"kernels": str(self.path), **self.places})
+        return study
+
+    def schema(self) -> None:
+        node = self.entries.get("schema")
+        if node is not None and node.text() != SCHEMA:
+            node.refuse(f'schema "{node.text()}" is not known', f"this version reads schema {SCHEMA}")
+
+    def name(self) -> str:
+        if "name" not in self.entries:
+            return self.path.stem
+        name = self.entries["name"].text()
+        if not name.isprintable():
+            self.entries["name"].refuse("name has characters that cannot be printed", "write a plain name")
+        if not name.strip(" .") or "/" in name:
+            remedy = "write a plain name; --out says where the folder is"
+            self.entries["name"].refuse(f'"{name}" cannot be the name of a folder', remedy)
+        return name
+
+    def kernels(self) -> tuple[StudyKernel, ...]:
+        found: list[tuple[StudyKernel, str]] = []
+        for key, read in (("kernels", read_kernels), ("suite", suite_kernels)):
+            if key in self.entries:
+                for kernel, place in read(self.entries[key], self.folder):
+                    found += [(member, place) for member in members_of(kernel)]
+        self.places |= {f"kernels.{index}": place for index, (_, place) in enumerate(found)}
+        return tuple(kernel for kernel, _ in found)
+
+    def gpu(self) -> str:
+        """A name of the catalogue, or a file beside the study."""
+        if "gpu" not in self.entries:
+            return DEFAULT_GPU
+        name = self.entries["gpu"].text()
+        if catalog_path(name) is not None:
+            return name
+        if not os.path.isfile(self.folder / name):
+            what = f'"{name}" is neither a GPU of the catalogue nor a file{suggestion(name, catalog_names())}'
+            self.entries["gpu"].refuse(what, f"the catalogue has: {', '.join(catalog_names())}")
+        return str(self.folder / name)
+
+    def overrides(self) -> tuple[str, ...]:
+        """`set`, as a mapping or as texts."""
+        if "set" not in self.entries:
+            return ()
+        node = self.entries["set"]
+        given: list[tuple[str, str, str]] = []
+        if node.is_list:
+            for item in node.items():
+                key, equals, text = (part.strip() for part in item.text().partition("="))
+                if not equals or not key or not text:
+                    item.refuse(f'"{item.text()[:80]}" is not key=value', "write for example l1.ways=4")
+                given.append((key, text, item.place))
+        else:
+            given = [(key, entry.text(), entry.place) for key, entry in node.entries().items()]
+        for key, text, place in given:
+            if f"set.{key}" in self.places:
+                raise UsageError(f"{key} is set twice; which one is meant?", place=place, remedy="remove one of the two")
+            self.places[f"set.{key}"] = place
+            study_key(key, place)
+            if key in KEYS:
+                parse_value(KEYS[key], Text(text, place))
+        return tuple(f"{key}={text}" for key, text, _ in given)
+
+    def axes(self) -> tuple[Axis, ...]:
+        if "axes" not in self.entries:
+            return ()
+        found = []
+        for key, node in self.entries["axes"].entries().items():
+            self.places[f"axes.{key}"] = node.place
+            if node.is_mapping:
+                names = [name for name in known_names() if name.startswith(f"{key}.")]
+                node.refuse(f"{key} is a mapping, not values", f"write whole keys: {names[0] if names else 'l1.size'}: [...]")
+            if node.is_list:
+                found.append(axis_of_list(key, [(item.text(), item.place) for item in node.items()], node.place))
+            else:
+                found.append(axis_of_text(key, node.text(), node.place))
+        return tuple(found)
+
+    def sampling(self) -> Sampling:
+        if "sampling" not in self.entries:
+            return Sampling()
+        node = self.entries["sampling"]
+        entries = node.entries(("kind", "designs", "seed"))
+        if "kind" not in entries:
+            node.refuse("sampling has no kind", f"write kind: {' or kind: '.join(KINDS)}")
+        kind = entries["kind"].one_of(KINDS)
+        if kind == GRID and "seed" in entries:
+            entries["seed"].refuse("a grid draws nothing, and takes no seed", "remove it")
+        designs = entries["designs"].whole(1, MOST_DESIGNS) if "designs" in entries else 0
+        return Sampling(kind, designs, entries["seed"].whole(0) if "seed" in entries else 0)
+
+    def derived(self) -> tuple[tuple[str, Expression], ...]:
+        if "derived" not in self.entries:
+            return ()
+        found = []
+        for key, node in self.entries["derived"].entries().items():
+            self.places[f"derived.{key}"] = node.place
+            study_key(key, node.place)
+            found.append((key, parse_expression(node.text(), node.place)))
+        return tuple(found)
+
+    def constraints(self) -> tuple[Expression, ...]:
+        if "constraints" not in self.entries:
+            return ()
+        return tuple(parse_expression(item.text(), item.place) for item in self.entries["constraints"].items())
+
+    def models(self) -> tuple[str, ...]:
+        """Names that the registry knows."""
+        if "models" not in self.entries:
+            return (DEFAULT_MODEL,)
+        node = self.entries["models"]
+        items = list(node.items()) if node.is_list else [node]
+        names = []
+        for item in items:
+            for name in (part.strip() for part in item.text().split(",")):
+                try:
+                    get_model(name)
+                except UsageError as error:
+                    hint = "; the referee has a key of its own, referee" if name == "referee" else ""
+                    item.refuse(error.what, error.remedy + hint)
+                self.places[f"models.{name}"] = item.place
+                names.append(name)
+        return tuple(names)
+
+    def method(self) -> Method:
+        if "method" not in self.entries:
+            return DEFAULT_METHOD
+        given = {}
+        for name, node in self.entries["method"].entries(_METHOD_KEYS).items():
+            given[name] = node.one_of(METHOD[f"method.{name}"].choices)
+            if f"axes.method.{name}" in self.places or f"derived.method.{name}" in self.places:
+                node.refuse(f"method.{name} is varied, and also given here; which one is meant?", "remove one of the two")
+        return Method(**given)
+
+    def referee(self) -> Referee | None:
+        if "referee" not in self.entries:
+            return None
+        entries = self.entries["referee"].entries(("designs", "seed", "where", "max_cycles"))
+        where = entries.get("where")
+        return Referee(
+            designs=entries["designs"].whole(1, MOST_DESIGNS) if "designs" in entries else 0,
+            seed=entries["seed"].whole(0) if "seed" in entries else 0,
+            where=parse_expression(where.text(), where.place) if where is not None else None,
+            max_cycles=entries["max_cycles"].whole(1) if "max_cycles" in entries else None,
+        )
+
+
+def is_study_file(path: str) -> bool:
+    """Whether `path` is a study and no launch file: YAML with kernels, a suite or axes at its top.
+
+    Raises UsageError with file and line for YAML that cannot be read, which is neither.
+    """
+    if not path.endswith((".yaml", ".yml")) or not os.path.isfile(path):
+        return False
+    found = YamlNode(compose(Path(path), path, _EITHER), "the file", path).entries()
+    return any(name in found for name in ("kernels", "suite", "axes", "sampling"))

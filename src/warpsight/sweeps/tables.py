@@ -1,0 +1,186 @@
+"""The tables of a study: put together from what is kept, labelled with the study and GPU that they are of, and replaced safely."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from warpsight.base.errors import FormatError
+from warpsight.gpu.describe import spec_hash
+from warpsight.gpu.document import flatten
+from warpsight.gpu.keys import FLAG, KEYS
+from warpsight.gpu.spec import GpuSpec
+from warpsight.jobs.fingerprint import REFEREE as REFEREE_KIND
+from warpsight.result.prediction import COMPONENTS
+from warpsight.sweeps.designs import Longs
+from warpsight.sweeps.files import read_part, rows_table, temporary_beside
+from warpsight.sweeps.folder import StudyFolder, study_document
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, NUMBERS, REFEREE
+from warpsight.sweeps.plan import Batch, Plan, Simulation
+from warpsight.sweeps.study import Study
+from warpsight.sweeps.tasks import PARQUET, ROWS, failed_rows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
+
+
+def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
+    """Rows in the order of launches, groups and models; then the referee's; then, for each kernel, designs that were refused.
+
+    What is not kept is left out, or, with `missing`, a row that failed for that reason.
+    """
+    for batch in plan.batches:
+        table = _rows(plan, batch, missing)
+        if table is not None:
+            yield table
+    for each in plan.simulations:
+        table = _referee_row(plan, each, missing)
+        if table is not None:
+            yield table
+    refused = np.flatnonzero(plan.table.refused)
+    if len(refused):
+        reasons = [plan.table.refusal(int(design)) for design in refused]
+        for kernel in plan.study.kernels:
+            for model in plan.study.models:
+                rows = failed_rows("", len(refused), model) | {FAILED: reasons}
+                yield _with_design(plan, kernel.name, refused, rows_table(rows))
+
+
+def designs_table(plan: Plan) -> pa.Table:
+    """The number, axes and derived keys of every design."""
+    numbers = np.arange(len(plan.table), dtype=np.int64)
+    return rows_table({DESIGN: numbers, **plan.table.columns})
+
+
+def empty_table(plan: Plan) -> pa.Table:
+    """No rows, with the columns and types of all of them."""
+    none = np.zeros(0, dtype=np.int64)
+    return _with_design(plan, "", none, rows_table(failed_rows("", 0, "")))
+
+
+def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
+    models = plan.study.models
+    designs = np.concatenate([np.tile(group.designs, len(models)) for group in batch.groups])
+    data = plan.store.get_bytes(ROWS, batch.key, PARQUET) if batch.key else None
+    if data is not None:
+        return _with_design(plan, batch.launch.kernel, designs, read_part(data))
+    reason = batch.launch.refused or missing
+    if not reason:
+        return None
+    names = [model for group in batch.groups for model in models for _ in group.designs]
+    rows = failed_rows(reason, len(designs), "") | {"model": names}
+    return _with_design(plan, batch.launch.kernel, designs, rows_table(rows))
+
+
+def _referee_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
+    found = plan.store.get(REFEREE_KIND, each.key) if each.key else None
+    reason = each.launch.refused or missing
+    if found is None and not reason:
+        return None
+    if found is None or "failed" in found:
+        rows = failed_rows(found["failed"] if found else reason, 1, REFEREE)
+    else:
+        stack = {f"cpi_stack.{name}": found["cpi_stack"][name] for name in COMPONENTS}
+        floats = {name: np.array([{**found, **stack}[name]], dtype=np.float64) for name in (*NUMBERS, "dpki", "occupancy")}
+        words = {name: [found[name]] for name in ("bound_by", "class", "occupancy_limiter")}
+        executed = np.array([found["warp_instructions"]], dtype=np.int64)
+        rows = {"model": [REFEREE], **floats, "warp_instructions": executed, **words, "failed": [""]}
+    return _with_design(plan, each.launch.kernel, np.array([each.design]), rows_table(rows))
+
+
+def _with_design(plan: Plan, kernel: str, designs: Longs, rows: pa.Table) -> pa.Table:
+    """`rows` behind the number and the values of their designs and the kernel's name, in the order that `rows` describes."""
+    values: dict[str, Any] = {DESIGN: designs.astype(np.int64)}
+    values |= {key: column[designs] for key, column in plan.table.columns.items()}
+    values[KERNEL] = [kernel] * len(designs)
+    front = rows_table(values)
+    for name in ("model", *NUMBERS, "warp_instructions", "dpki", "occupancy", "bound_by", "class", "occupancy_limiter", "failed"):
+        front = front.append_column(name, rows.column(name))
+    return front
+
+
+# -- What the tables of a study's folder say of themselves: of which study and GPU they are, so that no two runs are taken for one.
+#
+# A run that ends between the two tables, or before both, leaves tables of another study beside the new description.
+
+_STUDY, _GPU, _CONSTANTS = b"warpsight.study", b"warpsight.gpu", b"warpsight.constants"
+Constants = dict[str, float | str]
+
+
+def labelled(plan: Plan, folder: StudyFolder, schema: pa.Schema) -> pa.Schema:
+    """`schema` with the labels of the folder's study, and the values of the GPU around which its designs lie."""
+    constants = json.dumps(constants_of(plan.around), sort_keys=True)
+    return schema.with_metadata({
+        _STUDY: _study_hash(folder.study).encode(), _GPU: spec_hash(plan.base).encode(), _CONSTANTS: constants.encode(),
+    })  # fmt: skip
+
+
+def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -> Constants:
+    """The values of the GPU around which the designs lie. Raises FormatError for tables that are not of the folder's study."""
+    found, beside = ({**(each.schema.metadata or {})} for each in (table, designs))
+    same = all(found.get(label) == beside.get(label) for label in (_STUDY, _GPU))
+    if not same or found.get(_STUDY) != _study_hash(folder.study).encode():
+        what = "is of another run than the rest of its folder: of an earlier study, or of a GPU that was described otherwise"
+        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` makes it anew")
+    try:
+        constants: Constants = json.loads(beside[_CONSTANTS])
+    except (KeyError, ValueError):
+        remedy = f"`warpsight sweep collect {folder.path}` writes it again"
+        raise FormatError("does not say what its GPU is", place=str(folder.designs), remedy=remedy) from None
+    return constants
+
+
+def constants_of(gpu: GpuSpec) -> Constants:
+    """The values of a GPU's keys as columns of designs have them: numbers in base units, words, flags as `true` and `false`."""
+    texts: dict[str, Any] = {
+        name: str(value).lower() if KEYS[name].kind == FLAG else value for name, value in flatten(gpu).items()
+    }
+    return {name: value if isinstance(value, str) else float(value) for name, value in texts.items()}
+
+
+def _study_hash(study: Study) -> str:
+    return hashlib.sha256(json.dumps(study_document(study), sort_keys=True).encode()).hexdigest()
+
+
+# -- A table that is replaced by one with fewer results is kept beside it: a kernel's file may have gone, or Warpsight changed.
+
+@contextmanager
+def kept_if_better(folder: StudyFolder, schema: pa.Schema) -> Iterator[None]:
+    """Around the writing of the table: what was there stays as `folder.before` if it is of the same study and had more results."""
+    there = _results_in(folder.table, schema)
+    held = temporary_beside(folder.before)
+    if there:
+        os.link(folder.table, held)
+    try:
+        yield
+        now = _results_in(folder.table, schema)
+        if there > now:
+            held.replace(folder.before)
+        elif _results_in(folder.before, schema) <= now:
+            folder.before.unlink(missing_ok=True)
+    finally:
+        held.unlink(missing_ok=True)
+
+
+def _results_in(path: Path, schema: pa.Schema) -> int:
+    """Rows with numbers, of a table with the labels of `schema`; 0 where there is none or it is another's or damaged."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
+    try:
+        table = pq.read_table(path, columns=[FAILED])
+    except (OSError, pa.ArrowException):
+        return 0
+    if table.schema.metadata != schema.metadata:
+        return 0
+    return int(pc.sum(pc.equal(table[FAILED].cast("string"), "")).as_py() or 0)

@@ -1,1 +1,0 @@
-"""The referee: a cycle-level simulation of a launch on a GPU description, independent of every analytical model."""

@@ -1,0 +1,73 @@
+"""The memory events of a trace, told apart: which instruction made each, and which sectors are its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.traces.schema import KernelTrace, TraceChunk
+
+Longs = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ChunkEvents:
+    """The n events of a chunk in the order of its warps and of their paths; all int64 [n].
+
+    `warp` counted from the chunk's first, `pc`, `lanes` active at the entry of the basic block; `run` of the path table and `turn`,
+    the how manieth repetition of that run, from 0. `at` is the place of its first byte in `events`. `sectors` it has, 0 for shared
+    memory, from `first` on in the chunk's `sectors`.
+    """
+
+    warp: Longs
+    pc: Longs
+    lanes: Longs
+    run: Longs
+    turn: Longs
+    at: Longs
+    sectors: Longs
+    first: Longs
+
+
+class EventReader:
+    """Reads the events of `trace`'s chunks. What a path asks for is worked out once."""
+
+    def __init__(self, trace: KernelTrace) -> None:
+        self._trace = trace
+        width = np.array([instruction.event_bytes for instruction in trace.instructions], dtype=np.int64)
+        self._memory = np.flatnonzero(width)
+        self._width = width
+        self._counts = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
+        # memory instructions of basic block b are entries start[b] to start[b + 1] of `_memory`
+        self._start = np.searchsorted(self._memory, np.asarray(trace.block_start)).astype(np.int64)
+        self._paths: dict[int, tuple[Longs, Longs, Longs, Longs]] = {}
+
+    def read(self, chunk: TraceChunk) -> ChunkEvents:
+        """The events of `chunk`, a consistent part of the trace."""
+        parts = [self._path(path) for path in chunk.path.tolist()]
+        lengths = np.array([len(part[0]) for part in parts], dtype=np.int64)
+        warp = np.repeat(np.arange(len(parts)), lengths)
+        pc, run, turn, offset = (np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4))
+        at = offset + np.asarray(chunk.event_offset)[warp]
+        sectors = np.where(self._counts[pc], chunk.events[at], 0).astype(np.int64) if len(at) else np.zeros(0, np.int64)
+        first = np.cumsum(sectors) - sectors + (int(chunk.sector_offset[0]) if len(chunk.sector_offset) else 0)
+        lanes = np.asarray(self._trace.paths.lanes)[run].astype(np.int64)
+        return ChunkEvents(warp, pc, lanes, run, turn, at, sectors, first)
+
+    def _path(self, path: int) -> tuple[Longs, Longs, Longs, Longs]:
+        """Pc, run, repetition and byte offset of each event of a warp on path number `path`."""
+        if path not in self._paths:
+            table = self._trace.paths
+            runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
+            block = np.asarray(table.block[runs], dtype=np.int64)
+            each = self._start[block + 1] - self._start[block]
+            total = each * np.asarray(table.repeat[runs], dtype=np.int64)
+            run = np.repeat(np.arange(len(block)), total)
+            within = np.arange(len(run)) - np.repeat(np.cumsum(total) - total, total)
+            # a run with events has at least one in each repetition
+            pc = self._memory[self._start[block[run]] + within % each[run]]
+            width = self._width[pc]
+            self._paths[path] = pc, run + runs.start, within // each[run], np.cumsum(width) - width
+        return self._paths[path]

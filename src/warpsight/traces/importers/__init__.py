@@ -1,0 +1,1 @@
+"""Traces that other tools have made, read into the trace of `traces/schema.py`: a common core, and one folder a format."""

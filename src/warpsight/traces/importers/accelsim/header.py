@@ -1,0 +1,181 @@
+"""The text of a kernel's file: its header (what was launched, on what, how the lines are written) and the lines behind it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from warpsight.base.errors import FormatError
+from warpsight.traces.importers.accelsim.files import is_raw, pieces
+from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT
+from warpsight.traces.importers.launch import KernelHeader
+
+MOST_HEADER_BYTES = 1 << 20
+_OURS = {"written by"}
+_LINE = re.compile(r"-([^=]*?)\s*=\s*(.*)")
+_TRIPLE = re.compile(r"\(\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})\s*\)")
+VERSIONS = range(1, 7)
+_MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
+
+
+def read_header(text: bytes, place: str) -> KernelHeader:
+    """Parse the header that `text` begins with. Raises FormatError, at file and line, for what is missing or no number."""
+    reader = _Reader(place)
+    at = 0
+    while at < len(text) and at < MOST_HEADER_BYTES:
+        end = text.find(b"\n", at)
+        if end < 0:
+            break
+        line = text[at:end].decode("utf-8", "replace").strip()
+        reader.line += 1
+        start, at = at, end + 1
+        if line.startswith("#BEGIN_TB"):  # a block's first line, where the one about the form of lines is left out
+            reader.line -= 1
+            return reader.finish("", start)
+        if line.startswith("#"):
+            return reader.finish(line, at)
+        if line:
+            reader.take(line)
+    raise FormatError(
+        "the header does not end: a line of # must follow it", place=place, remedy="give a trace of Accel-Sim's tracer"
+    )
+
+
+class _Reader:
+    """The header's lines by key."""
+
+    def __init__(self, place: str) -> None:
+        self.place, self.line, self._last = place, 0, 0
+        self._values: dict[str, tuple[int, str]] = {}
+
+    def take(self, line: str) -> None:
+        found = _LINE.fullmatch(line)
+        if found is None:
+            self._refuse(f'"{line[:60]}" is no line of a header, which are written -key = value')
+        key = " ".join(found[1].split())
+        if key in self._values:
+            self._refuse(f"-{key} is given twice; which one is meant?")
+        self._values[key] = (self.line, found[2].strip())
+
+    def finish(self, last: str, size: int) -> KernelHeader:
+        lines = self._last = self.line  # which from here on is that of the value at hand
+        version = self._number("accelsim tracer version")
+        if version not in VERSIONS:
+            self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
+        header = KernelHeader(
+            self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
+            self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0, 20),
+            self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
+            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
+            self._number("one register an operand", 0) != 0,
+            tuple(sorted(self._values.keys() - _OURS)), lines, size,
+        )  # fmt: skip
+        threads = header.block[0] * header.block[1] * header.block[2]
+        fits = all(n <= most for n, most in zip(header.grid, _MOST_GRID, strict=True))
+        if threads > 1024 or header.blocks > 1 << 40 or not fits:
+            self._refuse(f"grid {header.grid} of blocks {header.block} is larger than any GPU launches")
+        return header
+
+    def _text(self, key: str, default: str | None = None) -> str:
+        if key in self._values:
+            self.line, text = self._values.pop(key)
+            return text
+        if default is None:
+            self.line = self._last
+            self._refuse(f"the header does not say -{key}")
+        return default
+
+    def _parsed(self, key: str, default: int | None, pattern: str, parse: Callable[[str], int]) -> int:
+        if key not in self._values and default is not None:
+            return default
+        text = self._text(key)
+        if not re.fullmatch(pattern, text):
+            self._refuse(f'-{key} is "{text[:40]}", not a number')
+        return parse(text)
+
+    def _number(self, key: str, default: int | None = None, digits: int = 15) -> int:
+        return self._parsed(key, default, rf"\d{{1,{digits}}}", int)
+
+    def _address(self, key: str) -> int:
+        found = self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
+        if found >= ADDRESS_LIMIT:
+            self._refuse(f"-{key} is {found:#x}, which is no address below {ADDRESS_LIMIT:#x}")
+        return found
+
+    def _triple(self, key: str) -> tuple[int, int, int]:
+        text = self._text(key)
+        found = _TRIPLE.fullmatch(text)
+        if not found or min(int(found[k]) for k in (1, 2, 3)) < 1:
+            self._refuse(f'-{key} is "{text[:40]}", not three counts as (8,1,1)')
+        return int(found[1]), int(found[2]), int(found[3])
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise FormatError(what, place=f"{self.place}:{self.line}", remedy="correct the line, or trace the program again")
+
+
+# -- The lines of a kernel's file behind its header, in the order in which they are read, and where each of them stands.
+
+_MASK = re.compile(r"[0-9a-fA-F]{8}")
+_PEEK_BYTES = 1 << 16
+
+
+def header_of(path: Path) -> KernelHeader:
+    """The header of a kernel's file; not more of the file is read than that takes. Raises FormatError."""
+    text = b""
+    for piece in pieces(path):
+        text += piece
+        if re.search(rb"^\s*#[^\n]*\n", text, re.MULTILINE) or len(text) > _PEEK_BYTES:
+            break
+    if not text:
+        raise FormatError("the file is empty", place=str(path), remedy="give a trace of Accel-Sim's tracer")
+    return read_header(text, str(path))
+
+
+class GroupedText:
+    """A file whose lines are grouped by block and warp already, as it stands."""
+
+    ordered = True
+
+    def __init__(self, path: Path, header: KernelHeader) -> None:
+        self._path, self._header = path, header
+
+    def __iter__(self) -> Iterator[bytes]:
+        skip = self._header.bytes
+        for piece in pieces(self._path):
+            yield piece[skip:] if skip < len(piece) else b""
+            skip = max(0, skip - len(piece))
+
+    def place(self, line: int) -> str:
+        """File and line."""
+        return f"{self._path}:{self._header.lines + line}"
+
+
+def prefix_numbers(path: Path, header: KernelHeader) -> int:
+    """How many numbers stand before the pc (and the source line): block and warp of raw files and of tracer versions 1 and 2.
+
+    Raw files have 4 (block, warp), 6 (SM and warp slot too) or 11 (cluster too). Raises FormatError if the first line is no
+    instruction.
+    """
+    if not is_raw(path):
+        return 4 if header.version < 3 else 0
+    text = b""
+    for piece in GroupedText(path, header):
+        text += piece
+        if len(text) > _PEEK_BYTES:
+            break
+    for number, line in enumerate(text.decode("ascii", "replace").splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        for k in range(1, len(words) - 1):
+            if _MASK.fullmatch(words[k]) and words[k + 1].isdigit() and int(words[k + 1]) <= 8 and k - 1 - header.lineinfo >= 4:
+                return k - 1 - header.lineinfo
+        place = f"{path}:{header.lines + number}"
+        raise FormatError(
+            f"no line of a raw trace, which begin with block and warp: {line[:70]!r}",
+            place=place,
+            remedy="give the file as the tracer wrote it, or grouped by post-traces-processing (.traceg)",
+        )
+    return 4

@@ -1,0 +1,402 @@
+"""Compiled: tokens and numbers of a trace's lines, and the lines that say which block and warp the instructions belong to.
+
+Every line ends with a line feed inside the buffer. The decorators of all compiled parts of the parser come first.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from warpsight.base.compiled import jit
+from warpsight.traces.importers.accelsim.layout import Answer, Phase, Row, Slot
+
+# Without Numba's run time (_nrt) arrays that are handed on are not counted: counting took four fifths of the time. Nothing here
+# allocates memory.
+_PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+
+
+compiled = jit(**_PLAIN)  # what only compiled code calls
+compiled_and_kept = jit(**_PLAIN, cache=True)
+inlined = jit(**_PLAIN, forceinline=True)
+
+
+def source_fingerprint() -> int:
+    """A number that changes with the text of any module here.
+
+    Numba keys a kept function by its own file alone; a function that closes over this number is keyed by its callees' files too.
+    """
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).resolve().parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+# -- Compiled: tokens and numbers of a trace's lines. Every line ends with a line feed inside the buffer, where all of these stop.
+
+# ruff: noqa: PLR1714, SIM109
+
+SPACE, TAB, CR, LF = 32, 9, 13, 10
+
+
+@inlined
+def blanks(buf: Any, p: Any) -> Any:
+    """The place of the next byte that is no blank."""
+    while buf[p] == SPACE or buf[p] == TAB or buf[p] == CR:
+        p += 1
+    return p
+
+
+@inlined
+def word_end(buf: Any, p: Any) -> Any:
+    """The place behind the token at `p`."""
+    while buf[p] > SPACE:
+        p += 1
+    return p
+
+
+@inlined
+def line_end(buf: Any, p: Any) -> Any:
+    """The place of the line feed."""
+    while buf[p] != LF:
+        p += 1
+    return p
+
+
+@inlined
+def digit(c: Any) -> Any:
+    """Value of a hexadecimal digit, -1 for any other byte."""
+    if 48 <= c <= 57:
+        return c - 48
+    if 97 <= c <= 102:
+        return c - 87
+    if 65 <= c <= 70:
+        return c - 55
+    return -1
+
+
+@inlined
+def hexadecimal(buf: Any, p: int) -> Any:
+    """(value, place behind it) of a hexadecimal number of at most 15 digits, `0x` before it or not; place -1 if it is none."""
+    p = blanks(buf, p)
+    if buf[p] == 48 and (buf[p + 1] == 120 or buf[p + 1] == 88):
+        p += 2
+    value = np.int64(0)
+    first = p
+    while True:
+        d = digit(np.int64(buf[p]))
+        if d < 0:
+            break
+        if p - first >= 16 or value >> 59:
+            return value, np.int64(-1)
+        value = value * 16 + d
+        p += 1
+    if p == first or buf[p] > SPACE:
+        return value, np.int64(-1)
+    return value, p
+
+
+@inlined
+def decimal(buf: Any, p: int) -> Any:
+    """(value, place behind it) of a decimal number of at most 18 digits, signed or not; place -1 if it is none."""
+    value, p = decimal_of_list(buf, p)
+    return value, (p if p < 0 or buf[p] <= SPACE else np.int64(-1))
+
+
+@inlined
+def decimal_of_list(buf: Any, p: int) -> Any:
+    """As `decimal`, and a comma may follow."""
+    p = blanks(buf, p)
+    negative = buf[p] == 45
+    if negative:
+        p += 1
+    value = np.int64(0)
+    first = p
+    while 48 <= buf[p] <= 57:
+        if p - first >= 18:
+            return value, np.int64(-1)
+        value = value * 10 + (np.int64(buf[p]) - 48)
+        p += 1
+    if p == first or (buf[p] > SPACE and buf[p] != 44):
+        return value, np.int64(-1)
+    return (-value if negative else value), p
+
+
+@inlined
+def same_bytes(buf: Any, p: int, end: int, pool: Any, at: int, length: int) -> Any:
+    """Whether `length` bytes of the pool from `at` stand at `p`, and a blank or the line's end behind them."""
+    if p + length >= end or at < 0 or at + length > len(pool):
+        return False
+    for k in range(length):
+        if buf[p + k] != pool[at + k]:
+            return False
+    return buf[p + length] <= SPACE
+
+
+@compiled_and_kept
+def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any:
+    """Hash of a key's two parts (FNV-1a), not negative."""
+    code = np.uint64(14695981039346656037)
+    for k in range(head, head_end):
+        code = (code ^ np.uint64(buf[k])) * np.uint64(1099511628211)
+    code = (code ^ np.uint64(SPACE)) * np.uint64(1099511628211)
+    for k in range(text, text_end):
+        code = (code ^ np.uint64(buf[k])) * np.uint64(1099511628211)
+    code ^= code >> np.uint64(29)
+    return np.int64(code >> np.uint64(1))
+
+
+@inlined
+def tail(buf: Any, p: int) -> Any:
+    """The place of the line feed behind a line's last fields, numbers and the words Val and NoVal, and how many fields they are.
+
+    The place is -1 - that of a byte that fits neither. Fields behind Val, which are as many as registers, do not count.
+    """
+    fields = np.int64(0)
+    valued = False
+    before = np.uint8(SPACE)
+    while buf[p] != LF:
+        c = buf[p]
+        if c > SPACE and before <= SPACE:
+            fields += not valued
+            valued = valued or c == 86
+        before = c
+        plain = 48 <= c <= 57 or c == SPACE or 97 <= c <= 102 or c == 45 or c == TAB or c == CR
+        letters = 65 <= c <= 70 or c == 120 or c == 86 or c == 108 or c == 78 or c == 111  # A to F, x, and the letters of NoVal
+        if not plain and not letters:
+            return -1 - p, fields
+        p += 1
+    return p, fields
+
+
+@compiled
+def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
+    """Find the parts of an instruction line from its pc (or source line) on: `parts` receives where head and text begin and end.
+
+    The text goes from the number of destinations to the memory width. Gives the mask, or -1 where it is wrong (parts[0] is
+    the place then).
+    """
+    parts[0] = p
+    for _ in range(head_tokens):
+        p = word_end(buf, blanks(buf, p))
+    parts[1] = p
+    mask, q = hexadecimal(buf, p)
+    p = blanks(buf, p)
+    if q - p != 8 or digit(np.int64(buf[p + 1])) < 0:  # 0x123456 is none
+        parts[0] = p
+        return np.int64(-1)
+    parts[2] = blanks(buf, q)
+    count, p = decimal(buf, q)
+    if p < 0 or count < 0 or count > 8:
+        parts[0] = q
+        return np.int64(-2)
+    for _ in range(count):
+        p = word_end(buf, blanks(buf, p))
+    opcode = blanks(buf, p)
+    p = word_end(buf, opcode)
+    gmma = opcode + 4 < p and buf[opcode + 1] == 71 and buf[opcode + 2] == 77 and buf[opcode + 3] == 77 and buf[opcode + 4] == 65
+    count, q = decimal(buf, p)
+    if q < 0 or count < 0 or count > 16 or p == opcode:
+        parts[0] = opcode
+        return np.int64(-2)
+    for _ in range(count + gmma):
+        q = word_end(buf, blanks(buf, q))
+    width, p = decimal(buf, q)
+    if p < 0 or width < 0:
+        parts[0] = q
+        return np.int64(-2)
+    parts[3] = p
+    return mask
+
+
+@inlined
+def population(mask: int) -> Any:
+    """Bits that are set in a mask of 32 bits."""
+    mask = mask - ((mask >> 1) & 0x55555555)
+    mask = (mask & 0x33333333) + ((mask >> 2) & 0x33333333)
+    return ((((mask + (mask >> 4)) & 0x0F0F0F0F) * 0x01010101) & 0xFFFFFFFF) >> 24
+
+
+# -- Compiled: the lines that say which block and warp the instructions belong to.
+
+# ruff: noqa: PLR0912, SIM110
+
+_POS, _LINE, _PHASE, _BLOCK, _WARP = int(Slot.POS), int(Slot.LINE), int(Slot.PHASE), int(Slot.BLOCK), int(Slot.WARP)
+_DECLARED, _GOT, _LAST, _EPOCH = int(Slot.DECLARED), int(Slot.GOT), int(Slot.LAST), int(Slot.EPOCH)
+_FIRST, _ENTRIES, _EVENTS, _SECTORS, _ROWS = (
+    int(Slot.FIRST_ENTRY), int(Slot.ENTRIES), int(Slot.EVENTS), int(Slot.SECTORS), int(Slot.ROWS),
+)  # fmt: skip
+_X, _Y, _Z, _WARPS = int(Slot.GRID_X), int(Slot.GRID_Y), int(Slot.GRID_Z), int(Slot.WARPS_PER_BLOCK)
+_PREVIOUS, _ORDERED, _WRONG_AT = int(Slot.PREVIOUS_BLOCK), int(Slot.ORDERED), int(Slot.WRONG_AT)
+_OUTSIDE, _IN_BLOCK, _IN_WARP = int(Phase.OUTSIDE), int(Phase.BLOCK), int(Phase.WARP)
+_R_BLOCK, _R_WARP, _R_ENTRIES, _R_EVENTS = int(Row.BLOCK), int(Row.WARP), int(Row.ENTRIES), int(Row.EVENTS)
+_R_SECTORS, _R_LINE, _R_COUNT = int(Row.SECTORS), int(Row.LINE), int(Row.INSTRUCTIONS)
+_NO_LINE, _NUMBER, _NESTED, _NOT_IN_BLOCK = int(Answer.NO_LINE), int(Answer.NUMBER), int(Answer.NESTED), int(Answer.NOT_IN_BLOCK)
+_NO_BLOCK, _GRID, _NO_WARP, _COUNT = (
+    int(Answer.NO_BLOCK_NUMBER), int(Answer.OUTSIDE_GRID), int(Answer.NO_SUCH_WARP), int(Answer.MISCOUNT),
+)  # fmt: skip
+_ORDER, _NOT_IN_WARP, _TWICE = int(Answer.ORDER), int(Answer.NOT_IN_WARP), int(Answer.TWICE)
+_NO_COUNT = int(Answer.NO_COUNT)
+
+_BEGIN = np.frombuffer(b"#BEGIN_TB", np.uint8)
+_END = np.frombuffer(b"#END_TB", np.uint8)
+_THREAD_BLOCK = np.frombuffer(b"thread block", np.uint8)
+_WARP_WORD = np.frombuffer(b"warp", np.uint8)
+_INSTS = np.frombuffer(b"insts", np.uint8)
+_CLUSTER_ID = np.frombuffer(b"cluster id", np.uint8)
+_CLUSTER_CTA = np.frombuffer(b"cluster cta", np.uint8)
+_CLUSTER_RANK = np.frombuffer(b"cluster rank", np.uint8)
+
+
+@inlined
+def begins(buf: Any, p: int, word: Any) -> Any:
+    """Whether `word` stands at `p` (a line feed ends the comparison)."""
+    for k in range(len(word)):
+        if buf[p + k] != word[k]:
+            return False
+    return True
+
+
+@inlined
+def after_equals(buf: Any, p: int, word: Any) -> Any:
+    """The place behind the `=` that follows `word` at `p`, or -1."""
+    p = blanks(buf, p + len(word))
+    return p + 1 if buf[p] == 61 else np.int64(-1)
+
+
+@inlined
+def ends(buf: Any, p: int) -> Any:
+    """Whether nothing but blanks stands between `p` and the end of the line."""
+    return p >= 0 and buf[blanks(buf, p)] == LF
+
+
+@inlined
+def is_cluster_line(buf: Any, p: int) -> Any:
+    """Whether one of the three lines about a block's cluster stands at `p`: `cluster id = 0,0,0` and the like."""
+    q: Any = np.int64(-1)
+    if begins(buf, p, _CLUSTER_ID):
+        q = after_equals(buf, p, _CLUSTER_ID)
+    elif begins(buf, p, _CLUSTER_CTA):
+        q = after_equals(buf, p, _CLUSTER_CTA)
+    elif begins(buf, p, _CLUSTER_RANK):
+        q = after_equals(buf, p, _CLUSTER_RANK)
+    if q >= 0:
+        _, q = decimal_of_list(buf, q)
+    while q >= 0 and buf[q] == 44:
+        _, q = decimal_of_list(buf, q + 1)
+    return ends(buf, q)
+
+
+@inlined
+def add_row(warp: int, st: Any, out: Any) -> None:
+    """Note where a finished warp's streams end."""
+    row = out.rows[st[_ROWS]]
+    row[_R_BLOCK], row[_R_WARP], row[_R_LINE], row[_R_COUNT] = st[_BLOCK], warp, st[_LINE], st[_GOT]
+    row[_R_ENTRIES], row[_R_EVENTS], row[_R_SECTORS] = st[_ENTRIES], st[_EVENTS], st[_SECTORS]
+    st[_ROWS] += 1
+
+
+@inlined
+def end_warp(st: Any, out: Any) -> Any:
+    """Close the running warp, if any: 0, or what is wrong."""
+    if st[_WARP] < 0:
+        return 0
+    if st[_DECLARED] < 0:
+        return _NO_COUNT
+    if st[_GOT] != st[_DECLARED]:
+        return _COUNT
+    add_row(st[_WARP], st, out)
+    st[_WARP], st[_DECLARED], st[_GOT], st[_LAST] = -1, -1, 0, -1
+    st[_FIRST] = st[_ENTRIES]
+    return 0
+
+
+@inlined
+def begin_block(buf: Any, p: int, st: Any) -> Any:
+    """`thread block = x,y,z`: 0, or what is wrong."""
+    if st[_PHASE] != _IN_BLOCK or st[_BLOCK] >= 0:
+        return _NOT_IN_BLOCK if st[_PHASE] == _OUTSIDE else _NESTED
+    p = after_equals(buf, p, _THREAD_BLOCK)
+    x = y = z = np.int64(-1)
+    if p >= 0:
+        x, p = decimal_of_list(buf, p)
+    if p >= 0 and buf[p] == 44:
+        y, p = decimal_of_list(buf, p + 1)
+    if p >= 0 and buf[p] == 44:
+        z, p = decimal_of_list(buf, p + 1)
+    if not ends(buf, p) or x < 0 or y < 0 or z < 0:
+        return _NUMBER
+    if x >= st[_X] or y >= st[_Y] or z >= st[_Z]:
+        return _GRID
+    st[_BLOCK] = x + st[_X] * (y + st[_Y] * z)
+    if st[_ORDERED] and st[_BLOCK] <= st[_PREVIOUS]:
+        return _ORDER
+    if st[_BLOCK] == st[_PREVIOUS]:
+        return _TWICE
+    st[_PREVIOUS] = st[_BLOCK]
+    return 0
+
+
+@compiled
+def structure(buf: Any, p: int, st: Any, out: Any) -> Any:
+    """Read one line that is no instruction. Gives 0 and moves on, or what is wrong."""
+    st[_WRONG_AT] = p
+    wrong = 0
+    if begins(buf, p, _BEGIN) and ends(buf, p + len(_BEGIN)):
+        wrong = _NESTED if st[_PHASE] != _OUTSIDE else 0
+        st[_PHASE], st[_BLOCK], st[_WARP] = _IN_BLOCK, -1, -1
+    elif begins(buf, p, _END) and ends(buf, p + len(_END)):
+        if st[_PHASE] == _OUTSIDE:
+            return _NOT_IN_BLOCK
+        if st[_BLOCK] < 0:
+            return _NO_BLOCK
+        wrong = end_warp(st, out)
+        if wrong == 0:
+            add_row(-1, st, out)
+            st[_PHASE] = _OUTSIDE
+    elif begins(buf, p, _THREAD_BLOCK):
+        wrong = begin_block(buf, p, st)
+    elif is_cluster_line(buf, p):
+        wrong = _NOT_IN_BLOCK if st[_PHASE] != _IN_BLOCK else 0
+    elif begins(buf, p, _WARP_WORD):
+        wrong = begin_warp(buf, p, st, out)
+    elif begins(buf, p, _INSTS):
+        if st[_PHASE] != _IN_WARP or st[_GOT] > 0 or st[_DECLARED] >= 0:
+            return _NOT_IN_WARP
+        p = after_equals(buf, p, _INSTS)
+        if p >= 0:
+            st[_DECLARED], p = decimal(buf, p)
+        wrong = _NUMBER if not ends(buf, p) or st[_DECLARED] < 0 else 0
+    elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or st[_PHASE] != _OUTSIDE:  # other comments stand between blocks alone
+        return _NO_LINE
+    if wrong == 0:
+        st[_POS] = line_end(buf, st[_WRONG_AT]) + 1
+        st[_LINE] += 1
+    return wrong
+
+
+@inlined
+def begin_warp(buf: Any, p: int, st: Any, out: Any) -> Any:
+    """`warp = n`: 0, or what is wrong."""
+    if st[_PHASE] == _OUTSIDE:
+        return _NOT_IN_BLOCK
+    if st[_BLOCK] < 0:
+        return _NO_BLOCK
+    wrong = end_warp(st, out)
+    if wrong:
+        return wrong
+    p = after_equals(buf, p, _WARP_WORD)
+    number = np.int64(-1)
+    if p >= 0:
+        number, p = decimal(buf, p)
+    if not ends(buf, p):
+        return _NUMBER
+    if number < 0 or number >= st[_WARPS]:
+        return _NO_WARP
+    st[_PHASE], st[_WARP], st[_DECLARED], st[_GOT], st[_LAST] = _IN_WARP, number, -1, 0, -1
+    st[_FIRST] = st[_ENTRIES]
+    st[_EPOCH] += 1
+    return 0

@@ -1,0 +1,361 @@
+"""The files in a folder of MDM's tools: their names, the tool's output, cache files, accesses, and the instructions of a kernel."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import FormatError
+from warpsight.isa.sass.opcodes import GLOBAL, LOAD, STORE, SassOpcode, SassTable, unnamed
+from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT
+from warpsight.traces.importers.launch import REMEDY
+from warpsight.traces.importers.lines import Ints, Lines, whole_lines
+
+INSTRUCTIONS, MEMORY, FUNCTIONAL = "instruction_trace_{}.txt", "mem_trace_{}.txt", "memory_access_{}.txt"
+CACHE_FILES = ("L1_cache", "L2_cache")
+_NAME = re.compile(r"(instruction_trace|mem_trace|memory_access|interval_info)_(\d{1,9})\.txt")
+
+
+def kernel_of(name: str) -> tuple[str, int] | None:
+    """(kind, kernel) of a file's name, as ``("mem_trace", 1)``; None for any other name."""
+    found = _NAME.fullmatch(name)
+    return (found[1], int(found[2])) if found else None
+
+
+def may_be_mdm(path: str | Path) -> bool:
+    """Whether `path` is by its names a trace of MDM's tools: a folder with such files, or a kernel's instructions."""
+    path = Path(path)
+    try:
+        if path.is_dir():
+            return any(kernel_of(entry.name) for entry in path.iterdir())
+        found = kernel_of(path.name)
+        return found is not None and found[0] == "instruction_trace" and path.is_file()
+    except (OSError, ValueError):
+        return False
+
+
+# -- What MDM's tools print while they trace: the launches, and which opcode has which number. Users keep it as a file beside the
+# trace.
+#
+# The lines are ``Kernel NAME - grid size X,Y,Z - block size X,Y,Z - nregs N - shmem BYTES - cuda stream id N`` and
+# ``OPCODE NAME MAPS TO ID N``. Numbers are given out in the order in which a run meets opcodes: they are those of one run.
+
+_SUFFIXES = (".log", ".out", ".txt", ".err", "")
+_THREE = r"(\d{1,10}),(\d{1,10}),(\d{1,10})"
+_KERNEL = re.compile(
+    (
+        rf"Kernel (.{{1,4000}}) - grid size {_THREE} - block size {_THREE} - nregs (\d{{1,4}}) - shmem (\d{{1,9}}) "
+        r"- cuda stream id (\d{1,20})\s*"
+    ).encode()
+)
+_OPCODE = re.compile(rb"OPCODE ([A-Za-z][\w.]{0,80}) MAPS TO ID (\d{1,9})\s*")
+
+
+@dataclass(frozen=True)
+class LoggedKernel:
+    """A launch as the tool printed it; `place` is file and line."""
+
+    name: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    registers: int
+    shared_bytes: int
+    stream: int
+    place: str
+
+
+@dataclass
+class Log:
+    """The launches in order, and opcodes by number. `path` is None where the folder has no such file."""
+
+    path: Path | None = None
+    kernels: list[LoggedKernel] = field(default_factory=list)
+    opcodes: dict[int, str] = field(default_factory=dict)
+
+
+def read_log(folder: Path) -> Log:
+    """What the tool printed, from the one file of the folder that has such lines.
+
+    Raises FormatError where two files have them (numbers of two runs have nothing to do with each other), or one contradicts
+    itself.
+    """
+    found = Log()
+    try:
+        names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror}", place=str(folder), remedy="check the path") from None
+    for name in names:
+        if kernel_of(name) or Path(name).suffix not in _SUFFIXES:
+            continue
+        log = _read(folder / name)
+        if log.path is None:
+            continue
+        if found.path is not None:
+            what = f"{found.path.name} and {name} both hold what a tool printed, and numbers of opcodes are those of one run"
+            remedy = "keep the output of the run that made instruction_trace_<k>.txt alone"
+            raise FormatError(what, place=str(folder), remedy=remedy)
+        found = log
+    return found
+
+
+def _read(path: Path) -> Log:
+    log = Log()
+    line = 0
+    for piece in whole_lines(path):
+        for raw in piece:
+            line += 1
+            if raw.startswith(b"Kernel "):
+                match = _KERNEL.fullmatch(raw)
+                if match:
+                    log.path = path
+                    log.kernels.append(_kernel(match, f"{path}:{line}"))
+            elif raw.startswith(b"OPCODE "):
+                match = _OPCODE.fullmatch(raw)
+                if match:
+                    log.path = path
+                    name, number = match[1].decode("ascii"), int(match[2])
+                    if log.opcodes.setdefault(number, name) != name:
+                        what = f"opcode {number} is {name} here, and {log.opcodes[number]} above"
+                        raise FormatError(what, place=f"{path}:{line}", remedy="keep the output of one run alone")
+    return log
+
+
+def _kernel(match: re.Match[bytes], place: str) -> LoggedKernel:
+    numbers = [int(match[k]) for k in range(2, 11)]
+    name = match[1].decode("utf-8", "replace").split("(")[0].strip()
+    name = "".join(c for c in name if c.isprintable()) or "kernel"
+    return LoggedKernel(
+        name, (numbers[0], numbers[1], numbers[2]), (numbers[3], numbers[4], numbers[5]), numbers[6], numbers[7], numbers[8], place
+    )
+
+
+# -- The cache files of MDM's scripts, `L1_cache` and `L2_cache`: four lines of ``name = value``.
+
+_KEYS = ("line size", "number of lines", "associativity", "replacement policy")
+_LINE = re.compile(r"\s*([a-z ]+?)\s*=\s*(\w+)\s*")
+_MOST_BYTES = 1 << 16
+
+
+@dataclass(frozen=True)
+class CacheFile:
+    """`line_bytes`, number of `lines`, `ways` and replacement `policy` as written, ``LRU``."""
+
+    line_bytes: int
+    lines: int
+    ways: int
+    policy: str
+
+
+def read_cache_file(path: Path) -> CacheFile:
+    """Read a cache file. Raises FormatError, with file and line, for a line that is none and for what is missing."""
+    try:
+        text = path.read_bytes()[:_MOST_BYTES].decode("ascii", "replace")
+    except OSError as error:
+        raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
+    values: dict[str, str] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        found = _LINE.fullmatch(line)
+        if not found or found[1] not in _KEYS or found[1] in values or (found[1] != _KEYS[3] and not _is_size(found[2])):
+            what = f"no line of a cache file: {line[:60]!r}"
+            raise FormatError(what, place=f"{path}:{number}", remedy=f"write {' = ..., '.join(_KEYS)} = ...")
+        values[found[1]] = found[2]
+    missing = [key for key in _KEYS if key not in values]
+    if missing:
+        raise FormatError(f"does not say {', '.join(missing)}", place=str(path), remedy="write a line `name = value` for each")
+    return CacheFile(int(values[_KEYS[0]]), int(values[_KEYS[1]]), int(values[_KEYS[2]]), values[_KEYS[3]])
+
+
+def _is_size(text: str) -> bool:
+    return text.isascii() and text.isdigit() and int(text[:10]) > 0 and len(text) <= 10
+
+
+# -- `mem_trace_<k>.txt` and `memory_access_<k>.txt`: the cache lines that each access touches.
+#
+# ``warp,sm,pc,RoW,line,line,...,`` with RoW 1 for a load and 0 for anything else; of the functional simulator ``warp,pc,R|W,...,``.
+# The numbers behind are addresses divided by the size of a cache line (128 bytes in the tool), each once, in ascending order.
+
+Longs = npt.NDArray[np.int64]
+_LANES = 32
+_MOST = 1 << 40
+
+
+@dataclass(frozen=True)
+class Accesses:
+    """All accesses of a kernel, int64 [n] each: warp of the launch, pc, whether it is a load, line in the file. The cache lines of
+    access k are `touched[offset[k] : offset[k + 1]]`. `dropped` numbers were no lines of any memory.
+    """
+
+    path: Path
+    warp: Longs
+    pc: Longs
+    load: Longs
+    line: Longs
+    offset: Longs
+    touched: Longs
+    dropped: int
+
+
+def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
+    """Read a file. Raises FormatError, with file and line, for a line that is none and a file that is cut."""
+    warp, pc, load, numbers, offset, touched = (array("q") for _ in range(6))
+    offset.append(0)
+    line = dropped = 0
+    limit = ADDRESS_LIMIT // line_bytes
+    at = 2 if functional else 3
+    for piece in whole_lines(path):
+        for raw in piece:
+            line += 1
+            if not raw or raw.isspace():
+                continue
+            *parts, end = raw.split(b",")
+            if end.strip() or len(parts) <= at:
+                _refuse(path, line, raw, "it does not end with a comma, or has too few fields")
+            kind = parts[at].strip()
+            parts[at] = {b"R": b"1", b"W": b"0"}.get(kind, b"?") if functional else kind
+            try:
+                values = [int(part) for part in parts]
+            except ValueError:
+                _refuse(path, line, raw, "a field is no number")
+            if values[at] not in (0, 1) or not 0 <= values[0] < _MOST or not 0 <= values[at - 1] < 1 << 31:
+                _refuse(path, line, raw, "warp, pc or the mark of a load is none")
+            kept = [value for value in values[at + 1 :] if 0 < value < limit]
+            dropped += len(values) - at - 1 - len(kept)
+            if len(kept) > _LANES:
+                _refuse(path, line, raw, f"{len(kept)} cache lines, and a warp has {_LANES} lanes")
+            warp.append(values[0])
+            pc.append(values[at - 1])
+            load.append(values[at])
+            numbers.append(line)
+            touched.extend(kept)
+            offset.append(len(touched))
+    return Accesses(
+        path, _held(warp), _held(pc), _held(load), _held(numbers), _held(offset), _held(touched), dropped
+    )
+
+
+def _held(column: array[int]) -> Longs:
+    return np.frombuffer(column, np.int64) if len(column) else np.zeros(0, np.int64)
+
+
+def _refuse(path: Path, line: int, raw: bytes, what: str) -> NoReturn:
+    shown = raw[:60].decode("ascii", "replace")
+    raise FormatError(f"no access: {shown!r}: {what}", place=f"{path}:{line}", remedy=f"the trace is cut or damaged here: {REMEDY}")
+
+
+# -- The instructions of a kernel from `instruction_trace_<k>.txt`: ``warp,pc,opcode,dst,src1,src2,src3``, opcodes as numbers.
+#
+# The tool writes the first number of each operand, whatever kind of operand it is; 10000 is none, and sources from 1000 on are not
+# written: what stands in their place is whatever was in memory there. So a field that is not the same each time is none.
+
+_TEXT = re.compile(rb"\d{1,10},\d{1,9}(,-?\d{1,11}){3,4}\s*")
+_REGISTERS, _PREDICATES = 256, 8
+_SHOWN = 12
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction: `names` its operands; `addressed` if its accesses are in the memory trace."""
+
+    pc: int
+    opcode: str
+    names: tuple[str, ...]
+    addressed: bool
+
+
+@dataclass(frozen=True)
+class Program:
+    """Instructions in order of pc; `of_text` int32 [texts]: the instruction of each text; `isa` with rows for accesses whose
+    opcode is not known. `varying` operand fields were not the same each time and are left out.
+    """
+
+    instructions: list[Instruction]
+    of_text: Ints
+    isa: SassTable
+    varying: int
+
+
+def clean(text: bytes) -> str:
+    """What stands behind the warp in a line. Raises ValueError for what is none."""
+    if not _TEXT.fullmatch(text):
+        raise ValueError("pc, opcode, destination and two or three sources are expected")
+    return text.decode("ascii").strip()
+
+
+def program_of(path: Path, lines: Lines, accesses: Accesses | None, opcodes: Mapping[int, str], isa: SassTable) -> Program:
+    """The program. Raises FormatError where a pc has two opcodes, and where the opcode of a number is not known."""
+    fields: dict[int, list[list[int]]] = {}
+    texts = [[int(field) for field in text.split(",")] for text in lines.texts]
+    for number, text in enumerate(texts):
+        known = fields.setdefault(text[0], [])
+        if known and known[0][1] != text[1]:
+            what = f"pc {text[0]:#x} has opcode {text[1]} here and {known[0][1]} above"
+            line = int(lines.line[int(np.argmax(lines.text == number))])
+            raise FormatError(what, place=f"{path}:{line}", remedy=f"the trace is damaged: {REMEDY}")
+        known.append(text)
+    recorded = _recorded(accesses)
+    names = dict(opcodes)
+    rows = dict(isa.own)
+    missing = set()
+    for pc, found in fields.items():
+        number = found[0][1]
+        if number in names:
+            continue
+        if pc in recorded:
+            names[number] = unnamed(number)
+            what = "an access that the memory trace has"
+            rows[unnamed(number)] = SassOpcode(unnamed(number), "memory", GLOBAL, LOAD if recorded[pc] else STORE, what)
+        else:
+            missing.add(number)
+    missing -= set(names)
+    if missing:
+        shown = ", ".join(map(str, sorted(missing)[:_SHOWN])) + (" ..." if len(missing) > _SHOWN else "")
+        raise FormatError(
+            f"the opcodes of the numbers {shown} are not known: the tool numbers them anew in each run, and prints them",
+            place=str(path),
+            remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give --isa-file with "
+            "`3: LDG.E`",
+        )
+    instructions, varying = [], 0
+    place = {pc: k for k, pc in enumerate(sorted(fields))}
+    for pc in place:
+        opcode = names[fields[pc][0][1]]
+        operands, odd = _operands(opcode, fields[pc])
+        varying += odd
+        instructions.append(Instruction(pc, opcode, operands, pc in recorded))
+    of_text = np.array([place[text[0]] for text in texts], np.int32)
+    return Program(instructions, of_text, SassTable(rows, isa.numbers), varying)
+
+
+def _recorded(accesses: Accesses | None) -> dict[int, bool]:
+    """The pcs that have accesses, and whether those are loads."""
+    if accesses is None or not len(accesses.pc):
+        return {}
+    pcs, first = np.unique(accesses.pc, return_index=True)
+    return {pc: bool(load) for pc, load in zip(pcs.tolist(), accesses.load[first].tolist(), strict=True)}
+
+
+def _operands(opcode: str, texts: list[list[int]]) -> tuple[tuple[str, ...], int]:
+    """The registers of an instruction that its texts agree on, and how many fields they do not agree on."""
+    base = opcode.split(".", maxsplit=1)[0]
+    predicates = 2 if base.endswith("SETP") else 0
+    names, varying = [], 0
+    for k in range(2, len(texts[0])):
+        values = {text[k] for text in texts if len(text) > k}
+        if len(values) > 1:
+            varying += 1
+            continue
+        value = values.pop()
+        if k - 2 < predicates and 0 <= value < _PREDICATES:
+            names.append(f"P{value}")
+        elif 0 <= value < _REGISTERS:
+            names.append(f"R{value}")
+    return tuple(names), varying

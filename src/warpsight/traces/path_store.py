@@ -1,0 +1,109 @@
+"""Distinct paths, given numbers as warps come: what every producer of a trace keeps while it works."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.compiled import jit
+from warpsight.traces.schema import PathTable
+
+LANES_SHIFT = 24  # of an entry's first word: a block's number, and from this bit on its active lanes
+_BLOCK_MASK = (1 << LANES_SHIFT) - 1
+
+
+@jit(
+    "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], uint32[:, ::1], int64)",
+    cache=True,
+    nogil=True,
+)
+def number_paths(entries, offset, numbers, table, hashes, known_offset, known, known_count):  # type: ignore[no-untyped-def]
+    """Give each warp's entry list a path number: that of an equal known path, or the next new one.
+
+    `table` is an open-addressing hash table of path numbers + 1 (a power of two long, at least twice the paths); `known` has room
+    for all entries. Returns the new number of known paths.
+    """
+    size = len(table)
+    for warp in range(len(numbers)):
+        start, end = offset[warp], offset[warp + 1]
+        code = np.uint64(14695981039346656037)
+        for k in range(start, end):
+            for word in range(2):
+                code = (code ^ np.uint64(entries[k, word])) * np.uint64(1099511628211)
+                code ^= code >> np.uint64(29)
+        signed = np.int64(code >> np.uint64(1))
+        slot = signed & (size - 1)
+        number = -1
+        while table[slot] != 0:
+            candidate = table[slot] - 1
+            if hashes[candidate] == signed and known_offset[candidate + 1] - known_offset[candidate] == end - start:
+                base = known_offset[candidate]
+                equal = True
+                for k in range(end - start):
+                    if known[base + k, 0] != entries[start + k, 0] or known[base + k, 1] != entries[start + k, 1]:
+                        equal = False
+                        break
+                if equal:
+                    number = candidate
+                    break
+            slot = (slot + 1) & (size - 1)
+        if number < 0:
+            number = known_count
+            base = known_offset[number]
+            for k in range(end - start):
+                known[base + k, 0] = entries[start + k, 0]
+                known[base + k, 1] = entries[start + k, 1]
+            known_offset[number + 1] = base + end - start
+            hashes[number] = signed
+            table[slot] = number + 1
+            known_count += 1
+        numbers[warp] = number
+    return known_count
+
+
+class PathStore:
+    """All distinct paths of a launch, growing as chunks come in."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._table = np.zeros(1 << 12, dtype=np.int64)
+        self._hashes = np.zeros(1 << 11, dtype=np.int64)
+        self._offset = np.zeros((1 << 11) + 1, dtype=np.int64)
+        self._known = np.zeros((1 << 12, 2), dtype=np.uint32)
+
+    def number(self, entries: npt.NDArray[np.uint32], offset: npt.NDArray[np.int64]) -> npt.NDArray[np.int32]:
+        """Path numbers of warps whose entries are `entries[offset[w]:offset[w + 1]]` (uint32 [n, 2])."""
+        warps = len(offset) - 1
+        self._reserve(warps, len(entries))
+        numbers = np.empty(warps, dtype=np.int32)
+        self._count = number_paths(entries, offset, numbers, self._table, self._hashes, self._offset, self._known, self._count)
+        return numbers
+
+    def _reserve(self, warps: int, entries: int) -> None:
+        paths = self._count + warps
+        if paths > len(self._hashes):
+            grown = 1 << (2 * paths - 1).bit_length()
+            self._hashes = np.resize(self._hashes, grown)
+            self._offset = np.resize(self._offset, grown + 1)
+            self._table = np.zeros(2 * grown, dtype=np.int64)
+            for number in range(self._count):
+                slot = int(self._hashes[number]) & (len(self._table) - 1)
+                while self._table[slot]:
+                    slot = (slot + 1) & (len(self._table) - 1)
+                self._table[slot] = number + 1
+        used = int(self._offset[self._count])
+        if used + entries > len(self._known):
+            grown_known = np.zeros((2 * (used + entries), 2), dtype=np.uint32)
+            grown_known[:used] = self._known[:used]
+            self._known = grown_known
+
+    def table(self) -> PathTable:
+        """The paths so far, as the trace holds them."""
+        used = int(self._offset[self._count])
+        keys = self._known[:used, 0]
+        return PathTable(
+            self._offset[: self._count + 1].copy(),
+            (keys & np.uint32(_BLOCK_MASK)).astype(np.int32),
+            (keys >> np.uint32(LANES_SHIFT)).astype(np.uint8),
+            self._known[:used, 1].astype(np.int32),
+        )

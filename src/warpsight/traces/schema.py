@@ -1,0 +1,234 @@
+"""The trace: the contract between what produces memory and instruction streams and what models them.
+
+Nothing in a trace depends on a cache, a latency or an SM count. One `KernelTrace` per launch.
+
+**Static part.** One `StaticInstruction` per PTX instruction; its `pc` is its index. Basic blocks are runs of consecutive pcs.
+
+**Dynamic part.** Warps are numbered over the launch: warp `w` is warp `w % warps_per_block` of block `w // warps_per_block`
+(blocks in x-fastest order). Each warp has
+
+* a *path*: the basic blocks it executed, as runs `(block, active lanes, repeat)`. Warps that did the same share one path;
+* *events*: one small record per executed memory instruction, in path order, also when the guard left no lane active (zeros then).
+  Its bytes are, in this order and each only where it applies: number of sectors (spaces global, local, generic), bank-conflict
+  degree (spaces shared, generic: passes through the banks), and most lanes that share one address (atomics);
+* *sectors*: for each event with sectors, that many 32-byte sector numbers (byte address // 32, lane order, duplicates merged).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.display import DISPLAY
+
+SCHEMA_VERSION = 1
+SECTOR_BYTES = 32
+WARP_SIZE = 32
+
+LOAD, STORE, ATOMIC = "load", "store", "atomic"
+SECTOR_SPACES = ("global", "local", "generic")
+BANK_SPACES = ("shared", "generic")
+
+
+@dataclass(frozen=True, slots=True)
+class StaticInstruction:
+    """One instruction of the kernel as written.
+
+    `op_class` is a key of the GPU description's `latency` (int, fp32, fp64, sfu, shared, ...) or `branch`, `barrier`, `memory`,
+    `control`. `space` and `access` are empty unless it touches memory; `access` is load, store or atomic; `access_bytes` per lane.
+    `sources` and `destinations` are dense register numbers, predicates (and the guard) included.
+    """
+
+    pc: int
+    opcode: str
+    op_class: str
+    destinations: tuple[int, ...]
+    sources: tuple[int, ...]
+    space: str
+    access: str
+    access_bytes: int
+    file: str
+    line: int
+    ptx_line: int
+
+    @property
+    def event_bytes(self) -> int:
+        """How many bytes this instruction adds to a warp's events each time it executes."""
+        return self.has_sectors + self.has_degree + self.has_sharing
+
+    @property
+    def has_sectors(self) -> bool:
+        """Its event counts sectors (first byte)."""
+        return bool(self.access) and self.space in SECTOR_SPACES
+
+    @property
+    def has_degree(self) -> bool:
+        """Its event holds a bank-conflict degree."""
+        return bool(self.access) and self.space in BANK_SPACES
+
+    @property
+    def has_sharing(self) -> bool:
+        """Its event holds the number of lanes that share an address."""
+        return self.access == ATOMIC and self.space in SECTOR_SPACES + BANK_SPACES
+
+    @property
+    def is_block_barrier(self) -> bool:
+        """The whole block waits here. Warp-wide and arrive-only barriers hold nobody up."""
+        words = self.opcode.lower().split(".")
+        arrives = "arrive" in words or "arv" in words  # PTX and SASS
+        return words[0] in ("bar", "barrier") and "warp" not in words and not arrives
+
+
+@dataclass(frozen=True)
+class PathTable:
+    """The distinct dynamic streams. Path p is entries `offset[p]:offset[p+1]` of `block`, `lanes` and `repeat`.
+
+    `block` int32 basic-block number, `lanes` uint8 active lanes at its entry, `repeat` int32 times in succession (>= 1).
+    """
+
+    offset: npt.NDArray[np.int64]
+    block: npt.NDArray[np.int32]
+    lanes: npt.NDArray[np.uint8]
+    repeat: npt.NDArray[np.int32]
+
+    def __len__(self) -> int:
+        return len(self.offset) - 1
+
+
+@dataclass(frozen=True)
+class TraceChunk:
+    """The dynamic part of consecutive warps (whole blocks): warps `first_warp` .. `first_warp + len(path)`.
+
+    `path` int32 [n]; `event_offset`, `sector_offset` int64 [n + 1] into `events` uint8 and `sectors` uint32.
+    """
+
+    first_warp: int
+    path: npt.NDArray[np.int32]
+    event_offset: npt.NDArray[np.int64]
+    events: npt.NDArray[np.uint8]
+    sector_offset: npt.NDArray[np.int64]
+    sectors: npt.NDArray[np.uint32]
+
+
+@dataclass(frozen=True)
+class TraceHeader:
+    """What was run. `registers_from` says where `registers_per_thread` comes from: assembler, override or estimate.
+
+    `warp_instructions` and `thread_instructions` are of the whole launch. Where only some blocks are recorded, `sampled_blocks` is
+    their number and `sampled_instructions` their warp instructions (else both are 0), and `thread_instructions` is their
+    number scaled to the launch.
+    """
+
+    kernel: str
+    mangled: str
+    source: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    static_shared_bytes: int
+    dynamic_shared_bytes: int
+    registers_per_thread: int
+    registers_from: str
+    target: str
+    kernel_hash: str
+    input_hash: str
+    warp_instructions: int
+    thread_instructions: int
+    emulation_seconds: float
+    tool_version: str
+    sampled_blocks: int = 0
+    sampled_instructions: int = 0
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return self.block[0] * self.block[1] * self.block[2]
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps in a block, the last one possibly partial."""
+        return -(-self.threads_per_block // WARP_SIZE)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return self.grid[0] * self.grid[1] * self.grid[2]
+
+    @property
+    def recorded_blocks(self) -> int:
+        """Blocks in the trace."""
+        return self.sampled_blocks or self.blocks
+
+    @property
+    def recorded_instructions(self) -> int:
+        """Warp instructions in the trace."""
+        return self.sampled_instructions if self.sampled_blocks else self.warp_instructions
+
+    @property
+    def warps(self) -> int:
+        """Warps in the trace."""
+        return self.recorded_blocks * self.warps_per_block
+
+
+class ChunkSource(ABC):
+    """Where a trace's chunks come from: memory, or a folder that is read piece by piece."""
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[TraceChunk]: ...
+
+
+class InMemory(ChunkSource):
+    """Chunks held in memory, in warp order."""
+
+    def __init__(self, chunks: list[TraceChunk]) -> None:
+        self._chunks = chunks
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        return iter(self._chunks)
+
+
+@dataclass(frozen=True)
+class KernelTrace:
+    """One launch: header, static instructions, basic blocks, paths, and the warps' streams in chunks.
+
+    `block_start` int32 [basic blocks + 1]: basic block b holds pcs `block_start[b]` .. `block_start[b + 1]`.
+    Iterate `chunks` as often as needed; a stored trace is read from disk each time.
+    """
+
+    header: TraceHeader
+    instructions: tuple[StaticInstruction, ...]
+    block_start: npt.NDArray[np.int32]
+    paths: PathTable
+    chunks: ChunkSource
+    origin: str = ""
+    notes: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def _repr_html_(self) -> str | None:
+        return DISPLAY.html(self)
+
+
+# -- Where a producer puts a trace while it is being made.
+
+class TraceSink(Protocol):
+    """Takes chunks in warp order as they are made, then everything that is known only at the end."""
+
+    def add(self, chunk: TraceChunk) -> None:
+        """Take the next chunk."""
+
+    def restart(self) -> None:
+        """Forget all chunks: the producer begins anew."""
+
+    def finish(
+        self,
+        header: TraceHeader,
+        instructions: tuple[StaticInstruction, ...],
+        block_start: npt.NDArray[np.int32],
+        paths: PathTable,
+    ) -> KernelTrace:
+        """Close the trace and give it back, ready to be read."""

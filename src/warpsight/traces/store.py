@@ -1,0 +1,421 @@
+"""Traces on disk: a folder of Parquet files (zstd) and one JSON header, written as a stream and read one row group at a time.
+
+The layout is described in `docs/reference/trace.md`. A folder appears whole or not at all: it is made beside its place and renamed.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, NoReturn, Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from warpsight.base.errors import FormatError, UsageError
+from warpsight.traces import store_format as tables
+from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.traces.store_format import FILES, NAME_A_TRACE, REMEDY, Pieces, StoredHeader, read_header, write_header
+from warpsight.traces.validate import ChunkChecker
+
+_COMPRESSION_LEVEL = 3
+
+
+@dataclasses.dataclass
+class _CheckedFile:
+    """A file that keeps the length and CRC-32 of what was written since `cut` was last called."""
+
+    file: IO[bytes]
+    closed: bool = False
+    size: int = 0
+    crc: int = 0
+    position: int = 0
+
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self.file.write(view)
+        self.size += view.nbytes
+        self.position += view.nbytes
+        self.crc = zlib.crc32(view, self.crc)
+        return view.nbytes
+
+    def cut(self) -> tuple[int, int]:
+        piece = (self.size, self.crc)
+        self.size = self.crc = 0
+        return piece
+
+    def tell(self) -> int:
+        return self.position
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def writable(self) -> bool:
+        return True
+
+    def readable(self) -> bool:
+        return False
+
+    def seekable(self) -> bool:
+        return False
+
+    def close(self) -> None:
+        self.closed = True
+        self.file.close()
+
+
+class TableFile:
+    """One Parquet file, a row group per `write`; `close` gives its pieces."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = _CheckedFile(path.open("wb"))
+        self._pieces: Pieces = []
+        options: dict[str, Any] = {"compression": "zstd", "compression_level": _COMPRESSION_LEVEL, "use_dictionary": True}
+        options |= tables.WRITE_OPTIONS.get(path.name, {})
+        sink: Any = self._file  # has the methods that pyarrow calls
+        self._writer = pq.ParquetWriter(sink, tables.SCHEMAS[path.name], write_statistics=False, **options)
+
+    def write(self, table: Any) -> None:
+        """Write one row group."""
+        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
+        self._pieces.append(self._file.cut())
+
+    def close(self) -> Pieces:
+        """Write the footer and close."""
+        self._writer.close()
+        self._pieces.append(self._file.cut())
+        self._file.close()
+        return self._pieces
+
+
+def write_table(path: Path, table: Any) -> Pieces:
+    """Write `table` as a file of one row group; its name says which table it is. Raises OSError if the disk refuses."""
+    file = TableFile(path)
+    file.write(table)
+    return file.close()
+
+
+# -- Reading a trace from its folder, one row group at a time.
+
+_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError)
+
+
+def open_trace(path: str | Path) -> KernelTrace:
+    """The trace in folder `path`. Its chunks are read from disk, and checked, as they are iterated.
+
+    Raises FormatError, here or while the chunks are iterated, if a file is missing, cut, damaged or of another schema version,
+    or if the trace contradicts itself.
+    """
+    folder = Path(path)
+    stored = read_header(folder / tables.HEADER)
+    for name in tables.TABLES:
+        _size_is_right(folder / name, stored)
+    instructions = _instructions(_small_table(folder / tables.INSTRUCTIONS, stored))
+    block_start = _block_start(_small_table(folder / tables.BLOCKS, stored))
+    paths = _paths(_small_table(folder / tables.PATHS, stored), stored.paths, folder / tables.PATHS)
+    checker = ChunkChecker(stored.header, instructions, block_start, paths, str(folder))
+    chunks = FolderChunks(folder, stored, checker)
+    return KernelTrace(stored.header, instructions, block_start, paths, chunks, str(folder), stored.notes, stored.extra)
+
+
+class FolderChunks(ChunkSource):
+    """The chunks of a stored trace: each row group of `warps.parquet` is one. Every row group is checked when first read."""
+
+    def __init__(self, folder: Path, stored: StoredHeader, checker: ChunkChecker) -> None:
+        self._path, self._stored, self._checker = folder / tables.WARPS, stored, checker
+        self._pieces = stored.files[tables.WARPS]
+        self._checked = 0
+        with self._open() as file:
+            size = sum(size for size, _ in self._pieces)
+            _piece_is_whole(self._path, file, size - self._pieces[-1][0], self._pieces[-1])
+            groups, warps = _shape(self._path, file)
+        if groups != len(self._pieces) - 1 or warps != stored.header.warps:
+            wanted = f"{stored.header.warps} in {len(self._pieces) - 1}"
+            _damaged(self._path, f"it holds {warps} warps in {groups} row groups, where the header says {wanted}")
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        with self._open() as file:
+            parquet = _opened(self._path, file)
+            warp = at = 0
+            for number, piece in enumerate(self._pieces[:-1]):
+                chunk = self._read(file, parquet, number, at, warp)
+                yield chunk
+                at += piece[0]
+                warp += len(chunk.path)
+
+    def _read(self, file: IO[bytes], parquet: Any, number: int, at: int, warp: int) -> TraceChunk:
+        fresh = number >= self._checked
+        if fresh:
+            _piece_is_whole(self._path, file, at, self._pieces[number])
+        try:
+            chunk = tables.chunk_of(parquet.read_row_group(number, use_threads=False))
+        except _DAMAGE as error:
+            _damaged(self._path, str(error))
+        if fresh:
+            self._checker.check(chunk, warp)
+            self._checked = number + 1
+        return chunk
+
+    def _open(self) -> IO[bytes]:
+        try:
+            return self._path.open("rb")
+        except OSError as error:
+            _damaged(self._path, str(error.strerror))
+
+
+def _size_is_right(path: Path, stored: StoredHeader) -> None:
+    pieces = stored.files.get(path.name)
+    if not pieces:
+        _damaged(path, "header.json does not list it")
+    wanted = sum(size for size, _ in pieces)
+    try:
+        got = path.stat().st_size
+    except OSError as error:
+        _damaged(path, str(error.strerror))
+    if got != wanted:
+        _damaged(path, f"{got} bytes, where {wanted} were written")
+
+
+def _piece_is_whole(path: Path, file: IO[bytes], at: int, piece: tuple[int, int]) -> None:
+    try:
+        file.seek(at)
+        crc, left = 0, piece[0]
+        while left:
+            data = file.read(min(left, 1 << 20))
+            if not data:
+                _damaged(path, "it ends too early")
+            crc, left = zlib.crc32(data, crc), left - len(data)
+    except OSError as error:
+        _damaged(path, str(error.strerror))
+    if crc != piece[1]:
+        _damaged(path, f"its bytes {at} to {at + piece[0]} are not what was written")
+
+
+def _opened(path: Path, file: IO[bytes]) -> Any:
+    try:
+        parquet = pq.ParquetFile(file)
+        schema = parquet.schema_arrow
+    except _DAMAGE as error:
+        _damaged(path, str(error))
+    if not schema.equals(tables.SCHEMAS[path.name]):
+        _damaged(path, f"its columns are {', '.join(schema.names)}, or of other types than schema version 1 has")
+    return parquet
+
+
+def _shape(path: Path, file: IO[bytes]) -> tuple[int, int]:
+    metadata = _opened(path, file).metadata
+    return metadata.num_row_groups, metadata.num_rows
+
+
+def _small_table(path: Path, stored: StoredHeader) -> Any:
+    try:
+        with path.open("rb") as file:
+            at = 0
+            for piece in stored.files[path.name]:
+                _piece_is_whole(path, file, at, piece)
+                at += piece[0]
+            return _opened(path, file).read(use_threads=False)
+    except _DAMAGE as error:
+        _damaged(path, str(error))
+
+
+def _instructions(table: Any) -> tuple[StaticInstruction, ...]:
+    columns = {name: table.column(name).to_pylist() for name in table.schema.names}
+    for name in ("destinations", "sources"):
+        columns[name] = [tuple(registers) for registers in columns[name]]
+    return tuple(StaticInstruction(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True))
+
+
+def _block_start(table: Any) -> Any:
+    first, size = table.column("first_pc").to_numpy(), table.column("instructions").to_numpy()
+    end = first[-1:] + size[-1:] if len(first) else np.zeros(1, np.int32)
+    return np.concatenate((first, end)).astype(np.int32)
+
+
+def _paths(table: Any, count: int, path: Path) -> PathTable:
+    number = table.column("path").to_numpy()
+    if len(number) and (bool((np.diff(number) < 0).any()) or number[0] < 0 or number[-1] >= count):
+        _damaged(path, f"its runs are not in order of the {count} paths")
+    offset = np.searchsorted(number, np.arange(count + 1)).astype(np.int64)
+    return PathTable(offset, *(table.column(name).to_numpy().copy() for name in ("block", "lanes", "repeat")))
+
+
+def _damaged(path: Path, why: str) -> NoReturn:
+    line = (why.splitlines() or ["unreadable"])[0]
+    raise FormatError(f"the trace is damaged or cut: {line}", place=str(path), remedy=REMEDY)
+
+
+# -- Writing a trace to a folder while it is being made.
+
+ROW_GROUP_BYTES = 1 << 20
+
+
+class FolderSink:
+    """Stores a trace in folder `path` as its chunks come; holds about one row group (1 MiB, or one chunk if larger) in memory.
+
+    The folder appears at `finish`, whole; until then it grows beside its place under a temporary name, which goes away if the sink
+    is dropped. Used in a `with` block, leaving the block without `finish` drops it.
+
+    Raises UsageError at once if `path` exists and is neither an empty folder nor (with `overwrite`) a trace: what Warpsight did not
+    write is never replaced. Also whenever the disk refuses.
+    """
+
+    def __init__(
+        self, path: str | Path, *, overwrite: bool = False, notes: tuple[str, ...] = (), extra: Mapping[str, Any] | None = None
+    ) -> None:
+        self.path = Path(path)
+        self.notes, self.extra = notes, dict(extra or {})
+        self._pending: list[TraceChunk] = []
+        self._pending_bytes = self._warps = 0
+        _refuse_to_destroy(self.path, overwrite)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=".partial", dir=self.path.parent))
+            self._cleanup = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            self._warps_file = TableFile(self._folder / tables.WARPS)
+        except OSError as error:
+            raise _disk_refuses(self.path, error) from None
+
+    def add(self, chunk: TraceChunk) -> None:
+        """Take the next chunk. Chunks follow each other without a gap; a gap is the producer's defect (ValueError)."""
+        if chunk.first_warp != self._warps:
+            raise ValueError(f"chunk begins at warp {chunk.first_warp}, expected {self._warps}")
+        self._warps += len(chunk.path)
+        self._pending.append(chunk)
+        self._pending_bytes += chunk.events.nbytes + chunk.sectors.nbytes + 16 * len(chunk.path)
+        if self._pending_bytes >= ROW_GROUP_BYTES:
+            self._flush()
+
+    def describe(self, notes: tuple[str, ...], extra: Mapping[str, Any]) -> None:
+        """Add notes, and keys of `extra`, that are only known when all chunks have come."""
+        self.notes, self.extra = (*self.notes, *notes), {**self.extra, **extra}
+
+    def restart(self) -> None:
+        """Forget all chunks, on disk too."""
+        self._pending, self._pending_bytes, self._warps = [], 0, 0
+        try:
+            self._warps_file.close()
+            self._warps_file = TableFile(self._folder / tables.WARPS)
+        except OSError as error:
+            raise _disk_refuses(self.path, error) from None
+
+    def finish(
+        self,
+        header: TraceHeader,
+        instructions: tuple[StaticInstruction, ...],
+        block_start: npt.NDArray[np.int32],
+        paths: PathTable,
+    ) -> KernelTrace:
+        """Write what is left, put the folder in its place, and give the trace back, opened for reading."""
+        self._flush()
+        small = {
+            tables.INSTRUCTIONS: tables.instruction_table(instructions),
+            tables.BLOCKS: tables.block_table(block_start),
+            tables.PATHS: tables.path_table(paths),
+        }
+        try:
+            files = {name: write_table(self._folder / name, table) for name, table in small.items()}
+            files[tables.WARPS] = self._warps_file.close()
+            write_header(self._folder / tables.HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
+            _put_in_place(self._folder, self.path)
+        except OSError as error:
+            raise _disk_refuses(self.path, error) from None
+        except (TypeError, ValueError) as error:
+            what = f"the trace has no stored form ({error})"
+            raise UsageError(what, place=str(self.path), remedy="keep `extra` to JSON values, and columns to their types") from None
+        self._cleanup.detach()
+        return open_trace(self.path)
+
+    def discard(self) -> None:
+        """Drop what has been written. Nothing happens after `finish`."""
+        if self._cleanup.alive:
+            with suppress(OSError, ValueError, pa.ArrowException):
+                self._warps_file.close()
+            self._cleanup()
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        try:
+            self._warps_file.write(tables.warp_table(self._pending))
+        except OSError as error:
+            raise _disk_refuses(self.path, error) from None
+        self._pending, self._pending_bytes = [], 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.discard()
+
+
+def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
+    remedy = "name another folder"
+    try:
+        found = {entry.name for entry in path.iterdir()}
+    except FileNotFoundError:
+        return
+    except NotADirectoryError:
+        raise UsageError("the trace cannot go here: it is a file", place=str(path), remedy=remedy) from None
+    except OSError as error:
+        raise _disk_refuses(path, error) from None
+    if not found:
+        return
+    if tables.HEADER not in found or not found <= set(tables.FILES):
+        raise UsageError("the folder exists and holds something other than a trace", place=str(path), remedy=remedy)
+    if not overwrite:
+        overwriting = f"{remedy}, or ask for it to be overwritten (overwrite=True)"
+        raise UsageError("a trace is here already", place=str(path), remedy=overwriting)
+
+
+def _put_in_place(new: Path, place: Path) -> None:
+    new.chmod(0o755)
+    if not place.exists():
+        new.rename(place)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f".{place.name}.", suffix=".old", dir=place.parent))
+    place.rename(old)  # onto an empty folder, which rename replaces
+    new.rename(place)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _disk_refuses(path: Path, error: OSError) -> UsageError:
+    what = f"the trace cannot be written ({error.strerror or error})"
+    return UsageError(what, place=str(path), remedy="name a folder that can be written, with space left")
+
+
+# -- Traces on disk: a folder of Parquet files (zstd) and one JSON header, written as a stream and read piece by piece.
+#
+# The layout is described in `docs/reference/trace.md`. A folder appears whole or not at all: it is made beside its place and renamed.
+
+__all__ = ["FolderSink", "open_trace", "save_trace", "trace_bytes"]
+
+
+def save_trace(trace: KernelTrace, path: str | Path, *, overwrite: bool = False) -> KernelTrace:
+    """Store a trace that exists already, in memory or in another folder, and give the stored one back.
+
+    Raises UsageError if `path` cannot be written or must not be overwritten (see FolderSink), or if `trace.extra` has no JSON form.
+    """
+    with FolderSink(path, overwrite=overwrite, notes=trace.notes, extra=trace.extra) as sink:
+        for chunk in trace.chunks:
+            sink.add(chunk)
+        return sink.finish(trace.header, trace.instructions, np.asarray(trace.block_start, np.int32), trace.paths)
+
+
+def trace_bytes(path: str | Path) -> int:
+    """Bytes of the files of the trace in folder `path`. Raises UsageError if there is none."""
+    folder = Path(path)
+    try:
+        return sum((folder / name).stat().st_size for name in FILES)
+    except OSError as error:
+        what = f"there is no trace here ({error.strerror})"
+        raise UsageError(what, place=str(folder), remedy=NAME_A_TRACE) from None
