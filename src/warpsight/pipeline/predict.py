@@ -109,7 +109,7 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
 
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
     """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
-    return emulator.emulate(
+    trace: KernelTrace = emulator.emulate(
         ready.source,
         ready.launch,
         sink=sink,
@@ -121,6 +121,7 @@ def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch
         progress=stage(watch, "running the kernel"),
         options=ready.options,
     )
+    return trace
 
 
 def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:

@@ -147,7 +147,7 @@ def _run_again(
         return None
     warps = _warps_of_launch(ready, header.warps_per_block, [access.warp for access in accesses])
     wanted = [Wanted(access.pc, warp, access.before) for access, warp in zip(accesses, warps, strict=True)]
-    return emulator.lane_addresses(
+    addresses: list[LaneAddresses | None] | None = emulator.lane_addresses(
         ready.source,
         ready.launch,
         wanted,
@@ -155,6 +155,7 @@ def _run_again(
         progress=stage(watch, "finding the lanes of accesses"),
         options=replace(ready.options, output=StringIO()),  # what it prints was printed the first time
     )
+    return addresses
 
 
 def _warps_of_launch(ready: ReadyLaunch, per_block: int, warps: Sequence[int]) -> list[int]:
