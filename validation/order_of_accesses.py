@@ -13,7 +13,6 @@ from pathlib import Path
 from marked_page import put
 
 from warpsight.gpu.document import value_text
-from warpsight.gpu.keys import ORDER
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
 from warpsight.pipeline.simulation import simulate_trace

@@ -18,14 +18,16 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.document import flatten
-from warpsight.gpu.keys import KEYS
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import KEYS, GpuSpec
+from warpsight.gpu.steps import profile_view
 from warpsight.models.base import get_model
+from warpsight.models.crisp import TARGET_CLOCK
 from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.request import Method
 from warpsight.result.prediction import COMPONENTS, bound_by_rows
 from warpsight.sweeps.designs import Group, groups_of, key_text
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.tasks import design_gpu, failed_rows, joined, model_only, model_rows, profile_view
+from warpsight.sweeps.tasks import design_gpu, failed_rows, joined, model_only, model_rows
 
 QUICK, FULL, NONE = "quick", "full", "none"
 MODES = (QUICK, FULL, NONE)
@@ -109,11 +111,10 @@ class Space:
         return columns
 
 
-def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
+def slider_axes(gpu: GpuSpec, method: Method) -> tuple[list[SliderAxis], list[dict[str, str]]]:
     """The axes around `gpu`, and the values that its description cannot have: their `setting`, and `why`."""
     described, refused, axes = flatten(gpu), list[dict[str, str]](), []
-    columns = {key: np.array([float(described[key])]) for key, _, _ in SLIDERS}
-    own = model_only(gpu, columns)
+    own = model_only(method, [key for key, _, _ in SLIDERS])
     for key, label, factors in SLIDERS:
         found = {float(described[key]): 0}
         for factor in factors:
@@ -215,7 +216,7 @@ def what_if(
     known_mode(mode)
     if mode == NONE:
         return None
-    axes, refused = slider_axes(gpu)
+    axes, refused = slider_axes(gpu, profiled.method)
     simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
     rows = evaluate(space, profiled, gpu, model, watch)
@@ -239,7 +240,7 @@ def evaluate(
 ) -> dict[str, Any]:
     """The rows of the model for all designs of `space` in order: the columns of a sweep's results by name."""
     columns = space.columns()
-    own = model_only(gpu, columns)
+    own = model_only(profiled.method, columns)
     groups = groups_of(columns, np.arange(len(space)), own)
     progress, parts = stage(watch, "evaluating designs"), []
     for number, group in enumerate(groups):
@@ -259,7 +260,7 @@ def _rows(
     count = len(group.designs)
     try:
         design = design_gpu(gpu, group.overrides)
-        same = profile_view(design) == profile_view(gpu)
+        same = profile_view(design, profiled.method.order) == profile_view(gpu, profiled.method.order)
         profile = profiled.profile if same else profile_trace(profiled.trace, design, profiled.method).profile
     except WarpsightError as error:
         return failed_rows(str(error), count, model)
@@ -284,7 +285,7 @@ def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
     Seconds take 8 more where they may be of another clock than the core's.
     """
     components = get_model(model).about.stack or COMPONENTS
-    seconds = 8 if gpu.dvfs.target_clock_hz else 0
+    seconds = 8 if gpu.parameters.get(TARGET_CLOCK.name) else 0
     return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpsight.base.errors import UsageError, suggestion
 
@@ -83,3 +83,9 @@ class Registry(Generic[T]):
         elif point.name not in self._objects:
             what = f'{point.value} was imported but registered no {self.kind} called "{point.name}"'
             raise UsageError(what, remedy="correct the plug-in's entry point")
+
+
+@cache
+def registry(kind: str, group: str) -> Registry[Any]:
+    """The registry of an entry-point group, one for all that ask: a floor below those who fill it may read what they declare."""
+    return Registry(kind, group)

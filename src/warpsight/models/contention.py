@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from warpsight.equations import queues
 from warpsight.equations import queues as mshr
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import Design
 from warpsight.models.interval_model import IntervalModel, residency
 
 Floats = npt.NDArray[np.float64]
@@ -100,11 +100,11 @@ def gpumech_queues(profile: IntervalProfile, design: Design, warps: Floats, *, n
     def queue(requests: Floats, service: Floats) -> Floats:
         return queues.bandwidth_delay(mshr.core_requests(requests, warps[:, None]), sms, service[:, None], cycles)
 
-    dram_service = queues.service_cycles(design.core_clock_hz, design.l2_line_bytes, design.dram_bytes_per_s)
+    dram_service = queues.service_cycles(design.core_clock_hz, design.l2_line_bytes, design.dram_bandwidth_bytes_per_s)
     dram = queue(profile.dram_reads + profile.dram_writes, dram_service)
     if not noc:
         return Queues(0.0, dram)
-    noc_service = queues.service_cycles(design.core_clock_hz, design.l1_line_bytes, design.noc_bytes_per_s)
+    noc_service = queues.service_cycles(design.core_clock_hz, design.l1_line_bytes, design.noc_bandwidth_bytes_per_s)
     return Queues(queue(profile.read_misses + profile.write_misses, noc_service), dram)
 
 
@@ -113,9 +113,9 @@ def mdm_queues(profile: IntervalProfile, design: Design, warps: Floats, *, satur
 
     With `saturation`, in full only where the NoC is saturated as well (eq. 10); without, as in the letter (CAL 2019, eq. 5).
     """
-    noc_service = queues.service_cycles(design.core_clock_hz, design.l1_line_bytes, design.noc_bytes_per_s)[:, None]
+    noc_service = queues.service_cycles(design.core_clock_hz, design.l1_line_bytes, design.noc_bandwidth_bytes_per_s)[:, None]
     dram_service = queues.dram_service_cycles(
-        design.core_clock_hz, design.l2_line_bytes, design.dram_bytes_per_s, profile.llc_miss_ratio
+        design.core_clock_hz, design.l2_line_bytes, design.dram_bandwidth_bytes_per_s, profile.llc_miss_ratio
     )[:, None]
     sms, resident, registers = design.sm_count[:, None], warps[:, None], _registers(design)
     misses = mshr.misses_in_flight(profile.read_misses, profile.write_misses, resident, registers)
@@ -134,7 +134,7 @@ def gpumech_mshrs(profile: IntervalProfile, design: Design, warps: Floats, behin
     With `queued` a miss holds its register through the queues `behind` too, as MDM's Table V has it ("w/ queue").
     """
     held = _latency(profile, design) + (behind.total if queued else 0.0)
-    registers, resident = design.mshrs[:, None], warps[:, None]
+    registers, resident = design.l1_mshrs[:, None], warps[:, None]
     delay = mshr.mshr_delay(profile.read_misses, profile.memory_instructions, resident, registers, held)
     return Waiting(delay, behind, registers, held)
 
@@ -153,4 +153,4 @@ def _latency(profile: IntervalProfile, design: Design) -> Any:
 
 def _registers(design: Design) -> Any:
     """What blocks the L1: its MSHRs, or the NoC's queue where that holds less (MDM, footnote 2, on streaming L1s)."""
-    return mshr.blocking_capacity(design.mshrs, design.noc_queue)[:, None]
+    return mshr.blocking_capacity(design.l1_mshrs, design.noc_queue)[:, None]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design
+from warpsight.models.base import MODELS, About
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_queues, mdm_mshrs
 from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_STRAINS, batches, interval_components
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design
+from warpsight.models.base import MODELS, About
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, mdm_queues
 from warpsight.models.interval_model import INTERVAL_STRAINS, MDM_EXPOSED, expected_delay, interval_components, mdm_queue
 

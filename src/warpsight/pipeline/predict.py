@@ -22,7 +22,8 @@ from warpsight.caches.exact.simulate import Progress, simulate_caches
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.caches.reuse.miss_source import reuse_miss_profile
 from warpsight.gpu.occupancy import Occupancy, occupancy
-from warpsight.gpu.spec import GpuSpec, ordered
+from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.steps import ORDERS, ordered
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.sass.opcodes import read_isa_file
@@ -167,7 +168,9 @@ def miss_profile(
     trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, progress: Progress | None
 ) -> MissProfile:
     """What the caches of `gpu` make of `trace`, as `method` says. Raises UsageError for a way that is not known."""
-    gpu = ordered(gpu)
+    if method.order not in ORDERS:
+        raise UsageError(f'unknown order "{method.order}"', place="order", remedy=f"use one of {', '.join(ORDERS)}")
+    gpu = ordered(gpu, method.order)
     if method.caches == "reuse-distance":
         return reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
     if method.caches != "exact":

@@ -80,7 +80,7 @@ class Plan:
     @cached_property
     def own_keys(self) -> frozenset[str]:
         """Keys in which designs with one interval profile may differ."""
-        return model_only(self.around, self.table.columns)
+        return model_only(self.study.method, self.table.columns)
 
     @cached_property
     def base_hash(self) -> str:
@@ -149,7 +149,7 @@ def plan_sweep(study: Study, store: ResultStore) -> Plan:
     base = load_gpu(study.gpu)
     around = load_gpu(base, study.overrides)
     table = design_table(study, around)
-    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(around, table.columns))
+    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(study.method, table.columns))
     choices = list(dict.fromkeys(group.launch for group in groups)) or [()]
     launches = tuple(study_launch(kernel, choice, store) for kernel in study.kernels for choice in choices)
     plan = Plan(study, store, base, around, table, launches, (), ())

@@ -12,7 +12,6 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.document import value_text
-from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
@@ -23,7 +22,7 @@ from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse
 from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
-from warpsight.sweeps.names import WHOLE
+from warpsight.sweeps.names import WHOLE, gpu_key
 from warpsight.sweeps.study import GRID, Axis, Referee, Sampling, Study, StudyKernel, check_study
 from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
 from warpsight.traces.schema import KernelTrace
@@ -63,7 +62,7 @@ def study_of_options(
     for text in settings:
         place = f"--set {text}"
         axis = parse_axis(text, place)
-        fixed = axis.key in KEYS and len(axis.values) == 1
+        fixed = gpu_key(axis.key) is not None and len(axis.values) == 1
         places[f"{'set' if fixed else 'axes'}.{axis.key}"] = place
         if fixed:
             overrides.append(f"{axis.key}={value_text(axis.key, axis.values[0])}")
@@ -231,7 +230,7 @@ def _axis(key: str, values: str | Sequence[Any]) -> Axis:
 def _text(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value
-    known = KEYS.get(key)
+    known = gpu_key(key)
     if known is None or not known.numeric or isinstance(value, bool):
         return str(value).lower() if isinstance(value, bool) else str(value)
     try:

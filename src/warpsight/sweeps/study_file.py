@@ -11,7 +11,6 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.yaml_nodes import Composed, YamlNode, compose
 from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.document import Text, parse_value
-from warpsight.gpu.keys import KEYS
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
 from warpsight.models.base import get_model
@@ -20,7 +19,7 @@ from warpsight.pipeline.suites import MANIFEST, Suite, load_suite, shipped_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.launches import members_of
-from warpsight.sweeps.names import METHOD, known_names, study_key
+from warpsight.sweeps.names import METHOD, gpu_key, known_names, study_key
 from warpsight.sweeps.study import GRID, KINDS, MOST_DESIGNS, Axis, Referee, Sampling, Study, StudyKernel, check_study
 from warpsight.traces.importers.accelsim.files import is_kernel_file
 
@@ -262,8 +261,9 @@ class _Reader:
                 raise UsageError(f"{key} is set twice; which one is meant?", place=place, remedy="remove one of the two")
             self.places[f"set.{key}"] = place
             study_key(key, place)
-            if key in KEYS:
-                parse_value(KEYS[key], Text(text, place))
+            known = gpu_key(key)
+            if known is not None:
+                parse_value(known, Text(text, place))
         return tuple(f"{key}={text}" for key, text, _ in given)
 
     def axes(self) -> tuple[Axis, ...]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from time import perf_counter
@@ -19,88 +17,36 @@ import numpy.typing as npt
 from warpsight.base.diskcache import content_key
 from warpsight.base.errors import FormatError, WarpsightError
 from warpsight.caches.miss_profile import MissProfile
-from warpsight.gpu.document import flatten, value_text
-from warpsight.gpu.keys import KEYS, ORDER
+from warpsight.gpu.design import Design
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy
-from warpsight.gpu.spec import GpuSpec, ordered
+from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.steps import BY_REFERENCE, cache_view, enters_models_alone, profile_view, view_hash
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interchange import profile_document, profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.fingerprint import PROFILE, REFEREE
 from warpsight.jobs.store import NotKept, ResultStore, StoreAddress
-from warpsight.models.base import Design, Model, get_model, require
+from warpsight.models.base import Model, get_model, require
 from warpsight.pipeline.files import trace_into
 from warpsight.pipeline.predict import convert_launches, miss_profile, trace_occupancy
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import COMPONENTS, bound_by_rows, memory_class
 from warpsight.sweeps.files import part_bytes
-from warpsight.sweeps.names import NUMBERS
+from warpsight.sweeps.names import NUMBERS, gpu_key
 from warpsight.traces.schema import InMemory, KernelTrace
 from warpsight.traces.store import open_trace
 
-# Keys that enter the models' equations alone, unless the order of accesses follows them, and the array of `Design` that they are.
-MODEL_ONLY: dict[str, str] = {
-    "core_clock": "core_clock_hz",
-    "l1.mshrs": "mshrs",
-    "noc.bandwidth": "noc_bytes_per_s",
-    "noc.queue": "noc_queue",
-    "dram.bandwidth": "dram_bytes_per_s",
-    "dvfs.target_clock": "target_clock_hz",
-    "mwp.memory_latency": "mwp_memory_latency_cycles",
-    "mwp.departure_coalesced": "mwp_departure_coalesced_cycles",
-    "mwp.departure_uncoalesced": "mwp_departure_uncoalesced_cycles",
-    "mwp.issue_cycles": "mwp_issue_cycles",
-}
-# Keys that the referee alone reads.
-REFEREE_ONLY = frozenset({
-    "sm.fetch_width", "l1.miss_queue", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
-    "dram.activate", "dram.precharge", "dram.turnaround",
-})  # fmt: skip
-# Keys that come in after the caches: latencies of what they found, and what decides residency, which they are given.
-_AFTER_CACHES = frozenset({
-    *(key for key in KEYS if key.startswith("initiation.")), "mwp.coalescing", "l1.allocation",
-    "sm.max_warps", "sm.max_blocks", "sm.registers", "sm.shared_memory", "sm.max_threads_per_block", "sm.max_registers_per_thread",
-    "sm.register_unit", "sm.shared_memory_unit", "sm.max_shared_memory_per_block", "sm.shared_memory_reserved",
-})  # fmt: skip
-# Keys of which the caches see the order's value, and the profile the design's own.
-_LATENCIES = ("l1.latency", "l2.latency", "dram.latency")
 
+def model_only(method: Method, columns: Iterable[str]) -> frozenset[str]:
+    """Those of the keys of `columns` in which designs with one interval profile may differ.
 
-def model_only(base: GpuSpec, columns: Mapping[str, npt.NDArray[Any]]) -> frozenset[str]:
-    """Those of `MODEL_ONLY` that on none of the designs (`columns` by key, each [D]) around `base` enter an earlier step.
-
-    The caches see a design's own clock, bandwidths and MSHRs where the order of accesses follows them (`order.core_clock` is 0).
+    Where accesses are ordered by the designs' own timing, the caches see their clock, bandwidths and MSHRs.
     """
-    described = flatten(base)
-    following = {
-        followed for name, followed in ORDER.items()
-        if ((columns[name] == 0).any() if name in columns else described[name] == 0)
-    }  # fmt: skip
-    return frozenset(MODEL_ONLY.keys() - following)
-
-
-def cache_view(gpu: GpuSpec) -> dict[str, str]:
-    """The values that decide what the caches make of a trace, besides the blocks that are resident, as a file writes them."""
-    return {name: text for name, text in _ordered_view(gpu).items() if name not in _AFTER_CACHES}
-
-
-def profile_view(gpu: GpuSpec) -> dict[str, str]:
-    """The values that decide the interval profile."""
-    own = flatten(gpu)
-    return _ordered_view(gpu) | {f"own {name}": value_text(name, own[name]) for name in _LATENCIES}
-
-
-def _ordered_view(gpu: GpuSpec) -> dict[str, str]:
-    # a design's own clock, bandwidths and MSHRs are not seen once its order's stand in their place
-    skipped = REFEREE_ONLY | ORDER.keys() | (MODEL_ONLY.keys() - ORDER.values())
-    return {name: value_text(name, content) for name, content in flatten(ordered(gpu)).items() if name not in skipped}
-
-
-def view_hash(view: dict[str, Any]) -> str:
-    """SHA-256 (64 hexadecimal digits) of such values."""
-    return hashlib.sha256(json.dumps(view, sort_keys=True).encode()).hexdigest()
+    names = list(columns)
+    own = method.order != BY_REFERENCE or "method.order" in names
+    return frozenset(name for name in names if gpu_key(name) and enters_models_alone(name, ordered_by_own=own))
 
 
 # -- From an interval profile and the models' own numbers of many designs to rows of results.
@@ -110,11 +56,7 @@ Columns = Mapping[str, npt.NDArray[np.float64]]
 
 def designs_of(gpu: GpuSpec, columns: Columns, count: int) -> Design:
     """`count` design points: `gpu` with its model-only keys replaced by `columns`, float64 [count] in base units by key."""
-    changes: dict[str, npt.NDArray[np.float64]] = {}
-    for key, values in columns.items():
-        # no bound, as the description says it, is infinitely many places
-        changes[MODEL_ONLY[key]] = np.where(values == 0, np.inf, values) if key == "noc.queue" else values
-    return Design.of(gpu).varied(**changes, sm_count=np.full(count, float(gpu.sm_count)))
+    return Design.of(gpu).varied(columns, sm_count=np.full(count, float(gpu.sm_count)))
 
 
 def model_rows(profile: IntervalProfile, gpu: GpuSpec, columns: Columns, count: int, model: str) -> dict[str, Any]:
@@ -336,13 +278,18 @@ def need_counts(models: Sequence[str]) -> bool:
 
 def profile_key(trace: str, gpu: GpuSpec, method: Method, code: str, counts: bool) -> str:
     """The key of the interval profile of the trace called `trace`; `code` is the fingerprint of what makes it."""
-    return content_key(PROFILE, trace, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), code, str(counts))
+    return content_key(PROFILE, trace, view_hash(profile_view(gpu, method.order)), *_caches_by(method), method.representative, code, str(counts))
 
 
 def misses_key(trace: str, gpu: GpuSpec, blocks_per_sm: int, method: Method, code: str) -> str:
     """The key of the trace's cache misses with so many resident blocks."""
-    how = asdict(replace(method, representative=""))
-    return content_key(MISSES, trace, view_hash(cache_view(gpu)), str(blocks_per_sm), *map(str, how.values()), code)
+    view = view_hash(cache_view(gpu, method.order))
+    return content_key(MISSES, trace, view, str(blocks_per_sm), *_caches_by(method), code)
+
+
+def _caches_by(method: Method) -> tuple[str, ...]:
+    """How misses are found, without the order, whose timing is a part of the view."""
+    return method.interleaving, method.caches
 
 
 def _shared_misses(

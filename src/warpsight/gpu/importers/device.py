@@ -13,10 +13,10 @@ from typing import Any
 
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.gpu.describe import Imported
-from warpsight.gpu.document import Content, Value, check_bounds, check_sizes, flatten
-from warpsight.gpu.keys import KEYS, ORDER
+from warpsight.gpu.document import Value, check_bounds, check_sizes, flatten
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import KEYS, Content, GpuSpec
 
 LIBRARY = "libcuda.so.1"
 _SUCCESS, _NO_DEVICE = 0, 100
@@ -159,13 +159,13 @@ def _base(name: str, capability: tuple[int, int]) -> str:
 
 
 def _from_base(base: GpuSpec, base_name: str) -> dict[str, Value]:
-    """Every value that the base states, with what it is worth for another GPU. Defaults stay defaults, the order follows."""
+    """Every value that the base states, with what it is worth for another GPU. Defaults stay defaults."""
     values: dict[str, Value] = {}
     for key, content in flatten(base).items():
         source = base.sources.get(key, "")
-        if key in ORDER or (source and source == KEYS[key].reason):
+        if source and source == key_of(key).reason:
             continue
-        marked = f"{_CALIBRATE}: as on {base_name} ({source})" if KEYS[key].numeric else ""
+        marked = f"{_CALIBRATE}: as on {base_name} ({source})" if key_of(key).numeric else ""
         values[key] = Value(content, f"the catalogue's {base_name}", marked)
     return values
 
