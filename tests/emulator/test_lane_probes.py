@@ -7,7 +7,7 @@ import pytest
 
 from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
 from warpsight.emulator.run.launch import lane_addresses
-from warpsight.isa.ptx.opcodes import memory_access
+from warpsight.isa.ptx.rules import memory_access
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 

@@ -24,8 +24,8 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, Fault, Slot
-from warpsight.isa.ptx.opcodes import memory_access
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.rules import memory_access
 
 _WINDOWS = {"shared": (SHARED_WINDOW, Slot.SHARED_SHADOW), "local": (LOCAL_WINDOW, Slot.LOCAL_SHADOW)}
 _WRITERS = frozenset({"st", "atom", "red"})

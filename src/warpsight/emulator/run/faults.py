@@ -15,8 +15,8 @@ from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP,
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import memory_access
 from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import memory_access
 from warpsight.kernels.launch import Launch
 
 # Kind to (name for programs, words for people).

@@ -136,7 +136,8 @@ def prepare_kernel(
     """
     with lines_of(source.path):
         function = inline_calls(source.module, source.module.functions[kernel])
-        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes))
+        native = compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes)
+        return PreparedKernel(source, function, native)
 
 
 def execute(
