@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from warpsight.analysis.advice.rule import Case, WhatIf, all_rules
+from warpsight.analysis.advice.divergence_rules import Divergence
+from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
+from warpsight.analysis.advice.resource_rules import Balance, Doubled, OccupancyStep
+from warpsight.analysis.advice.rule import RULES, Case, Rule, WhatIf
 from warpsight.analysis.explanation import explain_profiled
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
@@ -22,6 +25,20 @@ from warpsight.traces.schema import KernelTrace
 LEAST_GAIN = 0.001
 # Of one rule, at most so many changes are evaluated: each may take another simulation of the caches.
 MOST_OF_A_RULE = 12
+
+# Our rules in the order in which they are tried.
+OURS: tuple[Rule, ...] = (
+    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled(),
+)  # fmt: skip
+
+for _rule in OURS:
+    RULES.add(_rule.name, _rule)
+
+
+def all_rules() -> list[Rule]:
+    """Every rule: ours in their order, then those of plug-ins."""
+    ours = [rule.name for rule in OURS]
+    return [*OURS, *(RULES.get(name) for name in RULES.names() if name not in ours)]
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, RULES, Case, WhatIf
+from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf
 from warpsight.base.units import percent
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.intervals.usage import occurrences, path_use
@@ -210,6 +210,3 @@ class Divergence:
 def _agreed(case: Case, block: int) -> Prediction:
     trace, misses = compacted(case.trace, case.profiled.misses, block)
     return case.with_misses(misses, trace)
-
-
-RULES.add(Divergence.name, Divergence())

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, RULES, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.analysis.explanation_rows import Row
 from warpsight.base.errors import LimitError
 from warpsight.base.units import three_digits
@@ -173,9 +173,6 @@ class Coalescing:
         )
 
 
-RULES.add(Coalescing.name, Coalescing())
-
-
 # -- What if a line's loads hit the L1 twice as often?
 
 def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
@@ -224,9 +221,6 @@ class L1Hits:
             )
 
 
-RULES.add(L1Hits.name, L1Hits())
-
-
 # -- What if a line's accesses to shared memory had no bank conflicts?
 
 def without_conflicts(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
@@ -258,9 +252,6 @@ class BankConflicts:
             )
 
 
-RULES.add(BankConflicts.name, BankConflicts())
-
-
 # -- What if the lanes of a warp combined their atomics to one address first?
 
 def combined(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
@@ -288,6 +279,3 @@ class Atomics:
                 owner=PROGRAMMER,
                 evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs)),  # type: ignore[misc]
             )
-
-
-RULES.add(Atomics.name, Atomics())

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, RULES, Case, WhatIf
+from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, Case, WhatIf
 from warpsight.base.units import percent, three_digits
 from warpsight.gpu.describe import resolved
 from warpsight.gpu.loader import load_gpu
@@ -76,9 +76,6 @@ class OccupancyStep:
         )
 
 
-RULES.add(OccupancyStep.name, OccupancyStep())
-
-
 # -- What if the blocks were spread evenly over the SMs?
 
 def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
@@ -121,9 +118,6 @@ class Balance:
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),
         )
-
-
-RULES.add(Balance.name, Balance())
 
 
 # -- What if a resource of the GPU were twice as large? The architect's levers, as `--set` would change them.
@@ -177,6 +171,3 @@ def _reason(relieved: tuple[str, ...], share: float) -> str:
 
 def _on(case: Case, key: str) -> Prediction:
     return case.with_gpu(load_gpu(case.gpu, overrides=[setting(case.gpu, key)]))
-
-
-RULES.add(Doubled.name, Doubled())

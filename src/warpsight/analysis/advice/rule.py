@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -109,16 +108,5 @@ def line_name(row: Row) -> str:
     return f"line {row.line}" if row.file else place_of(row)
 
 
-# -- The rules by name: ours, and those of installed plug-ins (entry-point group `warpsight.advice`).
-
+# The rules of plug-ins and ours. Entry-point group `warpsight.advice`.
 RULES: Registry[Rule] = Registry("rule", "warpsight.advice")
-
-OURS = ("coalescing", "l1_hits", "bank_conflicts", "atomics", "occupancy", "balance", "divergence", "doubled")
-_MODULES = ("memory_rules", "divergence_rules", "resource_rules")
-
-
-def all_rules() -> list[Rule]:
-    """Every rule, ours first and in the order above."""
-    for name in _MODULES:  # by name: these modules import this one
-        importlib.import_module(f"warpsight.analysis.advice.{name}")
-    return [RULES.get(name) for name in [*OURS, *(name for name in RULES.names() if name not in OURS)]]
