@@ -151,7 +151,7 @@ def kernel_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """`profiled_dossier` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
+    """`profiled_report_data` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
     check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     return profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
@@ -284,7 +284,7 @@ def advised_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """`kernel_dossier` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
+    """`kernel_report_data` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
     check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     document = profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
