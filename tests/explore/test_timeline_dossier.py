@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from trace_by_hand import Warp, build_trace
 
-from warpsight.analysis.report_data import timeline as dossier_timeline
+from warpsight.analysis.report_data import timeline as report_timeline
 from warpsight.analysis.report_data.kernel import references, simulated_prediction
 from warpsight.analysis.report_data.timeline import Window, timeline_part, window_of
 from warpsight.base.errors import UsageError
@@ -74,7 +74,7 @@ def test_window_shows_the_same_states_as_the_whole(begin: int, end: int | None, 
 
 
 def test_window_ends_where_a_page_holds_no_more_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dossier_timeline, "MOST", 3)
+    monkeypatch.setattr(report_timeline, "MOST", 3)
     part = timeline_part(kernel(), simulation(), Window())
     assert part["cycles"] == [0, 9]  # the fourth is issued at cycle 9
     assert (part["issued"], part["issued_of"]) == (3, 6)

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from warpsight._version import __version__
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
-from warpsight.cli.parser import Parser
+from warpsight.cli.parser import Parser, name_options
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,11 @@ def _dispatch(words: list[str]) -> int:
         print(f"warpsight {__version__}")
         return 0
     module, arguments = parse(words)
-    code: int = module.run(arguments)
+    try:
+        code: int = module.run(arguments)
+    except WarpsightError as error:
+        name_options(error, arguments.option_names, words)
+        raise
     return code
 
 
@@ -145,6 +149,7 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     arguments = parser.parse_strictly(rest)
     arguments.part_of_command = command.name
     arguments.command_line = words  # for `next:` lines
+    arguments.option_names = parser.option_names()  # for errors
     return module, arguments
 
 

@@ -20,6 +20,7 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import labelled
+from warpsight.hardware.references import read_against
 from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, OPTIONS, KernelRequest
 from warpsight.reports.formats import plain
@@ -131,12 +132,13 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
     window = _window(arguments)
     gpu = load_gpu(gpu_name, overrides=arguments.overrides)
     models = options.model_names(arguments)
-    parts = Parts(
-        arguments.referee, NONE if side else arguments.what_if or QUICK, ("warpsight", *arguments.command_line), window,
-        arguments.perfetto, arguments.against, label,
-    )  # fmt: skip
     with ProgressBar() as bar:
         trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
+        measured = read_against(arguments.against).match(gpu.name, trace.header, label) if arguments.against else None
+        parts = Parts(
+            arguments.referee, NONE if side else arguments.what_if or QUICK, ("warpsight", *arguments.command_line), window,
+            arguments.perfetto, measured,
+        )  # fmt: skip
         beside = models[1:] if len(models) > 1 else None
         make, method = kernel_report_data if side else advised_report_data, options.method(arguments)
         found = make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
