@@ -64,7 +64,7 @@ COMMANDS = (
     Command("sweep", "warpsight.cli.sweep", "thousands of designs: kernels over axes of a GPU, and the answers they give",
             {part.name: part for part in _SWEEP_PARTS}),
     Command("dvfs", "warpsight.cli.dvfs", "time, and energy by a power curve, over core clocks and memory speeds"),
-    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the referee and the models on a suite"),
+    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the simulator and the models on a suite"),
     Command("serve", "warpsight.cli.serve", "a folder of results on localhost, each as its report, shown again when it changes"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
