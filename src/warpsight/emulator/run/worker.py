@@ -125,7 +125,7 @@ class Worker:
         return [patterns, parameters, tids]
 
     def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
-        """For `--check`: a byte of shadow for each byte of shared, local and allocated memory."""
+        """For `check`: a byte of shadow for each byte of shared, local and allocated memory."""
         c, keep = self.context, []
         for pointer, size, shadow in (
             (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW),

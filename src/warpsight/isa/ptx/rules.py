@@ -38,7 +38,7 @@ def lookup(instruction: Instruction) -> Opcode:
         raise UnsupportedError(
             f'opcode "{instruction.text}" is not modelled{_hint(instruction)}. Totals would be wrong, so none are given',
             place=f"ptx:{instruction.ptx_line}",
-            remedy="compile the kernel for an older architecture (--arch compute_75), or without this instruction",
+            remedy="compile the kernel for an older architecture (`arch='compute_75'`), or without this instruction",
         )
     return row
 
