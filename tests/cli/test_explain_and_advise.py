@@ -101,7 +101,7 @@ def test_advise_json_has_all_changes_and_top_the_first(launch_file: Path, capsys
         (["explain", "--model", "mdm,gpumech"], ["one model at a time"]),
         (["explain", "--model", "mmd"], ['did you mean "mdm"']),
         (["advise", "--model", "mdm,gpumech"], ["one model at a time"]),
-        (["advise", "--top", "0"], ["--top", "would show nothing"]),
+        (["advise", "--top", "0"], ["--top", "at least 1"]),
         (["advise", "--top", "-3"], ["--top"]),
         (["advise", "--model", "mmd"], ['did you mean "mdm"']),
     ],

@@ -24,7 +24,7 @@ from warpsight.pipeline.request import INTERLEAVINGS
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.designs import key_text
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.tasks import REFEREE_ONLY, design_gpu
+from warpsight.sweeps.tasks import SIMULATOR_ONLY, design_gpu
 
 # Of the further simulations of the caches that a check does. By the trace's size, so that a dossier is everywhere the same.
 _MOST_SECONDS = 5.0
@@ -80,7 +80,7 @@ def _edge(case: CheckInput) -> Figure | None:
     always=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
-    keys = [key for key in estimated_keys(case) if key not in REFEREE_ONLY and key not in ORDER]
+    keys = [key for key in estimated_keys(case) if key not in SIMULATOR_ONLY and key not in ORDER]
     tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
     found = [(abs(change), key) for key in tried for change in (_elasticity(case, key),) if change is not None]
     if not found:

@@ -56,7 +56,7 @@ COMMANDS = (
     Command("trace", "warpsight.cli.trace", "execute a kernel on this machine and store its trace for later predictions",
             {part.name: part for part in _TRACE_PARTS}),
     Command("run", "warpsight.cli.run", "run a whole CUDA program on this machine and predict each kernel launch"),
-    Command("simulate", "warpsight.cli.simulate", "a kernel on a GPU cycle by cycle: the reference that models are held against"),
+    Command("simulate", "warpsight.cli.simulate", "simulate a kernel on a GPU cycle by cycle, as a reference for the models"),
     Command("profile", "warpsight.cli.profile", "show the interval profile of a kernel's representative warp"),
     Command("cache", "warpsight.cli.cache", "model L1 misses by class from reuse distances"),
     Command("model", "warpsight.cli.model", "predict from an interval profile, without a kernel"),
@@ -64,7 +64,7 @@ COMMANDS = (
     Command("sweep", "warpsight.cli.sweep", "predict kernels on many GPU designs, and analyze the results",
             {part.name: part for part in _SWEEP_PARTS}),
     Command("dvfs", "warpsight.cli.dvfs", "predict time and energy over core clocks and memory bandwidths"),
-    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the referee and the models on a suite"),
+    Command("validate", "warpsight.cli.validate", "reproduce the papers' figures with the simulator and the models on a suite"),
     Command("serve", "warpsight.cli.serve", "serve the reports of a folder of results on localhost, reloaded on change"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("--help", "-h", "help"):
-        print(_HELP.format(commands="\n".join(f"  {c.name:<9} {c.summary}" for c in COMMANDS)), end="")
+        print(_HELP.format(commands="\n".join(f"  {c.name:<10} {c.summary}" for c in COMMANDS)), end="")
         return 0 if words else UsageError.exit_code
     if words[0] == "--version":
         print(f"warpsight {__version__}")

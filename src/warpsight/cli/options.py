@@ -67,7 +67,7 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
     compiling = parser.add_argument_group("compiling (CUDA sources)")
     compiling.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
     compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
-    compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="a folder of headers (repeatable)")
+    compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
 
 
 def kernel_request(arguments: argparse.Namespace) -> KernelRequest:

@@ -24,7 +24,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="a folder with `--json` results and studies "
                         "(default: the current folder)")
-    parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"port of localhost (default {_PORT}; 0: any "
+    parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"port (default {_PORT}; 0: any "
                         "free port)")
     parser.add_argument("--open", action="store_true", help="open it in a browser")
 
@@ -32,7 +32,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
     if arguments.port > _MOST_PORT:
-        raise UsageError(f"{arguments.port} is out of range", place="--port", remedy=f"give 1 to {_MOST_PORT}, or 0 for a free port")
+        raise UsageError(f"{arguments.port} is out of range", place="--port", remedy=f"give 0 (a free port) to {_MOST_PORT}")
     with Server(ResultFolder(arguments.folder), arguments.port) as server:
         print(server.url, flush=True)
         print(f"serving {arguments.folder} read-only, on localhost only; press Ctrl-C to stop", file=sys.stderr, flush=True)

@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="NAME", help="whose results (default the study's first model; or referee)")
+    parser.add_argument("--model", metavar="NAME", help="the model, or simulator (default: the study's first model)")
     parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance of several kernels: geomean "
                         "(default), total, worst, or the name of one kernel")
     parser.add_argument("--baseline", metavar="N", type=options.whole,

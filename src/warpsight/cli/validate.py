@@ -34,7 +34,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         help="the figures to reproduce, or all")
     parser.add_argument("--kernels", metavar="NAME[,NAME]", action="append", default=[], help="only these kernels of the suite")
     parser.add_argument("--out", metavar="DIR", help=f"folder of NAME.json, NAME.svg, NAME.md (default {_OUT}; none with --json)")
-    parser.add_argument("--results", metavar="DIR", help="folder of results kept between runs (default: in the user's cache folder)")
+    parser.add_argument("--results", metavar="DIR", help="folder of kept results (default: in the user's cache folder)")
     options.add_json(parser)
     add_executor(parser)
 

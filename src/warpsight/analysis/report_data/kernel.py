@@ -43,12 +43,12 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
     return found
 
 
-# -- What predictions are held against: the referee's cycles or a measurement, and each model's error.
+# -- What predictions are held against: the simulator's cycles or a measurement, and each model's error.
 
 def simulated_prediction(
     trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, window: Window, perfetto: str | None, watch: Watch | None
 ) -> tuple[Prediction, dict[str, Any]]:
-    """The referee's answer, and the document of the window of its timeline; all that is known of that goes to `perfetto` too.
+    """The simulator's answer, and the document of the window of its timeline; all that is known of that goes to `perfetto` too.
 
     Raises what `simulate_launch` does, and UsageError for a window that nothing is known of or a file that cannot be written.
     """
@@ -89,7 +89,7 @@ class Measured(Protocol):
 
 
 def references(documents: list[dict[str, Any]], measured: Measured | None = None) -> list[dict[str, Any]]:
-    """What the predictions are held against: what was `measured`, then the referee where its prediction document is among them.
+    """What the predictions are compared with: what was `measured`, then the simulator where its prediction document is among them.
 
     Each: `name`, `kind` (measurement, table or simulation), `cycles` and `seconds` (None: not known), `place` (file and line, ""
     for none), `by` (cycles, or seconds where cycles are not known) and the models' signed relative `errors` by name.
@@ -122,14 +122,14 @@ KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts that take time a dossier has: a run of the `referee`, and how large a grid of designs (`modes.MODES`).
+    """Which parts that take time a dossier has: a run of the `simulator`, and how large a grid of designs (`modes.MODES`).
 
-    `command` are the words of the command line that asks for it, which its provenance keeps. Of the referee's run the `window` is
+    `command` are the words of the command line that asks for it, which its provenance keeps. Of the simulator's run the `window` is
     shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `measured` is what the predictions
     are compared with, beside the simulator's cycles.
     """
 
-    referee: bool = False
+    simulator: bool = False
     what_if: str = QUICK
     command: tuple[str, ...] = ()
     window: Window = START
@@ -176,10 +176,10 @@ def profiled_report_data(
     """The document of a profiled trace on `gpu`: all parts are about `model`, and those `beside` it (None: all others) answer too.
 
     Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
-    the referee its second), `references` (what they are held against), `refused` (models that cannot answer, and why), `models`
+    the simulator its second), `references` (what they are held against), `refused` (models that cannot answer, and why), `models`
     (what is known about each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
     are any, by source line: `code_views`), `loads` and `loads_about` (what each memory instruction does: `loads.loads`), `what_if`
-    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`, and with the referee
+    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator
     `timeline`. docs/reference/report.md says them all.
     `request` is what the trace was made of, to run it again for the addresses of lanes.
     Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
@@ -192,7 +192,7 @@ def profiled_report_data(
     about = {prediction.model: _about(prediction.model) for prediction in predictions}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}
-    if parts.referee:
+    if parts.simulator:
         run = simulated_prediction(profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
