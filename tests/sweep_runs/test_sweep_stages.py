@@ -54,7 +54,7 @@ def base(trace: KernelTrace) -> ProfiledTrace:
 
 
 @pytest.mark.parametrize("key", [key for key in KEYS if KEYS[key].step in (MODEL, SIMULATOR)])
-def test_key_of_the_models_or_the_referee_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
+def test_key_of_the_models_or_the_simulator_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
     gpu = changed(key)
     found = profile_trace(trace, gpu)
     assert same(found.misses, base.misses)

@@ -9,7 +9,7 @@ from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, gpumech_queues
-from warpsight.models.interval_model import GPUMECH_DRAM, INTERVAL_STRAINS, expected_delay, interval_components
+from warpsight.models.interval_model import GPUMECH_DRAM, INTERVAL_CHECKS, expected_delay, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +48,7 @@ class GpuMech(ContentionModel):
             mshr=expected_delay(queued=False),
             dram=GPUMECH_DRAM,
         ),
-        strained_by=(*INTERVAL_STRAINS, "noc-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load"),
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

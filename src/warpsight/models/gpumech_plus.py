@@ -9,7 +9,7 @@ from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, gpumech_queues
-from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_STRAINS, expected_delay, interval_components
+from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_CHECKS, expected_delay, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class GpuMechPlus(ContentionModel):
             noc=GPUMECH_NOC,
             dram=GPUMECH_DRAM,
         ),
-        strained_by=INTERVAL_STRAINS,
+        checks=INTERVAL_CHECKS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -86,10 +86,10 @@ def in_column(key: Key) -> str:
     return WORD if key.kind in (WORD, FLAG, *TEXTS) else NUMBER
 
 
-# -- The columns of a study's results: one row for each design, kernel and model (or the referee).
+# -- The columns of a study's results: one row for each design, kernel and model (or the simulator).
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
-REFEREE = "referee"  # in the column of models
+SIMULATOR = "simulator"  # in the column of models
 STACK = tuple(f"cpi_stack.{name}" for name in COMPONENTS)
 # float64, NaN in a row that failed
 NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *STACK)

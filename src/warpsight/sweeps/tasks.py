@@ -25,7 +25,7 @@ from warpsight.gpu.steps import BY_REFERENCE, cache_view, enters_models_alone, p
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interchange import profile_document, profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.jobs.store import NotKept, ResultStore, StoreAddress
 from warpsight.models.base import Model, get_model, require
 from warpsight.pipeline.files import trace_into
@@ -121,7 +121,7 @@ def joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-# -- One piece of a study's work, in whichever process: a trace, rows of designs, a run of the referee. Results go to the store.
+# -- One piece of a study's work, in whichever process: a trace, rows of designs, a run of the simulator. Results go to the store.
 
 MISSES, ROWS = "misses", "rows"
 PARQUET = ".parquet"
@@ -165,7 +165,7 @@ class RowsTask:
 
 
 @dataclass(frozen=True)
-class RefereeTask:
+class SimulatorTask:
     """Simulate one design, `gpu` with `overrides`; the answer is kept under `key`."""
 
     store: StoreAddress
@@ -206,7 +206,7 @@ def run_rows(task: RowsTask) -> str:
     return ""
 
 
-def run_referee(task: RefereeTask) -> str:
+def run_simulator(task: SimulatorTask) -> str:
     """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
     started = perf_counter()
@@ -218,7 +218,7 @@ def run_referee(task: RefereeTask) -> str:
         return _forgotten(store, task.folder, error)
     except WarpsightError as error:
         found = {"failed": str(error)}
-    store.put(REFEREE, task.key, found)
+    store.put(SIMULATOR, task.key, found)
     return ""
 
 
