@@ -4,6 +4,7 @@ import pytest
 
 from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.describe import describe, list_gpus
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import check_gpu, load_gpu
 from warpsight.gpu.spec import KEYS
 
@@ -26,8 +27,8 @@ def test_every_gpu_of_the_catalog_is_sound_and_every_number_has_a_source(name: s
     rows = {row.key: row for row in describe(gpu)}
     # a GPU has tensor cores, with both keys, or lacks both
     tensor = "tensor" in gpu.latency_cycles
-    assert list(rows) == [key for key in KEYS if tensor or not key.endswith(".tensor")]
-    assert [key for key, row in rows.items() if KEYS[key].numeric and len(row.source) < len("estimated")] == []
+    assert list(rows) == [*(key for key in KEYS if tensor or not key.endswith(".tensor")), *gpu.parameters]
+    assert [key for key, row in rows.items() if key_of(key).numeric and len(row.source) < len("estimated")] == []
 
 
 def test_mdm_pascal_is_table_iii_of_mdm() -> None:

@@ -34,6 +34,9 @@ class MissProfile:
     `spread`); 1 is evenly.
 
     `way_wait` (0 to 1): cycles for which L1s are held up, as all ways of a set are on their way, per cycle of a miss in flight.
+
+    `l2_latency_cycles`, `dram_latency_cycles`: the latencies by which accesses were ordered, and so by which `merged_wait_cycles` were
+    measured; both 0: nothing took time.
     """
 
     executions: Counts
@@ -66,6 +69,8 @@ class MissProfile:
     channel_share: float
     repeat_share: float
     way_wait: float = 0.0
+    l2_latency_cycles: int = 0
+    dram_latency_cycles: int = 0
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
@@ -93,5 +98,6 @@ class MissProfile:
 
 
 SHARES = ("reply_share", "request_share", "channel_share", "repeat_share")
+LATENCIES = ("l2_latency_cycles", "dram_latency_cycles")
 # The fields that are counts per pc.
-COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait"))
+COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait", *LATENCIES))

@@ -6,6 +6,7 @@ The kernel's code is reduced to stops, the simulation's memory is laid out and f
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -294,7 +295,9 @@ def simulate_caches(
             raise contradiction(trace, int(cell[at.BAD_WARP]))
         if progress is not None:
             progress(launched - int(cell[at.LIVE_WARPS]), header.warps)
-    return _profile(counts(p, s), shares_in_use(p, s), way_wait(p, s))
+    found = _profile(counts(p, s), shares_in_use(p, s), way_wait(p, s))
+    latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if interleaving == "clocked" else (0, 0)
+    return replace(found, l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1])
 
 
 def _profile(count: Ints, shares: tuple[float, ...], way_wait: float) -> MissProfile:
