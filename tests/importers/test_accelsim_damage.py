@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.traces.importers.accelsim.importer import import_accelsim, select
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.importers.launch import select
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.validate import validate
 
@@ -58,12 +59,12 @@ CASES: list[tuple[str, Callable[[str], str], str, str]] = [
     ("no such warp", lambda t: t.replace("warp = 1", "warp = 2", 1), "warp = 2", "no warp of that number"),
     ("block not ended", lambda t: t.replace("#END_TB", "", 1), "", "a block begins before"),
     ("cut inside a block", lambda t: t[: t.rindex("#END_TB")], "", "ends inside thread block 1"),
-    ("no grid", lambda t: t.replace("-grid dim", "-great dim"), "#traces", "does not say -grid dim"),
+    ("no grid", lambda t: t.replace("-grid dim", "-great dim"), "#traces", "has no -grid dim"),
     ("grid of text", lambda t: t.replace("(2,1,1)", "(two,1,1)"), "(two", "not three counts"),
     ("unknown version", lambda t: t.replace("tracer version = 5", "tracer version = 9"), "version = 9", "version 9 is not known"),
     ("header alone", lambda t: t[: t.index("#traces")], "", "does not end"),
     ("no block at all", lambda t: t[: t.index("#BEGIN_TB")], "", "holds no instruction"),
-    ("a stray word", lambda t: t.replace("\n#END_TB", "\nhello\n#END_TB", 1), "hello", "no line of a trace"),
+    ("a stray word", lambda t: t.replace("\n#END_TB", "\nhello\n#END_TB", 1), "hello", "not a line of a trace"),
 ]  # fmt: skip
 
 
