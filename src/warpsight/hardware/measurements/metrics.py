@@ -50,7 +50,7 @@ class Notation:
         groups = re.split(f"[{_GROUPING}{other}]", whole.lstrip("+-"))
         # groups of three digits, or as in India of two before the last
         if len(groups) > 1 and (len(groups[-1].lower().partition("e")[0]) != 3 or any(len(g) not in (2, 3) for g in groups[1:-1])):
-            what = f'{what} is "{text[:_LONGEST]}", which is not a number'
+            what = f'{what} is "{text}", whose digits are not in groups of three'
             raise FormatError(what, place=place, remedy="correct the cell")
         try:
             value = float(digits.replace(self.decimal, "."))
