@@ -111,8 +111,8 @@ def test_kernel_file_that_is_not_there_is_told_in_its_rows(tmp_path: Path) -> No
 
 def test_referee_runs_on_the_designs_that_were_chosen(tmp_path: Path) -> None:
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import trace_kernel
     from warpsight.pipeline.simulation import simulate_trace
+    from warpsight.pipeline.tracing import trace_kernel
     from warpsight.sweeps.expressions import parse_expression
 
     where = parse_expression("sm_count == 7", "referee.where")
