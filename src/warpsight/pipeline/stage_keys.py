@@ -26,8 +26,8 @@ MODEL_ONLY: dict[str, str] = {
     "mwp.departure_uncoalesced": "mwp_departure_uncoalesced_cycles",
     "mwp.issue_cycles": "mwp_issue_cycles",
 }
-# Keys that the referee alone reads.
-REFEREE_ONLY = frozenset({
+# Keys that the simulator alone reads.
+SIMULATOR_ONLY = frozenset({
     "sm.fetch_width", "l1.miss_queue", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
     "dram.activate", "dram.precharge", "dram.turnaround",
 })  # fmt: skip
@@ -67,7 +67,7 @@ def profile_view(gpu: GpuSpec) -> dict[str, str]:
 
 def _ordered_view(gpu: GpuSpec) -> dict[str, str]:
     # a design's own clock, bandwidths and MSHRs are not seen once its order's stand in their place
-    skipped = REFEREE_ONLY | ORDER.keys() | (MODEL_ONLY.keys() - ORDER.values())
+    skipped = SIMULATOR_ONLY | ORDER.keys() | (MODEL_ONLY.keys() - ORDER.values())
     return {name: value_text(name, content) for name, content in flatten(ordered(gpu)).items() if name not in skipped}
 
 

@@ -75,9 +75,9 @@ def in_column(key: Key) -> str:
     return WORD if key.kind in (WORD, FLAG, *TEXTS) else NUMBER
 
 
-# -- The columns of a study's results: one row for each design, kernel and model (or the referee).
+# -- The columns of a study's results: one row for each design, kernel and model (or the simulator).
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
-REFEREE = "referee"  # in the column of models
+SIMULATOR = "simulator"  # in the column of models
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
 (text), then those of `pipeline/rows.py`."""

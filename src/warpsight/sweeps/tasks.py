@@ -17,7 +17,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import profile_document, profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.jobs.fingerprint import REFEREE
+from warpsight.jobs.fingerprint import SIMULATOR
 from warpsight.jobs.store import ResultStore, StoreAddress
 from warpsight.pipeline.evaluate import MISSES, Designs, Kind, evaluate
 from warpsight.pipeline.files import trace_into
@@ -60,7 +60,7 @@ class RowsTask:
 
 
 @dataclass(frozen=True)
-class RefereeTask:
+class SimulatorTask:
     """Simulate one design, `gpu` with `overrides`; the answer is kept under `key`."""
 
     store: StoreAddress
@@ -95,7 +95,7 @@ def run_rows(task: RowsTask) -> str:
     return ""
 
 
-def run_referee(task: RefereeTask) -> str:
+def run_simulator(task: SimulatorTask) -> str:
     """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
     started = perf_counter()
@@ -107,7 +107,7 @@ def run_referee(task: RefereeTask) -> str:
         return _forgotten(store, task.folder, error)
     except WarpsightError as error:
         found = {"failed": str(error)}
-    store.put(REFEREE, task.key, found)
+    store.put(SIMULATOR, task.key, found)
     return ""
 
 
