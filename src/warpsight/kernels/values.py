@@ -171,7 +171,7 @@ _KINDS: dict[str, _Test] = {
 def check_kinds(values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> None:
     """Raise UsageError for the first of `values`, by name, that is not of its kind. None stands for what is not given.
 
-    `places` are the places of names in messages; left out, the name itself.
+    `places` says where a value stands; the name itself is the place where it is not listed.
     """
     for name, value in values.items():
         test, wanted = _KINDS.get(name, (None, ""))
