@@ -45,8 +45,8 @@ CASES: list[tuple[str, Callable[[str], str], str, str]] = [
     ("fewer lines than insts =", lambda t: t.replace("0000 ffffffff 1 R0 S2R 0 0 0\n", "", 1), "warp = 1", "has 3 instructions"),
     ("no mask", lambda t: t.replace("0000 ffffffff", "0000 xxxxxxxx", 1), "xxxxxxxx", "active mask"),
     ("mask too wide", lambda t: t.replace("0000 ffffffff", "0000 1ffffffff", 1), "1ffffffff", "active mask"),
-    ("no register", lambda t: t.replace("1 R0 S2R", "1 Q0 S2R", 1), "Q0", "no register"),
-    ("no opcode", lambda t: t.replace("1 R0 S2R", "1 R0 %2R", 1), "%2R", "no opcode"),
+    ("no register", lambda t: t.replace("1 R0 S2R", "1 Q0 S2R", 1), "Q0", "not a register"),
+    ("no opcode", lambda t: t.replace("1 R0 S2R", "1 R0 %2R", 1), "%2R", "not an opcode"),
     ("wrong count", lambda t: t.replace("1 R0 S2R", "9 R0 S2R", 1), "9 R0", "fields after the mask"),
     ("mode 7", lambda t: t.replace(" 4 2 0x7f", " 4 7 0x7f", 1), " 4 7 ", "form of the addresses"),
     ("too few addresses", lambda t: t.replace("0x7f0000001000 40 ", "0x7f0000001000 ", 1)
