@@ -165,7 +165,7 @@ def run_study(
     `results` is the folder (None: in the user's cache), `executor` who computes (None: this process, one after the other). Raises
     UsageError when the folder cannot be written, and what the executor raises.
     """
-    store = ResultStore(results if results is not None else default_folder("validation"), option="--results")
+    store = ResultStore(results if results is not None else default_folder("validation"))
     executor = executor or make_executor("inline")
     wanted = list(dict.fromkeys(points))
     traces, no_trace = _traces(store, cast, {point.kernel for point in wanted}, executor, watch)
