@@ -1,4 +1,4 @@
-"""The timeline of an SM in the simulator: what each warp did, cycle by cycle."""
+"""The timeline section: the state of each warp of an SM in the simulator, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ def _first(part: dict[str, Any]) -> Strips:
 
 
 def _runs(text: str) -> list[tuple[str, int]]:
-    """`"I2M340"` as runs: a letter, and for how many cycles."""
+    """`"I2M340"` as runs: a letter and a number of cycles."""
     return [(letter, int(count or 1)) for letter, count in _RUN.findall(text)]
 
 
 def _cut(runs: list[tuple[str, int]], cycles: int) -> list[tuple[str, int]]:
-    """The first `cycles` of `runs`; of instructions that follow each other each on its own."""
+    """The first `cycles` of `runs`, with one run per issued instruction."""
     found: list[tuple[str, int]] = []
     for letter, count in runs:
         here = min(count, cycles)
