@@ -9,7 +9,7 @@ from typing import Any
 
 from warpsight.reports.stack import dominant
 
-# For each component that a design can relieve: the GPU key, and whether more or less of it helps.
+# For each component that a design can reduce: the GPU key, and the factor that helps.
 _LEVERS = {
     "mshr": ("l1.mshrs", 2.0),
     "noc": ("noc.bandwidth", 2.0),

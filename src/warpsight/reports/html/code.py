@@ -11,7 +11,7 @@ from warpsight.reports.drawing.charts import LOG, Axis, Lanes, Lines, Series
 from warpsight.reports.html.parts import drawn
 
 _SECTOR, _WARP = 32, 32
-# Characters of the panels with drawings: what a page of a megabyte has room for beside the grid of designs and the timeline.
+# Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
 _ROOM, _LEAST_ROOM = 340_000, 40_000
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The parts of a bar, by the class that styles them.
@@ -143,10 +143,10 @@ def _level(name: str, counts: dict[str, int]) -> dict[str, Any]:
     return {"name": _LEVELS[name], "total": total, "parts": parts}
 
 
-# -- The code of a kernel: source lines and instructions side by side, each with what it costs.
+# -- The code of a kernel: source lines and instructions side by side, each with its cost.
 
-# Columns between share and text, in order: name in the URL's hash, heading, what it means, and whether the page has it of long
-# code too; what is then left out the script makes, which has the document.
+# Columns between share and text, in order: name in the URL's hash, heading, meaning, and whether the page has it for long
+# code too; the script adds the columns that are left out.
 COLUMNS = (
     ("wait", "wait cycles", "predicted cycles charged to this line, without issue cycles", True),
     ("cause", "cause", "the line's largest component of the CPI stack", True),

@@ -87,7 +87,7 @@ def sections_of(kind: str) -> tuple[Section, ...]:
     return SECTIONS[kind]
 
 
-# -- Numbers and names as a page shows them: filters of the templates.
+# -- Filters of the templates: numbers and names as text.
 
 def dimensions(sizes: list[int]) -> str:
     """A grid or block as CUDA writes it: `(128,1,1)`."""
@@ -118,11 +118,11 @@ FILTERS: dict[str, Any] = {
 }
 
 
-# -- A document as its page holds it: rows of code as tables, so that the names of columns are there once, and numbers are short.
+# -- The document embedded in the page: rows of code as tables, so that column names are stored once, and numbers are short.
 
 LONG = 1000  # instructions: above this the page has their text once, in its table
 DIGITS = 5  # significant digits of a row's numbers; the page shows three
-# What the stack tells: its sum, that over the whole, its parts in cycles, and the largest.
+# Derived from the stack: its sum, its share of the total, its parts in cycles, and the largest one.
 _DERIVED = ["cpi", "share", "issue_cycles", "wait_cycles", "cause"]
 _PAIRS = ("ptx_lines", "intervals")
 
@@ -193,7 +193,7 @@ def _without_end(values: list[Any], nothing: Any) -> list[Any]:
     return values
 
 
-# -- A document (a dossier of `explore/dossier`) as one HTML file: sections of its kind, drawn, styled and scripted in place.
+# -- Report data (`analysis/report_data`) as one HTML file.
 
 SELF = "'self'"
 _STYLES = ("base.css", "layout.css", "parts.css")

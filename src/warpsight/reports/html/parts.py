@@ -20,7 +20,7 @@ def drawn(chart: Chart) -> Markup:
     return Markup(svg(chart, themed=True))
 
 
-# -- CPI stacks as bars of the page itself, which a script can change and a narrow page can hold: colour, hatch, share.
+# -- CPI stacks as HTML bars, which a script can change and a narrow page can hold: colour, hatch, share.
 
 _OTHERS = len(STACK_STYLES)
 

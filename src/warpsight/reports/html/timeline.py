@@ -10,7 +10,7 @@ from warpsight.reports.drawing.charts import Axis, State, Strips
 from warpsight.reports.html.parts import drawn
 
 _RUN = re.compile(r"([-A-Z])(\d*)")
-# Okabe and Ito's colours; heights, so that a state can be told without its colour.
+# Okabe and Ito's colours; heights, so that states can be distinguished without colour.
 _LOOKS = {"I": ("#009E73", 1.0), "E": ("#999999", 0.88), "A": ("#56B4E9", 0.75), "F": ("#F0E442", 0.75), "B": ("#CC79A7", 0.75),
           "M": ("#0072B2", 0.75)}  # fmt: skip
 _STATIC_CYCLES, _STATIC_ROWS = 100, 16
