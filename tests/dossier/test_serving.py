@@ -102,5 +102,5 @@ def test_port_that_is_taken_is_told(server: Server, results: Path) -> None:
 
 
 def test_folder_that_is_none_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         ResultFolder(tmp_path / "nothing")

@@ -34,7 +34,7 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):
         word = "twice" if factor > 1 else "half"
         return line([*command, "--set", f"{key}={value}"], f"{word} the {key}")
-    return line(["models", "show", document["model"]], "what the model assumes")
+    return line(["models", "show", document["model"]], "the model's assumptions")
 
 
 def followed_by(
@@ -47,7 +47,7 @@ def followed_by(
     Input from stdin cannot be read again: then the line shows the model's assumptions.
     """
     if "-" in command:
-        return line(["models", "show", model], "what the model assumes")
+        return line(["models", "show", model], "the model's assumptions")
     return line([*_same_input(name, command, without, flags), *added], why)
 
 

@@ -124,9 +124,9 @@ KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
 class Parts:
     """The optional parts of report data: a run of the `simulator`, and the size of the grid of designs (`what_if.MODES`).
 
-    `command` are the words of the command line, for the provenance. The simulator's timeline is shown for `window`, and
-    shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `measured` is what the predictions
-    are compared with, beside the simulator's cycles.
+    `command` are the words of the command line, for the provenance. The simulator's timeline is shown for `window`, and the whole
+    timeline of the SM is written to the file `perfetto`, if given. `measured` is the reference of the predictions, in addition to
+    the simulator's cycles.
     """
 
     simulator: bool = False
@@ -173,17 +173,16 @@ def profiled_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """The document of a profiled trace on `gpu`: all parts are about `model`; the models `beside` it (None: all others) predict
-    too.
+    """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
+    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
     the simulator its second), `references` (see `references`), `refused` (models that cannot answer, and why), `models`
-    (what is known about each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
-    are any, by source line: `code_views`), `loads` and `loads_about` (what each memory instruction does: `loads.loads`), `what_if`
+    (documentation of each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
+    are any, by source line: `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if`
     (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator
-    `timeline`. docs/reference/report.md says them all.
-    `request` is what the trace was made of, to run it again for the addresses of lanes.
-    Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
+    `timeline`. docs/reference/report.md describes them all.
+    `request` is the origin of the trace, to run it again for the addresses of lanes.
+    Raises UsageError for an unknown model, and as `model` if it cannot predict.
     """
     check_asked(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
