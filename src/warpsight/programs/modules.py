@@ -11,6 +11,8 @@ import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import lazy_loader as lazy
+
 from warpsight.base.errors import FormatError, UnsupportedError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
@@ -23,6 +25,8 @@ from warpsight.isa.ptx.program import Function
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse, register_use
+
+pa = lazy.load("pyarrow")
 
 MAGIC = 0xBA55ED50
 _CONTAINER = struct.Struct("<IHHQ")
@@ -78,8 +82,6 @@ def _read_entry(content: bytes, at: int, end: int, place: str) -> tuple[Entry, i
 
 
 def _expand(data: bytes, size: int, codec: str, place: str) -> bytes:
-    import pyarrow as pa
-
     try:
         return bytes(pa.Codec(codec).decompress(data, decompressed_size=size).to_pybytes())
     except (OSError, ValueError, pa.ArrowException) as error:

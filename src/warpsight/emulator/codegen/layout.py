@@ -20,7 +20,6 @@ WINDOW_BYTES = 1 << 24
 ARENA_BASE = 1 << 32
 ARENA_LIMIT = 1 << 36
 LOCAL_TRACE_BASE = 1 << 36
-LOCAL_TRACE_LIMIT = 1 << 37
 
 
 class Slot(IntEnum):

@@ -144,9 +144,6 @@ TABLE: dict[str, SassOpcode] = {
 TMA = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED")
 """Opcodes whose lines in a trace have the fields of a bulk copy."""
 
-ENDS_BLOCK = frozenset(name for name, row in TABLE.items() if row.op_class == "branch")
-"""After these another lane may go another way."""
-
 
 # -- How many bytes each lane moves, read from the opcode: what an instrumentation tool says about it can be wrong.
 
