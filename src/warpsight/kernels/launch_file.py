@@ -185,13 +185,13 @@ def _read_python(path: str) -> LaunchSpec:
         return replace(result, source=_relative(result.source, Path(path).parent), path=path)
     if callable(names.get("launch")):
         if not isinstance(result, Mapping):
-            _refuse(f"launch() gave a {type(result).__name__}", path, "return a dict with the keys of a launch, or a LaunchSpec")
+            _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict with the keys of a launch, or a LaunchSpec")
         return spec_from_keys(result, {}, path)
     values = {key: names[key] for key in KEYS if key in names}
     for key in REQUIRED:
         if key not in values:
             near = suggestion(key, [name for name in names if not name.startswith("_")])
-            _refuse(f"there is no launch() and no {key}{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
+            _refuse(f"neither launch() nor {key} is defined{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
     return spec_from_keys(values, {}, path)
 
 

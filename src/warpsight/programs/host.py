@@ -40,7 +40,7 @@ def compiler() -> str:
         if name and (found := shutil.which(name)):
             return found
     raise UsageError(
-        "a C compiler is needed once, to build the library that stands in for the CUDA runtime, and there is none (cc, gcc, clang)",
+        "no C compiler found (cc, gcc, clang): one is needed once, to build the library that replaces the CUDA runtime",
         place="warpsight run",
         remedy="install one (for example `apt install gcc`), or set CC",
     )
@@ -56,7 +56,7 @@ def library_folder() -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
     except OSError as error:
-        what = f"the runtime library cannot be kept there: {error.strerror}"
+        what = f"the runtime library cannot be written there: {error.strerror}"
         raise UsageError(what, place=str(place.parent), remedy="set WARPSIGHT_CACHE to a folder that can be written") from error
     try:
         with ThreadPoolExecutor() as pool:

@@ -56,13 +56,13 @@ def read_entries(content: bytes, place: str) -> list[Entry]:
             break
         start, end = offset + header_bytes, offset + header_bytes + size
         if end > len(content) or header_bytes < _CONTAINER.size:
-            raise _damaged(place, f"a container of {size:,} bytes is cut")
+            raise _damaged(place, f"a container of {size:,} bytes is truncated")
         while start + _ENTRY.size <= end:
             entry, start = _read_entry(content, start, end, place)
             entries.append(entry)
         offset = end
     if offset == 0:
-        raise _damaged(place, "it does not begin as one")
+        raise _damaged(place, "it has no header of a fat binary")
     return entries
 
 
@@ -72,11 +72,11 @@ def _read_entry(content: bytes, at: int, end: int, place: str) -> tuple[Entry, i
     flags, plain_bytes = fields[11], fields[13]
     payload = at + header_bytes
     if header_bytes < _ENTRY.size or payload + size > end:
-        raise _damaged(place, f"an entry of {size:,} bytes is cut")
+        raise _damaged(place, f"an entry of {size:,} bytes is truncated")
     data = content[payload : payload + size]
     if flags & (_LZ4 | _ZSTD):
         if compressed > size or plain_bytes > _MAX_PTX_BYTES:
-            raise _damaged(place, "the sizes of a compressed entry cannot be right")
+            raise _damaged(place, "a compressed entry has inconsistent sizes")
         data = _expand(data[:compressed], plain_bytes, "lz4_raw" if flags & _LZ4 else "zstd", place)
     return Entry({_PTX: "ptx", _ELF: "elf"}.get(kind, str(kind)), architecture, data), payload + size
 

@@ -324,7 +324,7 @@ def write_fragment(emitter: Emitter, operand: Any, values: list[Value], element:
 def _checked(emitter: Emitter, operand: Any, count: int, element: str) -> list[Any]:
     parts = elements_of(operand)
     if len(parts) != count:
-        raise emitter.unsupported(f"a fragment of {len(parts)} registers where {count} belong")
+        raise emitter.unsupported(f"a fragment of {len(parts)} registers; {count} expected")
     bits = 64 if element == "f64" else 32
     for part in parts:
         if isinstance(part, Register):

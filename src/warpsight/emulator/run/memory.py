@@ -249,11 +249,11 @@ class DeviceMemory:
             raise LimitError(f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed")
         lacking = memory_shortage(sum(argument.array.nbytes for _, argument in self._arrays))
         if lacking:
-            raise LimitError(f"the arrays take {lacking}, a second time as device memory", remedy="use smaller arrays")
+            raise LimitError(f"the copies of the arrays in device memory need {lacking}", remedy="use smaller arrays")
         try:
             self._map = mmap.mmap(-1, size)
         except (OSError, ValueError) as error:
-            raise LimitError(f"{size:,} bytes of device memory cannot be had: {error}", remedy="use smaller arrays") from error
+            raise LimitError(f"{size:,} bytes of device memory cannot be allocated: {error}", remedy="use smaller arrays") from error
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
         self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]

@@ -336,7 +336,7 @@ class Residents:
                 raise LimitError(
                     f"kernel {self._kernel}: {len(waiting):,} blocks wait for one that has not been started, "
                     f"and more than {MAX_BYTES >> 30} GiB would be needed to keep further ones",
-                    remedy="launch no more blocks than can wait for each other, as a GPU demands it too",
+                    remedy="launch no more blocks than can be resident at the same time; a GPU requires that too",
                 )
         self._enter(self._home)
         return following

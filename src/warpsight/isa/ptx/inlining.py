@@ -126,7 +126,7 @@ def inline_calls(module: Module, function: Function) -> Function:
 def _refusal(module: Module, instruction: Instruction, why: str) -> UnsupportedError:
     source = f" ({instruction.file}:{instruction.line})" if instruction.file else ""
     return UnsupportedError(
-        f'opcode "{instruction.text}"{source}: {why}. Totals would be wrong, so none are given.',
+        f'opcode "{instruction.text}"{source}: {why}. The results would be wrong, so the kernel is not run.',
         place=f"{module.path}:{instruction.ptx_line}",
         remedy="rewrite the line without it, or let the compiler inline the function (__forceinline__)",
     )

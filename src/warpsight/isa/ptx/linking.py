@@ -2,7 +2,7 @@
 the functions that the runtime of the GPU provides.
 
 The CUDA C++ Programming Guide lists them under "Formatted Output", "Dynamic Global Memory Allocation" and "Assertion". What they do
-is in `emulator/externals.py`.
+is in `emulator/run/externals.py`.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ class Meaning:
 
 
 class SassTable:
-    """The table with the rows of a user's file before it (`isa_file.read_isa_file`).
+    """The table with the rows of a user's file before it (`read_isa_file`).
 
     `numbers` are opcodes by the numbers that some tools write in their place.
     """
@@ -282,7 +282,7 @@ def read_isa_file(path: str | Path | None) -> SassTable:
                 rows[opcode] = _row(opcode, node)
             continue
         if not name.replace(".", "").replace("_", "").isalnum() or name != name.upper():
-            node.refuse(f'"{name}" is no opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
+            node.refuse(f'"{name}" is not an opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
         rows[name] = _row(name, node)
     return SassTable(rows, numbers)
 
