@@ -180,7 +180,7 @@ def _shape_of(shape: tuple[int, ...], dims: int | None, layered: bool, cube: boo
     sizes = shape[:leading]
     if cube:
         if sizes[0] % 6 or sizes[1] != sizes[2] or (sizes[0] != 6 and not layered):
-            raise UsageError(f"{shape} is not a cube map", remedy="give [6, n, n(, channels)], or with layered=True [6 * cubes, n, n]")
+            raise UsageError(f"{shape} is not a cube map", remedy="give [6, n, n(, channels)], with layered=True [6 * cubes, n, n]")
         return ImageShape("acube" if layered else "cube", sizes[2], sizes[1], 1, sizes[0], channels)
     height = sizes[-2] if dims > 1 else 1
     if layered:

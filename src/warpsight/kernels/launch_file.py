@@ -85,11 +85,7 @@ def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
     check_kinds(given, {name: f"{spec.path}: {name}" for name in given} if spec.path else {"args": "arguments"})
     expressions = (spec.kernel,) if spec.kernel else ()
     source = load_source(
-        spec.source,
-        arch=spec.arch,
-        kernel_expressions=expressions,
-        defines=spec.defines,
-        include_dirs=spec.include_dirs,
+        spec.source, arch=spec.arch, kernel_expressions=expressions, defines=spec.defines, include_dirs=spec.include_dirs,
         name=spec.name or None,
     )
     return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
@@ -185,7 +181,7 @@ def _read_python(path: str) -> LaunchSpec:
         return replace(result, source=_relative(result.source, Path(path).parent), path=path)
     if callable(names.get("launch")):
         if not isinstance(result, Mapping):
-            _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict with the keys of a launch, or a LaunchSpec")
+            _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict of the keys of a launch, or a LaunchSpec")
         return spec_from_keys(result, {}, path)
     values = {key: names[key] for key in KEYS if key in names}
     for key in REQUIRED:

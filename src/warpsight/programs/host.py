@@ -100,12 +100,7 @@ class Outcome:
 
 
 def run_program(
-    command: Sequence[str],
-    gpu: GpuSpec,
-    observer: Observer,
-    *,
-    max_instructions: int,
-    stdout: IO[Any] | None = None,
+    command: Sequence[str], gpu: GpuSpec, observer: Observer, *, max_instructions: int, stdout: IO[Any] | None = None,
 ) -> Outcome:
     """Run `command` and execute its kernels. Its output goes where this process's goes, or to `stdout`.
 
@@ -162,12 +157,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 class _Host:
     def __init__(
-        self,
-        listener: socket.socket,
-        child: subprocess.Popen[bytes],
-        gpu: GpuSpec,
-        observer: Observer,
-        program: str,
+        self, listener: socket.socket, child: subprocess.Popen[bytes], gpu: GpuSpec, observer: Observer, program: str,
         max_instructions: int,
     ) -> None:
         self._listener, self._child, self._gpu, self._observer = listener, child, gpu, observer

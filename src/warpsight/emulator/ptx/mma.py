@@ -166,9 +166,7 @@ class Matrices:
         each = len(fragment[0][0])
         tables = [
             constant_table(
-                module,
-                f"places_d{s}",
-                [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
+                module, f"places_d{s}", [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
             )
             for s in range(each)
         ]

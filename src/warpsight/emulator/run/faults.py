@@ -153,17 +153,8 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
         detail, place=place_of(scene.path, instruction), remedy=_REMEDY.get(kind, "check the index against the array's size")
     )
     error.details = FaultDetails(
-        name,
-        scene.name,
-        instruction.ptx_line,
-        instruction.file,
-        instruction.line,
-        block,
-        thread,
-        near.address,
-        near.allocation,
-        near.distance,
-        scene.assertion if kind == Fault.ASSERTION else None,
+        name, scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread, near.address, near.allocation,
+        near.distance, scene.assertion if kind == Fault.ASSERTION else None,
     )
     return error
 

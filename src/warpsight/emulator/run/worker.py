@@ -48,13 +48,7 @@ class Worker:
     """Runs blocks of one launch. `poll` is called now and then while native code runs, and may raise to stop it."""
 
     def __init__(
-        self,
-        native: NativeKernel,
-        launch: Launch,
-        memory: Memory,
-        shared_bytes: int,
-        local_bytes: int,
-        poll: Poll,
+        self, native: NativeKernel, launch: Launch, memory: Memory, shared_bytes: int, local_bytes: int, poll: Poll,
         checks: bool = False,
     ) -> None:
         self.native, self.launch, self.memory = native, launch, memory
@@ -67,11 +61,8 @@ class Worker:
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self._poll = poll
         self.residents = Residents(
-            self.context,
-            shared=shared_bytes,
-            local=self.warps_per_block * WARP * local_bytes,
-            states=self.warps_per_block * native.state_stride,
-            kernel=launch.kernel,
+            self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
+            states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
         )
         self._keep = self._fill_context()
         if checks:

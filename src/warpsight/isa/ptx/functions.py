@@ -135,10 +135,7 @@ _NONE = frozenset({"ret", "exit", "trap", "brkpt"})
 
 
 def check_instruction(
-    opcode: str,
-    operands: tuple[Operand | Negated, ...],
-    guard: Guard | None,
-    types: Mapping[str, str],
+    opcode: str, operands: tuple[Operand | Negated, ...], guard: Guard | None, types: Mapping[str, str],
     fail: Callable[[str], FormatError],
 ) -> None:
     """Raise FormatError, made by `fail`, for too few operands, and for a guard or a `!` of what is no predicate.

@@ -71,11 +71,7 @@ TABLE: dict[str, SassOpcode] = {
             "VIMNMX3 BMSK SGXT QUADI",
         ),
         *_rows("int", "integer multiply-add with a double-width result", "IMAD.WIDE UIMAD.WIDE", wide="d"),
-        *_rows(
-            "int",
-            "logic, shifts and bit fields",
-            "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP",
-        ),
+        *_rows("int", "logic, shifts and bit fields", "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP"),
         *_rows("int", "move", "MOV MOV32I P2R R2P R2B B2R S2R S2UR R2UR REDUX CS2R.32 MOVM GETLMEMBASE SETLMEMBASE LEPC AL2P"),
         *_rows("int", "special register pair", "CS2R", wide="d"),
         *_rows(
