@@ -94,12 +94,12 @@ def recurring() -> tuple[float, float]:
     from warpsight.gpu.design import Design
     from warpsight.gpu.loader import load_gpu
     from warpsight.models.base import get_model
-    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.evaluate import profile_trace
 
     gpu = load_gpu("mdm-pascal")
     random = np.random.default_rng(0)
     noc, dram = random.uniform(2e11, 2e12, 1000), random.uniform(1e11, 2e12, 1000)
-    many = Design.of(gpu).varied(noc_bandwidth_bytes_per_s=noc, dram_bandwidth_bytes_per_s=dram)
+    many = Design.of(gpu).varied(noc_bytes_per_s=noc, dram_bytes_per_s=dram)
     models = [get_model(name) for name in MODELS.split(",")]
     costs = []
     for row in reference_rows():

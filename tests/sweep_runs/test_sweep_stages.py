@@ -16,9 +16,10 @@ from warpsight.gpu.key import MODEL, PROFILE, RESIDENCY, SIMULATOR
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import KEYS, GpuSpec
 from warpsight.gpu.steps import BY_OWN, ordered
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.request import KernelRequest
-from warpsight.sweeps.tasks import designs_of
+from warpsight.pipeline.rows import designs_of
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit

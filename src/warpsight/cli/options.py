@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.steps import ORDERS
@@ -17,6 +18,7 @@ from warpsight.pipeline.request import (
     DEFAULT_MODEL,
     INTERLEAVINGS,
     REPRESENTATIVES,
+    REQUEST_FIELDS,
     KernelRequest,
     Method,
 )
@@ -73,29 +75,9 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
 
 def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
     """The values of `add_kernel`'s options; None for those not given."""
-    return KernelRequest(
-        path=arguments.path,
-        kernel=arguments.kernel,
-        grid=arguments.grid,
-        block=arguments.block,
-        shared=arguments.shared,
-        args=None if arguments.args is None else tuple(arguments.args),
-        seed=arguments.seed,
-        registers=arguments.registers,
-        max_instructions=arguments.max_instructions,
-        threads=arguments.threads,
-        sample=arguments.sample,
-        arch=arguments.arch,
-        defines=None if arguments.defines is None else tuple(arguments.defines),
-        include_dirs=None if arguments.include_dirs is None else tuple(arguments.include_dirs),
-        heap_bytes=arguments.heap,
-        stack_bytes=arguments.stack,
-        check=arguments.check,
-        kernels=arguments.kernels,
-        launches=arguments.launches,
-        isa_file=arguments.isa_file,
-        output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None,
-    )
+    given = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return KernelRequest(arguments.path, output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None, **values)
 
 
 def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
@@ -214,7 +196,7 @@ def whole(text: str) -> int:
     return int(digits)
 
 
-# -- The options of commands that compute much: by whom.
+# -- The executor of commands that compute many results.
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
     """--executor and its options: this process, other processes, or a cluster."""

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from warpsight.gpu.document import flatten
 from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY
-from warpsight.gpu.keys import key_of
+from warpsight.gpu.keys import find_key, key_of
 from warpsight.gpu.spec import KEYS, Content, GpuSpec, changed, content_text, value_of
 
 BY_REFERENCE, BY_OWN = "reference", "own"
@@ -53,13 +53,16 @@ def _view(gpu: GpuSpec, *steps: str) -> dict[str, str]:
     return {key.name: content_text(key.kind, value) for key, value in values if key.step in steps}
 
 
-def enters_models_alone(name: str, *, ordered_by_own: bool = False) -> bool:
-    """Whether designs that differ in the key or parameter called `name` share their interval profile.
+def model_only(names: Iterable[str], order: str = BY_REFERENCE) -> frozenset[str]:
+    """Those of the keys `names` in which designs with one interval profile may differ.
 
-    `ordered_by_own`: the accesses of some of them are ordered by their own timing.
+    Where accesses are ordered by the designs' own timing, which an axis `method.order` may ask for, the caches see that timing.
     """
-    key = key_of(name)
-    return key.step == MODEL and key.numeric and not (key.orders and ordered_by_own)
+    keys = {name: find_key(name) for name in names}
+    own = order != BY_REFERENCE or "method.order" in keys
+    return frozenset(
+        name for name, key in keys.items() if key is not None and key.step == MODEL and key.numeric and not (key.orders and own)
+    )
 
 
 def view_hash(view: dict[str, Any]) -> str:

@@ -16,9 +16,10 @@ from warpsight.gpu.document import Text, flatten, parse_value, value_text
 from warpsight.gpu.key import FLAG, WORD, Key
 from warpsight.gpu.keys import find_key, key_of
 from warpsight.gpu.spec import Content, GpuSpec
+from warpsight.pipeline.evaluate import Designs
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
-from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, gpu_key, in_column, study_key
+from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
 from warpsight.sweeps.study import SimulatorRuns, Study, check_study, draw
 
 Column = NDArray[Any]
@@ -50,8 +51,8 @@ class DesignTable:
         return {name: _content(study_key(name, name), column[design]) for name, column in self.columns.items()}
 
     def settings(self, design: int) -> list[str]:
-        """The GPU keys of one design as `--set` takes them. Only of a design that is not refused."""
-        return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if gpu_key(name)]
+        """The GPU keys of one design as `overrides` has them. Only of a design that is not refused."""
+        return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if find_key(name)]
 
     def refusal(self, design: int) -> str:
         """Why a design cannot be: a derived value that its key cannot have, with that value. Empty for all others."""
@@ -202,7 +203,7 @@ Longs = npt.NDArray[np.int64]
 class Group:
     """Designs with the same interval profile of each kernel.
 
-    `overrides` are their GPU keys as `--set` takes them, those of the models alone left out; `launch` and `method` the values of
+    `overrides` are their GPU keys as `overrides` has them, those of the models alone left out; `launch` and `method` the values of
     such axes, by name without prefix. `designs` int64 [D] are their places in the table, in order.
     """
 
@@ -211,9 +212,13 @@ class Group:
     method: tuple[tuple[str, str], ...]
     designs: Longs
 
-    def method_over(self, method: Method) -> Method:
-        """`method` with what the axes say."""
-        return replace(method, **dict(self.method))
+    def on(self, base: GpuSpec, own: Mapping[str, Column], method: Method, overrides: tuple[str, ...] = ()) -> Designs:
+        """The group's designs around `base` with `overrides`; `own` are the columns of the keys in which they may differ.
+
+        `method` holds where the axes say nothing of it.
+        """
+        columns = {key: np.ascontiguousarray(values[self.designs], dtype=np.float64) for key, values in own.items()}
+        return Designs(base, replace(method, **dict(self.method)), (*overrides, *self.overrides), columns, len(self.designs))
 
 
 def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Collection[str]) -> list[Group]:
@@ -235,14 +240,14 @@ def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Coll
 
 def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], members: Longs) -> Group:
     row = {key: columns[key][members[0]] for key in shared}
-    overrides = tuple(f"{key}={key_text(key, value)}" for key, value in row.items() if gpu_key(key))
+    overrides = tuple(f"{key}={key_text(key, value)}" for key, value in row.items() if find_key(key))
     launch = tuple((key.removeprefix(_LAUNCH_PREFIX), str(value)) for key, value in row.items() if key.startswith(_LAUNCH_PREFIX))
     method = tuple((key.removeprefix(_METHOD_PREFIX), str(value)) for key, value in row.items() if key.startswith(_METHOD_PREFIX))
     return Group(overrides, launch, method, members)
 
 
 def key_text(key: str, value: Any) -> str:
-    """A value of the table as `--set` takes it, without loss."""
+    """A value of the table as an override has it, without loss."""
     if not key_of(key).numeric:
         return str(value)
     number = float(value)

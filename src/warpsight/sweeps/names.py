@@ -11,7 +11,6 @@ from warpsight.gpu.keys import every_parameter, find_key
 from warpsight.gpu.spec import KEYS
 from warpsight.gpu.steps import ORDERS
 from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
-from warpsight.result.prediction import COMPONENTS
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
 
@@ -38,7 +37,7 @@ METHOD: dict[str, Key] = {
         Key("method.caches", WORD, "exact caches or the reuse-distance model", choices=CACHES),
         Key("method.interleaving", WORD, "order of accesses in exact caches", choices=INTERLEAVINGS),
         Key("method.representative", WORD, "choice of the representative warp", choices=REPRESENTATIVES),
-        Key("method.order", WORD, "whose timing orders accesses: of the GPU that the design is like, or its own", choices=ORDERS),
+        Key("method.order", WORD, "timing that orders accesses: of the GPU that the design is like, or its own", choices=ORDERS),
     )
 }
 ARGUMENT_PREFIX = "launch.arg."
@@ -46,18 +45,13 @@ _ARGUMENT = re.compile(r"launch\.arg\.(?:[1-9][0-9]{0,3}|[A-Za-z_][A-Za-z_0-9]*)
 _ALL = {**KEYS, **LAUNCH, **METHOD}
 
 
-def gpu_key(name: str) -> Key | None:
-    """The key of a GPU description, or the parameter of a model; None for other names."""
-    return None if name in LAUNCH or name in METHOD or name.startswith(ARGUMENT_PREFIX) else find_key(name)
-
-
 def study_key(name: str, place: str) -> Key:
     """What is known of a key. Raises UsageError at `place` with the nearest key when there is none of that name."""
-    known = _ALL.get(name) or gpu_key(name)
+    known = _ALL.get(name) or find_key(name)
     if known is not None:
         return known
     if _ARGUMENT.fullmatch(name):
-        return Key(name, ARGUMENT, "an argument of the kernel, as --arg has it", 0, _MOST_ARGUMENT)
+        return Key(name, ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
         what = f"{name} names no argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
@@ -68,7 +62,7 @@ def study_key(name: str, place: str) -> Key:
 
 def is_known(name: str) -> bool:
     """Whether `study_key` has an answer."""
-    return name in _ALL or gpu_key(name) is not None or bool(_ARGUMENT.fullmatch(name))
+    return name in _ALL or find_key(name) is not None or bool(_ARGUMENT.fullmatch(name))
 
 
 def known_names() -> list[str]:
@@ -90,10 +84,5 @@ def in_column(key: Key) -> str:
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
 SIMULATOR = "simulator"  # in the column of models
-STACK = tuple(f"cpi_stack.{name}" for name in COMPONENTS)
-# float64, NaN in a row that failed
-NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *STACK)
-WORDS = ("bound_by", "class", "occupancy_limiter")
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
-and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why
-a row has no numbers, empty in others."""
+(text), then those of `pipeline/rows.py`."""

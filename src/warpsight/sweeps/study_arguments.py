@@ -12,17 +12,18 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.document import value_text
+from warpsight.gpu.keys import find_key
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
-from warpsight.pipeline.predict import known_models
+from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
 from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
-from warpsight.sweeps.names import WHOLE, gpu_key
+from warpsight.sweeps.names import WHOLE
 from warpsight.sweeps.study import GRID, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
 from warpsight.traces.schema import KernelTrace
@@ -46,10 +47,10 @@ def study_of_options(
 ) -> Study:
     """The study of kernels, and of a suite by name or folder, around `gpu`.
 
-    `settings` are texts as `--set` takes them: a GPU key with one value holds on every design (`l1.ways=4`), a key with several
+    `settings` are texts as `overrides` has them: a GPU key with one value holds on every design (`l1.ways=4`), a key with several
     values is an axis (`sm_count=15:80:5`), and so is a launch or method key even with one. Axes are in the order given.
     `constraints` are expressions. A request without a name is called after its file. Raises UsageError or SpecError with the place
-    `--set TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
+    `overrides TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
     """
     known_models(models)
     named = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
@@ -58,11 +59,11 @@ def study_of_options(
         members += members_of_suite(load_suite(suite))
     overrides: list[str] = []
     axes: list[Axis] = []
-    places: dict[str, str] = {"kernels": "KERNEL", "sampling": "--sampling", "models": "--model"}
+    places: dict[str, str] = {"kernels": "KERNEL", "sampling": "sampling", "models": "models"}
     for text in settings:
-        place = f"--set {text}"
+        place = f"overrides {text}"
         axis = parse_axis(text, place)
-        fixed = gpu_key(axis.key) is not None and len(axis.values) == 1
+        fixed = find_key(axis.key) is not None and len(axis.values) == 1
         places[f"{'set' if fixed else 'axes'}.{axis.key}"] = place
         if fixed:
             overrides.append(f"{axis.key}={value_text(axis.key, axis.values[0])}")
@@ -75,7 +76,7 @@ def study_of_options(
         overrides=tuple(overrides),
         axes=tuple(axes),
         sampling=sampling,
-        constraints=tuple(parse_expression(text, f"--where {text}") for text in constraints),
+        constraints=tuple(parse_expression(text, f"constraints {text}") for text in constraints),
         models=tuple(models),
         method=method,
         simulator=simulator,
@@ -230,7 +231,7 @@ def _axis(key: str, values: str | Sequence[Any]) -> Axis:
 def _text(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value
-    known = gpu_key(key)
+    known = find_key(key)
     if known is None or not known.numeric or isinstance(value, bool):
         return str(value).lower() if isinstance(value, bool) else str(value)
     try:

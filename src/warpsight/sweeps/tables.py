@@ -19,14 +19,16 @@ from warpsight.gpu.key import FLAG
 from warpsight.gpu.keys import key_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
+from warpsight.pipeline.rows import NUMBERS, failed_rows
 from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.designs import Longs
 from warpsight.sweeps.files import read_part, rows_table, temporary_beside
-from warpsight.sweeps.folder import StudyFolder, study_document
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, NUMBERS, SIMULATOR
+from warpsight.sweeps.folder import StudyFolder
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, SIMULATOR
 from warpsight.sweeps.plan import Batch, Plan, Simulation
 from warpsight.sweeps.study import Study
-from warpsight.sweeps.tasks import PARQUET, ROWS, failed_rows
+from warpsight.sweeps.study_document import study_document
+from warpsight.sweeps.tasks import PARQUET, ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
