@@ -35,14 +35,14 @@ def found(trace: KernelTrace, model: str = "mdm", gpu: GpuSpec | None = None, *,
 
 @pytest.mark.parametrize("model", model_names())
 def test_every_model_names_checks_that_there_are_and_has_those_of_all(model: str) -> None:
-    named = get_model(model).about.strained_by
+    named = get_model(model).about.checks
     keys = [check.key for check in checks_of(model)]
     assert keys[: len(named)] == list(named)
     assert {"peak", "divergence", "order", "cache-edge", "estimated", "sampled"} <= set(keys)
 
 
 def test_every_check_is_somebody_s_and_says_what_it_measures_and_why_its_bound_is_where_it_is() -> None:
-    used = {key for model in model_names() for key in get_model(model).about.strained_by}
+    used = {key for model in model_names() for key in get_model(model).about.checks}
     for key in CHECKS:
         check = CHECKS.get(key)
         assert check.always or key in used

@@ -1,6 +1,6 @@
 """Which assumptions of a model do not hold for a kernel, with the figure; and the checks that predict again with one thing changed.
 
-The registry is `assumption_checks.CHECKS`. A model names the checks that its own assumptions need (`About.strained_by`); the
+The registry is `assumption_checks.CHECKS`. A model names the checks that its own assumptions need (`About.checks`); the
 checks of what every prediction assumes are always made.
 """
 
@@ -118,7 +118,7 @@ def _elasticity(case: CheckInput, key: str) -> float | None:
 
 # -- Which assumptions of a model a kernel strains, with the figure. The registry is `strain.CHECKS`; `strains_of_*` fill it.
 #
-# A model names the checks that its own assumptions ask for (`About.strained_by`); those that every prediction rests on are always
+# A model names the checks that its own assumptions ask for (`About.checks`); those that every prediction rests on are always
 # made.
 
 # they register their checks when they are imported, in the order in which a reader sees them
@@ -126,7 +126,7 @@ def _elasticity(case: CheckInput, key: str) -> float | None:
 
 def checks_of(model: str) -> list[Check]:
     """The checks of a model: its own in the order in which it names them, then those of all. Raises UsageError for no model."""
-    own = [CHECKS.get(key) for key in get_model(model).about.strained_by]
+    own = [CHECKS.get(key) for key in get_model(model).about.checks]
     return own + [CHECKS.get(key) for key in CHECKS.names() if CHECKS.get(key).always and CHECKS.get(key) not in own]
 
 

@@ -26,7 +26,7 @@ from warpsight.gpu.spec import GpuSpec, ordered
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.sass.opcodes import read_isa_file
-from warpsight.models.base import get_model
+from warpsight.models.base import get_model, predict
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
 from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, KernelRequest, Method
@@ -219,7 +219,7 @@ def known_models(models: Sequence[str]) -> None:
 
 
 def _predict(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], provenance: dict[str, object]) -> list[Prediction]:
-    answers = [get_model(name).predict(profile, gpu) for name in models]
+    answers = [predict(get_model(name), profile, gpu) for name in models]
     return [replace(answer, provenance=merged_provenance(answer.provenance, provenance)) for answer in answers]
 
 

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpsight.base.units import duration, percent, significant, thousands, three_digits
-from warpsight.reports.stack import decimals, dominant, meaning, queueing, shares, shown, stack_table, stacks_beside
+from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style
+from warpsight.result.prediction import components_of
 
 _PLACES = {
     "mshr": "for an MSHR", "noc_queue": "in the NoC's queue", "l2": "to the L2", "dram_queue": "in DRAM's queue", "dram": "in DRAM",
@@ -107,7 +108,7 @@ def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
         label = "".join(f"{_short_label(varied[key]):>{width}}" for key, width in labels.items())
         figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
         total = f"{document['cpi']:>{widths['CPI']},.{digits}f}"
-        parts = [style.component(name, f"{document['cpi_stack'][name]:>{widths[name]},.{digits}f}") for name in names]
+        parts = [style.component(name, f"{document['cpi_stack'].get(name, 0.0):>{widths[name]},.{digits}f}") for name in names]
         lines.append(f"{label}{figures}{total}   {''.join(parts)}")
     return "\n".join(lines)
 
@@ -167,7 +168,8 @@ def demo_explanation(document: dict[str, Any], stride: int) -> str:
     if queueing(document) > 0.5:
         return f"{access}: {percent(queueing(document))} of the cycles go to MSHRs and to NoC and DRAM queues"
     largest = dominant(document)
-    return f"{access}: the largest part, {percent(shares(document)[largest])} of the cycles, is {largest}, {meaning(largest)}"
+    part = f"{percent(shares(document)[largest])} of the cycles"
+    return f"{access}: the largest part, {part}, is {largest}, {components_of(document)[largest].meaning}"
 
 
 # -- What a program's run was, as terminal text: one line per launch, or per kernel where there are many.

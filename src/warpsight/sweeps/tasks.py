@@ -29,14 +29,14 @@ from warpsight.intervals.interchange import profile_document, profile_from_docum
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.fingerprint import PROFILE, REFEREE
 from warpsight.jobs.store import NotKept, ResultStore, StoreAddress
-from warpsight.models.base import Design, Model, get_model, require
+from warpsight.models.base import STACK_PREFIX, Design, Model, components_of, evaluate, get_model, require
 from warpsight.pipeline.files import trace_into
 from warpsight.pipeline.predict import convert_launches, miss_profile, trace_occupancy
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
-from warpsight.result.prediction import COMPONENTS, bound_by_rows, memory_class
+from warpsight.result.prediction import bound_by_rows, memory_class
 from warpsight.sweeps.files import part_bytes
-from warpsight.sweeps.names import NUMBERS
+from warpsight.sweeps.names import NUMBERS, number_columns
 from warpsight.traces.schema import InMemory, KernelTrace
 from warpsight.traces.store import open_trace
 
@@ -117,52 +117,55 @@ def designs_of(gpu: GpuSpec, columns: Columns, count: int) -> Design:
     return Design.of(gpu).varied(**changes, sm_count=np.full(count, float(gpu.sm_count)))
 
 
-def model_rows(profile: IntervalProfile, gpu: GpuSpec, columns: Columns, count: int, model: str) -> dict[str, Any]:
+def model_rows(
+    profile: IntervalProfile, gpu: GpuSpec, columns: Columns, count: int, model: str, numbers: Sequence[str] = NUMBERS
+) -> dict[str, Any]:
     """The columns of `rows` for `count` designs and one model: arrays or lists [count]. A refusal is the reason in `failed`.
 
-    A model that refuses one design refuses all that it is asked of at once; the others are asked again without it.
+    `numbers` are the columns of numbers of all models that the rows are put together with (`number_columns`). A model that refuses one design refuses all that it is asked of at once; the others are asked again without it.
     """
     try:
         chosen = get_model(model)
         require(chosen, profile)
     except WarpsightError as error:
-        return failed_rows(str(error), count, model)
-    return joined(list(_evaluated(profile, chosen, model, designs_of(gpu, columns, count), gpu.sm.max_warps)))
+        return failed_rows(str(error), count, model, numbers)
+    return joined(list(_evaluated(profile, chosen, model, designs_of(gpu, columns, count), gpu.sm.max_warps, numbers)))
 
 
 def _evaluated(
-    profile: IntervalProfile, model: Model, name: str, designs: Design, max_warps: int
+    profile: IntervalProfile, model: Model, name: str, designs: Design, max_warps: int, numbers: Sequence[str]
 ) -> Iterator[dict[str, Any]]:
     """Rows, of the model called `name`, in the order of the designs. Halves are tried until what is refused stands alone."""
     count = len(designs)
     try:
-        found = model.evaluate(profile, designs)
+        found = evaluate(model, profile, designs)
     except WarpsightError as error:
         if count == 1:
-            yield failed_rows(str(error), 1, name)
+            yield failed_rows(str(error), 1, name, numbers)
             return
         for half in (slice(None, count // 2), slice(count // 2, None)):
-            yield from _evaluated(profile, model, name, designs.pick(half), max_warps)
+            yield from _evaluated(profile, model, name, designs.pick(half), max_warps, numbers)
         return
-    launch = profile.launch
+    launch, components = profile.launch, components_of(model)
+    stacks = {component: found[f"{STACK_PREFIX}{component}"] for component in components}
     yield {
         "model": [name] * count,
-        **{number: found[number] for number in NUMBERS},
+        **{number: found.get(number, np.zeros(count)) for number in numbers},
         "warp_instructions": np.full(count, profile.total_warp_instructions, dtype=np.int64),
         "dpki": np.full(count, np.nan if profile.dpki is None else profile.dpki),
         "occupancy": np.full(count, launch.occupancy if launch else profile.warps_per_sm / max_warps),
-        "bound_by": bound_by_rows(np.stack([found[f"cpi_stack.{part}"] for part in COMPONENTS])),
+        "bound_by": bound_by_rows(stacks, components),
         "class": [memory_class(profile.dpki)] * count,
         "occupancy_limiter": [launch.limiter if launch else ""] * count,
         "failed": [""] * count,
     }
 
 
-def failed_rows(reason: str, count: int, model: str) -> dict[str, Any]:
+def failed_rows(reason: str, count: int, model: str, numbers: Sequence[str] = NUMBERS) -> dict[str, Any]:
     """Rows without numbers, each with the reason."""
     return {
         "model": [model] * count,
-        **{name: np.full(count, np.nan) for name in (*NUMBERS, "dpki", "occupancy")},
+        **{name: np.full(count, np.nan) for name in (*numbers, "dpki", "occupancy")},
         "warp_instructions": np.zeros(count, dtype=np.int64),
         **{name: [""] * count for name in ("bound_by", "class", "occupancy_limiter")},
         "failed": [reason] * count,
@@ -246,7 +249,7 @@ def run_trace(task: TraceTask) -> str:
 def run_rows(task: RowsTask) -> str:
     """Profile and evaluate. What is refused is a row with its reason; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
-    found = []
+    found, numbers = [], number_columns(task.models)
     try:
         for work in task.parts:
             try:
@@ -255,9 +258,9 @@ def run_rows(task: RowsTask) -> str:
             except (NotKept, FormatError):
                 raise
             except WarpsightError as error:
-                found += [failed_rows(str(error), work.count, model) for model in task.models]
+                found += [failed_rows(str(error), work.count, model, numbers) for model in task.models]
                 continue
-            found += [model_rows(profile, gpu, work.columns, work.count, model) for model in task.models]
+            found += [model_rows(profile, gpu, work.columns, work.count, model, numbers) for model in task.models]
     except FormatError as error:
         return _forgotten(store, task.folder, error)
     store.put_bytes(ROWS, task.key, part_bytes(joined(found)), PARQUET)

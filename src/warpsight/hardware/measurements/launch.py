@@ -1,7 +1,7 @@
 """What a profiler measured of one launch: the contract between the readers of its files and what is compared with them.
 
 Stall reasons have the component of the CPI stack that each is nearest to. Nsight Compute counts for each warp and cycle what the
-warp waited for; a CPI stack counts what an SM's issue slots were lost to. They are near and not the same (`result.cpi_stack`), so
+warp waited for; a CPI stack counts what an SM's issue slots were lost to. They are near and not the same (`result.prediction`), so
 shares are put beside each other and no error is made of them.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.result.prediction import STACK
+from warpsight.result.prediction import SHARED
 
 # name -> (unit in which it is kept, meaning)
 FIELDS: dict[str, tuple[str, str]] = {
@@ -50,7 +50,7 @@ class Measure:
 class Stall:
     """Of one stall reason: `value` as the profiler gives it, its `share` of all reasons in the file, and the nearest component.
 
-    `component` is of the CPI stack (`result.cpi_stack.STACK`), empty where none is near.
+    `component` is of the CPI stack (`result.prediction.SHARED`), empty where none is near.
     """
 
     reason: str
@@ -158,7 +158,7 @@ def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
 # -- Stall reasons of profilers, and the component of the CPI stack that each is nearest to.
 #
 # Nsight Compute counts for each warp and cycle what the warp waited for; a CPI stack counts what an SM's issue slots were lost to.
-# They are near and not the same (`result.cpi_stack`), so that shares are put beside each other and no error is made of them.
+# They are near and not the same (`result.prediction`), so that shares are put beside each other and no error is made of them.
 
 # the families of metrics that name a reason, the best first: a file may have several, and shares are of one
 _FAMILIES = (
@@ -185,8 +185,8 @@ def is_stall(metric: str) -> bool:
 
 
 def component_of(reason: str) -> str:
-    """The component of the CPI stack whose nearest reasons (`STACK`'s `nsight`) have this one; empty where none is near."""
-    for component in STACK.values():
+    """The component of the CPI stack whose nearest reasons (`SHARED`'s `nsight`) have this one; empty where none is near."""
+    for component in SHARED.values():
         for near in component.nsight.split(", "):
             # Nsight's full name of some goes on: math pipe throttle
             if near and (reason == near or reason.startswith(f"{near} ")):
