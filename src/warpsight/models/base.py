@@ -221,8 +221,11 @@ def check_stack(model: Model, stack: Mapping[str, Any], cpi: Any) -> None:
 def answer_of(
     profile: IntervalProfile, design: Design, stack: Mapping[str, Floats], *, clock_hz: Floats | None = None
 ) -> dict[str, Floats]:
-    """The answer of `Model.evaluate` from a CPI stack per SM, [D] by component; `clock_hz` [D], if not the core clock of `design`."""
-    stack = in_order(stack)
+    """The answer of `Model.evaluate` from a CPI stack per SM, [D] by component; shared components that it leaves out are zero.
+
+    `clock_hz` [D] is the clock of the cycles, if not the core clock of `design`.
+    """
+    stack = {**dict.fromkeys(COMPONENTS, np.zeros(len(design))), **stack}
     cpi = sum(stack.values(), np.zeros(len(design)))
     ipc_gpu = 1 / cpi * design.sm_count
     cycles = profile.total_warp_instructions / ipc_gpu

@@ -94,7 +94,7 @@ class Crisp:
         """See `Model.evaluate`. Raises SpecError for a target clock above the nominal one."""
         slowdown = design.core_clock_hz / _target(design)
         nominal = interval_model.evaluate(profile, design, contention)
-        stack = {name: nominal.get(f"{STACK_PREFIX}{name}", np.zeros(len(design))) for name in COMPONENTS}
+        stack = {name: nominal[f"{STACK_PREFIX}{name}"] for name in COMPONENTS}
         busy = sum(stack.values(), np.zeros(len(design))) - stack["idle"]
         spread = stack["idle"] / busy
         scaled = _scaled(stack, _memory_cpi(profile, design), _store_share(profile), slowdown)
