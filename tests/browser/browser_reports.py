@@ -45,7 +45,7 @@ def hostile() -> dict[str, Any]:
     header = dataclasses.replace(trace.header, kernel=f"kernel {WORSE}")
     extra = {**trace.extra, "ptx": {line: f"{text} // {WORSE}" for line, text in trace.extra["ptx"].items()}}
     renamed = dataclasses.replace(trace, header=header, instructions=type(trace.instructions)(instructions), extra=extra)
-    return advised_report_data(renamed, gpu, "mdm", parts=Parts(referee=True))
+    return advised_report_data(renamed, gpu, "mdm", parts=Parts(simulator=True))
 
 
 def long_ptx(lines: int) -> str:
@@ -90,7 +90,7 @@ def _comparison() -> dict[str, Any]:
 
 DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "divergent": lambda: advised_report_data(
-        strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True), request=request_of(32)
+        strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(simulator=True), request=request_of(32)
     ),
     "coalesced": lambda: advised_report_data(strided(1), load_gpu("mdm-pascal"), "warpsight"),
     "results": _results,

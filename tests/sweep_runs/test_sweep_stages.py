@@ -50,8 +50,8 @@ def base(trace: KernelTrace) -> ProfiledTrace:
     return profile_trace(trace, BASE)
 
 
-@pytest.mark.parametrize("key", sorted({*stages.MODEL_ONLY, *stages.REFEREE_ONLY}))
-def test_key_of_the_models_or_the_referee_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
+@pytest.mark.parametrize("key", sorted({*stages.MODEL_ONLY, *stages.SIMULATOR_ONLY}))
+def test_key_of_the_models_or_the_simulator_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
     gpu = changed(key)
     found = profile_trace(trace, gpu)
     assert same(found.misses, base.misses)
@@ -89,4 +89,4 @@ def test_models_number_as_a_column_is_the_number_of_the_described_gpu(key: str) 
 
 
 def test_every_key_named_is_a_key() -> None:
-    assert {*stages.MODEL_ONLY, *stages.REFEREE_ONLY, *stages._AFTER_CACHES, *stages._LATENCIES} <= KEYS.keys()
+    assert {*stages.MODEL_ONLY, *stages.SIMULATOR_ONLY, *stages._AFTER_CACHES, *stages._LATENCIES} <= KEYS.keys()

@@ -192,10 +192,10 @@ def axis_document(axis: SliderAxis) -> dict[str, Any]:
     }
 
 
-# -- What if the GPU were another one: a grid of designs around it, evaluated beforehand, which sliders of a report pick from.
+# -- A grid of designs around the GPU, evaluated in advance for the sliders of a report.
 #
-# The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their own numbers as arrays. So
-# each point is what `predict` gives with its keys as `--set`.
+# The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their other values as arrays.
+# So each point equals `predict` with the same overrides.
 
 _QUICK_SECONDS, _QUICK_MOST, _FULL_MOST = 20.0, 16, 512
 # What a simulation of the caches with its profile takes on one core, an upper estimate from the kernels of the suite: by request

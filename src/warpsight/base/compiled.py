@@ -87,3 +87,9 @@ def compiled_and_kept(function: Function) -> Function:
 def intrinsic(function: Callable[..., Any]) -> Any:
     """Numba's way to give the machine code of a function; see `numba.extending.intrinsic`."""
     return Intrinsic(function)
+
+
+def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
+    """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
+    _introduce_to_numba()
+    return numba.cfunc(signature, cache=True, **options)(function)

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from warpsight._version import __version__
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
-from warpsight.cli.parser import Parser
+from warpsight.cli.parser import Parser, name_options
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ COMMANDS = (
     Command("sweep", "warpsight.cli.sweep", "thousands of designs: kernels over axes of a GPU, and the answers they give",
             {part.name: part for part in _SWEEP_PARTS}),
     Command("dvfs", "warpsight.cli.dvfs", "time, and energy by a power curve, over core clocks and memory speeds"),
-    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the referee and the models on a suite"),
+    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the simulator and the models on a suite"),
     Command("serve", "warpsight.cli.serve", "a folder of results on localhost, each as its report, shown again when it changes"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
@@ -124,7 +124,11 @@ def _dispatch(words: list[str]) -> int:
         print(f"warpsight {__version__}")
         return 0
     module, arguments = parse(words)
-    code: int = module.run(arguments)
+    try:
+        code: int = module.run(arguments)
+    except WarpsightError as error:
+        name_options(error, arguments.option_names, words)
+        raise
     return code
 
 
@@ -145,6 +149,7 @@ def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
     arguments = parser.parse_strictly(rest)
     arguments.part_of_command = command.name
     arguments.command_line = words  # for `next:` lines
+    arguments.option_names = parser.option_names()  # for errors
     return module, arguments
 
 

@@ -19,7 +19,7 @@ from warpsight.sweeps.folder import StudyFolder, make_folder
 from warpsight.sweeps.launches import refuse_standard_input
 from warpsight.sweeps.plan import plan_document, plan_sweep
 from warpsight.sweeps.run import open_store, outcome_document, run_sweep, write_results
-from warpsight.sweeps.study import GRID, LATIN_HYPERCUBE, RANDOM, Referee, Sampling, Study, StudyKernel
+from warpsight.sweeps.study import GRID, LATIN_HYPERCUBE, RANDOM, Sampling, SimulatorRuns, Study, StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
 from warpsight.sweeps.study_file import is_study_file, read_study
 
@@ -47,7 +47,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "random:N or latin-hypercube:N designs, by a seed")
     options.add_models(parser)
     options.add_method(parser)
-    parser.add_argument("--referee", metavar="N[:SEED]", help="run the referee too, on so many designs (0: on all)")
+    parser.add_argument("--simulator", metavar="N[:SEED]", help="run the simulator too, on so many designs (0: on all)")
     parser.add_argument("--out", "-o", metavar="DIR", help="the study's folder: its description and results.parquet "
                         "(default NAME.sweep)")
     parser.add_argument("--plan", action="store_true", help="print what would be computed and what is known, and compute nothing")
@@ -117,7 +117,7 @@ def study_asked_for(arguments: argparse.Namespace) -> Study:
     return study_of_options(
         named_kernels(arguments), suite=arguments.suite, gpu=arguments.gpu, settings=arguments.overrides,
         constraints=arguments.where, models=options.model_names(arguments), sampling=_sampling(arguments.sampling),
-        method=options.method(arguments), referee=_referee(arguments.referee),
+        method=options.method(arguments), simulator=_simulator(arguments.simulator),
     )  # fmt: skip
 
 
@@ -167,15 +167,15 @@ def _sampling(text: str) -> Sampling:
     return Sampling(kind, *_wholes(numbers, "--sampling"))
 
 
-def _referee(text: str | None) -> Referee | None:
+def _simulator(text: str | None) -> SimulatorRuns | None:
     """`N[:SEED]`."""
     if text is None:
         return None
     numbers = text.split(":")
     if len(numbers) > 2:
-        raise UsageError(f'"{text}" is no number of designs', place="--referee", remedy="give N, or N:SEED")
-    designs, seed = [*_wholes(numbers, "--referee"), 0][:2]
-    return Referee(designs, seed)
+        raise UsageError(f'"{text}" is no number of designs', place="--simulator", remedy="give N, or N:SEED")
+    designs, seed = [*_wholes(numbers, "--simulator"), 0][:2]
+    return SimulatorRuns(designs, seed)
 
 
 def _wholes(texts: list[str], place: str) -> list[int]:

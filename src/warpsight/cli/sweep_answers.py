@@ -52,7 +52,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="NAME", help="whose results (default the study's first model; or referee)")
+    parser.add_argument("--model", metavar="NAME", help="whose results (default the study's first model; or simulator)")
     parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance over several kernels: geomean "
                         "(default) of their speed-ups, total time, worst, or one kernel's")
     parser.add_argument("--baseline", metavar="N", type=options.whole,

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace) -> int:
         return sweep.compute(folder, arguments)
     plan = plan_sweep(folder.study, open_store(folder.results))
     refused = any(launch.refused for launch in plan.launches)
-    complete = not (refused or plan.trace_tasks() or plan.row_tasks() or plan.referee_tasks())
+    complete = not (refused or plan.trace_tasks() or plan.row_tasks() or plan.simulator_tasks())
     if arguments.part_of_command == "status":
         document, text = plan_document(plan), plan_text
     else:

@@ -19,7 +19,7 @@ from warpsight.simulator.result import Simulation, Timeline
 from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, simulate_launch
 from warpsight.traces.schema import KernelTrace
 
-NAME = "referee"
+NAME = "simulator"
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def figure_page(document: dict[str, Any]) -> str:
     parts = [
         f"<!-- Made from {name}.json by `{document['command']}`. Do not edit. -->",
         f"# {heading(document)}",
-        f"The original: {paper['shows']} ({paper['cite']}, {paper['place']}). Here: the referee and the models on "
+        f"The original: {paper['shows']} ({paper['cite']}, {paper['place']}). Here: the simulator and the models on "
         f"{len(document['kernels'])} kernels of the suite `{document['suite']}`, {len(document['holdout'])} of them set aside "
         f"(holdout), on `{document['gpu']['name']}`.",
         f"![{_cell(heading(document))}]({name}.svg)",
@@ -67,7 +67,7 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
     return "\n\n".join([
         f"<!-- Made from the JSON files beside it by `{command}`. Do not edit. -->",
         "# The papers' figures again",
-        f"The referee and the models on the suite {suites}, beside what the papers say. "
+        f"The simulator and the models on the suite {suites}, beside what the papers say. "
         "[How they are made](../reference/validate.md).",
         markdown_table(columns, rows),
         "The command in this file's first line makes all of them again.",

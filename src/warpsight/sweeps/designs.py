@@ -18,7 +18,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
-from warpsight.sweeps.study import Referee, Study, check_study, draw
+from warpsight.sweeps.study import SimulatorRuns, Study, check_study, draw
 
 Column = NDArray[Any]
 
@@ -102,17 +102,17 @@ def evaluate_on(expression: Expression, table: DesignTable, base: GpuSpec, metho
     return _evaluated(expression, table.columns, base, method, len(table))
 
 
-def referee_designs(referee: Referee, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
-    """The designs, ascending, that the referee runs: among those not refused, where `referee.where` holds, as many as it asks for.
+def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
+    """The designs, ascending, that the simulator runs: of those accepted where `simulator.where` holds, `simulator.designs`.
 
     All of them where it asks for none or for more than there are. Errors as for `Expression.evaluate`.
     """
     eligible = table.refused == 0
-    if referee.where is not None:
-        eligible = eligible & evaluate_on(referee.where, table, base, method)
+    if simulator.where is not None:
+        eligible = eligible & evaluate_on(simulator.where, table, base, method)
     found = np.flatnonzero(eligible).astype(np.int64)
-    if referee.designs and referee.designs < found.size:
-        found = np.sort(np.random.default_rng(referee.seed).choice(found, referee.designs, replace=False))
+    if simulator.designs and simulator.designs < found.size:
+        found = np.sort(np.random.default_rng(simulator.seed).choice(found, simulator.designs, replace=False))
     return found
 
 

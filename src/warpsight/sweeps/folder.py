@@ -18,7 +18,7 @@ from warpsight.sweeps.axes import check_value
 from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.files import forget_the_unfinished, is_unfinished, written_whole
 from warpsight.sweeps.names import METHOD
-from warpsight.sweeps.study import Axis, Referee, Sampling, Study, StudyKernel, check_study
+from warpsight.sweeps.study import Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 
 STUDY_SCHEMA = 1
 T = TypeVar("T")
@@ -38,11 +38,11 @@ def study_document(study: Study) -> dict[str, Any]:
 
     Raises UsageError for a kernel that only a Python program has: an object, an array as argument.
     """
-    referee = None
-    if study.referee is not None:
-        where = study.referee.where.text if study.referee.where else None
-        given = study.referee
-        referee = {"designs": given.designs, "seed": given.seed, "where": where, "max_cycles": given.max_cycles}
+    simulator = None
+    if study.simulator is not None:
+        where = study.simulator.where.text if study.simulator.where else None
+        given = study.simulator
+        simulator = {"designs": given.designs, "seed": given.seed, "where": where, "max_cycles": given.max_cycles}
     return {
         "schema": STUDY_SCHEMA,
         "name": study.name,
@@ -55,7 +55,7 @@ def study_document(study: Study) -> dict[str, Any]:
         "constraints": [expression.text for expression in study.constraints],
         "models": list(study.models),
         "method": asdict(study.method),
-        "referee": referee,
+        "simulator": simulator,
     }
 
 
@@ -78,7 +78,7 @@ def study_from_document(document: Any, place: str = "study") -> Study:
         constraints=tuple(_expression(text, place, "constraints") for text in read.texts("constraints")),
         models=tuple(read.texts("models")),
         method=_method(read.part("method")),
-        referee=None if read.field("referee", dict, type(None)) is None else _referee(read.part("referee")),
+        simulator=None if read.field("simulator", dict, type(None)) is None else _simulator(read.part("simulator")),
     )
     check_study(study)
     return study
@@ -234,8 +234,8 @@ def _optional(read: _Reader, name: str, kind: type, made: Callable[[Any], T]) ->
     return None if value is None else made(value)
 
 
-def _referee(read: _Reader) -> Referee:
-    return Referee(
+def _simulator(read: _Reader) -> SimulatorRuns:
+    return SimulatorRuns(
         designs=read.number("designs", 0),
         seed=read.number("seed", 0),
         where=_optional(read, "where", str, lambda text: _expression(text, read.place, "where")),

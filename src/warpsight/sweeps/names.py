@@ -78,10 +78,10 @@ def in_column(key: Key) -> str:
     return WORD if key.kind in (WORD, FLAG, *TEXTS) else NUMBER
 
 
-# -- The columns of a study's results: one row for each design, kernel and model (or the referee).
+# -- The columns of a study's results: one row for each design, kernel and model (or the simulator).
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
-REFEREE = "referee"  # in the column of models
+SIMULATOR = "simulator"  # in the column of models
 # float64, NaN in a row that failed
 NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *(f"{STACK_PREFIX}{name}" for name in COMPONENTS))
 WORDS = ("bound_by", "class", "occupancy_limiter")

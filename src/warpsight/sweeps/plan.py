@@ -17,21 +17,21 @@ from warpsight.base.errors import WarpsightError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.jobs.fingerprint import MODELS, PROFILE, REFEREE, fingerprint
+from warpsight.jobs.fingerprint import MODELS, PROFILE, SIMULATOR, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.models.base import get_model
 from warpsight.pipeline.predict import known_models, trace_occupancy
 from warpsight.pipeline.request import Method
-from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, referee_designs
+from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, simulator_designs
 from warpsight.sweeps.launches import StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tasks import (
     MISSES,
     PARQUET,
     ROWS,
-    RefereeTask,
     RowsTask,
     SharedWork,
+    SimulatorTask,
     TraceTask,
     design_gpu,
     misses_key,
@@ -57,7 +57,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A run of the referee: `launch` on one design."""
+    """A run of the simulator: `launch` on one design."""
 
     launch: StudyLaunch
     design: int
@@ -107,12 +107,12 @@ class Plan:
             if batch.launch.known and not self.is_kept(batch)
         ]  # fmt: skip
 
-    def referee_tasks(self) -> list[RefereeTask]:
+    def simulator_tasks(self) -> list[SimulatorTask]:
         """Simulations that are not kept and whose trace is there."""
-        assert self.study.referee is not None or not self.simulations
-        limit = self.study.referee.max_cycles if self.study.referee else None
+        assert self.study.simulator is not None or not self.simulations
+        limit = self.study.simulator.max_cycles if self.study.simulator else None
         return [
-            RefereeTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
+            SimulatorTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
             for each in self.simulations
             if each.launch.known and not self.is_kept(each)
         ]
@@ -123,7 +123,7 @@ class Plan:
             return False
         if isinstance(each, Batch):
             return self.store.get_bytes(ROWS, each.key, PARQUET) is not None
-        return self.store.get(REFEREE, each.key) is not None
+        return self.store.get(SIMULATOR, each.key) is not None
 
     def overrides(self, design: int) -> tuple[str, ...]:
         """The GPU keys of one design as `--set` takes them."""
@@ -198,14 +198,14 @@ def _code_of(model: str) -> str:
 
 
 def _simulations(plan: Plan) -> Iterator[Simulation]:
-    referee = plan.study.referee
-    if referee is None:
+    simulator = plan.study.simulator
+    if simulator is None:
         return
-    for design in referee_designs(referee, plan.table, plan.around, plan.study.method).tolist():
+    for design in simulator_designs(simulator, plan.table, plan.around, plan.study.method).tolist():
         choice = _choice(plan, design)
         for launch in (each for each in plan.launches if each.choice == choice):
-            limit = str(referee.max_cycles)
-            key = content_key(REFEREE, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(REFEREE))
+            limit = str(simulator.max_cycles)
+            key = content_key(SIMULATOR, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(SIMULATOR))
             yield Simulation(launch, design, key if launch.key else "")
 
 
@@ -225,7 +225,7 @@ class Step:
 
 
 def steps_of(plan: Plan) -> list[Step]:
-    """Traces, cache simulations, interval profiles, rows, referee runs. What hangs on a trace that is not there is not known."""
+    """Traces, cache simulations, interval profiles, rows, simulator runs. What hangs on a trace that is not there is not known."""
     launches = {each.key: each for each in plan.launches if each.key}
     tasks = [(batch, plan.is_kept(batch)) for batch in plan.batches]
     rows = len(plan.study.models) * sum(len(group.designs) for batch, _ in tasks for group in batch.groups)
@@ -237,7 +237,7 @@ def steps_of(plan: Plan) -> list[Step]:
         Step("cache simulations", len(misses), sum(misses.values())),
         Step("interval profiles", len(profiles), sum(profiles.values())),
         Step("rows", rows, kept),
-        Step("referee runs", len(plan.simulations), simulated),
+        Step("simulator runs", len(plan.simulations), simulated),
     ]
 
 

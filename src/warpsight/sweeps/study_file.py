@@ -21,7 +21,7 @@ from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.launches import members_of
 from warpsight.sweeps.names import METHOD, known_names, study_key
-from warpsight.sweeps.study import GRID, KINDS, MOST_DESIGNS, Axis, Referee, Sampling, Study, StudyKernel, check_study
+from warpsight.sweeps.study import GRID, KINDS, MOST_DESIGNS, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.traces.importers.accelsim.files import is_kernel_file
 
 _TEXTS = ("kernel", "shared", "sample", "arch", "heap", "kernels", "launches")
@@ -162,7 +162,7 @@ def _dimensions(node: YamlNode) -> str:
 
 SCHEMA = "1"
 STUDY_KEYS = ("schema", "name", "kernels", "suite", "gpu", "set", "axes", "sampling", "derived", "constraints", "models", "method",
-              "referee")
+              "simulator")
 _FILE = Composed("study", "the YAML file of a study", "start with kernels: [...] and axes: {sm_count: 15:80:5}", UsageError)
 _EITHER = Composed("study or launch", "YAML", "write a study file (docs/reference/study-file.md) or a launch file", UsageError)
 _METHOD_KEYS = tuple(name.removeprefix("method.") for name in METHOD)
@@ -201,7 +201,7 @@ class _Reader:
             constraints=self.constraints(),
             models=self.models(),
             method=self.method(),
-            referee=self.referee(),
+            simulator=self.simulator(),
         )
         check_study(study, {"kernels": str(self.path), **self.places})
         return study
@@ -321,7 +321,7 @@ class _Reader:
                 try:
                     get_model(name)
                 except UsageError as error:
-                    hint = "; the referee has a key of its own, referee" if name == "referee" else ""
+                    hint = "; the simulator has a key of its own, simulator" if name == "simulator" else ""
                     item.refuse(error.what, error.remedy + hint)
                 self.places[f"models.{name}"] = item.place
                 names.append(name)
@@ -337,12 +337,12 @@ class _Reader:
                 node.refuse(f"method.{name} is varied, and also given here; which one is meant?", "remove one of the two")
         return Method(**given)
 
-    def referee(self) -> Referee | None:
-        if "referee" not in self.entries:
+    def simulator(self) -> SimulatorRuns | None:
+        if "simulator" not in self.entries:
             return None
-        entries = self.entries["referee"].entries(("designs", "seed", "where", "max_cycles"))
+        entries = self.entries["simulator"].entries(("designs", "seed", "where", "max_cycles"))
         where = entries.get("where")
-        return Referee(
+        return SimulatorRuns(
             designs=entries["designs"].whole(1, MOST_DESIGNS) if "designs" in entries else 0,
             seed=entries["seed"].whole(0) if "seed" in entries else 0,
             where=parse_expression(where.text(), where.place) if where is not None else None,

@@ -17,12 +17,12 @@ from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import FLAG, KEYS
 from warpsight.gpu.spec import GpuSpec
-from warpsight.jobs.fingerprint import REFEREE as REFEREE_KIND
+from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
 from warpsight.models.base import STACK_PREFIX
 from warpsight.sweeps.designs import Longs
 from warpsight.sweeps.files import read_part, rows_table, temporary_beside
 from warpsight.sweeps.folder import StudyFolder, study_document
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, REFEREE, number_columns
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, SIMULATOR, number_columns
 from warpsight.sweeps.plan import Batch, Plan, Simulation
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tasks import PARQUET, ROWS, failed_rows
@@ -34,7 +34,7 @@ NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
 
 
 def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
-    """Rows in the order of launches, groups and models; then the referee's; then, for each kernel, designs that were refused.
+    """Rows in the order of launches, groups and models; then the simulator's; then, for each kernel, designs that were refused.
 
     What is not kept is left out, or, with `missing`, a row that failed for that reason.
     """
@@ -43,7 +43,7 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
         if table is not None:
             yield table
     for each in plan.simulations:
-        table = _referee_row(plan, each, missing)
+        table = _simulator_row(plan, each, missing)
         if table is not None:
             yield table
     refused = np.flatnonzero(plan.table.refused)
@@ -81,20 +81,20 @@ def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
     return _with_design(plan, batch.launch.kernel, designs, rows_table(rows))
 
 
-def _referee_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
-    found = plan.store.get(REFEREE_KIND, each.key) if each.key else None
+def _simulator_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
+    found = plan.store.get(SIMULATOR_KIND, each.key) if each.key else None
     reason = each.launch.refused or missing
     if found is None and not reason:
         return None
     if found is None or "failed" in found:
-        rows = failed_rows(found["failed"] if found else reason, 1, REFEREE, _numbers(plan))
+        rows = failed_rows(found["failed"] if found else reason, 1, SIMULATOR, _numbers(plan))
     else:
         values = {**found, **{f"{STACK_PREFIX}{name}": value for name, value in found["cpi_stack"].items()}}
         names = (*_numbers(plan), "dpki", "occupancy")
         floats = {name: np.array([values.get(name, 0.0)], dtype=np.float64) for name in names}
         words = {name: [found[name]] for name in ("bound_by", "class", "occupancy_limiter")}
         executed = np.array([found["warp_instructions"]], dtype=np.int64)
-        rows = {"model": [REFEREE], **floats, "warp_instructions": executed, **words, "failed": [""]}
+        rows = {"model": [SIMULATOR], **floats, "warp_instructions": executed, **words, "failed": [""]}
     return _with_design(plan, each.launch.kernel, np.array([each.design]), rows_table(rows))
 
 

@@ -27,7 +27,7 @@ from warpsight.gpu.spec import GpuSpec, ordered
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interchange import profile_document, profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.jobs.store import NotKept, ResultStore, StoreAddress
 from warpsight.models.base import STACK_PREFIX, Design, Model, components_of, evaluate, get_model, require
 from warpsight.pipeline.files import trace_into
@@ -53,8 +53,8 @@ MODEL_ONLY: dict[str, str] = {
     "mwp.departure_uncoalesced": "mwp_departure_uncoalesced_cycles",
     "mwp.issue_cycles": "mwp_issue_cycles",
 }
-# Keys that the referee alone reads.
-REFEREE_ONLY = frozenset({
+# Keys that the simulator alone reads.
+SIMULATOR_ONLY = frozenset({
     "sm.fetch_width", "l1.miss_queue", "noc.flit", "noc.buffer", "dram.queue", "dram.row", "dram.banks",
     "dram.activate", "dram.precharge", "dram.turnaround",
 })  # fmt: skip
@@ -94,7 +94,7 @@ def profile_view(gpu: GpuSpec) -> dict[str, str]:
 
 def _ordered_view(gpu: GpuSpec) -> dict[str, str]:
     # a design's own clock, bandwidths and MSHRs are not seen once its order's stand in their place
-    skipped = REFEREE_ONLY | ORDER.keys() | (MODEL_ONLY.keys() - ORDER.values())
+    skipped = SIMULATOR_ONLY | ORDER.keys() | (MODEL_ONLY.keys() - ORDER.values())
     return {name: value_text(name, content) for name, content in flatten(ordered(gpu)).items() if name not in skipped}
 
 
@@ -182,7 +182,7 @@ def joined(parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-# -- One piece of a study's work, in whichever process: a trace, rows of designs, a run of the referee. Results go to the store.
+# -- One piece of a study's work, in whichever process: a trace, rows of designs, a run of the simulator. Results go to the store.
 
 MISSES, ROWS = "misses", "rows"
 PARQUET = ".parquet"
@@ -226,7 +226,7 @@ class RowsTask:
 
 
 @dataclass(frozen=True)
-class RefereeTask:
+class SimulatorTask:
     """Simulate one design, `gpu` with `overrides`; the answer is kept under `key`."""
 
     store: StoreAddress
@@ -267,7 +267,7 @@ def run_rows(task: RowsTask) -> str:
     return ""
 
 
-def run_referee(task: RefereeTask) -> str:
+def run_simulator(task: SimulatorTask) -> str:
     """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
     started = perf_counter()
@@ -279,7 +279,7 @@ def run_referee(task: RefereeTask) -> str:
         return _forgotten(store, task.folder, error)
     except WarpsightError as error:
         found = {"failed": str(error)}
-    store.put(REFEREE, task.key, found)
+    store.put(SIMULATOR, task.key, found)
     return ""
 
 

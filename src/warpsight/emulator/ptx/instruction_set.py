@@ -12,6 +12,7 @@ from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, helper_type
+from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I64, PTR
 from warpsight.emulator.ptx import (
     atomics,
@@ -36,6 +37,8 @@ from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
 from warpsight.emulator.ptx.wmma import MatrixAccess, move_matrix
+from warpsight.emulator.textures.fetch import fetch_function, query_function
+from warpsight.emulator.textures.surfaces import surface_function
 from warpsight.isa.ptx.program import Instruction
 
 _PREFIXES = ("warpsight.mma.", "warpsight.wmma.")
@@ -101,3 +104,17 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
             if "f" in kind or kind.startswith("e"):
                 raise emitter.unsupported(f"PTX has it for integers and bits, not for .{kind}")
     handler(emitter, instruction)
+
+
+PTX = InstructionSet(
+    "ptx",
+    emit_operation,
+    system.emit_special,
+    library_functions_of,
+    build_library_function,
+    {
+        "warpsight_texture": lambda: fetch_function().address,
+        "warpsight_image_query": lambda: query_function().address,
+        "warpsight_surface": lambda: surface_function().address,
+    },
+)

@@ -263,7 +263,7 @@ def _load_param(emitter: Emitter, address: object, access: Access) -> list[Value
     base = emitter.slot_pointer(Slot.PARAM_PTR)
     limit = emitter.kernel.symbols.param_bytes
     if isinstance(address.base, Symbol):
-        offset = emitter.kernel.symbols.address(address.base.name, emitter) + address.base.offset + address.offset
+        offset = emitter.symbol_address(address.base) + address.offset
         if not 0 <= offset <= limit - access.size:
             raise emitter.unsupported("it reads past the kernel's parameters")
         if offset % access.size:

@@ -31,6 +31,7 @@ from warpsight.emulator.codegen.lanes import (
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
 from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.emulator.textures import texels
 from warpsight.emulator.textures.objects import AddressMode, Row, Use
 from warpsight.isa.ptx.constants import TYPE_NAMES
 from warpsight.isa.ptx.program import Address, Instruction, Operand, Vector
@@ -100,8 +101,6 @@ def call_native(
 
 def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tuple[Value, Value]:
     """Fill a request, call, and stop on a failure; returns the request and where its values lie."""
-    from warpsight.emulator.textures import texels
-
     builder = helper.builder
     held = _side_by_side(helper, "values", vector(I64), given[6:] or [splat_constant(I64, 0)] * 4)
     words: dict[int, Value] = {
@@ -131,8 +130,6 @@ def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tu
 
 def _record(helper: HelperFrame, request: Value, shares: bool) -> None:
     """The event: how many sectors were appended, and for an atomic how many lanes share an address."""
-    from warpsight.emulator.textures import texels
-
     builder = helper.builder
     count = _answer(helper, request, texels.COUNT)
     cursor = at(builder, helper.slot_pointer(Slot.SECTOR_CURSOR), builder.shl(count, I64(2)))

@@ -19,6 +19,7 @@ from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, Fault, S
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
 from warpsight.emulator.codegen.recording import LaneAddresses, Probes, Wanted
 from warpsight.emulator.codegen.symbols import align_up, too_large
+from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.static import static_instructions
 from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
@@ -135,7 +136,7 @@ def prepare_kernel(
     """
     with lines_of(source.path):
         function = inline_calls(source.module, source.module.functions[kernel])
-        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, checks, global_base, probes))
+        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes))
 
 
 def execute(

@@ -1,4 +1,4 @@
-"""Speed of the referee over the reference kernels."""
+"""Speed of the simulator over the reference kernels."""
 
 from __future__ import annotations
 
