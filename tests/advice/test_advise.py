@@ -21,7 +21,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
 from warpsight.intervals.build import build_profile
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
 from warpsight.traces.schema import KernelTrace

@@ -16,7 +16,7 @@ from warpsight.analysis.what_if import what_if
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit

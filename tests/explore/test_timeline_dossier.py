@@ -16,7 +16,7 @@ from warpsight.analysis.report_data.timeline import Window, timeline_part, windo
 from warpsight.base.errors import UsageError
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.references import Reference
-from warpsight.pipeline.predict import trace_occupancy
+from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.simulator.result import Simulation, Timeline
 from warpsight.traces.schema import KernelTrace

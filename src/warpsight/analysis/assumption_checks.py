@@ -22,7 +22,7 @@ from warpsight.intervals.interval_profile import ResourceDemands
 from warpsight.intervals.usage import atomics, path_use
 from warpsight.models.base import Design
 from warpsight.models.interval_model import place_waves
-from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import WARP_SIZE, KernelTrace
 

@@ -15,8 +15,9 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import waiting_pcs
 from warpsight.intervals.usage import occurrences, path_use
 from warpsight.models.base import components_of, get_model
-from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 

@@ -19,12 +19,14 @@ from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import KEYS
+from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import STACK_PREFIX, get_model
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace
-from warpsight.sweeps.designs import Group, groups_of, key_text
-from warpsight.sweeps.names import WHOLE, number_columns
-from warpsight.sweeps.tasks import design_gpu, failed_rows, joined, model_only, model_rows, profile_view
+from warpsight.pipeline.evaluate import ProfiledTrace, evaluate
+from warpsight.pipeline.rows import Rows, joined
+from warpsight.pipeline.stage_keys import model_only
+from warpsight.sweeps.designs import groups_of, key_text
+from warpsight.sweeps.names import WHOLE
 
 QUICK, FULL, NONE = "quick", "full", "none"
 MODES = (QUICK, FULL, NONE)
@@ -132,7 +134,7 @@ def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
     if KEYS[key].kind in WHOLE and not value.is_integer():
         return "is no whole number"
     try:
-        design_gpu(gpu, (f"{key}={key_text(key, value)}",))
+        load_gpu(gpu, (f"{key}={key_text(key, value)}",))
     except WarpsightError as error:
         return error.what
     return ""
@@ -217,7 +219,7 @@ def what_if(
     axes, refused = slider_axes(gpu)
     simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
-    rows = evaluate(space, profiled, gpu, model, watch)
+    rows = evaluate_space(space, profiled, gpu, model, watch)
     return {
         "mode": mode,
         "model": model,
@@ -233,37 +235,20 @@ def what_if(
     }
 
 
-def evaluate(
-    space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None
-) -> dict[str, Any]:
-    """The rows of the model for all designs of `space` in order: the columns of a sweep's results by name."""
+def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> Rows:
+    """The rows of the model for all designs of `space`, in order."""
     columns = space.columns()
-    own = model_only(gpu, columns)
+    own = {key: columns[key] for key in model_only(gpu, columns) if key in columns}
     groups = groups_of(columns, np.arange(len(space)), own)
-    progress, parts = stage(watch, "evaluating designs"), []
-    for number, group in enumerate(groups):
+    designs = [group.on(gpu, own, profiled.method) for group in groups]
+    progress, parts = stage(watch, "evaluating designs"), list[Rows]()
+    for number, found in enumerate(evaluate(profiled.trace, designs, [model], profiled.store), 1):
+        parts += found.rows()
         if progress is not None:
             progress(number, len(groups))
-        parts.append(_rows(group, columns, own, profiled, gpu, model))
     rows = joined(parts)
     back = np.argsort(np.concatenate([group.designs for group in groups]), kind="stable")
     return {name: values[back] if isinstance(values, np.ndarray) else [values[k] for k in back] for name, values in rows.items()}
-
-
-def _rows(
-    group: Group, columns: dict[str, npt.NDArray[np.float64]], own: frozenset[str], profiled: ProfiledTrace, gpu: GpuSpec,
-    model: str,
-) -> dict[str, Any]:
-    """The rows of designs with one profile; the one of the GPU itself is there already."""
-    count = len(group.designs)
-    try:
-        design = design_gpu(gpu, group.overrides)
-        same = profile_view(design) == profile_view(gpu)
-        profile = profiled.profile if same else profile_trace(profiled.trace, design, profiled.method).profile
-    except WarpsightError as error:
-        return failed_rows(str(error), count, model, number_columns([model]))
-    chosen = {key: columns[key][group.designs] for key in own if key in columns}
-    return model_rows(profile, design, chosen, count, model, number_columns([model]))
 
 
 def simulation_seconds(profiled: ProfiledTrace) -> float:

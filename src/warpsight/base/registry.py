@@ -1,8 +1,8 @@
 """Registries of named objects: models, executors, rules of advice. Each holds our own objects and those of plug-ins.
 
 Our own register themselves when their module is imported: all modules of the registry's package are imported at the first use. An
-installed distribution adds an object by an entry point in the registry's group. The entry point names either a module that registers
-itself when imported, or the object itself. It is loaded when the object is needed.
+installed distribution adds an object by an entry point in the registry's group. The entry point names either a module that
+registers itself when imported, or the object itself. It is loaded when the object is needed.
 """
 
 from __future__ import annotations

@@ -9,9 +9,9 @@ from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.predict import show
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.evaluate import predict_profile
 from warpsight.pipeline.files import read_profile_file
 from warpsight.pipeline.mwp_parameters import RESULTS, evaluate_parameters
-from warpsight.pipeline.predict import predict_profile
 from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import parameters_text

@@ -10,10 +10,11 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline import curves
-from warpsight.pipeline.predict import known_models, launches_of, obtain_trace, predict_launches, predict_trace
+from warpsight.pipeline.evaluate import known_models, predict_trace
+from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.static_prediction import predict_static
+from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
 from warpsight.reports.prediction import predictions_text, rows_text
@@ -68,9 +69,9 @@ def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) 
         return predict_launches(request, gpu, models, method, watch=bar.watch)
     trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
     if arguments.warps:
-        return curves.over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
+        return over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
     if arguments.representative == options.ALL:
-        return curves.over_representatives(trace, gpu, models, method, watch=bar.watch)
+        return over_representatives(trace, gpu, models, method, watch=bar.watch)
     return predict_trace(trace, gpu, models, method, watch=bar.watch)
 
 

@@ -8,9 +8,10 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer
 from warpsight.gpu.loader import load_gpu
 from warpsight.intervals.interchange import profile_document, write_profile
+from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.files import write_profile_file
-from warpsight.pipeline.predict import obtain_trace, profile_trace
 from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.intermediate import profile_text
 from warpsight.reports.next_step import line
 

@@ -21,8 +21,8 @@ from warpsight.cli.output import ProgressBar, print_answer, print_json
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import labelled
 from warpsight.hardware.references import read_against
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, OPTIONS, KernelRequest
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import plain
 from warpsight.reports.html.page import checked_page
 from warpsight.reports.next_step import command_after, followed_by, line

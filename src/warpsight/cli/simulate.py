@@ -8,8 +8,8 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.simulation import simulate_trace, write_timeline
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import followed_by
 from warpsight.reports.prediction import predictions_text

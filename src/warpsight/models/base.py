@@ -146,8 +146,8 @@ class Model(Protocol):
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """The same for many design points: float64 [D] by name.
 
-        `cycles`, `seconds`, `ipc_sm_warp`, `ipc_gpu_warp`, `cpi`, and `cpi_stack.NAME` for each component: the shared ones and those
-        of `about.components`. A component that is left out is zero. `answer_of` makes all of them from a CPI stack.
+        `cycles`, `seconds`, `ipc_sm_warp`, `ipc_gpu_warp`, `cpi`, and `cpi_stack.NAME` for each component: the shared ones and
+        those of `about.components`. A component that is left out is zero. `answer_of` makes all of them from a CPI stack.
         """
 
 
@@ -211,7 +211,7 @@ def check_stack(model: Model, stack: Mapping[str, Any], cpi: Any) -> None:
     for name in stack:
         if name not in declared:
             what = f'the model "{model.name}" returns the component "{name}" of the CPI stack, which it does not declare'
-            raise UsageError(what, remedy="declare it in the model's `About.components`, or update the plug-in that brings the model")
+            raise UsageError(what, remedy="declare it in `About.components` of the model, or update its plug-in")
     difference = np.abs(sum(stack.values()) - cpi)
     if (difference > _CLOSE * np.maximum(1.0, cpi)).any():
         what = f'the components of the CPI stack that the model "{model.name}" returns do not sum to its CPI'
@@ -241,7 +241,7 @@ def _is_greedy(gpu: GpuSpec) -> bool:
     return gpu.sm.policy == "gto"
 
 
-# -- The models by name: those that the modules of this package register, and those of plug-ins (entry-point group `warpsight.models`).
+# -- The models by name: those that modules of this package register, and plug-ins (entry-point group `warpsight.models`).
 
 MODELS: Registry[Model] = Registry("model", "warpsight.models", package="warpsight.models")
 

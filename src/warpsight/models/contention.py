@@ -31,8 +31,8 @@ class Queues:
 class Waiting:
     """The cost of contention, [R, I]: stall cycles of an interval for MSHRs (`mshr`) and in `queues`.
 
-    `registers` limits the misses in flight, and a miss holds one of them for `miss_cycles`. They give the wait of a mean request for
-    its MSHR, which is not the time that an interval stalls.
+    `registers` limits the misses in flight, and a miss holds one of them for `miss_cycles`. They give the wait of a mean request
+    for its MSHR, which is not the time that an interval stalls.
     """
 
     mshr: Floats

@@ -68,7 +68,7 @@ class Crisp:
         ),
         fails=(
             "clocks above the nominal one are refused: the components do not show what limits there",
-            "everything that GPUMech's components miss at the nominal clock: NoC, divergence beyond MSHRs, barriers, bank conflicts",
+            "what GPUMech's components miss at the nominal clock: NoC, divergence beyond MSHRs, barriers, bank conflicts",
             "overlap that changes with the clock (MDM, MICRO 2020, section VII)",
         ),
         citation="R. Nath and D. Tullsen. The CRISP performance model for dynamic voltage and frequency scaling in a GPGPU. "

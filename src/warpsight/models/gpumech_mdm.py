@@ -1,8 +1,8 @@
 """GPUMech and MDM: eight models as one table. Most are rows of Table V in the MDM paper (MICRO 2020).
 
-All of them are interval models: GPUMech's multithreading (eqs. 4-16), and for each interval the cycles that requests wait for MSHRs,
-at the NoC and at DRAM. They differ in the model of each of these three waits, which are the columns of the table: `contention.py`
-has the functions. Without requests that leave the SM, all of them are the model `mt`.
+All of them are interval models: GPUMech's multithreading (eqs. 4-16), and for each interval the cycles that requests wait for
+MSHRs, at the NoC and at DRAM. They differ in the model of each of these three waits, which are the columns of the table:
+`contention.py` has the functions. Without requests that leave the SM, all of them are the model `mt`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Variant:
     """One model of the family: its row of the table.
 
     `mshr` is the model of the wait for MSHRs; `noc` and `dram` are those of the queues (`NO`, `MD1`, `DIVERGENT` or `SATURATED`;
-    both of MDM's kind or neither). `equations`, `assumptions`, `fails` and `citation` are as in `About`, without what all rows share.
+    both of MDM's kind or neither). `equations`, `assumptions`, `fails` and `citation` are as in `About`, without what all rows
+    share.
     """
 
     name: str
@@ -230,8 +231,8 @@ VARIANTS = (
     ),
     Variant(
         "gpumech-plus", "GPUMech+: GPUMech with a NoC queue", EXPECTED_QUEUED, MD1, MD1, f"{_MDM}, section IV, Table V",
-        "Wang et al., MICRO 2020, section IV and Table V: GPUMech with the smallest change that models the NoC. The NoC has the queue "
-        "of eqs. 21-23 too, loaded by all L1 misses, and both queues lengthen the miss of eq. 19.",
+        "Wang et al., MICRO 2020, section IV and Table V: GPUMech with the smallest change that models the NoC. The NoC has the "
+        "queue of eqs. 21-23 too, loaded by all L1 misses, and both queues lengthen the miss of eq. 19.",
         equations=(_INTERVALS, _TWO_MD1, "GPUMech eqs. 18-20, the miss latency with both queues"),
         assumptions=(_EVENLY, "a memory instruction waits for an MSHR as long as a mean request", _UNLIMITED),
         fails=(_ALL_QUEUE, _FREE),
@@ -239,7 +240,7 @@ VARIANTS = (
     ),
     Variant(
         "mdm-mshr", "MDM-MSHR: GPUMech+ with MDM's batches", BATCHES, MD1, MD1, f"{_MDM}, Table V",
-        "Wang et al., MICRO 2020, Table V: GPUMech+ with the batches of section III-C1. It shows what MDM's MSHR model alone changes.",
+        "Wang et al., MICRO 2020, Table V: GPUMech+ with the batches of section III-C1. It shows the effect of the batches alone.",
         equations=(_INTERVALS, _TWO_MD1, "MDM eqs. 2 and 4-6: batches through the MSHRs"),
         assumptions=(_IN_BATCHES, _EVENLY, _UNLIMITED),
         fails=(_ALL_QUEUE, "each batch then waits in these queues: slower still than gpumech-plus", _FREE),
@@ -247,7 +248,7 @@ VARIANTS = (
     ),
     Variant(
         "mdm-queue", "MDM-Queue: GPUMech+ with MDM's queues", EXPECTED_QUEUED, SATURATED, SATURATED, f"{_MDM}, Table V",
-        "Wang et al., MICRO 2020, Table V: GPUMech+ with the queues of section III-C2. It shows what MDM's queue model alone changes.",
+        "Wang et al., MICRO 2020, Table V: GPUMech+ with the queues of section III-C2. It shows the effect of the queues alone.",
         equations=(_INTERVALS, "MDM eqs. 2-3 and 7-10: queues of NoC and DRAM, saturation of the NoC",
                    "GPUMech eqs. 18-20, the miss latency with both queues"),
         assumptions=("a request queues behind the misses of all SMs at the NoC and at DRAM: behind all of them if the interval is "
@@ -263,16 +264,16 @@ VARIANTS = (
                    "eqs. 2-3: memory-divergent intervals, misses in flight",
                    "eqs. 4-6: miss latency, its stall under contention, batches through the MSHRs",
                    "eqs. 7-10: service latencies and queues of NoC and DRAM, saturation of the NoC"),
-        assumptions=(_IN_BATCHES, "every batch queues behind the misses of all SMs at the NoC and at DRAM: behind all of them if the "
-                     "NoC is saturated, else behind half", _UNLIMITED),
+        assumptions=(_IN_BATCHES, "every batch queues behind the misses of all SMs at the NoC and at DRAM: behind all of them if "
+                     "the NoC is saturated, else behind half", _UNLIMITED),
         fails=(_OVERLAP, _FEW_SLICES, _FREE),
         citation=_MDM_CITED,
     ),
     Variant(
         "mdm-letter", "MDM as in its letter: no saturation condition", BATCHES, DIVERGENT, DIVERGENT,
         "Wang, Jahre, Almutaz Adileh, Wang and Eeckhout: IEEE CAL 2019, eqs. 1-8",
-        "Wang et al., IEEE CAL 2019, eqs. 1-8: MDM as first published. In a divergent interval a request waits for the whole queue, "
-        "whether the NoC is saturated or not.",
+        "Wang et al., IEEE CAL 2019, eqs. 1-8: MDM as first published. In a divergent interval a request waits for the whole "
+        "queue, whether the NoC is saturated or not.",
         equations=("GPUMech eqs. 4-16: intervals and multithreading, Ci of eq. 1", "eqs. 2-3: service latencies of NoC and DRAM",
                    "eqs. 4-5: misses in flight, queues; in full in divergent intervals",
                    "eqs. 6-8: miss latency, its stall under contention, batches through the MSHRs"),

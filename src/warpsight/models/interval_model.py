@@ -115,9 +115,9 @@ INTERVAL_CHECKS = (
 
 # -- The model itself.
 #
-# At a given residency, the cycles of an SM for the intervals of the representative warp are its cycles without contention (GPUMech's
-# multithreading, unless the model overrides it) plus the model's contention cycles, and at least the cycles that its schedulers need
-# to issue all instructions.
+# At a given residency, the cycles of an SM for the intervals of the representative warp are its cycles without contention
+# (GPUMech's multithreading, unless the model overrides it) plus the model's contention cycles, and at least the cycles that its
+# schedulers need to issue all instructions.
 
 # Contention cycles of each interval, [R, I] by component, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
@@ -164,8 +164,8 @@ class IntervalModel(ABC):
 
 
 def multithreaded(profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
-    """The denominator of GPUMech eq. 7, among the warps of one scheduler; the profile's count of non-overlapped instructions, if any,
-    is used instead of eqs. 8-16.
+    """The denominator of GPUMech eq. 7, among the warps of one scheduler; the profile's count of non-overlapped instructions, if
+    any, is used instead of eqs. 8-16.
     """
     extra: Floats | float
     if profile.nonoverlapped_instructions is not None:
@@ -202,8 +202,8 @@ def stack_cycles(
     """Cycles of an SM with `warps` [R] resident for all intervals, by component of the CPI stack, [R] each (GPUMech section VII).
 
     `free` [R] are its cycles without contention. `base` is the time that the SM needs to issue all instructions. The stalls that
-    multithreading does not hide are divided between compute and memory as in the representative warp alone. Where issue is the bound
-    and hides contention, contention is smaller.
+    multithreading does not hide are divided between compute and memory as in the representative warp alone. Where issue is the
+    bound and hides contention, contention is smaller.
     """
     # a scheduler issues its width, but no more than one instruction of each of its warps
     issue = profile.instructions.sum() * warps / np.minimum(design.schedulers * design.issue_width, warps)

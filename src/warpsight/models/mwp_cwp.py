@@ -79,8 +79,8 @@ class MwpCwp:
 def parameters(counts: KernelCounts, design: Design) -> Parameters:
     """Table 1 of the paper, from a kernel's counts and GPUs; arrays [D]. What a GPU does not give is derived.
 
-    Active SMs are those with a block. Active blocks are the blocks that fit on an SM, or its mean share if that is smaller. The issue
-    slots of an SM divide its issue cycles, as far as there are warps to fill them.
+    Active SMs are those with a block. Active blocks are the blocks that fit on an SM, or its mean share if that is smaller. The
+    issue slots of an SM divide its issue cycles, as far as there are warps to fill them.
     """
     active_sms = np.minimum(design.sm_count, counts.blocks)
     active_blocks = np.minimum(counts.blocks_per_sm, counts.blocks / active_sms)

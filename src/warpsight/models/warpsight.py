@@ -1,4 +1,4 @@
-"""Warpsight's own model: the resident warps are the customers of a closed queueing network, bounded by each resource's throughput."""
+"""Warpsight's own model: the resident warps are the customers of a closed queueing network with the bounds of each resource."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ WARPSIGHT_PARTS = {
     "stores": "stores and atomics occupy the load-store unit while the network cannot accept them",
     "mshrs": "misses beyond the MSHRs wait; a miss holds its MSHR for its latency including its queues",
     "ways": "a line in flight holds a way of its L1 set; while all ways of a set are held, the load-store unit waits",
-    "l1-pipeline": "a miss holds MSHR and way from the tag lookup until its line arrives, not while its load passes the L1's pipeline",
+    "l1-pipeline": "a miss holds MSHR and way from the tag lookup until its line arrives, without the pipeline of the L1",
     "noc": "each direction of the network is a server, and so is the SM's port to it",
     "dram": "the DRAM channels are a server",
-    "own-time": "the time for which a warp alone occupies units and load-store unit is part of its stalls, and is not added to them",
+    "own-time": "the time for which a warp alone occupies units and load-store unit is part of its stalls, not added to them",
     "overlap": "requests of one access are in the load-store unit and in the memory system at the same time",
     "atomics": "an L2 slice serves the lanes of a warp whose atomics share an address one after the other",
     "spread": "traffic that goes to few slices or channels at a time has only their bandwidth",
@@ -59,10 +59,10 @@ _BY_COMPONENT = {
 
 
 class Warpsight:
-    """Each resident warp cycles through a closed network: its servers are the issue slots, the functional units, the load-store unit
-    and the memory system, and the stalls of a warp alone are a delay. Mean-value analysis gives the throughput, which is at most the
-    bound of each resource. Within the memory system the customers are the misses in flight, limited by the MSHRs, and the servers
-    are NoC and DRAM. `warpsight~PART` leaves a part out.
+    """Each resident warp cycles through a closed network: its servers are the issue slots, the functional units, the load-store
+    unit and the memory system, and the stalls of a warp alone are a delay. Mean-value analysis gives the throughput, which is at
+    most the bound of each resource. Within the memory system the customers are the misses in flight, limited by the MSHRs, and the
+    servers are NoC and DRAM. `warpsight~PART` leaves a part out.
     """
 
     title = "Warpsight: closed queueing network of warps and resources"
@@ -74,7 +74,7 @@ class Warpsight:
             "the memory system's D: the same for C = MSHRs x SMs misses at NoC and DRAM, Z their flight (MDM eq. 4 less the L1's)",
             "the last wave takes max(A, B + B Z / (B + Z)), A a warp alone, B the largest demand of all; under lrr at least C / X",
             "the load-store unit's D: its requests, the additional cycles of stores and atomics, and misses x flight x way_wait",
-            "unequal blocks: a fluid model of the SMs, older warps first, younger ones with the remaining service (intervals/demands.py)",
+            "unequal blocks: a fluid model of the SMs, older warps first, younger ones with what remains (intervals/demands.py)",
             *(f"{name}: {what}" for name, what in WARPSIGHT_PARTS.items()),
         ),
         assumptions=(
@@ -118,9 +118,9 @@ class Warpsight:
         busy, own, carried = self._stack(profile, demands, waves, instructions)
         launch = np.bincount(waves.point, waves.times * sum(busy.values(), np.zeros(len(waves.warps))), len(design))
         shared = np.bincount(waves.point, waves.times * carried, len(design))
-        # The private resources of an SM are idle when its blocks are done, while the shared ones serve other SMs. Unequal blocks can
-        # also fill the SMs better than their number suggests (measured for the profile's number of SMs); then the imbalance is too
-        # large for everything that an SM does. But the busiest SM is never below the mean, and the launch is never shorter than
+        # The private resources of an SM are idle when its blocks are done, while the shared ones serve other SMs. Unequal blocks
+        # can also fill the SMs better than their number suggests (measured for the profile's number of SMs); then the imbalance is
+        # too large for everything that an SM does. But the busiest SM is never below the mean, and the launch is never shorter than
         # the time that all SMs together need of the shared resources.
         private = np.bincount(waves.point, waves.times * own, len(design)) / launch
         surplus = demands.work_imbalance - 1.0
@@ -229,7 +229,7 @@ class Warpsight:
         return resources.flight_cycles(demands, design, whole=not self._has("l1-pipeline"))
 
     def _memory(self, demands: ResourceDemands, design: Design) -> tuple[Floats, Floats, dict[str, Floats]]:
-        """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and the shares of the first by component."""
+        """Cycles of the memory system for one warp of each SM, those of its bandwidth alone, and the first by component."""
         noc, dram = resources.noc_cycles(demands, design), resources.dram_cycles(demands, design)
         held = np.zeros(len(design))
         parts = np.stack([held, noc, dram], axis=1)

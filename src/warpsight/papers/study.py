@@ -23,8 +23,8 @@ from warpsight.jobs.fingerprint import SIMULATOR, TRACE, files_hash, fingerprint
 from warpsight.jobs.store import ResultStore, StoreAddress, default_folder
 from warpsight.models.base import get_model
 from warpsight.papers.results import Cast, Point, Results
+from warpsight.pipeline.evaluate import profile_trace, trace_occupancy
 from warpsight.pipeline.files import trace_into
-from warpsight.pipeline.predict import profile_trace, trace_occupancy
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.traces.schema import KernelTrace

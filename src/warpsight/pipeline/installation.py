@@ -98,8 +98,8 @@ def own_models() -> list[dict[str, Any]]:
 def describe_model(name: str) -> dict[str, Any]:
     """What a reader must know of a model: title, source, equations, needs, assumptions, where it fails, its stack, the citation.
 
-    `stack` names the components of the CPI stack that can be other than zero; `meanings` and `by_component` give the meaning and the
-    equation of each. Raises `UsageError` for an unknown name.
+    `stack` names the components of the CPI stack that can be other than zero; `meanings` and `by_component` give the meaning and
+    the equation of each. Raises `UsageError` for an unknown name.
     """
     model = get_model(name)
     components = components_of(model)

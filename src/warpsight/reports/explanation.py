@@ -116,7 +116,8 @@ def _sums(document: dict[str, Any], style: Style) -> list[str]:
     issue = [*("" for _ in rest), _cycles(totals["issue_cycles"])]
     wait = [*(_cycles(part["wait_cycles"]) for part in rest), _cycles(totals["wait_cycles"])]
     components = components_of(document["prediction"])
-    why = [*(f"{components[part['component']].meaning}; charged to no line".lstrip("; ") for part in rest), "as `warpsight predict` gives it"]
+    meanings = [components[part["component"]].meaning for part in rest]
+    why = [*(f"{meaning}; charged to no line".lstrip("; ") for meaning in meanings), "as `warpsight predict` gives it"]
     columns = [Column("", names, left=True), Column("share", shares), Column("issue", issue), Column("wait", wait)]
     lines = aligned([*columns, Column("", why, left=True)])
     return [*lines[:-1], style.strong(lines[-1])]

@@ -15,6 +15,7 @@ from warpsight.base.units import format_quantity
 from warpsight.gpu.document import Content, flatten, value_text
 from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.evaluate import Designs
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
@@ -208,9 +209,13 @@ class Group:
     method: tuple[tuple[str, str], ...]
     designs: Longs
 
-    def method_over(self, method: Method) -> Method:
-        """`method` with what the axes say."""
-        return replace(method, **dict(self.method))
+    def on(self, base: GpuSpec, own: Mapping[str, Column], method: Method, overrides: tuple[str, ...] = ()) -> Designs:
+        """The group's designs around `base` with `overrides`; `own` are the columns of the keys in which they may differ.
+
+        `method` holds where the axes say nothing of it.
+        """
+        columns = {key: np.ascontiguousarray(values[self.designs], dtype=np.float64) for key, values in own.items()}
+        return Designs(base, replace(method, **dict(self.method)), (*overrides, *self.overrides), columns, len(self.designs))
 
 
 def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Collection[str]) -> list[Group]:

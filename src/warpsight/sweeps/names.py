@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import COUNT, CYCLES, SIZE
 from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
-from warpsight.models.base import STACK_PREFIX, components_of, get_model
 from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
-from warpsight.result.prediction import COMPONENTS
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
 
@@ -82,18 +79,5 @@ def in_column(key: Key) -> str:
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
 SIMULATOR = "simulator"  # in the column of models
-# float64, NaN in a row that failed
-NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *(f"{STACK_PREFIX}{name}" for name in COMPONENTS))
-WORDS = ("bound_by", "class", "occupancy_limiter")
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
-and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why
-a row has no numbers, empty in others."""
-
-
-def number_columns(models: Iterable[str]) -> tuple[str, ...]:
-    """`NUMBERS`, then a column for each component of the CPI stack that one of `models` declares; 0 in the rows of others.
-
-    Raises UsageError for an unknown model.
-    """
-    own = (name for model in models for name in components_of(get_model(model)))
-    return tuple(dict.fromkeys([*NUMBERS, *(f"{STACK_PREFIX}{name}" for name in own)]))
+(text), then those of `pipeline/rows.py`."""

@@ -16,7 +16,7 @@ from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
-from warpsight.pipeline.predict import known_models
+from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis

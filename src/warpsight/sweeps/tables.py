@@ -19,13 +19,14 @@ from warpsight.gpu.keys import FLAG, KEYS
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
 from warpsight.models.base import STACK_PREFIX
+from warpsight.pipeline.rows import WORDS, failed_rows, number_columns
 from warpsight.sweeps.designs import Longs
 from warpsight.sweeps.files import read_part, rows_table, temporary_beside
 from warpsight.sweeps.folder import StudyFolder, study_document
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, SIMULATOR, number_columns
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, SIMULATOR
 from warpsight.sweeps.plan import Batch, Plan, Simulation
 from warpsight.sweeps.study import Study
-from warpsight.sweeps.tasks import PARQUET, ROWS, failed_rows
+from warpsight.sweeps.tasks import PARQUET, ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -108,7 +109,7 @@ def _with_design(plan: Plan, kernel: str, designs: Longs, rows: pa.Table) -> pa.
     values |= {key: column[designs] for key, column in plan.table.columns.items()}
     values[KERNEL] = [kernel] * len(designs)
     front = rows_table(values)
-    for name in ("model", *_numbers(plan), "warp_instructions", "dpki", "occupancy", "bound_by", "class", "occupancy_limiter", "failed"):
+    for name in ("model", *_numbers(plan), "warp_instructions", "dpki", "occupancy", *WORDS, FAILED):
         front = front.append_column(name, rows.column(name))
     return front
 

@@ -15,9 +15,10 @@ from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 

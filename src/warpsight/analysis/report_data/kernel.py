@@ -19,7 +19,7 @@ from warpsight.base.progress import Watch
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
-from warpsight.pipeline.predict import ProfiledTrace, known_models, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.pipeline.simulation import NAME, SimulatedLaunch, simulate_trace, write_timeline

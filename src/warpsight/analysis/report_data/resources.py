@@ -18,7 +18,7 @@ from warpsight.equations import resources
 from warpsight.gpu.spec import GpuSpec, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
 from warpsight.models.base import Design, get_model
-from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 

@@ -49,7 +49,9 @@ def style_of(number: int) -> Style:
 
 
 def stack_style(component: str) -> int:
-    """The number for `style_of` of a component of the CPI stack. One that a model declares has one that depends on its name alone."""
+    """The number for `style_of` of a component of the CPI stack. One that a model declares has one that depends on its name
+    alone.
+    """
     own = len(_SHARED_STYLES) + crc32(component.encode()) % (3 * len(_COLOURS))
     return _SHARED_STYLES.get(component, own)
 

@@ -228,7 +228,8 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
 
 def _components(document: dict[str, Any]) -> list[str]:
     """The components of all CPI stacks in the document."""
-    stacks = [*(each["cpi_stack"] for each in document.get("predictions") or ()), (document.get("designs") or {}).get("components", ())]
+    stacks = [each["cpi_stack"] for each in document.get("predictions") or ()]
+    stacks.append((document.get("designs") or {}).get("components", ()))
     rows = document["components"] if document["kind"] == "comparison" else ()
     return [*(name for stack in stacks for name in stack), *(row["name"] for row in rows)]
 

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.models.base import STACK_PREFIX
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL, NUMBERS, WORDS
+from warpsight.pipeline.rows import NUMBERS, WORDS
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
 
 if TYPE_CHECKING:
     import pyarrow as pa
