@@ -12,6 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,7 +110,10 @@ def _check_header(names: Sequence[str], origin: str) -> None:
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")
         component = name.removeprefix(_STACK)
         if name.startswith(_STACK) and component not in SHARED:
-            known = dict.fromkeys(known for model in model_names() for known in components_of(get_model(model)))
+            known = dict(SHARED)
+            for model in model_names():
+                with suppress(UsageError):  # a plug-in that cannot be loaded declares nothing
+                    known |= components_of(get_model(model))
             if component not in known:
                 what = f'"{component}" is not a component of the CPI stack of any model{suggestion(component, known)}'
                 raise FormatError(what, place=f"{origin}:1", remedy=f"known: {', '.join(known)}")

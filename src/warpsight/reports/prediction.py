@@ -8,17 +8,29 @@ from typing import Any
 from warpsight.base.units import duration, percent, significant, thousands, three_digits
 from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style
-from warpsight.result.prediction import components_of
+from warpsight.result.prediction import components_of, relative_error
 
 _PLACES = {
     "mshr": "for an MSHR", "noc_queue": "in the NoC's queue", "l2": "to the L2", "dram_queue": "in DRAM's queue", "dram": "in DRAM",
 }  # fmt: skip
 
 
-def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
-    """One block of text per prediction, the notes once at the end. Never wider than 120 columns, unless a file name is."""
+def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN, papers: Sequence[dict[str, Any]] = ()) -> str:
+    """One block of text per prediction, a line for those of `papers`, and the notes once at the end.
+
+    It is never wider than 120 columns, unless a file name is.
+    """
     blocks = [prediction_text(document, style) for document in documents]
-    return "\n\n".join(blocks) + notes_text(documents, style)
+    if papers:
+        cycles = documents[0]["cycles"]
+        models = [f"{each['model']} {thousands(each['cycles'])} ({_difference(each['cycles'], cycles)})" for each in papers]
+        blocks.append(f"  papers' models: {', '.join(models)}")
+    return "\n\n".join(blocks) + notes_text([*documents, *papers], style)
+
+
+def _difference(cycles: float, other: float) -> str:
+    """The relative difference of `cycles` to `other`: `+110 %`."""
+    return f"{100 * relative_error(cycles, other):+,.0f} %"
 
 
 def prediction_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -197,7 +209,14 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
     )
-    return "\n".join([head, "", *table, "", summary, *notes])
+    others = [_other(row, totals) for row in totals["others"]]
+    return "\n".join([head, "", *table, "", summary, *others, *notes])
+
+
+def _other(row: dict[str, Any], totals: dict[str, Any]) -> str:
+    """The total by a further model."""
+    change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
+    return f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}"
 
 
 def _ended(document: dict[str, Any]) -> str:
