@@ -47,6 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     written = ["model", "--profile", arguments.output, "--gpu", arguments.gpu]
     settings = [word for setting in arguments.overrides for word in ("--set", setting)]
     following = [*written, *settings] if arguments.output else [*arguments.command_line, "-o", "profile.json"]
-    why = "a prediction from it" if arguments.output else "keep it, for `warpsight model`"
+    why = "predict from it" if arguments.output else "save it for `warpsight model`"
     print_answer(profile_text(profile_document(profile), TOOL), line(following, why))
     return 0

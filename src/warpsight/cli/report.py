@@ -21,7 +21,7 @@ from warpsight.cli.output import ProgressBar, print_answer, print_json
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import labelled
 from warpsight.hardware.references import read_against
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, OPTIONS, KernelRequest
+from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, KernelRequest
 from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import plain
 from warpsight.reports.html.page import checked_page
@@ -97,9 +97,8 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
         "--set": bool(arguments.overrides),
         "--model": "--model" in also and bool(arguments.models),
         **{f"--{name}": getattr(arguments, name) != default for name, default in asdict(DEFAULT_METHOD).items()},
-        **{OPTIONS.get(each.name, f"--{each.name}"): getattr(request, each.name) is not None
-           for each in fields(request) if each.name not in ("path", "output")},
-    }  # fmt: skip
+        **{each.name: getattr(request, each.name) is not None for each in fields(request) if each.name not in ("path", "output")},
+    }
     for option, is_given in given.items():
         if is_given:
             what = f"cannot change {kind}: {request.path}"

@@ -119,8 +119,8 @@ class _LaunchPredictor:
         except WarpsightError as error:
             return answer | {"bound_by": f"not predicted: {error.what}"}
         self._pace[launch.kernel, model] = prediction.seconds / max(1, launch.warp_instructions)
-        names = ("cycles", "seconds", "bound_by", "occupancy")
-        return answer | {name: getattr(prediction, name) for name in names} | {"time": PREDICTED, "prediction": prediction.to_json()}
+        known = {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
+        return answer | known | {"time": PREDICTED, "prediction": prediction.to_json()}
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch, or with number 0 the loading of a module, has failed."""

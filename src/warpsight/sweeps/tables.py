@@ -22,10 +22,11 @@ from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import WORDS, failed_rows, number_columns
 from warpsight.sweeps.designs import Longs
 from warpsight.sweeps.files import read_part, rows_table, temporary_beside
-from warpsight.sweeps.folder import StudyFolder, study_document
+from warpsight.sweeps.folder import StudyFolder
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, SIMULATOR
 from warpsight.sweeps.plan import Batch, Plan, Simulation
 from warpsight.sweeps.study import Study
+from warpsight.sweeps.study_document import study_document
 from warpsight.sweeps.tasks import PARQUET, ROWS
 
 if TYPE_CHECKING:

@@ -82,7 +82,7 @@ class Emitter(Frame):
         return UnsupportedError(
             f'opcode "{ins.text}"{source}: {why}. Totals would be wrong, so none are given.',
             place=f"{self.kernel.path}:{ins.ptx_line}",
-            remedy="rewrite the line without it, or compile for another --arch",
+            remedy="rewrite the line without it, or compile for another architecture (`arch`)",
         )
 
     # -- registers -----------------------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.warp_function import WarpFunction
-from warpsight.isa.ptx.opcodes import is_warp_barrier
 from warpsight.isa.ptx.program import Immediate, Instruction, Register
+from warpsight.isa.ptx.rules import is_warp_barrier
 from warpsight.isa.ptx.waiting import is_aligned
 
 _VOTES = ("popc", "and", "or")
