@@ -13,7 +13,7 @@ from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.registry import Registry
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.isa.ptx.opcodes import OP_CLASSES
+from warpsight.isa.op_classes import OP_CLASSES
 from warpsight.result.prediction import COMPONENTS, SHARED, Component, Prediction, bound_by, in_order, memory_class
 from warpsight.traces.schema import WARP_SIZE
 
