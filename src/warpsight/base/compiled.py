@@ -15,6 +15,7 @@ import lazy_loader as lazy
 numba = lazy.load("numba")
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Item = TypeVar("Item")
 
 
 class Compiled:
@@ -58,6 +59,15 @@ def _introduce_to_numba() -> None:
     """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for."""
     numba.extending.typeof_impl.register(Compiled)(lambda value, _: numba.typeof(value.dispatcher))
     numba.extending.typeof_impl.register(Intrinsic)(lambda value, _: value.function_type)
+    _record_types()
+
+
+@cache
+def _record_types() -> Any:
+    # not at the top: importing it imports Numba
+    from warpsight.base import record_types
+
+    return record_types
 
 
 def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -87,3 +97,13 @@ def compiled_and_kept(function: Function) -> Function:
 def intrinsic(function: Callable[..., Any]) -> Any:
     """Numba's way to give the machine code of a function; see `numba.extending.intrinsic`."""
     return Intrinsic(function)
+
+
+def reference_to(record: type[Item]) -> Callable[[Any], Item]:
+    """A function for compiled code: the `record` that lies where `Memory.address` of module `records` says."""
+
+    @intrinsic
+    def at(typing_context: Any, address: Any) -> Any:
+        return _record_types().record_at(address, record)
+
+    return cast(Callable[[Any], Item], at)
