@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.integers import quotient, signed
 from warpsight.base.compiled import inlined
+from warpsight.base.records import Table, UInt32
 
 SECTOR_BYTES = 32
 DIVERGENCE_LINE_BYTES = 128
@@ -33,11 +34,11 @@ def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
 
 @inlined
 def merge_lines(
-    sectors: npt.NDArray[np.uint32],
+    sectors: npt.NDArray[np.uint32] | Table[UInt32],
     first: int,
     count: int,
     sectors_per_line: int,
-    out: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64] | Table[int],
     lines: int,
     masks: int,
 ) -> int:

@@ -91,7 +91,7 @@ class _Fields(AttributeTemplate):
 
 
 def _field(builder: Any, record: RecordType, reference: Any, name: str) -> tuple[Any, Any]:
-    offset = (record.dtype.fields or {})[name][1]
+    offset = dict(record.dtype.fields or {})[name][1]
     return record.fields[name], builder.gep(reference, [ir.Constant(ir.IntType(64), offset)], inbounds=True)
 
 

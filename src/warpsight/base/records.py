@@ -40,8 +40,11 @@ import numpy as np
 import numpy.typing as npt
 
 Item = TypeVar("Item")
-Int8, Int16, Int32 = Annotated[int, np.int8], Annotated[int, np.int16], Annotated[int, np.int32]
-UInt8, UInt16, UInt32 = Annotated[int, np.uint8], Annotated[int, np.uint16], Annotated[int, np.uint32]
+Int16 = Annotated[int, np.int16]
+Int32 = Annotated[int, np.int32]
+UInt8 = Annotated[int, np.uint8]
+UInt16 = Annotated[int, np.uint16]
+UInt32 = Annotated[int, np.uint32]
 Address = npt.NDArray[np.int64]
 
 _CACHE_LINE_BYTES = 64
