@@ -65,6 +65,7 @@ class Table(Generic[Item]):
         raise NotImplementedError
 
 
+@cache
 def fields_of(record: type) -> dict[str, Any]:
     """The name and annotation of each field, in order of declaration."""
     return get_type_hints(record, include_extras=True)

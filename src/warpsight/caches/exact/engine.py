@@ -6,11 +6,8 @@ A round is as long as an effect of one SM takes to reach another (through the L2
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from warpsight.base.compiled import compiled, compiled_and_kept, inlined, reference_to
+from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
 from warpsight.base.records import Address
-from warpsight.caches.compiled import source_fingerprint
 from warpsight.caches.exact.l2 import close_round
 from warpsight.caches.exact.lsu import issue, work
 from warpsight.caches.exact.scheduler import pick_all
@@ -18,6 +15,8 @@ from warpsight.caches.exact.state import DO_EXIT, DO_MEMORY, GTO, NEVER, State
 from warpsight.caches.exact.warps import advance, arrive_or_end, break_barriers, launch_blocks
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE = range(4)
+
+_state_at = reference_to(State)
 
 
 @inlined
@@ -113,16 +112,10 @@ def _run(state: State, turns: int) -> int:
     return BAD_TRACE
 
 
-_state_at = reference_to(State)
+@kept_until_changed("addressing", "caches", "traces/window.py")
+def run(address: Address, turns: int) -> int:
+    """Simulate until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` are over.
 
-
-def _build(fingerprint: int) -> Callable[[Address, int], int]:
-    @compiled_and_kept
-    def run(address: Address, turns: int) -> int:
-        """Simulate until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` are over."""
-        return _run(_state_at(address), turns + 0 * fingerprint)
-
-    return run
-
-
-run = _build(source_fingerprint())
+    `address` is that of the `State`. Returns `DONE`, `NEED_BLOCK`, `BAD_TRACE` or `PAUSED`.
+    """
+    return _run(_state_at(address), turns)
