@@ -112,7 +112,7 @@ def kept_until_changed(*sources: str) -> Callable[[Function], Function]:
 
 
 def _source_hash(sources: tuple[str, ...]) -> str:
-    """A hash of the text of all modules in `sources`. Numba itself compares the file of the kept function, not those of its callees."""
+    """A hash of the text of all modules in `sources`. Numba itself compares the function's own file, not those of its callees."""
     root, digest = Path(__file__).resolve().parents[1], hashlib.sha256()
     for source in sources:
         place = root / source
