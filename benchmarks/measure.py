@@ -33,8 +33,8 @@ from marked_page import put  # noqa: E402
 
 import emulator_figures as figures_of_emulator  # noqa: E402  found by the line above
 import importing_figures as figures_of_importing  # noqa: E402
-import referee_figures as figures_of_referee  # noqa: E402
 import reuse_figures as figures_of_reuse  # noqa: E402
+import simulator_figures as figures_of_simulator  # noqa: E402
 import sweep_figures as figures_of_sweeps  # noqa: E402
 
 COMMAND = "python benchmarks/measure.py --write"
@@ -109,7 +109,7 @@ def _spmv_profile() -> tuple[Any, Any]:
 
     import warpsight
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.evaluate import profile_trace
 
     launch = make_launch("spmv_csr")
     trace = warpsight.trace(str(SOURCE), kernel="spmv_csr", grid=launch.grid, block=launch.block, args=launch.args)
@@ -174,8 +174,8 @@ INSIDE: dict[str, Callable[[], float]] = {
     "sweep": figures_of_reuse.sweep_ratio,
     "import-strided": lambda: figures_of_importing.lines_per_second(scattered=False),
     "import-scattered": lambda: figures_of_importing.lines_per_second(scattered=True),
-    "referee": lambda: figures_of_referee.rate(slowest=False),
-    "referee-least": lambda: figures_of_referee.rate(slowest=True),
+    "simulator": lambda: figures_of_simulator.rate(slowest=False),
+    "simulator-least": lambda: figures_of_simulator.rate(slowest=True),
     "model": _model,
     "designs": _designs,
     "recurring-new": lambda: figures_of_sweeps.recurring()[0],
@@ -274,8 +274,8 @@ def measure(only: str) -> list[Figure]:
     add("reuse-distance caches, 64 sizes and ways, worst of 12 traces", 3, "times one point", "less", lambda: _inside("sweep"))
     add("importing Accel-Sim traces, strided accesses", 2, "M lines/s", "more", lambda: _inside("import-strided"))
     add("importing Accel-Sim traces, scattered accesses", 2, "M lines/s", "more", lambda: _inside("import-scattered"))
-    add("referee, all reference kernels", 1, "M warp instructions/s", "more", lambda: _inside("referee"))
-    add("referee, slowest reference kernel", 1, "M warp instructions/s", "more", lambda: _inside("referee-least"))
+    add("simulator, all reference kernels", 1, "M warp instructions/s", "more", lambda: _inside("simulator"))
+    add("simulator, slowest reference kernel", 1, "M warp instructions/s", "more", lambda: _inside("simulator-least"))
     add("model step, MDM on spmv_csr", 5, "ms", "less", lambda: _inside("model"))
     add("slowest interval model, spmv_csr on 10^5 designs", 0.5, "s", "less", lambda: _inside("designs"))
     _add_sweeps(add)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
@@ -17,6 +18,11 @@ settings.load_profile("patient")
 
 ROOT = Path(__file__).resolve().parents[1]
 
+
+# A shell starts what it puts in the background with SIGINT ignored, and whatever that starts inherits it. Tests of Ctrl-C, and the
+# programs that they start, begin as in the foreground.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = ROOT.parent / "shared"
 """Reference figures beside the checkout, which a plain clone does not have."""

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import json_text
 from warpsight.reports.html.page import page
 
@@ -35,9 +35,9 @@ SHOTS = {
 
 
 def report() -> str:
-    """What `warpsight report KERNEL --model warpsight --referee` writes, files named by their places in the repository."""
+    """What `warpsight report KERNEL --model warpsight --simulator` writes, files named by their places in the repository."""
     request, gpu = KernelRequest(str(ROOT / KERNEL)), load_gpu("mdm-pascal")
-    parts = Parts(referee=True, command=("warpsight", "report", KERNEL, "--model", "warpsight", "--referee"))
+    parts = Parts(simulator=True, command=("warpsight", "report", KERNEL, "--model", "warpsight", "--simulator"))
     document = advised_report_data(obtain_trace(request), gpu, "warpsight", parts=parts, request=request)
     return page(json.loads(json_text(document).replace(f"{ROOT}/", "")))
 

@@ -24,7 +24,7 @@ from warpsight.hardware.comparison import InputRow, compare_inputs
 from warpsight.hardware.launch_matching import match_measured
 from warpsight.hardware.measurements.launch import MeasuredLaunch
 from warpsight.hardware.references import read_measurements
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
 from warpsight.traces.importers.accelsim.importer import import_accelsim
@@ -36,7 +36,7 @@ _L1 = re.compile(r"^GPGPU-Sim: Reconfigure L1 cache to (\d+)KB", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Row:
-    """One launch: `cycles` by whom (models and the referee), and the inputs of both sides."""
+    """One launch: `cycles` by whom (models and the simulator), and the inputs of both sides."""
 
     name: str
     launch: MeasuredLaunch
@@ -76,7 +76,7 @@ def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path, stages
             launch = match_measured(measurements, trace.header, "")
             profiled = profile_trace(trace, gpu)
             cycles = {answer.model: answer.cycles for answer in predict_profiled(profiled, gpu, MODELS)}
-            cycles["referee"] = simulate_trace(trace, gpu).prediction.cycles
+            cycles["simulator"] = simulate_trace(trace, gpu).prediction.cycles
             yield Row(folder.name, launch, cycles, {row.name: row for row in compare_inputs(profiled, gpu, launch)})
 
 
@@ -100,11 +100,11 @@ def _both(row: InputRow | None) -> str:
 
 def cycles_table(found: Sequence[Row]) -> list[str]:
     """Cycles by the simulator, and each one's error."""
-    by = ("referee", *MODELS)
-    head = ("trace", "Accel-Sim", "referee", *(f"{name} error" for name in by))
+    by = ("simulator", *MODELS)
+    head = ("trace", "Accel-Sim", "simulator", *(f"{name} error" for name in by))
     lines = [f"| {' | '.join(head)} |", f"|---|{'---:|' * (len(head) - 1)}"]
     for row in found:
-        cells = [row.name, f"{row.launch.value('cycles') or 0:,.0f}", f"{row.cycles['referee']:,.0f}"]
+        cells = [row.name, f"{row.launch.value('cycles') or 0:,.0f}", f"{row.cycles['simulator']:,.0f}"]
         lines.append(f"| {' | '.join([*cells, *(_percent(row.error(name)) for name in by)])} |")
     means = [[abs(error) for row in found if (error := row.error(name)) is not None] for name in by]
     shown = [_percent(sum(errors) / len(errors)).lstrip("+") if errors else "" for errors in means]

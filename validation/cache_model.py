@@ -176,24 +176,24 @@ def figure_3() -> str:
 class KernelRow:
     """A reference kernel: L1 misses that ask for a line, percent of requests.
 
-    By the exact hierarchy, the referee, and this model with both ways to issue.
+    By the exact hierarchy, the simulator, and this model with both ways to issue.
     """
 
     gpu: str
     kernel: str
     exact: float
-    referee: float
+    simulator: float
     request: float
     access: float
 
 
 def kernels() -> list[KernelRow]:
-    """The reference kernels by the exact hierarchy, the referee and this model."""
+    """The reference kernels by the exact hierarchy, the simulator and this model."""
     from accuracy import trace_of
     from reference_kernels import reference_rows as kernel_rows
 
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.evaluate import profile_trace
     from warpsight.pipeline.request import CACHES, Method
     from warpsight.pipeline.simulation import simulate_trace
 
@@ -205,8 +205,8 @@ def kernels() -> list[KernelRow]:
         totals = [profile_trace(trace, load_gpu(row.gpu), Method(caches=caches)).misses.totals() for caches in CACHES]
         exact, ours = (100 * total["l1_misses"] / max(1, total["l1_reads"]) for total in totals)
         counts = simulate_trace(trace, load_gpu(row.gpu)).simulation.totals()
-        referee = 100 * counts["l1_misses"] / max(1, counts["l1_reads"])
-        found.append(KernelRow(row.gpu, row.name, exact, referee, ours, _by_access(trace, load_gpu(row.gpu))))
+        simulator = 100 * counts["l1_misses"] / max(1, counts["l1_reads"])
+        found.append(KernelRow(row.gpu, row.name, exact, simulator, ours, _by_access(trace, load_gpu(row.gpu))))
     return found
 
 
@@ -214,7 +214,7 @@ def _by_access(trace: Any, gpu: Any) -> float:
     """As `KernelRow.access`."""
     from warpsight.caches.reuse.access_stream import of_trace
     from warpsight.caches.reuse.settings import settings_of
-    from warpsight.pipeline.predict import trace_occupancy
+    from warpsight.pipeline.evaluate import trace_occupancy
 
     stream = of_trace(trace, gpu.l1.line_bytes)
     placement = Placement(gpu.sm_count, trace_occupancy(trace, gpu).blocks_per_sm)
@@ -226,16 +226,16 @@ def _by_access(trace: Any, gpu: Any) -> float:
 def kernel_table(found: list[KernelRow]) -> str:
     """L1 miss rates of the reference kernels, of `kernels()`."""
     lines = [
-        "| GPU | kernel | exact, % | referee, % | reuse distance, % | from exact | from referee |",
+        "| GPU | kernel | exact, % | simulator, % | reuse distance, % | from exact | from simulator |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     lines += [
-        f"| {r.gpu} | {r.kernel} | {r.exact:.2f} | {r.referee:.2f} | {r.request:.2f} | {r.request - r.exact:+.2f} | "
-        f"{r.request - r.referee:+.2f} |"
+        f"| {r.gpu} | {r.kernel} | {r.exact:.2f} | {r.simulator:.2f} | {r.request:.2f} | {r.request - r.exact:+.2f} | "
+        f"{r.request - r.simulator:+.2f} |"
         for r in found
     ]
     means = [np.mean([abs(r.request - other) for r, other in zip(found, others, strict=True)])
-             for others in ([r.exact for r in found], [r.referee for r in found])]
+             for others in ([r.exact for r in found], [r.simulator for r in found])]
     return "\n".join([*lines, f"| | **mean absolute difference** ({len(found)}) | | | | **{means[0]:.2f}** | **{means[1]:.2f}** |"])
 
 

@@ -13,7 +13,7 @@ from marked_page import put
 from reference_kernels import REFERENCE
 
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
 from warpsight.traces.importers.accelsim.importer import import_accelsim
@@ -26,16 +26,16 @@ MEASURED = (("btree_v5_sm90", "h100-pcie", 18.1),)
 
 
 def rows() -> list[str]:
-    """A line for each trace and model, and one for the referee."""
+    """A line for each trace and model, and one for the simulator."""
     lines = ["| trace | launches | GPU | by | cycles | microseconds | measured | error |", "|---|---:|---|---|---:|---:|---:|---:|"]
     for folder, name, measured in MEASURED:
         gpu = load_gpu(name)
         traces = [launch.trace() for launch in import_accelsim(REFERENCE.parent / "traces" / folder)]
-        cycles = dict.fromkeys((*MODELS, "referee"), 0.0)
+        cycles = dict.fromkeys((*MODELS, "simulator"), 0.0)
         for trace in traces:
             for answer in predict_profiled(profile_trace(trace, gpu), gpu, MODELS):
                 cycles[answer.model] += answer.cycles
-            cycles["referee"] += simulate_trace(trace, gpu).prediction.cycles
+            cycles["simulator"] += simulate_trace(trace, gpu).prediction.cycles
         for by, total in cycles.items():
             micro = 1e6 * total / gpu.core_clock_hz
             error = f"{100 * relative_error(micro, measured):+.0f} %"

@@ -1,4 +1,4 @@
-"""The page of a measured GPU: what was measured, beside what every model and the referee predict, from the JSON document alone."""
+"""The page of a measured GPU: what was measured, and what every model and the simulator predict, from the JSON document alone."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from warpsight.hardware.device.prepare import case_identity
 from warpsight.hardware.device.suite import gpu_of
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.models.base import model_names
-from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
-from warpsight.pipeline.simulation import NAME as REFEREE
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
+from warpsight.pipeline.simulation import NAME as SIMULATOR
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import Suite, SuiteKernel
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.result.prediction import MEMORY_CLASSES, mean_absolute_percentage_error, relative_error
 
 EVENTS, NCU = "events", "ncu"
@@ -64,8 +65,8 @@ class Compared:
 
     @property
     def models(self) -> list[str]:
-        """Every model, and the referee."""
-        return [*model_names(), REFEREE]
+        """Every model, and the simulator."""
+        return [*model_names(), SIMULATOR]
 
     @property
     def references(self) -> list[str]:
@@ -113,7 +114,7 @@ def _predicted(row: Row, gpu: GpuSpec) -> Row:
             row.cycles[model] = answer.cycles
         except WarpsightError as error:
             row.refused[model] = error.what
-    row.cycles[REFEREE] = simulate_trace(trace, gpu).prediction.cycles
+    row.cycles[SIMULATOR] = simulate_trace(trace, gpu).prediction.cycles
     if row.launch is not None:
         row.inputs = compare_inputs(profiled, gpu, row.launch)
     return row

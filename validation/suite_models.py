@@ -1,4 +1,4 @@
-"""Errors of Warpsight's own model and of the papers' against the referee, on every kernel of Warpsight's suite, as Markdown tables.
+"""Errors of Warpsight's own model and of the papers' against the simulator, on every kernel of the suite, as Markdown tables.
 
     python validation/suite_models.py            # prints the tables
     python validation/suite_models.py --write    # also rewrites them in validation/suite_models.md
@@ -13,9 +13,10 @@ from pathlib import Path
 from marked_page import put
 
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import SuiteKernel, load_suite
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.result.prediction import COMPONENTS, MEMORY_CLASSES, Prediction, mean_absolute_percentage_error, relative_error
 
 PAGE = Path(__file__).resolve().with_suffix(".md")
@@ -33,24 +34,24 @@ PAPERS = {
 
 @dataclass(frozen=True)
 class Outcome:
-    """One kernel by the referee and by every model."""
+    """One kernel by the simulator and by every model."""
 
     kernel: SuiteKernel
-    referee: Prediction
+    simulator: Prediction
     predictions: dict[str, Prediction]
 
     @property
     def divergent(self) -> bool:
-        """Whether the referee finds it memory-divergent."""
-        return self.referee.memory_class == MEMORY_CLASSES[0]
+        """Whether the simulator finds it memory-divergent."""
+        return self.simulator.memory_class == MEMORY_CLASSES[0]
 
     def error(self, model: str) -> float:
         """Signed relative error of the model's cycles."""
-        return relative_error(self.predictions[model].cycles, self.referee.cycles)
+        return relative_error(self.predictions[model].cycles, self.simulator.cycles)
 
     def widest(self, model: str) -> tuple[str, float, float]:
-        """The component of the CPI stack in which model and referee differ most, with what it is in both."""
-        ours, theirs = self.predictions[model].cpi_stack, self.referee.cpi_stack
+        """The component of the CPI stack in which model and simulator differ most, with what it is in both."""
+        ours, theirs = self.predictions[model].cpi_stack, self.simulator.cpi_stack
         name = max(COMPONENTS, key=lambda component: abs(ours[component] - theirs[component]))
         return name, ours[name], theirs[name]
 
@@ -61,9 +62,9 @@ def outcomes() -> list[Outcome]:
     found = []
     for kernel in load_suite("warpsight"):
         trace = trace_kernel(kernel.request())
-        referee = simulate_trace(trace, gpu).prediction
+        simulator = simulate_trace(trace, gpu).prediction
         answers = predict_profiled(profile_trace(trace, gpu), gpu, MODELS)
-        found.append(Outcome(kernel, referee, {answer.model: answer for answer in answers}))
+        found.append(Outcome(kernel, simulator, {answer.model: answer for answer in answers}))
     return found
 
 
@@ -106,19 +107,19 @@ def _mape_table(found: list[Outcome]) -> str:
 
 def _errors(found: list[Outcome]) -> str:
     lines = [
-        f"| kernel | class | half | referee cycles | {' | '.join(f'`{model}`' for model in MODELS)} |",
+        f"| kernel | class | half | simulator cycles | {' | '.join(f'`{model}`' for model in MODELS)} |",
         "|---|---|---|---:|" + "---:|" * len(MODELS),
     ]
     for o in sorted(found, key=lambda o: (not o.divergent, o.kernel.name)):
         cells = " | ".join(f"{100 * o.error(model):+.1f} %" for model in MODELS)
         half = "holdout" if o.kernel.holdout else "development"
-        lines.append(f"| {o.kernel.name} | {'MD' if o.divergent else 'NMD'} | {half} | {o.referee.cycles:,.0f} | {cells} |")
+        lines.append(f"| {o.kernel.name} | {'MD' if o.divergent else 'NMD'} | {half} | {o.simulator.cycles:,.0f} | {cells} |")
     return "\n".join(lines)
 
 
 def _large(found: list[Outcome]) -> str:
     lines = [
-        "| model | kernel | error | component | CPI, model | CPI, referee |",
+        "| model | kernel | error | component | CPI, model | CPI, simulator |",
         "|---|---|---:|---|---:|---:|",
     ]
     for model in MODELS:

@@ -22,17 +22,17 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.executor import make_executor
 from warpsight.pipeline import files as store
-from warpsight.pipeline import predict as pipeline
 from warpsight.pipeline.cache_model import CacheOptions, accesses_of, cache_result, checked_changes
-from warpsight.pipeline.predict import import_one, predict_trace, profile_trace
+from warpsight.pipeline.evaluate import predict_trace, profile_trace
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.tracing import import_one, obtain_trace
 from warpsight.reports.html.page import page
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.folder import make_folder
 from warpsight.sweeps.result import Sweep
 from warpsight.sweeps.run import open_store, run_sweep, write_results
-from warpsight.sweeps.study import Referee, Sampling
+from warpsight.sweeps.study import Sampling, SimulatorRuns
 from warpsight.sweeps.study_arguments import study_of_arguments
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import open_trace
@@ -95,7 +95,7 @@ def trace(
         check=check,
         constants=constants,
     )
-    return pipeline.obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
+    return obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
 
 
 def _tuple(given: Any) -> Any:
@@ -156,7 +156,7 @@ def simulate(
     *,
     max_cycles: int | None = None,
 ) -> Prediction:
-    """`trace` (or a trace folder) on `gpu` cycle by cycle, by the referee that models are held against; answers as `predict`.
+    """`trace` (or a trace folder) on `gpu` cycle by cycle, by the simulator that models are held against; answers as `predict`.
 
     What only a simulation knows (hit rates, where a miss spends its cycles, occupancy over time) is in ``provenance["model"]``.
     Past `max_cycles` (10^10) the simulation stops with a LimitError. Raises WarpsightError for what cannot be simulated.
@@ -204,12 +204,12 @@ def report(
     model: str = DEFAULT_MODEL,
     overrides: Sequence[str] = (),
     *,
-    referee: bool = False,
+    simulator: bool = False,
     what_if: str = "quick",
 ) -> Path:
     """Write the report of a trace, a study, or predictions of one kernel on one GPU to the HTML file `out`, and give its path.
 
-    `what` may be the folder of a trace. `gpu`, `model` and `overrides` are for a trace, as for `predict`; `referee` simulates it
+    `what` may be the folder of a trace. `gpu`, `model` and `overrides` are for a trace, as for `predict`; `simulator` simulates it
     cycle by cycle too; `what_if` is how many designs around the GPU its sliders have: quick, full or none.
     Raises WarpsightError for what cannot be predicted or written.
     """
@@ -219,7 +219,7 @@ def report(
     if isinstance(given, (list, tuple)):
         return write_report(out, page(predictions_report_data([prediction.to_json() for prediction in given])))
     spec = load_gpu(gpu, overrides=overrides)
-    found = advised_report_data(_opened(given), spec, model, parts=Parts(referee, what_if))  # type: ignore[arg-type]
+    found = advised_report_data(_opened(given), spec, model, parts=Parts(simulator, what_if))  # type: ignore[arg-type]
     return write_report(out, page(found))
 
 
@@ -243,7 +243,7 @@ def sweep(
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
     caches: str = DEFAULT_METHOD.caches,
-    referee: int | None = None,
+    simulator: int | None = None,
     out: str | PathLike[str] | None = None,
     results: str | PathLike[str] | None = None,
     executor: str = "inline",
@@ -256,7 +256,7 @@ def sweep(
     name of traces, launch files and trace folders. `axes` maps keys (`sm_count`, `noc.bandwidth`, `launch.block`) to values: a
     list of numbers in base units or of texts with units, or a text as ``15:80:5`` (docs/reference/study-file.md). `derived` maps
     keys to expressions; a design is kept where all `constraints` hold; `sampling` is grid, random or latin-hypercube with so
-    many `designs`. The referee runs on `referee` of them (0: all).
+    many `designs`. The simulator runs on `simulator` of them (0: all).
     What is computed is kept in the folder `results` (None: in the user's cache); with `out` the study is written there, for
     `warpsight sweep best` and the like. `executor` is inline, processes (`jobs` of them; a script then needs
     ``if __name__ == "__main__":``), dask (at `scheduler`) or slurm. Raises WarpsightError; a failed design is a row.
@@ -265,7 +265,8 @@ def sweep(
     study = study_of_arguments(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
         constraints=constraints, sampling=Sampling(sampling, designs, seed),
-        method=Method(representative, interleaving, caches), referee=None if referee is None else Referee(referee, seed),
+        method=Method(representative, interleaving, caches),
+        simulator=None if simulator is None else SimulatorRuns(simulator, seed),
     )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))
     with make_executor(executor, jobs=jobs, scheduler=scheduler) as chosen:

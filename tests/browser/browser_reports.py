@@ -14,8 +14,9 @@ from warpsight.analysis.report_data.comparison import comparison_report_data
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import obtain_trace, predict_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import obtain_trace, trace_kernel
 from warpsight.reports.html.page import page
 from warpsight.traces.schema import KernelTrace
 
@@ -45,7 +46,7 @@ def hostile() -> dict[str, Any]:
     header = dataclasses.replace(trace.header, kernel=f"kernel {WORSE}")
     extra = {**trace.extra, "ptx": {line: f"{text} // {WORSE}" for line, text in trace.extra["ptx"].items()}}
     renamed = dataclasses.replace(trace, header=header, instructions=type(trace.instructions)(instructions), extra=extra)
-    return advised_report_data(renamed, gpu, "mdm", parts=Parts(referee=True))
+    return advised_report_data(renamed, gpu, "mdm", parts=Parts(simulator=True))
 
 
 def long_ptx(lines: int) -> str:
@@ -90,7 +91,7 @@ def _comparison() -> dict[str, Any]:
 
 DOCUMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "divergent": lambda: advised_report_data(
-        strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(referee=True), request=request_of(32)
+        strided(32), load_gpu("mdm-pascal"), "mdm", parts=Parts(simulator=True), request=request_of(32)
     ),
     "coalesced": lambda: advised_report_data(strided(1), load_gpu("mdm-pascal"), "warpsight"),
     "results": _results,

@@ -61,8 +61,8 @@ def test_bars_are_as_long_as_their_stacks_say(visit: Callable[..., Visit], name:
     bars = opened.ask("""Array.from(document.querySelectorAll("#overview figure:first-of-type [data-hook]"),
         (each) => [each.dataset.hook, each.getBoundingClientRect().width])""")
     width = {row: sum(wide for hook, wide in bars if hook.startswith(f"{row}/")) for row in range(len(predictions))}
-    # what is more than 2.5 times the first one or the referee is cut at the end of the axis
-    most = 2.5 * max(each["cpi"] for row, each in enumerate(predictions) if row == 0 or each["model"] == "referee")
+    # what is more than 2.5 times the first one or the simulator is cut at the end of the axis
+    most = 2.5 * max(each["cpi"] for row, each in enumerate(predictions) if row == 0 or each["model"] == "simulator")
     scale = width[0] / predictions[0]["cpi"]
     for row, prediction in enumerate(predictions):
         if prediction["cpi"] <= most:

@@ -146,5 +146,5 @@ def test_first_cycles_are_drawn_for_print_and_without_scripts(visit: Callable[..
     assert not live.page.locator("#timeline .static-only svg").is_visible()
 
 
-def test_report_without_the_referee_has_no_timeline(visit: Callable[..., Visit]) -> None:
+def test_report_without_the_simulator_has_no_timeline(visit: Callable[..., Visit]) -> None:
     assert "timeline" not in visit("coalesced").sections

@@ -19,8 +19,8 @@ def test_simulate_prints_cycles_and_a_stack(launch_file: Path, capsys: Capture) 
     outcome = run(capsys, "simulate", launch_file)
     assert outcome.code == 0
     assert "simulated" in outcome.out
-    assert "model referee" in outcome.out
-    assert "an L1 miss takes" in outcome.out
+    assert "model simulator" in outcome.out
+    assert "L1 miss latency" in outcome.out
     assert outcome.out.rstrip().splitlines()[-1].startswith("next: warpsight compare")
 
 
@@ -32,7 +32,7 @@ def test_json_is_what_python_gives(launch_file: Path, capsys: Capture) -> None:
 
 def test_csv_has_one_row(launch_file: Path, capsys: Capture) -> None:
     header, row = run(capsys, "simulate", launch_file, "--csv").out.splitlines()
-    assert header.split(",").index("model") == row.split(",").index("referee")
+    assert header.split(",").index("model") == row.split(",").index("simulator")
 
 
 def test_timeline_is_written_for_the_sm_asked_for(launch_file: Path, capsys: Capture, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_page_has_measured_and_predicted_cycles_and_their_errors(kept: Path) -> 
     errors = _rows(text, "Errors of predicted cycles, measured by events")
     header = errors["kernel"]
     for row in found.rows:
-        for model in (*model_names(), "referee"):
+        for model in (*model_names(), "simulator"):
             error = 100 * (row.cycles[model] - 15000) / 15000
             assert errors[row.kernel.name][header.index(f"`{model}`")] == f"{error:+.1f} %"
     mape = _rows(text, "Errors of predicted cycles, measured by Nsight Compute")["`mdm`"]

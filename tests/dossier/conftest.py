@@ -29,16 +29,16 @@ def strided(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 
 @pytest.fixture(scope="session")
-def dossier(strided: Any) -> dict[str, Any]:
+def report_data(strided: Any) -> dict[str, Any]:
     """Its dossier on mdm-pascal, as JSON has it."""
     found: dict[str, Any] = plain(kernel_report_data(strided, load_gpu("mdm-pascal"), "mdm"))
     return found
 
 
 @pytest.fixture
-def results(tmp_path: Path, dossier: dict[str, Any]) -> Path:
+def results(tmp_path: Path, report_data: dict[str, Any]) -> Path:
     """A folder with a file of predictions."""
     import json
 
-    (tmp_path / "stride.json").write_text(json.dumps(dossier["predictions"][:1]))
+    (tmp_path / "stride.json").write_text(json.dumps(report_data["predictions"][:1]))
     return tmp_path

@@ -13,9 +13,9 @@ from warpsight.base.errors import UsageError
 pytestmark = pytest.mark.unit
 
 
-def changed(dossier: dict[str, Any]) -> dict[str, Any]:
+def changed(report_data: dict[str, Any]) -> dict[str, Any]:
     """The same with twice the instructions: every line takes twice the cycles, and one line is new."""
-    after = deepcopy(dossier)
+    after = deepcopy(report_data)
     first = after["predictions"][0]
     first["cycles"] *= 2
     first["warp_instructions"] *= 2
@@ -25,42 +25,42 @@ def changed(dossier: dict[str, Any]) -> dict[str, Any]:
     return after
 
 
-def test_result_beside_itself_differs_in_nothing(dossier: dict[str, Any]) -> None:
-    found = comparison_report_data(dossier, dossier, ["a", "b"])
+def test_result_beside_itself_differs_in_nothing(report_data: dict[str, Any]) -> None:
+    found = comparison_report_data(report_data, report_data, ["a", "b"])
     assert all(row["difference"] == 0 for row in (*found["components"], *found["lines"]))
     assert (found["gpu"], found["launch"]) == ([], [])
     assert {row["ratio"] for row in found["figures"] if row["before"]} == {1.0}
 
 
-def test_components_are_in_cycles_and_sum_to_them(dossier: dict[str, Any]) -> None:
-    found = comparison_report_data(dossier, changed(dossier), ["a", "b"])
-    cycles = dossier["predictions"][0]["cycles"]
+def test_components_are_in_cycles_and_sum_to_them(report_data: dict[str, Any]) -> None:
+    found = comparison_report_data(report_data, changed(report_data), ["a", "b"])
+    cycles = report_data["predictions"][0]["cycles"]
     assert sum(row["before"] for row in found["components"]) == pytest.approx(cycles)
     assert sum(row["after"] for row in found["components"]) == pytest.approx(2 * cycles)
     assert found["components"][0]["difference"] == max(row["difference"] for row in found["components"])
 
 
-def test_lines_and_keys_that_differ_are_told(dossier: dict[str, Any]) -> None:
-    found = comparison_report_data(dossier, changed(dossier), ["a", "b"])
+def test_lines_and_keys_that_differ_are_told(report_data: dict[str, Any]) -> None:
+    found = comparison_report_data(report_data, changed(report_data), ["a", "b"])
     assert found["gpu"] == [{"name": "sm_count", "before": 28, "after": 14}]
     for row in found["lines"]:
         assert row["after"]["cycles"] == pytest.approx(2 * row["before"]["cycles"])
 
 
-def test_line_that_is_only_on_one_side_is_told(dossier: dict[str, Any]) -> None:
-    after = deepcopy(dossier)
+def test_line_that_is_only_on_one_side_is_told(report_data: dict[str, Any]) -> None:
+    after = deepcopy(report_data)
     view = after["code"]["source"]
     (file,) = view["sources"]
     heaviest = max(view["rows"], key=lambda row: row["cpi"])
     view["sources"][file][str(heaviest["line"])] = "something else"
-    found = comparison_report_data(dossier, after, ["a", "b"])
+    found = comparison_report_data(report_data, after, ["a", "b"])
     gone, new = found["lines"][:2]
     assert {gone["after"]["text"], gone["before"]["text"], new["after"]["text"], new["before"]["text"]} >= {"", "something else"}
     assert gone["difference"] == pytest.approx(-new["difference"])
 
 
-def test_results_without_a_common_model_are_refused(dossier: dict[str, Any]) -> None:
-    after = deepcopy(dossier)
+def test_results_without_a_common_model_are_refused(report_data: dict[str, Any]) -> None:
+    after = deepcopy(report_data)
     after["predictions"] = [{**after["predictions"][0], "model": "mine"}]
     with pytest.raises(UsageError, match="no model in common"):
-        comparison_report_data({**dossier, "predictions": dossier["predictions"][:1]}, after, ["a", "b"])
+        comparison_report_data({**report_data, "predictions": report_data["predictions"][:1]}, after, ["a", "b"])

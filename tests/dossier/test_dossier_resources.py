@@ -19,33 +19,33 @@ def row(rows: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next(each for each in rows if each["name"] == name)
 
 
-def test_load_store_unit_takes_a_line_a_cycle(dossier: dict[str, Any]) -> None:
+def test_load_store_unit_takes_a_line_a_cycle(report_data: dict[str, Any]) -> None:
     # a warp reads 32 lines and writes one
-    alone = row(dossier["alone"], "l1")["cycles"]
+    alone = row(report_data["alone"], "l1")["cycles"]
     assert alone == pytest.approx(33 * WARPS / GPU.sm_count)
 
 
-def test_issue_slots_take_an_instruction_a_cycle(dossier: dict[str, Any]) -> None:
-    instructions = dossier["predictions"][0]["warp_instructions"]
-    assert row(dossier["alone"], "issue")["cycles"] == pytest.approx(instructions / GPU.sm_count)
+def test_issue_slots_take_an_instruction_a_cycle(report_data: dict[str, Any]) -> None:
+    instructions = report_data["predictions"][0]["warp_instructions"]
+    assert row(report_data["alone"], "issue")["cycles"] == pytest.approx(instructions / GPU.sm_count)
 
 
-def test_noc_carries_a_line_for_each_miss(dossier: dict[str, Any]) -> None:
+def test_noc_carries_a_line_for_each_miss(report_data: dict[str, Any]) -> None:
     # every line is touched once: 32 x 128 B a warp come back, more than the 128 B that a store sends
     cycles = 32 * 128 * WARPS / GPU.noc.bandwidth_bytes_per_s * GPU.core_clock_hz
-    assert row(dossier["alone"], "noc")["cycles"] == pytest.approx(cycles)
+    assert row(report_data["alone"], "noc")["cycles"] == pytest.approx(cycles)
 
 
-def test_speed_of_light_is_the_time_alone_over_the_predicted(dossier: dict[str, Any]) -> None:
-    cycles = dossier["predictions"][0]["cycles"]
-    for each in dossier["alone"][:-1]:
-        found = row(dossier["speed_of_light"], each["name"])
+def test_speed_of_light_is_the_time_alone_over_the_predicted(report_data: dict[str, Any]) -> None:
+    cycles = report_data["predictions"][0]["cycles"]
+    for each in report_data["alone"][:-1]:
+        found = row(report_data["speed_of_light"], each["name"])
         assert found["percent"] == pytest.approx(100 * each["cycles"] / cycles)
         assert found["value"] / found["peak"] == pytest.approx(found["percent"] / 100)
 
 
-def test_roofline_counts_sectors_at_l1_and_a_multiply_add_as_two(dossier: dict[str, Any]) -> None:
-    instructions, flops = dossier["rooflines"]
+def test_roofline_counts_sectors_at_l1_and_a_multiply_add_as_two(report_data: dict[str, Any]) -> None:
+    instructions, flops = report_data["rooflines"]
     assert row(instructions["levels"], "L1")["bytes"] == 36 * 32 * WARPS
     assert flops["work"] == 2 * 32 * WARPS
     assert flops["ceilings"][0]["per_s"] == pytest.approx(28 * 32 * 2 * 1.4e9)

@@ -51,11 +51,11 @@ def shown(path: Path, document: Any) -> str:
 
 
 @pytest.fixture
-def files(results: Path, dossier: dict[str, Any]) -> list[Any]:
+def files(results: Path, report_data: dict[str, Any]) -> list[Any]:
     """A list of predictions, dossiers and a comparison."""
     found = [json.loads(path.read_text()) for path in sorted(results.rglob("*.json"))]
     short = report_data_of_file(str(results / "stride.json"))
-    return [*found, short, dossier, comparison_report_data(dossier, dossier, ["a", "b"])]
+    return [*found, short, report_data, comparison_report_data(report_data, report_data, ["a", "b"])]
 
 
 def test_damage_of_every_kind_is_an_error_or_shown(files: list[Any], tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from warpsight.analysis.report_data.provenance import provenance, trace_hash
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import profile_trace
+from warpsight.pipeline.evaluate import profile_trace
 from warpsight.traces.schema import InMemory, TraceChunk
 from warpsight.traces.store import open_trace, save_trace
 
@@ -65,7 +65,7 @@ def test_trace_kept_on_disk_or_cut_otherwise_has_the_same_hash_and_another_run_a
     assert trace_hash(profile_trace(other, gpu)) != own
 
 
-def test_advice_of_a_dossier_is_that_of_advise_and_the_rest_that_of_the_dossier_alone(traced: Any) -> None:
+def test_advice_of_report_data_is_that_of_advise_and_the_rest_that_of_the_report_alone(traced: Any) -> None:
     gpu, trace, parts = load_gpu("mdm-pascal"), traced("gather"), Parts(what_if="none")
     whole = advised_report_data(trace, gpu, "mdm", beside=["mt"], parts=parts)
     alone = kernel_report_data(trace, gpu, "mdm", beside=["mt"], parts=parts)

@@ -68,7 +68,7 @@ def test_source_from_stdin_has_lanes_like_that_of_a_file(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("options", ["--gpu v100", "--set sm_count=4", "--model mdm", "--grid 4", "--caches reuse-distance",
-                                     "--other-gpu v100", "--referee"])  # fmt: skip
+                                     "--other-gpu v100", "--simulator"])  # fmt: skip
 def test_results_refuse_what_would_make_others(options: str, result: str, capsys: Capture) -> None:
     assert_one_error(run(capsys, "report", result, *options.split(), "-o", "r.html"), 2, options.split(maxsplit=1)[0], result)
     assert not Path("r.html").exists()

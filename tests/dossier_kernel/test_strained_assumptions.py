@@ -16,7 +16,7 @@ from warpsight.analysis.what_if import what_if
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model, model_names
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -35,14 +35,14 @@ def found(trace: KernelTrace, model: str = "mdm", gpu: GpuSpec | None = None, *,
 
 @pytest.mark.parametrize("model", model_names())
 def test_every_model_names_checks_that_there_are_and_has_those_of_all(model: str) -> None:
-    named = get_model(model).about.strained_by
+    named = get_model(model).about.checks
     keys = [check.key for check in checks_of(model)]
     assert keys[: len(named)] == list(named)
     assert {"peak", "divergence", "order", "cache-edge", "estimated", "sampled"} <= set(keys)
 
 
 def test_every_check_is_somebody_s_and_says_what_it_measures_and_why_its_bound_is_where_it_is() -> None:
-    used = {key for model in model_names() for key in get_model(model).about.strained_by}
+    used = {key for model in model_names() for key in get_model(model).about.checks}
     for key in CHECKS:
         check = CHECKS.get(key)
         assert check.always or key in used
@@ -55,7 +55,7 @@ def test_uniform_stream_strains_nothing_that_is_about_its_warps(traced: Any) -> 
     assert rows["alike-warps"]["value"] == rows["equal-blocks"]["value"] == 0
     assert rows["divergence"]["value"] == 1
     assert rows["barriers"] is rows["bank-conflicts"] is rows["atomics"] is rows["sampled"] is None
-    assert not any(rows[key]["strained"] for key in ("alike-warps", "mean-warp", "slowest-warp", "equal-blocks", "divergence"))
+    assert not any(rows[key]["violated"] for key in ("alike-warps", "mean-warp", "slowest-warp", "equal-blocks", "divergence"))
 
 
 def test_warps_of_two_lengths_strain_alike_warps_by_the_spread_of_their_counts(traced: Any) -> None:
@@ -69,8 +69,8 @@ def test_warps_of_two_lengths_strain_alike_warps_by_the_spread_of_their_counts(t
     counts = np.array([length[path] for chunk in trace.chunks for path in chunk.path], dtype=np.float64)
     rows = found(trace)
     assert rows["alike-warps"]["value"] == pytest.approx(counts.std() / counts.mean())
-    assert rows["alike-warps"]["strained"]
-    assert rows["mean-warp"]["strained"]
+    assert rows["alike-warps"]["violated"]
+    assert rows["mean-warp"]["violated"]
 
 
 def test_column_access_of_shared_memory_strains_the_banks_with_its_passes(traced: Any) -> None:
@@ -84,7 +84,7 @@ def test_lanes_that_wait_for_an_eighth_of_them_strain_divergence(traced: Any) ->
     trace = traced("uneven")
     row = found(trace)["divergence"]
     assert row["value"] == pytest.approx(trace.header.thread_instructions / trace.header.warp_instructions / 32)
-    assert row["strained"]
+    assert row["violated"]
     assert row["value"] < row["bound"]
 
 
@@ -98,7 +98,7 @@ def test_barriers_are_counted_over_a_warp_s_instructions(traced: Any) -> None:
 def test_atomics_on_one_address_strain_a_model_that_spreads_them(traced: Any) -> None:
     row = found(traced("uneven"))["atomics"]
     assert row["value"] > 0
-    assert "further lanes" in row["detail"]
+    assert "additional lanes" in row["detail"]
 
 
 def test_model_without_bandwidth_is_beyond_the_peak_of_a_stream(traced: Any) -> None:
@@ -107,9 +107,9 @@ def test_model_without_bandwidth_is_beyond_the_peak_of_a_stream(traced: Any) -> 
     case = profile_trace(traced("stream"), gpu)
     speed = speed_of_light(needs_of(case, gpu), gpu, predict_profiled(case, gpu, ["mt"])[0])
     assert rows["peak"]["value"] == pytest.approx(next(row["percent"] for row in speed if row["name"] == "dram") / 100)
-    assert rows["peak"]["strained"]
-    assert rows["dram-load"]["strained"]
-    assert not found(traced("stream"), "warpsight", gpu)["peak"]["strained"]
+    assert rows["peak"]["violated"]
+    assert rows["dram-load"]["violated"]
+    assert not found(traced("stream"), "warpsight", gpu)["peak"]["violated"]
 
 
 def test_launch_of_one_block_more_than_its_places_strains_whole_waves() -> None:
@@ -118,7 +118,7 @@ def test_launch_of_one_block_more_than_its_places_strains_whole_waves() -> None:
     trace = warpsight.trace(source, grid=gpu.sm_count + 1, block=32, args=["f32[928]:zeros"])
     row = found(trace, "mdm", gpu)["last-wave"]
     assert row["value"] == pytest.approx(1 - 29 / 56)
-    assert row["strained"]
+    assert row["violated"]
     full = warpsight.trace(source, grid=2 * gpu.sm_count, block=32, args=["f32[1792]:zeros"])
     assert found(full, "mdm", gpu)["last-wave"]["value"] == 0
 
@@ -126,12 +126,12 @@ def test_launch_of_one_block_more_than_its_places_strains_whole_waves() -> None:
 def test_estimated_number_that_binds_is_named_with_how_much_it_moves(traced: Any) -> None:
     gpu = load_gpu("mdm-pascal", overrides=["dram.bandwidth=20GB/s"])
     doubtful = replace(gpu, sources=dict(gpu.sources) | {"dram.bandwidth": "estimated"})
-    assert not found(traced("stream"), "bottleneck", gpu)["estimated"]["strained"]
+    assert not found(traced("stream"), "bottleneck", gpu)["estimated"]["violated"]
     row = found(traced("stream"), "bottleneck", doubtful)["estimated"]
     # bound by DRAM: a tenth more bandwidth takes 1 / 1.1 of the cycles
     assert row["value"] == pytest.approx((1 - 1 / 1.1) / 0.1, rel=1e-3)
     assert "dram.bandwidth" in row["detail"]
-    assert row["strained"]
+    assert row["violated"]
 
 
 def test_data_that_almost_fit_into_the_l2_are_at_its_edge() -> None:
@@ -172,4 +172,4 @@ def test_cache_hits_strain_a_model_that_has_no_caches(traced: Any) -> None:
     misses = profile_trace(traced("gather"), load_gpu("mdm-pascal")).misses
     dram = int(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
     assert rows["caches-hit"]["value"] == pytest.approx(1 - dram / int(misses.l1_reads.sum()))
-    assert rows["caches-hit"]["strained"]
+    assert rows["caches-hit"]["violated"]

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from trace_by_hand import Warp, build_trace
 
-from warpsight.analysis.report_data import timeline as dossier_timeline
+from warpsight.analysis.report_data import timeline as report_timeline
 from warpsight.analysis.report_data.kernel import references, simulated_prediction
 from warpsight.analysis.report_data.timeline import Window, timeline_part, window_of
 from warpsight.base.errors import UsageError
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.references import Reference
-from warpsight.pipeline.predict import trace_occupancy
+from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.simulator.result import Simulation, Timeline
 from warpsight.traces.schema import KernelTrace
@@ -74,7 +74,7 @@ def test_window_shows_the_same_states_as_the_whole(begin: int, end: int | None, 
 
 
 def test_window_ends_where_a_page_holds_no_more_instructions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dossier_timeline, "MOST", 3)
+    monkeypatch.setattr(report_timeline, "MOST", 3)
     part = timeline_part(kernel(), simulation(), Window())
     assert part["cycles"] == [0, 9]  # the fourth is issued at cycle 9
     assert (part["issued"], part["issued_of"]) == (3, 6)
@@ -117,21 +117,21 @@ def test_states_of_a_simulation_fill_the_window_and_hold_each_instruction(tmp_pa
     assert "simulation_seconds" not in prediction.provenance["model"]
 
 
-def test_errors_are_signed_and_relative_to_the_referee() -> None:
-    cycles = {"mdm": 120.0, "referee": 100.0, "mt": 75.0}
+def test_errors_are_signed_and_relative_to_the_simulator() -> None:
+    cycles = {"mdm": 120.0, "simulator": 100.0, "mt": 75.0}
     documents = [{"model": model, "cycles": each, "seconds": each / 1e9} for model, each in cycles.items()]
     (found,) = references(documents)
-    assert (found["name"], found["kind"], found["cycles"], found["by"]) == ("referee", "simulation", 100.0, "cycles")
+    assert (found["name"], found["kind"], found["cycles"], found["by"]) == ("simulator", "simulation", 100.0, "cycles")
     assert found["errors"] == {"mdm": pytest.approx(0.2), "mt": -0.25}
     assert references(documents[:1]) == []
 
 
 def test_measured_time_is_held_against_where_cycles_were_not_measured() -> None:
-    documents = [{"model": "mdm", "cycles": 120.0, "seconds": 3e-6}, {"model": "referee", "cycles": 100.0, "seconds": 2.5e-6}]
+    documents = [{"model": "mdm", "cycles": 120.0, "seconds": 3e-6}, {"model": "simulator", "cycles": 100.0, "seconds": 2.5e-6}]
     row = Reference("", "k", "", None, None, None, {}, "ncu.csv:3", 2e-6)
-    measured, referee = references(documents, row)
+    measured, simulator = references(documents, row)
     assert (measured["by"], measured["cycles"], measured["place"]) == ("seconds", None, "ncu.csv:3")
-    assert measured["errors"] == {"mdm": pytest.approx(0.5), "referee": pytest.approx(0.25)}
-    assert referee["errors"] == {"mdm": pytest.approx(0.2)}
+    assert measured["errors"] == {"mdm": pytest.approx(0.5), "simulator": pytest.approx(0.25)}
+    assert simulator["errors"] == {"mdm": pytest.approx(0.2)}
     nothing = references(documents, Reference("", "k", "", None, None, None, {}, "ncu.csv:3"))[0]
     assert nothing["errors"] == {}

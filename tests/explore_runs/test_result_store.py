@@ -22,14 +22,14 @@ def _store(folder: Path) -> ResultStore:
 
 def test_document_put_is_got_and_a_damaged_one_is_none(tmp_path: Path) -> None:
     store = _store(tmp_path)
-    store.put("referee", "abcd", {"cycles": 1.5, "stack": {"base": 0.1}})
-    assert store.get("referee", "abcd") == {"cycles": 1.5, "stack": {"base": 0.1}}
+    store.put("simulator", "abcd", {"cycles": 1.5, "stack": {"base": 0.1}})
+    assert store.get("simulator", "abcd") == {"cycles": 1.5, "stack": {"base": 0.1}}
     assert store.get("profile", "abcd") is None
-    place = next(tmp_path.glob("referee/*/*.json"))
+    place = next(tmp_path.glob("simulator/*/*.json"))
     whole = place.read_bytes()
     for damaged in (whole[:-3], b"", whole.replace(b"1.5", b"2.5"), b"\xff\xfe"):
         place.write_bytes(damaged)
-        assert store.get("referee", "abcd") is None
+        assert store.get("simulator", "abcd") is None
 
 
 def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -76,14 +76,14 @@ def test_bytes_put_are_got_and_any_damage_reads_as_absent(
 
 def test_document_that_is_no_document_is_absent(tmp_path: Path) -> None:
     store = _store(tmp_path)
-    store.put_bytes("referee", "abcd", b"{not json", ".json")
-    assert store.get("referee", "abcd") is None
+    store.put_bytes("simulator", "abcd", b"{not json", ".json")
+    assert store.get("simulator", "abcd") is None
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="only Linux has a file that is always full")
 def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = _store(tmp_path)
-    store.put("referee", "abcd", {"cycles": 1})
+    store.put("simulator", "abcd", {"cycles": 1})
 
     def onto_full(folder: Path) -> tuple[int, str]:
         name = folder / "half"
@@ -100,11 +100,11 @@ def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: 
             with pytest.raises(NotKept, match=r"the disk is full; what was finished is kept\n.*with --results; the same command"):
                 store.put_bytes("rows", "abcd", b"x" * size, ".parquet")
         with pytest.raises(NotKept, match="the disk is full"):
-            store.put("referee", "abcd", {"cycles": 2})
+            store.put("simulator", "abcd", {"cycles": 2})
     with pytest.raises(NotKept, match="the disk is full"):
         store.make_folder("feed", fill)
     assert list((tmp_path / ".new").iterdir()) == []
-    assert store.get("referee", "abcd") == {"cycles": 1}
+    assert store.get("simulator", "abcd") == {"cycles": 1}
     assert store.get_bytes("rows", "abcd", ".parquet") is None
     assert not store.folder_of("feed").exists()
 
@@ -119,9 +119,9 @@ def test_error_of_a_trace_that_is_not_the_disks_stays_its_own(tmp_path: Path) ->
 
 def test_folder_is_known_again_by_its_address_and_another_one_is_refused(tmp_path: Path) -> None:
     store = _store(tmp_path / "a")
-    store.put("referee", "abcd", {"cycles": 1})
+    store.put("simulator", "abcd", {"cycles": 1})
     again = ResultStore.reopen(store.address)
-    assert again.get("referee", "abcd") == {"cycles": 1}
+    assert again.get("simulator", "abcd") == {"cycles": 1}
     assert _store(tmp_path / "a").address == store.address
     (tmp_path / "a").rename(tmp_path / "b")
     with pytest.raises(UsageError, match="is not here, on "):

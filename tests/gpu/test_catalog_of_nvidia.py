@@ -1,4 +1,4 @@
-"""Do the catalogue's NVIDIA GPUs reach the peaks of NVIDIA's own data sheets, and do the models and the referee run on them?"""
+"""Do the catalogue's NVIDIA GPUs reach the peaks of NVIDIA's own data sheets, and do the models and the simulator run on them?"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_gpu_reaches_the_peaks_of_its_data_sheet(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_gpu_fits_what_the_referee_takes(name: str) -> None:
+def test_gpu_fits_what_the_simulator_takes(name: str) -> None:
     gpu = load_gpu(name)
     assert gpu.l2.slices % gpu.dram.channels == 0
     assert gpu.sm.max_warps <= 64 * gpu.sm.schedulers
@@ -82,7 +82,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> warpsight.KernelTrace:
 
 
 @pytest.mark.parametrize("name", SHEETS)
-def test_models_and_referee_run_on_it(name: str, trace: warpsight.KernelTrace) -> None:
+def test_models_and_simulator_run_on_it(name: str, trace: warpsight.KernelTrace) -> None:
     gpu = load_gpu(name)
     least = 3 * 4 * 16_384 / gpu.dram.bandwidth_bytes_per_s  # x and y come from DRAM, whatever else
     for model in ("mdm", "warpsight"):

@@ -113,7 +113,7 @@ def test_raw_file_whose_last_line_has_no_end_says_so(end: str, tmp_path: Path) -
 
 
 def test_line_without_an_end_is_refused_and_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("parser", "regroup"):
+    for module in ("parser", "raw"):
         monkeypatch.setattr(f"warpsight.traces.importers.accelsim.{module}.MOST_LINE_BYTES", 1 << 22)
     for name in ("kernel-1.traceg", "kernel-1.trace"):
         first = "0 0 0 0 0000 ffffffff 0 NOP 0 0\n" if name.endswith("trace") else ""

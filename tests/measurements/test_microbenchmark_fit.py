@@ -15,7 +15,7 @@ import pytest
 from command_line import assert_one_error, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from referee_timings import Referee
+from simulator_timings import SimulatorTimings
 
 from warpsight.base.errors import FormatError, WarpsightError
 from warpsight.gpu.loader import load_gpu
@@ -36,16 +36,16 @@ def _fit(csv: str, gpu: str, *overrides: str) -> tuple[dict[str, Any], dict[str,
 
 @pytest.fixture(scope="module")
 def pascal() -> str:
-    referee = Referee(load_gpu("mdm-pascal"))
-    referee.everything()
-    return referee.csv()
+    simulator = SimulatorTimings(load_gpu("mdm-pascal"))
+    simulator.everything()
+    return simulator.csv()
 
 
 @pytest.fixture(scope="module")
 def fermi() -> str:
-    referee = Referee(load_gpu("gpumech"))
-    referee.everything()
-    return referee.csv()
+    simulator = SimulatorTimings(load_gpu("gpumech"))
+    simulator.everything()
+    return simulator.csv()
 
 
 @pytest.mark.oracle
@@ -75,11 +75,11 @@ def test_keys_of_gpumech_are_recovered_and_bandwidths_behind_32_misses_are_refus
 
 @pytest.mark.oracle
 def test_bandwidth_of_gpumech_is_seen_with_more_miss_registers() -> None:
-    referee = Referee(load_gpu("gpumech", overrides=["l1.mshrs=128"]))
+    simulator = SimulatorTimings(load_gpu("gpumech", overrides=["l1.mshrs=128"]))
     for rounds in (4, 8, 12):
-        referee.stream(16, 256, rounds)
-        referee.stream(32, 256, rounds)
-    fitted, _ = _fit(referee.csv(), "gpumech", "l1.mshrs=128")
+        simulator.stream(16, 256, rounds)
+        simulator.stream(32, 256, rounds)
+    fitted, _ = _fit(simulator.csv(), "gpumech", "l1.mshrs=128")
     assert fitted == {"dram.bandwidth": pytest.approx(192e9, rel=0.03)}
 
 
@@ -93,9 +93,9 @@ def test_bandwidth_of_gpumech_is_seen_with_more_miss_registers() -> None:
     ],
 )
 def test_set_index_is_told_by_the_conflict_search(overrides: tuple[str, ...], size: int, ways: int, index: str) -> None:
-    referee = Referee(load_gpu("mdm-pascal", overrides=list(overrides)))
-    referee.rings()
-    fitted, _ = _fit(referee.csv(), "mdm-pascal", *overrides)
+    simulator = SimulatorTimings(load_gpu("mdm-pascal", overrides=list(overrides)))
+    simulator.rings()
+    fitted, _ = _fit(simulator.csv(), "mdm-pascal", *overrides)
     assert (fitted["l1.size"], fitted["l1.ways"], fitted["l1.index"]) == (size, ways, index)
 
 
@@ -217,7 +217,7 @@ def test_description_that_is_written_says_where_its_numbers_come_from(pascal: st
 @pytest.mark.unit
 def test_micro_benchmarks_need_a_gpu_that_is_named(pascal: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "timings.csv").write_text(pascal)
-    assert_one_error(run(capsys, "calibrate", tmp_path / "timings.csv"), 2, "do not say how many SMs", "--like")
+    assert_one_error(run(capsys, "calibrate", tmp_path / "timings.csv"), 2, "do not tell the number of SMs", "--like")
     assert_one_error(run(capsys, "calibrate"), 2, "--kernels DIR")
     assert_one_error(run(capsys, "calibrate", "x.csv", "--kernels", "y"), 2, "one of them")
 

@@ -25,7 +25,7 @@ def test_page_shows_the_tables_that_the_code_makes(found: list[Any]) -> None:
         assert marked_page.get(suite_models.PAGE, suite_models.COMMAND, name) == table, f"run {suite_models.COMMAND}"
 
 
-def test_warpsight_is_within_8_percent_of_the_referee_on_average(found: list[Any]) -> None:
+def test_warpsight_is_within_8_percent_of_the_simulator_on_average(found: list[Any]) -> None:
     import suite_models
 
     halves = suite_models.halves(found)

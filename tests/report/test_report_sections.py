@@ -58,30 +58,30 @@ class Sections(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def dossier() -> dict[str, Any]:
+def report_data() -> dict[str, Any]:
     trace = warpsight.trace(SOURCE, grid=64, block=128, args=["f32[8192]:uniform", "f32[8192]:zeros", "i32:8192"])
     parts = Parts(command=("warpsight", "report", "strided.cu"))
     return advised_report_data(trace, load_gpu("mdm-pascal"), "mdm", beside=["mt"], parts=parts)
 
 
 @pytest.fixture(scope="module")
-def sections(dossier: dict[str, Any]) -> Sections:
-    return Sections(page(dossier))
+def sections(report_data: dict[str, Any]) -> Sections:
+    return Sections(page(report_data))
 
 
 def test_one_change_at_a_time_is_a_table_of_the_document_s_rows_without_a_script(
-    dossier: dict[str, Any], sections: Sections
+    report_data: dict[str, Any], sections: Sections
 ) -> None:
     text = sections.text["what-if"]
-    assert len(dossier["what_if"]["one_at_a_time"]) >= 14
-    for row in dossier["what_if"]["one_at_a_time"]:
+    assert len(report_data["what_if"]["one_at_a_time"]) >= 14
+    for row in report_data["what_if"]["one_at_a_time"]:
         assert f"{row['label']} {row['setting']}" in text
         assert f"{row['cycles']:,.0f}" in text
 
 
-def test_each_slider_has_a_value_for_each_computed_one_and_begins_at_the_gpu_s_own(dossier: dict[str, Any]) -> None:
-    html = page(dossier)
-    for axis in dossier["what_if"]["axes"]:
+def test_each_slider_has_a_value_for_each_computed_one_and_begins_at_the_gpu_s_own(report_data: dict[str, Any]) -> None:
+    html = page(report_data)
+    for axis in report_data["what_if"]["axes"]:
         slider = re.search(rf'<input type="range" id="what-if-{re.escape(axis["key"])}"[^>]*>', html)
         assert slider is not None
         assert f'max="{len(axis["values"]) - 1}"' in slider[0]
@@ -89,8 +89,8 @@ def test_each_slider_has_a_value_for_each_computed_one_and_begins_at_the_gpu_s_o
         assert f'aria-valuetext="{axis["settings"][axis["own"]]}"' in slider[0]
 
 
-def test_grid_s_own_point_is_the_prediction_that_the_overview_shows(dossier: dict[str, Any]) -> None:
-    grid, first = dossier["what_if"], dossier["predictions"][0]
+def test_grid_s_own_point_is_the_prediction_that_the_overview_shows(report_data: dict[str, Any]) -> None:
+    grid, first = report_data["what_if"], report_data["predictions"][0]
     columns = unpacked(grid)
     assert columns["cycles"][grid["own"]] == pytest.approx(first["cycles"], rel=1e-12)
     assert grid["bounds"][columns["bound_by"][grid["own"]]] == first["bound_by"]
@@ -99,11 +99,11 @@ def test_grid_s_own_point_is_the_prediction_that_the_overview_shows(dossier: dic
 
 
 def test_every_advised_change_is_there_with_its_gain_its_cost_and_a_link_to_its_place(
-    dossier: dict[str, Any], sections: Sections
+    report_data: dict[str, Any], sections: Sections
 ) -> None:
     text = " ".join(sections.text["advice"].split())
-    assert dossier["advice"]["advice"]
-    for change in dossier["advice"]["advice"]:
+    assert report_data["advice"]["advice"]
+    for change in report_data["advice"]["advice"]:
         for part in (change["title"], change["reason"], change["cost"], change["owner"], f"{change['gain_cycles']:,.0f}"):
             assert " ".join(part.split()) in text
         if change["setting"]:
@@ -113,41 +113,41 @@ def test_every_advised_change_is_there_with_its_gain_its_cost_and_a_link_to_its_
 
 
 def test_provenance_has_every_key_with_its_source_and_the_checks_with_their_figures(
-    dossier: dict[str, Any], sections: Sections
+    report_data: dict[str, Any], sections: Sections
 ) -> None:
     text = sections.text["provenance"]
-    for row in dossier["provenance"]["gpu"]:
+    for row in report_data["provenance"]["gpu"]:
         assert row["key"] in text
         assert row["source"] in text
-    for name, value in dossier["provenance"]["hashes"].items():
+    for name, value in report_data["provenance"]["hashes"].items():
         assert f"hash of {name}" in text
         assert value in text
-    for check in dossier["assumptions"]["checks"]:
+    for check in report_data["assumptions"]["checks"]:
         assert f"assumption-{check['key']}" in sections.ids
         assert check["detail"] in text
-    strained = sum(check["strained"] for check in dossier["assumptions"]["checks"])
-    assert text.count("strained") >= strained
+    violated = sum(check["violated"] for check in report_data["assumptions"]["checks"])
+    assert text.count("violated") >= violated
     assert "warpsight report strided.cu" in text
-    for each in dossier["models"]["mdm"]["assumptions"]:
+    for each in report_data["models"]["mdm"]["assumptions"]:
         assert each in text
 
 
-def test_component_s_equation_is_in_the_overview_s_table(dossier: dict[str, Any], sections: Sections) -> None:
-    for name, equation in dossier["models"]["mdm"]["by_component"].items():
-        assert (equation in sections.text["overview"]) == (name == "base" or dossier["predictions"][0]["cpi_stack"][name] > 0)
+def test_component_s_equation_is_in_the_overview_s_table(report_data: dict[str, Any], sections: Sections) -> None:
+    for name, equation in report_data["models"]["mdm"]["by_component"].items():
+        assert (equation in sections.text["overview"]) == (name == "base" or report_data["predictions"][0]["cpi_stack"][name] > 0)
 
 
-def test_results_alone_have_no_sliders_and_no_advice_but_their_own_provenance(dossier: dict[str, Any]) -> None:
-    shown = Sections(page(predictions_report_data([dossier["predictions"][0]])))
+def test_results_alone_have_no_sliders_and_no_advice_but_their_own_provenance(report_data: dict[str, Any]) -> None:
+    shown = Sections(page(predictions_report_data([report_data["predictions"][0]])))
     assert "what-if" not in shown.text
     assert "advice" not in shown.text
     assert "noc.bandwidth" in shown.text["provenance"]
-    assert dossier["predictions"][0]["provenance"]["gpu_hash"] in shown.text["provenance"]
+    assert report_data["predictions"][0]["provenance"]["gpu_hash"] in shown.text["provenance"]
 
 
-def test_names_and_reasons_are_shown_as_they_are_and_never_run(dossier: dict[str, Any]) -> None:
+def test_names_and_reasons_are_shown_as_they_are_and_never_run(report_data: dict[str, Any]) -> None:
     bad = "<script>alert(1)</script>"
-    document = copy.deepcopy(dossier)
+    document = copy.deepcopy(report_data)
     document["predictions"][0]["gpu"] = document["predictions"][0]["kernel"] = bad
     document["advice"]["advice"][0] |= {"title": bad, "reason": bad, "place": bad, "cost": bad}
     document["advice"]["refused"] = [{"title": bad, "why": bad}]
@@ -162,8 +162,8 @@ def test_names_and_reasons_are_shown_as_they_are_and_never_run(dossier: dict[str
     assert all(bad in shown.text[name] for name in ("what-if", "advice", "provenance"))
 
 
-def test_same_document_gives_the_same_page(dossier: dict[str, Any]) -> None:
-    assert page(copy.deepcopy(dossier)) == page(dossier)
+def test_same_document_gives_the_same_page(report_data: dict[str, Any]) -> None:
+    assert page(copy.deepcopy(report_data)) == page(report_data)
 
 
 def test_bar_is_as_long_as_its_stack_is_of_the_whole_and_says_its_shares() -> None:

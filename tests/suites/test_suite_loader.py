@@ -10,8 +10,8 @@ from small_suite import MANIFEST, write_suite
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.suites import load_suite
+from warpsight.pipeline.tracing import obtain_trace
 
 pytestmark = pytest.mark.unit
 

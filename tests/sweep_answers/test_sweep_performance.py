@@ -67,7 +67,7 @@ def test_baseline_without_a_result_is_refused_by_name() -> None:
 
 
 def test_baseline_that_is_not_named_is_the_first_design_with_a_result() -> None:
-    each = results(KEYS, SECONDS, failed={(0, "a"): "no block fits"}, missing=[(1, "b")])  # as when the referee ran on some
+    each = results(KEYS, SECONDS, failed={(0, "a"): "no block fits"}, missing=[(1, "b")])  # as when the simulator ran on some
     found = performance(each)
     assert found.baseline == 2
     assert np.isnan(found.values).tolist() == [True, True, False, False]

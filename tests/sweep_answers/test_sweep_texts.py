@@ -52,7 +52,7 @@ def test_best_designs_are_shown_with_keys_in_units_and_what_binds_each_kernel() 
     assert [row[0] for row in rows[1:4]] == ["22", "23", "20"]
     assert _rows(text, "kernel") == [["kernel", "22", "23", "20"], ["gemm", "2.86 dram", "2.86 dram", "2.86 dram"],
                                      ["softmax", "2.48 dram", "2.48 dram", "1.48 dram"]]  # fmt: skip
-    assert "1 more as good as the last" in text
+    assert "1 more tie with the last" in text
 
 
 def test_front_is_shown_by_ascending_cost_with_equal_designs_counted() -> None:
@@ -61,8 +61,8 @@ def test_front_is_shown_by_ascending_cost_with_equal_designs_counted() -> None:
     assert costs == sorted(costs)
     # gemm 15/28 as fast, softmax 2 / (28/15 + 2)
     assert rows[1][:4] == ["0", "0.526", "39.0", "+1"]
-    assert rows[-1] == [f"{DOCUMENTS['pareto']['bettered']} designs are bettered by one of these: no worse in anything, better in "
-                        "something"]  # fmt: skip
+    assert rows[-1] == [f"{DOCUMENTS['pareto']['bettered']} designs are dominated: no better in any objective, worse in at "
+                        "least one"]  # fmt: skip
 
 
 def test_sensitivity_names_its_estimator_and_lists_axes_by_their_share() -> None:
@@ -114,7 +114,7 @@ def test_columns_that_do_not_fit_are_named() -> None:
     text = answer_text(design_map(chosen(keys, [1.0] * 80), "x", "y"))
     assert max(map(len, text.splitlines())) <= 120
     shown = len(_rows(text, "y")[0]) - 1
-    assert f"too wide for: {shown + 1}, {shown + 2}" in text
+    assert f"columns that do not fit: {shown + 1}, {shown + 2}" in text
     assert f"and {40 - shown - 8} more" in text
 
 

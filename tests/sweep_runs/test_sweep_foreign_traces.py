@@ -13,11 +13,11 @@ from warpsight.jobs.executor import make_executor
 from warpsight.jobs.store import ResultStore
 from warpsight.pipeline.predict import predict_launches
 from warpsight.pipeline.request import KernelRequest
-from warpsight.sweeps.folder import study_document, study_from_document
 from warpsight.sweeps.plan import plan_sweep
 from warpsight.sweeps.run import run_sweep
 from warpsight.sweeps.study import StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.study_document import study_document, study_from_document
 from warpsight.sweeps.study_file import default_name, read_study
 from warpsight.sweeps.tables import result_tables
 

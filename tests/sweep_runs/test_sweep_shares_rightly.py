@@ -12,13 +12,15 @@ from sweep_cases import KERNELS, kernel, study
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.gpu.loader import load_gpu
 from warpsight.jobs.executor import make_executor
-from warpsight.pipeline.predict import predict_kernel, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import profile_trace
+from warpsight.pipeline.predict import predict_kernel
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
 from warpsight.sweeps.plan import plan_document, plan_sweep
 from warpsight.sweeps.result import Sweep
 from warpsight.sweeps.run import Outcome, open_store, run_sweep, write_results
-from warpsight.sweeps.study import Referee, Study, StudyKernel
+from warpsight.sweeps.study import SimulatorRuns, Study, StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
 from warpsight.sweeps.tables import result_tables
 
@@ -87,9 +89,9 @@ def test_design_that_a_model_refuses_takes_no_other_with_it(tmp_path: Path) -> N
     assert failed == ["", above[0], above[1], "", "", above[2]]
 
 
-def test_referee_row_of_a_kernel_that_cannot_run_says_why(tmp_path: Path) -> None:
+def test_simulator_row_of_a_kernel_that_cannot_run_says_why(tmp_path: Path) -> None:
     missing = StudyKernel("missing", KernelRequest(path=str(tmp_path / "no.yaml")))
-    case = study_of_options([missing], settings=["sm_count=7,28"], models=("mdm",), referee=Referee())
+    case = study_of_options([missing], settings=["sm_count=7,28"], models=("mdm",), simulator=SimulatorRuns())
     written(case, tmp_path / "out", tmp_path / "kept")
     found = pq.read_table(tmp_path / "out" / "results.parquet").to_pylist()
     assert len(found) == 4
@@ -197,7 +199,7 @@ def test_collected_table_says_why_a_kernel_failed(tmp_path: Path) -> None:
 
     (tmp_path / "bad.cu").write_text('extern "C" __global__ void bad(float *a) { a[1 << 28] = 1.0f; }')
     request = KernelRequest(path=str(tmp_path / "bad.cu"), grid=1, block=32, args=("f32[32]:zeros",))
-    case = study_of_options([StudyKernel("bad", request)], settings=["sm_count=7,28"], models=("mdm",), referee=Referee())
+    case = study_of_options([StudyKernel("bad", request)], settings=["sm_count=7,28"], models=("mdm",), simulator=SimulatorRuns())
     folder = written(case, tmp_path / "out", tmp_path / "kept")
     before = folder.table.read_bytes()
     write_results(with_known_failures(plan_sweep(case, open_store(tmp_path / "kept"))), folder)
@@ -215,7 +217,7 @@ def test_standard_input_is_no_kernel_of_a_sweep(tmp_path: Path, capsys: pytest.C
 
 
 @pytest.mark.parametrize(
-    "given", [{"gpu": "gpumech"}, {"models": ["gpumech"]}, {"caches": "reuse-distance"}, {"referee": 0}, {"seed": 3}]
+    "given", [{"gpu": "gpumech"}, {"models": ["gpumech"]}, {"caches": "reuse-distance"}, {"simulator": 0}, {"seed": 3}]
 )
 def test_study_file_with_what_it_says_itself_is_refused(given: dict[str, object], tmp_path: Path) -> None:
     import warpsight
@@ -239,8 +241,8 @@ def test_study_file_with_what_it_says_itself_is_refused(given: dict[str, object]
         ({"derived": {"l1.ways": 3}}, "cannot be taken"),
         ({"designs": 1.5, "sampling": "random"}, "1.5 is no whole number"),
         ({"seed": -1, "designs": 1, "sampling": "random"}, "-1 is no whole number"),
-        ({"referee": -1}, "-1 is no whole number"),
-        ({"referee": "x"}, "'x' is no whole number"),
+        ({"simulator": -1}, "-1 is no whole number"),
+        ({"simulator": "x"}, "'x' is no whole number"),
         ({"caches": "none"}, '"none" is not known'),
         ({"representative": "all"}, '"all" is not known'),
         ({"gpu": 3}, "a int is no GPU"),

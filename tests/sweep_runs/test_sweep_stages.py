@@ -14,10 +14,11 @@ from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec, ordered
 from warpsight.models.base import Design
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace, trace_kernel
+from warpsight.pipeline import stage_keys as stages
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.request import KernelRequest
-from warpsight.sweeps import tasks as stages
-from warpsight.sweeps.tasks import designs_of
+from warpsight.pipeline.rows import designs_of
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit
@@ -50,8 +51,8 @@ def base(trace: KernelTrace) -> ProfiledTrace:
     return profile_trace(trace, BASE)
 
 
-@pytest.mark.parametrize("key", sorted({*stages.MODEL_ONLY, *stages.REFEREE_ONLY}))
-def test_key_of_the_models_or_the_referee_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
+@pytest.mark.parametrize("key", sorted({*stages.MODEL_ONLY, *stages.SIMULATOR_ONLY}))
+def test_key_of_the_models_or_the_simulator_alone_leaves_the_profile(key: str, trace: KernelTrace, base: ProfiledTrace) -> None:
     gpu = changed(key)
     found = profile_trace(trace, gpu)
     assert same(found.misses, base.misses)
@@ -89,4 +90,4 @@ def test_models_number_as_a_column_is_the_number_of_the_described_gpu(key: str) 
 
 
 def test_every_key_named_is_a_key() -> None:
-    assert {*stages.MODEL_ONLY, *stages.REFEREE_ONLY, *stages._AFTER_CACHES, *stages._LATENCIES} <= KEYS.keys()
+    assert {*stages.MODEL_ONLY, *stages.SIMULATOR_ONLY, *stages._AFTER_CACHES, *stages._LATENCIES} <= KEYS.keys()

@@ -20,9 +20,9 @@ from warpsight.base.errors import WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.sweeps.axes import parse_axis
-from warpsight.sweeps.designs import DesignTable, design_table, evaluate_on, referee_designs
+from warpsight.sweeps.designs import DesignTable, design_table, evaluate_on, simulator_designs
 from warpsight.sweeps.expressions import parse_expression
-from warpsight.sweeps.study import Referee, Sampling, Study, StudyKernel
+from warpsight.sweeps.study import Sampling, SimulatorRuns, Study, StudyKernel
 
 pytestmark = pytest.mark.unit
 
@@ -294,16 +294,16 @@ def test_launch_axis_is_refused_where_a_kernel_is_a_trace(tmp_path: Any) -> None
     assert "old is a trace folder whose launch is already done" in refusal(asked).what
 
 
-def test_referee_takes_its_designs_among_those_that_are_possible_and_where_its_condition_holds() -> None:
+def test_simulator_takes_its_designs_among_those_that_are_possible_and_where_its_condition_holds() -> None:
     asked = study("sm_count=1:40:1", derived={"l1.mshrs": "sm_count - 10"})
     table = design_table(asked, BASE)
     where = parse_expression("sm_count % 2 == 0", "")
-    every = referee_designs(Referee(where=where), table, BASE, Method())
+    every = simulator_designs(SimulatorRuns(where=where), table, BASE, Method())
     assert table.columns["sm_count"][every].tolist() == list(range(12, 41, 2))
-    some = referee_designs(Referee(4, 1, where), table, BASE, Method())
+    some = simulator_designs(SimulatorRuns(4, 1, where), table, BASE, Method())
     assert some.tolist() == sorted(set(some.tolist())) and some.size == 4 and set(some.tolist()) <= set(every.tolist())
-    assert referee_designs(Referee(4, 1, where), table, BASE, Method()).tolist() == some.tolist()
-    assert referee_designs(Referee(), table, BASE, Method()).size == 30
+    assert simulator_designs(SimulatorRuns(4, 1, where), table, BASE, Method()).tolist() == some.tolist()
+    assert simulator_designs(SimulatorRuns(), table, BASE, Method()).size == 30
 
 
 def test_a_million_designs_of_eight_axes_take_less_than_400_megabytes() -> None:

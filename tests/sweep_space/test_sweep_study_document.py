@@ -16,9 +16,9 @@ from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.sweeps.axes import parse_axis
 from warpsight.sweeps.expressions import parse_expression
-from warpsight.sweeps.folder import study_document, study_from_document
-from warpsight.sweeps.study import Axis, Referee, Sampling, Study, StudyKernel
+from warpsight.sweeps.study import Axis, Sampling, SimulatorRuns, Study, StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.study_document import study_document, study_from_document
 
 pytestmark = pytest.mark.unit
 
@@ -36,7 +36,7 @@ STUDY = Study(
     constraints=(parse_expression("sm_count > 3", ""),),
     models=("mdm", "gpumech"),
     method=Method("max", "round-robin", "exact"),
-    referee=Referee(4, 2, parse_expression("sm_count == 15", ""), 1000),
+    simulator=SimulatorRuns(4, 2, parse_expression("sm_count == 15", ""), 1000),
 )
 DOCUMENT = study_document(STUDY)
 

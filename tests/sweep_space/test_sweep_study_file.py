@@ -14,7 +14,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.designs import design_table
-from warpsight.sweeps.study import Axis, Referee, Sampling, StudyKernel
+from warpsight.sweeps.study import Axis, Sampling, SimulatorRuns, StudyKernel
 from warpsight.sweeps.study_file import read_study
 
 pytestmark = pytest.mark.unit
@@ -49,7 +49,7 @@ constraints:
 sampling: {kind: grid}
 models: [mdm, "warpsight~spread"]
 method: {caches: reuse-distance, representative: max}
-referee: {designs: 4, seed: 2, where: sm_count > 15, max_cycles: 10_000}
+simulator: {designs: 4, seed: 2, where: sm_count > 15, max_cycles: 10_000}
 """
 DAMAGE = ["", "~", "[", "]", "{", "}", ": ", "- ", "1", "'", "&a ", "*a", "\0", "a" * 300, "/", "..", "x", "\n"]
 SMALL = "kernels: [saxpy.cu]\n"
@@ -102,8 +102,8 @@ def test_every_key_of_a_file_is_in_the_study(write: Write, tmp_path: Path) -> No
     assert [(key, text.text) for key, text in study.derived] == [("l2.mshrs", "2 * l1.mshrs")]
     assert [each.text for each in study.constraints] == ["sm_count != 20", "noc.bandwidth > 600*GB/s or l1.mshrs == 32"]
     assert (study.models, study.method) == (("mdm", "warpsight~spread"), Method("max", "clocked", "reuse-distance"))
-    assert study.referee is not None and study.referee.where is not None
-    assert study.referee == Referee(4, 2, study.referee.where, 10_000)
+    assert study.simulator is not None and study.simulator.where is not None
+    assert study.simulator == SimulatorRuns(4, 2, study.simulator.where, 10_000)
     table = design_table(study, load_gpu(study.gpu, study.overrides))
     # 3 x 2 x 2 x 2 designs; 20 SMs go, and of the other 16 those of 525 GB/s and 64 MSHRs
     assert (table.drawn, len(table)) == (24, 12)
@@ -112,7 +112,7 @@ def test_every_key_of_a_file_is_in_the_study(write: Write, tmp_path: Path) -> No
 def test_what_a_file_leaves_out_is_as_on_the_command_line(write: Write) -> None:
     study = read_study(write(SMALL))
     assert (study.name, study.gpu, study.models, study.method) == ("study", "mdm-pascal", ("mdm",), Method())
-    assert (study.axes, study.overrides, study.sampling, study.referee) == ((), (), Sampling(), None)
+    assert (study.axes, study.overrides, study.sampling, study.simulator) == ((), (), Sampling(), None)
 
 
 def test_half_of_a_suite_is_the_half_that_its_manifests_say(write: Write) -> None:
@@ -132,8 +132,8 @@ def test_models_may_be_one_text(write: Write) -> None:
     assert read_study(write(SMALL + "models: mdm, gpumech\n")).models == ("mdm", "gpumech")
 
 
-def test_empty_referee_is_the_referee_on_every_design(write: Write) -> None:
-    assert read_study(write(SMALL + "referee: {}\n")).referee == Referee()
+def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
+    assert read_study(write(SMALL + "simulator: {}\n")).simulator == SimulatorRuns()
 
 
 @pytest.mark.parametrize(
@@ -173,13 +173,13 @@ def test_empty_referee_is_the_referee_on_every_design(write: Write) -> None:
         (SMALL + "constraints: sm_count > 3\n", 2, "constraints is not a list"),
         (SMALL + "models: [mdm, gpumec]\n", 2, 'did you mean "gpumech"?'),
         (SMALL + "models:\n  - mdm\n  - mdm\n", 4, "given twice"),
-        (SMALL + "models:\n  - referee\n", 3, '"referee" is not a known model'),
+        (SMALL + "models:\n  - simulator\n", 3, '"simulator" is not a known model'),
         (SMALL + "method: {cache: exact}\n", 2, 'did you mean "caches"?'),
         (SMALL + "method: {caches: exat}\n", 2, 'did you mean "exact"?'),
         (SMALL + "axes: {method.caches: [exact]}\nmethod: {caches: exact}\n", 3, "is varied, and also given here"),
-        (SMALL + "referee: {designs: 0}\n", 2, "not a whole number of 1"),
-        (SMALL + "referee: {where: sm_count}\n", 2, "not as true or false"),
-        (SMALL + "referee:\n", 2, "referee is not a mapping"),
+        (SMALL + "simulator: {designs: 0}\n", 2, "not a whole number of 1"),
+        (SMALL + "simulator: {where: sm_count}\n", 2, "not as true or false"),
+        (SMALL + "simulator:\n", 2, "simulator is not a mapping"),
         ("name: x\nkernels:\n  - saxpi.cu\n", 3, 'did you mean "saxpy.cu"?'),
         ("kernels:\n  - saxpy.cu\n  - saxpy.cu\n", 3, 'two kernels are called "saxpy"'),
         ("kernels:\n  - {path: saxpy.cu, gird: 4}\n", 2, 'did you mean "grid"?'),

@@ -1,4 +1,4 @@
-"""Micro-benchmarks of the referee: streams made by hand, and what a GPU with round numbers makes of them."""
+"""Micro-benchmarks of the simulator: streams made by hand, and what a GPU with round numbers makes of them."""
 
 from __future__ import annotations
 

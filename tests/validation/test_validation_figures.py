@@ -12,10 +12,11 @@ import pytest
 
 from warpsight.papers.results import Cast, Variant, cast_of
 from warpsight.papers.validate import chosen_figures, figure_names, validate
-from warpsight.pipeline.predict import obtain_trace, predict_trace
+from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import load_suite
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.paper_figures import document_text, figure_page, figure_svg, index_page
 from warpsight.result.prediction import relative_error
 
@@ -85,7 +86,7 @@ def test_error_of_a_figure_is_that_of_a_prediction_against_a_simulation(tiny_cas
     reference = simulate_trace(trace, gpu).prediction
     answer = predict_trace(trace, gpu, ["mdm"])[0]
     row = next(r for r in documents["mdm-8"]["rows"] if r["kernel"] == member.name and r["design"] == "32")
-    assert row["referee"]["cycles"] == reference.cycles
+    assert row["simulator"]["cycles"] == reference.cycles
     assert row["models"]["mdm"]["error"] == pytest.approx(relative_error(answer.ipc_gpu_warp, reference.ipc_gpu_warp), rel=1e-4)
     assert documents["mdm-8"]["kernels"] == ["scattered"]
 
@@ -103,27 +104,27 @@ def test_halves_of_the_suite_stand_side_by_side(documents: dict[str, Any]) -> No
 def test_difference_names_kernel_and_component(documents: dict[str, Any]) -> None:
     text = " ".join(documents["mdm-5"]["differences"])
     rows = {row["kernel"]: row for row in documents["mdm-5"]["rows"]}
-    models, referee = rows["scattered"]["models"]["mdm"], rows["scattered"]["referee"]
-    parts = set(models["cpi_stack"]) | set(referee["cpi_stack"])
-    component = max(parts, key=lambda part: abs(models["cpi_stack"].get(part, 0) - referee["cpi_stack"].get(part, 0)))
+    models, simulator = rows["scattered"]["models"]["mdm"], rows["scattered"]["simulator"]
+    parts = set(models["cpi_stack"]) | set(simulator["cpi_stack"])
+    component = max(parts, key=lambda part: abs(models["cpi_stack"].get(part, 0) - simulator["cpi_stack"].get(part, 0)))
     assert f"`mdm` on the divergent kernels is farthest off on `scattered`: {100 * models['error']:+.0f} % in IPC." in text
     assert f"differ most in `{component}`" in text
     start = "`mdm` on the divergent kernels by the component"
     cause = next(line for line in documents["mdm-5"]["differences"] if line.startswith(start))
-    assert f"referee: `{component}` 1 (mean error" in cause
+    assert f"simulator: `{component}` 1 (mean error" in cause
 
 
 def test_dvfs_ratio_of_a_kernel_bound_by_issue_is_the_clocks(documents: dict[str, Any]) -> None:
     for row in documents["mdm-13"]["rows"]:
-        assert 1 <= row["referee_ratio"] <= 2 / 1.4 + 1e-6
+        assert 1 <= row["simulator_ratio"] <= 2 / 1.4 + 1e-6
         assert set(row["ratios"]) == {"gpumech", "crisp", "mdm", "warpsight"}
         assert row["ratios"]["crisp"] >= 0.999
 
 
-def test_design_space_is_one_at_the_base_for_the_referee(documents: dict[str, Any]) -> None:
+def test_design_space_is_one_at_the_base_for_the_simulator(documents: dict[str, Any]) -> None:
     panel = documents["mdm-12"]["panels"][0]
     row, column = panel["rows"].index("480"), panel["columns"].index("28")
-    assert panel["title"].startswith("referee")
+    assert panel["title"].startswith("simulator")
     assert panel["values"][row][column] == 1
     assert documents["mdm-12"]["kernels"] == ["scattered"]
     assert documents["mdm-11"]["kernels"] == ["streamed"]

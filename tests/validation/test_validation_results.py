@@ -14,7 +14,7 @@ import pytest
 from tiny_kernels import write_tiny_suite
 
 from warpsight.jobs import fingerprint
-from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers import study
 from warpsight.papers import study as compute
 from warpsight.papers.results import Cast, Point, Variant, cast_of
@@ -45,7 +45,7 @@ def test_second_run_computes_nothing_and_another_gpu_or_code_everything(
     tiny_cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = _count(monkeypatch)
-    points = [Point(what, "streamed", BASE) for what in (REFEREE, PROFILE)]
+    points = [Point(what, "streamed", BASE) for what in (SIMULATOR, PROFILE)]
     first = run_study(tiny_cast, points, results=tmp_path)
     assert seen == points
     seen.clear()
@@ -53,17 +53,17 @@ def test_second_run_computes_nothing_and_another_gpu_or_code_everything(
     assert seen == []
     assert again.found == first.found
     other = Variant("mdm-pascal", ("dram.bandwidth=100GB/s",))
-    slower = run_study(tiny_cast, [Point(REFEREE, "streamed", other)], results=tmp_path)
+    slower = run_study(tiny_cast, [Point(SIMULATOR, "streamed", other)], results=tmp_path)
     assert len(seen) == 1
-    slow, fast = slower.referee("streamed", other), first.referee("streamed", BASE)
+    slow, fast = slower.simulator("streamed", other), first.simulator("streamed", BASE)
     assert slow is not None
     assert fast is not None
     assert slow["cycles"] > fast["cycles"]
     seen.clear()
     # a description that says the same in other words is the same GPU
-    run_study(tiny_cast, [Point(REFEREE, "streamed", Variant("mdm-pascal", ("sm_count=28",)))], results=tmp_path)
+    run_study(tiny_cast, [Point(SIMULATOR, "streamed", Variant("mdm-pascal", ("sm_count=28",)))], results=tmp_path)
     assert seen == []
-    monkeypatch.setattr(compute, "fingerprint", lambda kind: fingerprint.fingerprint(kind) + ("new" if kind == REFEREE else ""))
+    monkeypatch.setattr(compute, "fingerprint", lambda kind: fingerprint.fingerprint(kind) + ("new" if kind == SIMULATOR else ""))
     run_study(tiny_cast, points, results=tmp_path)
     assert seen == points[:1]
 
@@ -86,16 +86,16 @@ def test_point_that_fails_is_a_row_with_its_reason_and_is_kept_as_one(
     tiny_cast: Cast, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = Variant("mdm-pascal", ("sm.max_warps=1",), "1 warp")
-    points = [Point(REFEREE, "streamed", small), Point(PROFILE, "streamed", BASE)]
+    points = [Point(SIMULATOR, "streamed", small), Point(PROFILE, "streamed", BASE)]
     seen = _count(monkeypatch)
     for expected in (points, []):
         seen.clear()
         found = run_study(tiny_cast, points, results=tmp_path)
         assert seen == expected
-        assert found.referee("streamed", small) is None
+        assert found.simulator("streamed", small) is None
         assert found.prediction("streamed", BASE, "mdm") is not None
         row = found.failures(points)[0]
-        assert (row["kernel"], row["design"], row["what"]) == ("streamed", "1 warp", "referee")
+        assert (row["kernel"], row["design"], row["what"]) == ("streamed", "1 warp", "simulator")
         assert "does not fit" in row["reason"]
 
 
@@ -129,7 +129,7 @@ def _command(tiny: Path, folder: Path, out: Path, *more: str) -> list[str]:
 
 
 def _kept(folder: Path) -> dict[Path, int]:
-    return {path: path.stat().st_mtime_ns for kind in (REFEREE, PROFILE) for path in folder.glob(f"{kind}/*/*.json")}
+    return {path: path.stat().st_mtime_ns for kind in (SIMULATOR, PROFILE) for path in folder.glob(f"{kind}/*/*.json")}
 
 
 def _started(command: list[str], folder: Path, least: int) -> subprocess.Popen[str]:
@@ -166,7 +166,7 @@ def test_interrupted_run_ends_at_once_and_says_how_to_go_on(tiny: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.splitlines() == ["what was computed is kept; the same command goes on from there", "interrupted"]
+    assert errors.splitlines() == ["the results so far are kept; run the same command again to continue", "interrupted"]
     with pytest.raises(ProcessLookupError):  # nobody is left of its session
         for _ in range(200):
             os.killpg(process.pid, 0)

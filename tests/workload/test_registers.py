@@ -104,7 +104,7 @@ def test_register_use_with_override_keeps_the_shared_memory_and_says_so(referenc
     assert (use.registers, use.origin, use.static_shared_bytes) == (32, "override", 2048)
     assert "64" in use.note
     for wrong in (0, -1, 256):
-        with pytest.raises(UsageError, match="--registers"):
+        with pytest.raises(UsageError, match="^registers:"):
             register_use(reference, find_kernel(reference, "gather"), wrong)
 
 

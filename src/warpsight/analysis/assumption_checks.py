@@ -1,6 +1,6 @@
 """Checks of the assumptions of models: what a check is, and the checks that read a profile and its prediction.
 
-A check is a statement, a number that says how far a kernel is from it, and the bound from which on that matters.
+A check is a statement, a number that says how far a kernel is from it, and the bound beyond which the prediction suffers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warpsight.intervals.interval_profile import ResourceDemands
 from warpsight.intervals.usage import atomics, path_use
 from warpsight.models.base import Design
 from warpsight.models.interval_model import place_waves
-from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import WARP_SIZE, KernelTrace
 
@@ -31,7 +31,7 @@ ABOVE, BELOW = "above", "below"
 
 @dataclass(frozen=True)
 class CheckInput:
-    """What is checked: a profiled trace on a GPU with the `prediction` of a model.
+    """The input of a check: a profiled trace on a GPU with the `prediction` of a model.
 
     `speed` and `alone` are the rows of `resources.speed_of_light` and `resources.alone` by name; `what_if` the grid, where there
     is one.
@@ -46,9 +46,9 @@ class CheckInput:
 
     @property
     def demands(self) -> ResourceDemands:
-        """What a mean warp asks for."""
+        """The resource demands of a mean warp."""
         found = self.profiled.profile.demands
-        assert found is not None, "a profile made from a trace knows its demands"
+        assert found is not None, "a profile made from a trace has its demands"
         return found
 
     @property
@@ -63,17 +63,17 @@ class CheckInput:
 
     @property
     def mean_alone(self) -> float:
-        """Cycles of a mean warp that has an SM for itself."""
+        """Cycles of a mean warp alone on an SM."""
         return self.instructions + self.demands.stall_cycles
 
     def over_prediction(self, cycles_of_a_warp: npt.NDArray[np.float64]) -> float:
-        """Service cycles for a warp of each SM, as those of the launch over the predicted ones."""
+        """Service cycles for a warp of each SM, scaled to the launch, over the predicted cycles."""
         return float(np.max(cycles_of_a_warp)) * self.warps / self.gpu.sm_count / self.prediction.cycles
 
 
 @dataclass(frozen=True)
 class Figure:
-    """How far a kernel is from the assumption, and what is behind the number."""
+    """How far a kernel is from the assumption, and the numbers behind that."""
 
     value: float
     detail: str
@@ -81,10 +81,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Check:
-    """`assumption` is the statement, `measure` says what the number is: a kernel strains it where that is `side` the `bound`.
+    """`assumption` is the statement, `measure` says what the number is: a kernel violates it if the number is `side` the `bound`.
 
-    `why` is the reason for the bound. `unit` is `share` (of a whole, 1 is all) or `ratio`. `find` gives None where the assumption
-    is not touched (no barriers, no atomics). What is true of every model (`always`) need not be named by any.
+    `why` is the reason for the bound. `unit` is `share` (of a whole, 1 is all) or `ratio`. `find` returns None if the assumption
+    does not apply (no barriers, no atomics). Checks with `always` are made for every model; no model needs to name them.
     """
 
     key: str
@@ -98,7 +98,7 @@ class Check:
     always: bool = False
 
     def document(self, figure: Figure) -> dict[str, Any]:
-        """Its part of the dossier."""
+        """Its part of the report data."""
         beyond = figure.value > self.bound if self.side == ABOVE else figure.value < self.bound
         return {
             "key": self.key,
@@ -108,7 +108,7 @@ class Check:
             "value": figure.value,
             "bound": self.bound,
             "side": self.side,
-            "strained": bool(beyond),
+            "violated": bool(beyond),
             "detail": figure.detail,
             "why": self.why,
         }
@@ -143,10 +143,10 @@ def instructions_of_paths(trace: KernelTrace) -> Floats:
 
 @check(
     "alike-warps",
-    "All warps have about as many instructions.",
+    "All warps execute about the same number of instructions.",
     "coefficient of variation of the warps' instruction counts",
     0.1,
-    "the cycles of a warp go with its instructions: beyond a tenth, a mean warp is not near to most of them",
+    "a warp's cycles are proportional to its instructions: above 10 %, most warps differ from the mean warp",
 )
 def _alike(case: CheckInput) -> Figure:
     trace = case.profiled.trace
@@ -164,9 +164,9 @@ def _alike(case: CheckInput) -> Figure:
 @check(
     "mean-warp",
     "The representative warp takes as long as a mean warp.",
-    "its cycles with an SM for itself, over the mean warp's: how far from 1",
+    "cycles alone on an SM, relative to the mean warp's: difference from 1",
     0.1,
-    "its cycles are in every term of the model, so that the prediction is off by as much",
+    "the warp's cycles enter every term of the model, so the prediction is off by the same factor",
 )
 def _mean(case: CheckInput) -> Figure:
     profile = case.profiled.profile
@@ -176,10 +176,10 @@ def _mean(case: CheckInput) -> Figure:
 
 @check(
     "slowest-warp",
-    "No single warp holds the launch up.",
-    "cycles of the slowest warp with an SM for itself, over the predicted ones",
+    "No single warp delays the launch.",
+    "cycles of the slowest warp alone on an SM, over the predicted cycles",
     0.5,
-    "from half of the launch on, few others are left at its end to fill the slowest one's stalls; above 1 it is too low",
+    "above half of the launch, few other warps remain to hide its stalls; above 1 the prediction is too low",
 )
 def _slowest(case: CheckInput) -> Figure:
     slowest = case.demands.longest_warp * case.mean_alone
@@ -189,23 +189,23 @@ def _slowest(case: CheckInput) -> Figure:
 
 @check(
     "equal-blocks",
-    "All blocks take as long.",
-    "what unequal blocks add to the time of as many equal ones",
+    "All blocks take the same time.",
+    "time that unequal blocks add, relative to equal blocks",
     0.05,
-    "SMs with the longer blocks are done that much later, and the launch with them",
+    "SMs with longer blocks finish later, and so does the launch",
 )
 def _equal(case: CheckInput) -> Figure:
     surplus = case.demands.work_imbalance - 1.0
     times = three_digits(case.demands.work_imbalance)
-    return Figure(max(surplus, 0.0), f"dealt as they are, the blocks take {times} times as long as equal ones")
+    return Figure(max(surplus, 0.0), f"as distributed, the blocks take {times} times as long as equal ones")
 
 
 @check(
     "last-wave",
-    "Blocks run in whole waves, each begun when the one before it is over.",
-    "places for blocks that the last wave leaves empty, of those of all waves",
+    "Blocks run in whole waves; each wave starts when the previous one has finished.",
+    "block slots that the last wave leaves empty, of those of all waves",
     0.1,
-    "in hardware a block begins when any other ends; the fewer places are filled, the more this differs from waves",
+    "on hardware a block starts as soon as another one ends; the emptier the last wave, the larger the difference",
 )
 def _waves(case: CheckInput) -> Figure | None:
     launch = case.profiled.profile.launch
@@ -213,19 +213,19 @@ def _waves(case: CheckInput) -> Figure | None:
         return None
     full = float(place_waves(launch.blocks, launch.blocks_per_sm, case.gpu.sm_count).full)
     places = launch.blocks_per_sm * case.gpu.sm_count
-    if full == 0:  # nothing follows, so that no block could begin before
-        return Figure(0.0, f"one wave: {thousands(launch.blocks)} blocks on {thousands(places)} places")
+    if full == 0:  # nothing follows, so no block could start earlier
+        return Figure(0.0, f"one wave: {thousands(launch.blocks)} blocks in {thousands(places)} slots")
     empty = 1 - launch.blocks / ((full + 1) * places)
     last = thousands(launch.blocks - full * places)
-    return Figure(empty, f"{full + 1:.0f} waves of {thousands(places)} places; the last has {last} blocks")
+    return Figure(empty, f"{full + 1:.0f} waves of {thousands(places)} slots; the last has {last} blocks")
 
 
 @check(
     "barriers",
     "Barriers cost nothing.",
-    "instructions that the other warps of a block have still to issue at its barriers, over a warp's own",
+    "instructions that the other warps of a block still have to issue at its barriers, over a warp's own",
     0.05,
-    "at a barrier the first warp waits at least until the others of its block have issued as far",
+    "at a barrier the first warp waits at least until the other warps of its block have issued as many instructions",
 )
 def _barriers(case: CheckInput) -> Figure | None:
     if case.demands.barriers == 0:
@@ -237,10 +237,10 @@ def _barriers(case: CheckInput) -> Figure | None:
 
 @check(
     "divergence",
-    "The sides of a branch run one after the other, up to where they meet again.",
-    "lanes that are active, on average over all warp instructions",
+    "The paths of a divergent branch run one after the other until they reconverge.",
+    "active lanes, averaged over all warp instructions",
     0.75,
-    "GPUs from Volta on may interleave the sides and join them elsewhere; below three quarters much of the time is spent in them",
+    "GPUs since Volta may interleave the paths and reconverge elsewhere; below 75 % much of the time is spent in them",
     side=BELOW,
     always=True,
 )
@@ -252,10 +252,10 @@ def _divergence(case: CheckInput) -> Figure:
 
 @check(
     "sampled",
-    "The blocks that were not recorded are like those that were.",
+    "The recorded blocks are representative of all blocks.",
     "standard error of the recorded blocks' mean instructions, over the mean",
     0.02,
-    "cycles go with the instructions; at 2 % the sample is no longer small beside what models are wrong by",
+    "cycles are proportional to instructions; above 2 % the sampling error is no longer small compared with model errors",
     always=True,
 )
 def _sampled(case: CheckInput) -> Figure | None:
@@ -274,8 +274,8 @@ def _sampled(case: CheckInput) -> Figure | None:
 
 # With random arrivals and service, a queue's wait is as long as the service from this load on (M/M/1).
 _HALF = 0.5
-_QUEUE = "from half of its peak on, a wait in a queue is as long as the service itself (M/M/1)"
-_TENTH = "about a tenth of the cycles is what the best models are wrong by anyway"
+_QUEUE = "above half of the peak, the queueing delay exceeds the service time (M/M/1)"
+_TENTH = "the best models have errors of about 10 % anyway"
 
 
 def _load(name: str, case: CheckInput) -> Figure:
@@ -285,20 +285,20 @@ def _load(name: str, case: CheckInput) -> Figure:
 
 
 for _key, _name, _what in (
-    ("units", "units", "The functional units never limit."),
-    ("l1-port", "l1", "The load-store unit takes any number of requests."),
-    ("noc-load", "noc", "The network carries any number of requests at a time."),
+    ("units", "units", "The functional units are never a bottleneck."),
+    ("l1-port", "l1", "The load-store unit accepts any number of requests."),
+    ("noc-load", "noc", "The NoC carries any number of requests at a time."),
     ("dram-load", "dram", "DRAM serves any number of requests at a time."),
 ):
-    check(_key, _what, "its use over its peak, in the predicted time", _HALF, _QUEUE)(partial(_load, _name))
+    check(_key, _what, "utilization relative to its peak, in the predicted time", _HALF, _QUEUE)(partial(_load, _name))
 
 
 @check(
     "peak",
-    "No resource gives more than its peak.",
-    "the largest use of a resource over its peak, in the predicted time",
+    "No resource exceeds its peak.",
+    "the highest utilization of a resource relative to its peak, in the predicted time",
     1.005,
-    "what is above the peak cannot be: the model does not know this limit, and gives too few cycles (half a per cent is rounding)",
+    "a utilization above the peak is impossible: the model ignores this limit and predicts too few cycles (0.5 % is rounding)",
     always=True,
 )
 def _peak(case: CheckInput) -> Figure:
@@ -308,10 +308,10 @@ def _peak(case: CheckInput) -> Figure:
 
 @check(
     "latency-hidden",
-    "There are always warps enough to hide latency.",
-    "cycles that latencies alone take, every resource unlimited, over the predicted ones",
+    "There are always enough warps to hide latency.",
+    "cycles due to latencies alone, with every resource unlimited, over the predicted cycles",
     1.0,
-    "the launch cannot be faster than its latencies with all the multithreading that there is",
+    "the launch cannot be faster than its latencies, even with full multithreading",
 )
 def _latency(case: CheckInput) -> Figure:
     cycles = float(case.alone["latency"]["cycles"])
@@ -320,10 +320,10 @@ def _latency(case: CheckInput) -> Figure:
 
 @check(
     "bank-conflicts",
-    "A shared-memory access passes the banks once.",
-    "cycles of the further passes, over the predicted ones",
+    "Shared-memory accesses have no bank conflicts.",
+    "cycles of the additional passes, over the predicted cycles",
     0.05,
-    "the load-store unit does nothing else in these cycles; at one in twenty they show",
+    "the load-store unit does nothing else in these cycles; above 5 % they are noticeable",
 )
 def _conflicts(case: CheckInput) -> Figure | None:
     misses, header = case.profiled.misses, case.profiled.trace.header
@@ -331,13 +331,13 @@ def _conflicts(case: CheckInput) -> Figure | None:
     if executed == 0:
         return None
     further = (passes - executed) * header.blocks / header.recorded_blocks / case.gpu.sm_count
-    return Figure(max(further, 0.0) / case.prediction.cycles, f"{three_digits(passes / executed)} passes an access")
+    return Figure(max(further, 0.0) / case.prediction.cycles, f"{three_digits(passes / executed)} passes per access")
 
 
 @check(
     "atomics",
-    "Lanes whose atomics share an address do not wait for each other.",
-    "cycles of the L2 slices for the further lanes, over the predicted ones",
+    "Atomics of several lanes on one address are not serialized.",
+    "cycles of the L2 slices for the additional lanes, over the predicted cycles",
     0.1,
     _TENTH,
 )
@@ -346,14 +346,14 @@ def _atomics(case: CheckInput) -> Figure | None:
         return None
     demands, slices = case.demands, case.gpu.l2.slices
     repeats = demands.atomic_repeats * case.warps
-    return Figure(repeats / (slices * demands.repeat_share) / case.prediction.cycles, f"{thousands(repeats)} further lanes at "
+    return Figure(repeats / (slices * demands.repeat_share) / case.prediction.cycles, f"{thousands(repeats)} additional lanes at "
                   f"{percent(demands.repeat_share)} of {slices} slices")  # fmt: skip
 
 
 @check(
     "spread-noc",
     "Traffic spreads evenly over the L2 slices.",
-    "what the slices' ports take longer for its being uneven, over the predicted cycles",
+    "additional cycles of the slices' ports due to uneven traffic, over the predicted cycles",
     0.1,
     _TENTH,
 )
@@ -364,30 +364,30 @@ def _spread_noc(case: CheckInput) -> Figure:
         max(case.over_prediction(resources.noc_cycles(each, design)), case.over_prediction(resources.slice_cycles(each, design)))
         for each in (replace(demands, repeat_share=1.0), resources.evenly_spread(demands))
     )
-    return Figure(uneven - even, f"at a time {percent(demands.reply_share)} of the ports to the SMs and "
-                  f"{percent(demands.request_share)} of those from them are busy")  # fmt: skip
+    return Figure(uneven - even, f"on average {percent(demands.reply_share)} of the ports to the SMs and "
+                  f"{percent(demands.request_share)} of those from the SMs are busy")  # fmt: skip
 
 
 @check(
     "spread-dram",
     "Traffic spreads evenly over the memory channels.",
-    "what the channels take longer for its being uneven, over the predicted cycles",
+    "additional cycles of the channels due to uneven traffic, over the predicted cycles",
     0.1,
     _TENTH,
 )
 def _spread_dram(case: CheckInput) -> Figure:
     design, demands = Design.of(case.gpu), case.demands
     uneven, even = (resources.dram_cycles(each, design) for each in (demands, resources.evenly_spread(demands)))
-    return Figure(case.over_prediction(np.asarray(uneven - even)), f"at a time {percent(demands.channel_share)} of "
+    return Figure(case.over_prediction(np.asarray(uneven - even)), f"on average {percent(demands.channel_share)} of "
                   f"{case.gpu.dram.channels} channels are busy")  # fmt: skip
 
 
 @check(
     "caches-hit",
     "Every memory instruction goes to DRAM.",
-    "requests that L1 or L2 serve, of all reads",
+    "read requests served by L1 or L2, of all reads",
     0.1,
-    "each of them is charged DRAM's latency and bandwidth, which it does not take",
+    "the model charges each of them the latency and bandwidth of DRAM",
 )
 def _caches(case: CheckInput) -> Figure | None:
     misses = case.profiled.misses
@@ -397,5 +397,5 @@ def _caches(case: CheckInput) -> Figure | None:
         return None
     beyond = float((misses.l2_read_misses + misses.l2_read_merges)[reads].sum())
     served = 1 - min(beyond / requests, 1.0)
-    told = f"of {thousands(requests)} line requests {thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
-    return Figure(served, told)
+    detail = f"of {thousands(requests)} line requests {thousands(missed)} miss in the L1 and {thousands(beyond)} in the L2"
+    return Figure(served, detail)

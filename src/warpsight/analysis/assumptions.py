@@ -1,7 +1,7 @@
-"""Which assumptions of a model do not hold for a kernel, with the figure; and the checks that predict again with one thing changed.
+"""Which assumptions of a model a kernel violates, and by how much; and the checks that predict again with one change.
 
-The registry is `assumption_checks.CHECKS`. A model names the checks that its own assumptions need (`About.strained_by`); the
-checks of what every prediction assumes are always made.
+The registry is `assumption_checks.CHECKS`. A model names the checks of its own assumptions (`About.checks`); the checks of
+assumptions common to all models are always made.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import KEYS, ORDER
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import Designs, ProfiledTrace, evaluate, predict_trace
 from warpsight.pipeline.request import INTERLEAVINGS
+from warpsight.pipeline.stage_keys import SIMULATOR_ONLY
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.designs import key_text
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.tasks import REFEREE_ONLY, design_gpu
 
 # Of the further simulations of the caches that a check does. By the trace's size, so that a dossier is everywhere the same.
 _MOST_SECONDS = 5.0
@@ -33,10 +33,10 @@ _MORE = 1.1
 
 @check(
     "order",
-    "The order of accesses that the caches are simulated with is the hardware's.",
-    "change of the predicted cycles with another order of accesses (round-robin in place of clocked, or the other way)",
+    "The caches see accesses in the same order as on hardware.",
+    "change of the predicted cycles with the other order of accesses (round-robin instead of clocked, or vice versa)",
     0.05,
-    "the order is an estimate itself: what hangs on it by more than one in twenty is not better known than that",
+    "the order is itself an estimate: a prediction that depends on it by more than 5 % is not known better than that",
     always=True,
 )
 def _order(case: CheckInput) -> Figure | None:
@@ -44,17 +44,17 @@ def _order(case: CheckInput) -> Figure | None:
     if profiled.method.caches != "exact" or simulation_seconds(profiled) > _MOST_SECONDS:
         return None
     (other,) = (each for each in INTERLEAVINGS if each != profiled.method.interleaving)
-    again = profile_trace(profiled.trace, case.gpu, replace(profiled.method, interleaving=other), resident=profiled.occupancy)
-    cycles = predict_profiled(again, case.gpu, [model])[0].cycles
+    method = replace(profiled.method, interleaving=other)
+    cycles = predict_trace(profiled.trace, case.gpu, [model], method, resident=profiled.occupancy, store=profiled.store)[0].cycles
     return Figure(abs(cycles / case.prediction.cycles - 1), f"{thousands(cycles)} cycles with accesses {other}")
 
 
 @check(
     "cache-edge",
-    "The kernel's data fit into a cache, or do not by far.",
+    "The kernel's data either fit into a cache or exceed it by far.",
     "the largest change of the predicted cycles with half or twice the L1 or the L2",
     0.2,
-    "at the edge between fitting and thrashing a small error of the simulated caches is a large one of the prediction",
+    "between fitting and thrashing, a small error of the simulated caches causes a large error of the prediction",
     always=True,
 )
 def _edge(case: CheckInput) -> Figure | None:
@@ -72,61 +72,57 @@ def _edge(case: CheckInput) -> Figure | None:
 
 @check(
     "estimated",
-    "The numbers of the GPU that are only estimated are right.",
-    "change of the predicted cycles over the change of the estimated number that they depend on most",
+    "The estimated values in the GPU description are correct.",
+    "relative change of the predicted cycles per relative change of the estimated value with the largest effect",
     0.2,
-    "an estimate may be off by half: at a fifth, that is a tenth of the cycles",
+    "an estimate may be off by 50 %: at 0.2, that changes the cycles by 10 %",
     unit="ratio",
     always=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
-    keys = [key for key in estimated_keys(case) if key not in REFEREE_ONLY and key not in ORDER]
+    keys = [key for key in estimated_keys(case) if key not in SIMULATOR_ONLY and key not in ORDER]
     tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
     found = [(abs(change), key) for key in tried for change in (_elasticity(case, key),) if change is not None]
     if not found:
         return None
     most, key = max(found)
-    left = f"; not tried: {len(keys) - len(found)}" if len(keys) > len(found) else ""
+    left = f"; {len(keys) - len(found)} not tried" if len(keys) > len(found) else ""
     if most == 0:
-        return Figure(0.0, f"none of {len(found)} estimated numbers moves the cycles{left}")
-    return Figure(most, f"of {len(found)} estimated numbers {key} moves them most: by {percent(0.1 * most)} for 10 % more{left}")
+        return Figure(0.0, f"none of {len(found)} estimated values changes the cycles{left}")
+    return Figure(most, f"of {len(found)} estimated values {key} has the largest effect: {percent(0.1 * most)} for +10 %{left}")
 
 
 def estimated_keys(case: CheckInput) -> list[str]:
-    """Keys whose number the description calls estimated, and is not 0."""
+    """Keys whose value the description calls estimated, and is not 0."""
     values = flatten(case.gpu)
     return [row.key for row in describe(case.gpu) if is_estimated(row.source) and KEYS[row.key].numeric and values[row.key]]
 
 
 def is_estimated(source: str) -> bool:
-    """Whether a source says that the number is one that nobody measured or published."""
+    """Whether a source says that the value is estimated, neither measured nor published."""
     return "estimated" in source.lower()
 
 
 def _elasticity(case: CheckInput, key: str) -> float | None:
-    """Relative change of the cycles over that of `key`, from a tenth more; None for a design that cannot be."""
+    """Relative change of the cycles over that of `key`, for 10 % more; None for an invalid design."""
     value = float(flatten(case.gpu)[key])  # numeric keys only
     more = float(ceil(value * _MORE)) if KEYS[key].kind in WHOLE else value * _MORE
+    profiled = case.profiled
+    design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))
+    (found,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
     try:
-        design = design_gpu(case.gpu, (f"{key}={key_text(key, more)}",))
-        again = profile_trace(case.profiled.trace, design, case.profiled.method)
-        cycles = predict_profiled(again, design, [case.prediction.model])[0].cycles
+        cycles = found.predictions()[0].cycles
     except WarpsightError:
         return None
     return (cycles / case.prediction.cycles - 1) / (more / value - 1)
 
 
-# -- Which assumptions of a model a kernel strains, with the figure. The registry is `strain.CHECKS`; `strains_of_*` fill it.
-#
-# A model names the checks that its own assumptions ask for (`About.strained_by`); those that every prediction rests on are always
-# made.
-
-# they register their checks when they are imported, in the order in which a reader sees them
+# -- The checks of a model, made for a kernel.
 
 
 def checks_of(model: str) -> list[Check]:
-    """The checks of a model: its own in the order in which it names them, then those of all. Raises UsageError for no model."""
-    own = [CHECKS.get(key) for key in get_model(model).about.strained_by]
+    """The checks of a model: its own in the order in which it names them, then the common ones. Raises UsageError."""
+    own = [CHECKS.get(key) for key in get_model(model).about.checks]
     return own + [CHECKS.get(key) for key in CHECKS.names() if CHECKS.get(key).always and CHECKS.get(key) not in own]
 
 
@@ -134,9 +130,9 @@ def assumptions(
     profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction, speed: list[dict[str, Any]], alone: list[dict[str, Any]],
     what_if: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """What of the model's assumptions the kernel strains: `checks`, strained ones first, and how many there were.
+    """The `checks` of the model's assumptions, violated ones first, and those `untouched`: not applicable, or not tried.
 
-    `speed` and `alone` are the dossier's parts of that name, `what_if` its grid.
+    `speed` and `alone` are the report data of these names, `what_if` its grid.
     """
     case = CheckInput(profiled, gpu, prediction, {row["name"]: row for row in speed}, {row["name"]: row for row in alone}, what_if)
     found, untouched = [], []
@@ -146,7 +142,7 @@ def assumptions(
             untouched.append({"key": each.key, "assumption": each.assumption})
         else:
             found.append(each.document(figure))
-    found.sort(key=lambda document: not document["strained"])
+    found.sort(key=lambda document: not document["violated"])
     return {"model": prediction.model, "checks": found, "untouched": untouched}
 
 

@@ -15,22 +15,23 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import waiting_pcs
 from warpsight.intervals.usage import occurrences, path_use
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
-_COMMENT = re.compile(r"/\*.*?\*/")  # of native instructions, their place
+_COMMENT = re.compile(r"/\*.*?\*/")  # SASS text has the instruction's address in a comment
 
 
 def language(text: str) -> str:
-    """`SASS` of a native instruction, whose opcode is written in capitals; else `PTX`, also where there is no text."""
+    """`SASS` for text whose opcode is in capitals, else `PTX` (also for empty text)."""
     opcode = next((word for word in _COMMENT.sub("", text).split() if not word.startswith("@")), "")
     return "SASS" if opcode[:1].isupper() else "PTX"
 
 
 def place_of(file: str, line: int, instruction_line: int, text: str) -> str:
-    """`kernel.cu:27`, or `PTX line 63` of an instruction without a source line: its own, in what `text` is written in."""
+    """`kernel.cu:27`, or `PTX line 63` for an instruction without a source line; `text` tells PTX from SASS."""
     name = file.replace("\\", "/").rpartition("/")[2]
     return f"{name}:{line}" if file else f"{language(text)} line {instruction_line}"
 
@@ -39,10 +40,10 @@ def place_of(file: str, line: int, instruction_line: int, text: str) -> str:
 
 @dataclass(frozen=True)
 class Explanation:
-    """`rows` of one view (`by`: line, source, block) and what no row is charged with (`rest`, CPI by component: `idle`, mostly).
+    """`rows` of one view (`by`: line, source, block) and what is charged to no row (`rest`, CPI by component: mostly `idle`).
 
-    The `cpi_stack` of all rows and `rest` sum, component by component, to the prediction's within 1e-9. `sources` holds the text of
-    source lines by file and line number, for the files that are at hand; `missing` names the others.
+    For each component, the rows' `cpi_stack` and `rest` sum to the prediction's within 1e-9. `sources` holds the text of
+    source lines by file and line number, for the files found; `missing` names the others.
     """
 
     prediction: Prediction
@@ -84,11 +85,11 @@ def explain_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, by: str 
 
 
 def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequence[str]) -> list[Explanation]:
-    """`explain_profiled` by several views; what they all rest on is found once."""
+    """`explain_profiled` for several views; what they share is computed once."""
     for by in views:
         if by not in VIEWS:
             what = f'"{by}" is not a view of an explanation{suggestion(by, VIEWS)}'
-            raise UsageError(what, place="--by", remedy=f"known: {', '.join(VIEWS)}")
+            raise UsageError(what, place="by", remedy=f"known: {', '.join(VIEWS)}")
     (prediction,) = predict_profiled(profiled, gpu, [model])
     evidence = evidence_of(profiled, gpu)
     parts, rest = divided(prediction.cpi_stack, evidence)
@@ -106,7 +107,7 @@ def explain_kernel(
     *,
     watch: Watch | None = None,
 ) -> Explanation:
-    """From a kernel, or a trace folder, to an explanation; without `by`, source lines where the kernel has any, else PTX lines."""
+    """Explain a kernel or a trace folder; without `by`, source lines if the kernel has any, else PTX lines."""
     get_model(model)
     trace = obtain_trace(request, gpu=gpu, watch=watch)
     view = by or ("source" if any(instruction.file for instruction in trace.instructions) else "line")
@@ -114,16 +115,16 @@ def explain_kernel(
 
 
 def evidence_of(profiled: ProfiledTrace, gpu: GpuSpec) -> Evidence:
-    """What the rules of `shares` read."""
+    """The input of the rules that charge cycles to instructions."""
     trace, profile = profiled.trace, profiled.profile
-    assert profile.path is not None, "a profile made from a trace knows its path"
+    assert profile.path is not None, "a profile made from a trace has its path"
     warps, _ = path_use(trace)
     waiting = waiting_pcs(trace, profile.path, profile.instructions)
     return Evidence(trace, profiled.misses, profile, gpu, warps, occurrences(trace, warps), waiting)
 
 
 def _sources(trace: KernelTrace) -> tuple[dict[str, dict[int, str]], tuple[str, ...]]:
-    """The lines from the first to the last that has an instruction, of each file; and the files that are not at hand."""
+    """For each file, the lines from the first to the last with an instruction; and the files that were not found."""
     wanted: dict[str, list[int]] = {}
     for instruction in trace.instructions:
         if instruction.file:

@@ -1,4 +1,4 @@
-"""Which instructions the cycles of a CPI stack come from: one rule a component, and rows by instruction, line or basic block.
+"""Which instructions the cycles of a CPI stack come from: one rule per component, and rows by instruction, line or basic block.
 
 The rules are explained in docs/explanation/explain.md.
 """
@@ -26,9 +26,9 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Evidence:
-    """What the rules read: a trace, what the caches of a GPU made of it, and its interval profile.
+    """The input of the rules: a trace, its cache counts on a GPU, and its interval profile.
 
-    `warps` int64 [paths]: how many took each path. `times` int64 [instructions]: how often warps came past each pc. `waiting` int32
+    `warps` int64 [paths]: warps on each path. `times` int64 [instructions]: warp executions of each pc. `waiting` int32
     [intervals]: the pc that waits at the end of each interval of the representative warp, -1 for none.
     """
 
@@ -42,9 +42,9 @@ class Evidence:
 
 
 def divided(stack: Mapping[str, float], evidence: Evidence) -> tuple[dict[str, Floats], dict[str, float]]:
-    """Each component over the instructions, float64 [instructions]; and what no instruction is charged with, by component.
+    """Each component divided over the instructions, float64 [instructions]; and what is charged to no instruction, by component.
 
-    The latter is `idle`, components without a rule (a plug-in's own), and those whose cause the trace does not show.
+    The latter are `idle`, components without a rule (of a plug-in model), and those whose cause the trace does not show.
     """
     parts: dict[str, Floats] = {}
     rest: dict[str, float] = {}
@@ -65,7 +65,7 @@ def _issued(evidence: Evidence) -> Floats:
 
 
 def _waited(cause: str) -> Callable[[Evidence], Floats]:
-    """Stall cycles of the representative warp by the instruction that waits."""
+    """Stall cycles of the representative warp, by the stalled instruction."""
 
     def weights(evidence: Evidence) -> Floats:
         chosen = (evidence.profile.cause == CAUSES.index(cause)) & (evidence.waiting >= 0)
@@ -76,7 +76,7 @@ def _waited(cause: str) -> Callable[[Evidence], Floats]:
 
 
 def _waited_for_memory(evidence: Evidence) -> Floats:
-    """Where no load is waited for, a model may still charge accesses to device memory, as MWP-CWP does: by execution."""
+    """If no load stalls a warp, by execution: a model may still charge accesses to device memory, as MWP-CWP does."""
     found = _waited("memory")(evidence)
     return found if found.any() else evidence.misses.executions.astype(np.float64)
 
@@ -95,14 +95,14 @@ def _at_dram(evidence: Evidence) -> Floats:
 
 
 def _unit_held(evidence: Evidence) -> Floats:
-    """Cycles for which instructions hold their unit beyond the one that they issue in: arithmetic, shared memory, load-store.
+    """Cycles for which instructions occupy their unit beyond the issue cycle: arithmetic, shared memory, load-store.
 
-    Where none does, units are contended only in that several schedulers share them: then all cycles that they are held for.
+    If none does, the contention is between schedulers that share a unit: then all cycles that the units are occupied.
     Raises SpecError for an unknown unit.
     """
     initiation = np.array([_initiation(instruction.op_class, evidence.gpu) for instruction in evidence.trace.instructions])
     misses = evidence.misses
-    # a generic access may go to shared memory alone, and then has fewer requests than executions
+    # a generic access may go only to shared memory, and then has fewer requests than executions
     queued = np.maximum(requests(evidence.trace.instructions, misses) - misses.executions, 0)
     longer: Floats = evidence.times * (initiation - 1) + (misses.shared_passes - misses.shared_executions) + queued
     if longer.any():
@@ -112,12 +112,12 @@ def _unit_held(evidence: Evidence) -> Floats:
 
 
 def _initiation(op_class: str, gpu: GpuSpec) -> float:
-    """Cycles until a unit takes the next instruction; what only issues, and what goes to memory, holds none of them."""
+    """Cycles until a unit accepts the next instruction; 1 for op classes without a unit and for memory."""
     if op_class in (*ISSUE_ONLY, "memory"):
         return 1.0
     if op_class not in gpu.initiation_cycles:
         known = ", ".join(sorted(gpu.initiation_cycles))
-        what = f'{gpu.name} gives no initiation interval for op class "{op_class}"'
+        what = f'{gpu.name} has no initiation interval for op class "{op_class}"'
         raise SpecError(what, place=f"initiation.{op_class}", remedy=f"add it to the GPU description; it has {known}")
     return float(gpu.initiation_cycles[op_class])
 
@@ -149,7 +149,7 @@ VIEWS = ("line", "source", "block")
 
 @dataclass(frozen=True)
 class Wait:
-    """An operand waited for: the instruction `pc` that makes it, and the `stall_cycles` of the representative warp alone."""
+    """An operand waited for: its producer at `pc`, and the `stall_cycles` of the representative warp alone."""
 
     pc: int
     opcode: str
@@ -166,8 +166,8 @@ class Row:
     `cpi_stack` is this row's part of the prediction's, `cpi` their sum and `share` that over the prediction's CPI. `issue_cycles`
     (base) and `wait_cycles` (all else) are parts of the predicted cycles. `cause` is the largest component, empty without any.
     `lanes` active at the entry of the basic block, mean. `requests_per_execution` lines at L1 (for atomics sectors at L2) of a
-    memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: L2 alone): None where there are
-    none. `intervals` first and last, from 0, of the representative warp; None where it does not come. `waits_for` longest first.
+    memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: only L2): None where there are
+    none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest first.
     """
 
     pcs: tuple[int, ...]
@@ -193,13 +193,13 @@ class Row:
 
 
 class Table:
-    """What `rows` are made of, computed once: `parts` as `divided` gives them, for a prediction of `cpi` and `cycles`."""
+    """The data of `rows`, computed once: `parts` as `divided` returns them, for a prediction of `cpi` and `cycles`."""
 
     def __init__(self, evidence: Evidence, parts: dict[str, Floats], cpi: float, cycles: float) -> None:
         self._evidence, self._parts, self._cpi, self._cycles = evidence, parts, cpi, cycles
         self._lanes, self._requests = _lane_executions(evidence), requests(evidence.trace.instructions, evidence.misses)
         path = evidence.profile.path
-        assert path is not None, "a profile made from a trace knows its path"
+        assert path is not None, "a profile made from a trace has its path"
         self._spans = interval_spans(evidence.trace, path, evidence.profile.instructions)
         self._waits = _waits(evidence)
         self._ptx: dict[str, str] = evidence.trace.extra.get("ptx", {})
@@ -240,7 +240,7 @@ class Table:
         return (int(here[:, 0].min()), int(here[:, 1].max())) if len(here) else None
 
     def _waits_of(self, group: Sequence[int]) -> tuple[Wait, ...]:
-        """The operands that these instructions wait for, those that cost most first."""
+        """The operands that these instructions wait for, longest stall first."""
         cycles: dict[int, float] = {}
         for pc in group:
             for producer, stall in self._waits.get(pc, {}).items():
@@ -267,7 +267,7 @@ def groups(trace: KernelTrace, view: str) -> list[list[int]]:
 
 
 def instruction_text(trace: KernelTrace, pc: int) -> str:
-    """An instruction where its PTX is not at hand: opcode, registers by number, written `d <- s`."""
+    """An instruction whose PTX text is unknown: opcode, registers by number, written `d <- s`."""
     instruction = trace.instructions[pc]
     made, read = (" ".join(f"r{number}" for number in part) for part in (instruction.destinations, instruction.sources))
     return " ".join(word for word in (instruction.opcode, made, "<-" if read else "", read) if word)
@@ -292,7 +292,7 @@ def _ratio(part: int, whole: int) -> float | None:
 
 
 def _lane_executions(evidence: Evidence) -> Floats:
-    """Active lanes summed over all times that warps came past each pc, float64 [instructions]."""
+    """Active lanes summed over all warp executions of each pc, float64 [instructions]."""
     trace = evidence.trace
     runs = np.repeat(evidence.warps, np.diff(trace.paths.offset)) * trace.paths.repeat.astype(np.int64) * trace.paths.lanes
     per_block = np.bincount(trace.paths.block, runs, len(trace.block_start) - 1)
@@ -300,7 +300,7 @@ def _lane_executions(evidence: Evidence) -> Floats:
 
 
 def _waits(evidence: Evidence) -> dict[int, dict[int, float]]:
-    """Stall cycles of the representative warp by waiting pc and by the pc whose result is waited for."""
+    """Stall cycles of the representative warp by stalled pc and by the pc of the producer."""
     profile, count = evidence.profile, len(evidence.times)
     stalled = (evidence.waiting >= 0) & (profile.pc >= 0) & (profile.stall_cycles > 0)
     keys = evidence.waiting[stalled].astype(np.int64) * count + profile.pc[stalled]

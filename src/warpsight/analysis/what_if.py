@@ -19,13 +19,15 @@ from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import KEYS
+from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, evaluate
+from warpsight.pipeline.rows import Rows, joined
+from warpsight.pipeline.stage_keys import model_only
 from warpsight.result.prediction import COMPONENTS, bound_by_rows
-from warpsight.sweeps.designs import Group, groups_of, key_text
+from warpsight.sweeps.designs import groups_of, key_text
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.tasks import design_gpu, failed_rows, joined, model_only, model_rows, profile_view
 
 QUICK, FULL, NONE = "quick", "full", "none"
 MODES = (QUICK, FULL, NONE)
@@ -133,7 +135,7 @@ def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
     if KEYS[key].kind in WHOLE and not value.is_integer():
         return "is no whole number"
     try:
-        design_gpu(gpu, (f"{key}={key_text(key, value)}",))
+        load_gpu(gpu, (f"{key}={key_text(key, value)}",))
     except WarpsightError as error:
         return error.what
     return ""
@@ -193,10 +195,10 @@ def axis_document(axis: SliderAxis) -> dict[str, Any]:
     }
 
 
-# -- What if the GPU were another one: a grid of designs around it, evaluated beforehand, which sliders of a report pick from.
+# -- A grid of designs around the GPU, evaluated in advance for the sliders of a report.
 #
-# The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their own numbers as arrays. So
-# each point is what `predict` gives with its keys as `--set`.
+# The evaluation is that of sweeps: designs with the same caches share a profile, and the model takes their other values as arrays.
+# So each point equals `predict` with the same overrides.
 
 _QUICK_SECONDS, _QUICK_MOST, _FULL_MOST = 20.0, 16, 512
 # What a simulation of the caches with its profile takes on one core, an upper estimate from the kernels of the suite: by request
@@ -218,7 +220,7 @@ def what_if(
     axes, refused = slider_axes(gpu)
     simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
-    rows = evaluate(space, profiled, gpu, model, watch)
+    rows = evaluate_space(space, profiled, gpu, model, watch)
     return {
         "mode": mode,
         "model": model,
@@ -234,36 +236,20 @@ def what_if(
     }
 
 
-def evaluate(
-    space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None
-) -> dict[str, Any]:
-    """The rows of the model for all designs of `space` in order: the columns of a sweep's results by name."""
+def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> Rows:
+    """The rows of the model for all designs of `space`, in order."""
     columns = space.columns()
-    own = model_only(gpu, columns)
+    own = {key: columns[key] for key in model_only(gpu, columns) if key in columns}
     groups = groups_of(columns, np.arange(len(space)), own)
-    progress, parts = stage(watch, "evaluating designs"), []
-    for number, group in enumerate(groups):
+    designs = [group.on(gpu, own, profiled.method) for group in groups]
+    progress, parts = stage(watch, "evaluating designs"), list[Rows]()
+    for number, found in enumerate(evaluate(profiled.trace, designs, [model], profiled.store), 1):
+        parts += found.rows()
         if progress is not None:
             progress(number, len(groups))
-        parts.append(_rows(group, columns, own, profiled, gpu, model))
     rows = joined(parts)
     back = np.argsort(np.concatenate([group.designs for group in groups]), kind="stable")
     return {name: values[back] if isinstance(values, np.ndarray) else [values[k] for k in back] for name, values in rows.items()}
-
-
-def _rows(
-    group: Group, columns: dict[str, npt.NDArray[np.float64]], own: frozenset[str], profiled: ProfiledTrace, gpu: GpuSpec,
-    model: str,
-) -> dict[str, Any]:
-    """The rows of designs with one profile; the one of the GPU itself is there already."""
-    count = len(group.designs)
-    try:
-        design = design_gpu(gpu, group.overrides)
-        same = profile_view(design) == profile_view(gpu)
-        profile = profiled.profile if same else profile_trace(profiled.trace, design, profiled.method).profile
-    except WarpsightError as error:
-        return failed_rows(str(error), count, model)
-    return model_rows(profile, design, {key: columns[key][group.designs] for key in own if key in columns}, count, model)
 
 
 def simulation_seconds(profiled: ProfiledTrace) -> float:

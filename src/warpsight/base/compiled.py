@@ -147,3 +147,9 @@ def reference_to(record: type[Item]) -> Callable[[Any], Item]:
         return _record_types().record_at(address, record)
 
     return cast(Callable[[Any], Item], at)
+
+
+def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
+    """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
+    _introduce_to_numba()
+    return numba.cfunc(signature, cache=True, **options)(function)

@@ -1,4 +1,4 @@
-"""`warpsight demo`: one loop at two strides, side by side."""
+"""`warpsight demo`: a loop at two strides, side by side."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the demonstration, or save what it is made of."""
+    """Show the demonstration, or save its files."""
     return _save(arguments) if arguments.save else _show(arguments)
 
 
@@ -42,7 +42,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(documents)
     else:
-        following = line(["demo", "--save", "my-demo"], "the kernel and its launches, to change and predict")
+        following = line(["demo", "--save", "my-demo"], "save the kernel and its launch files, to change and predict")
         print_answer(demo_text(documents, list(LAUNCHES), terminal_style()), following)
     return 0
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.errors import UsageError, WarpsightError, suggestion
 
 
 class Parser(argparse.ArgumentParser):
@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
-        """Raise `UsageError` with argparse's complaint, the option it is about as the place."""
+        """Raise `UsageError` with argparse's message, its option as the place."""
         place, what = self.prog, message
         named = re.match(r"argument ([^:]+): (.*)", message, re.DOTALL)
         if named:
@@ -45,6 +45,39 @@ class Parser(argparse.ArgumentParser):
 
     def _options(self) -> list[str]:
         """Every option string, those of subcommands included."""
+        return [option for action in self._all_actions() for option in action.option_strings]
+
+    def option_names(self) -> dict[str, str]:
+        """The longest option string by destination, those of subcommands included."""
+        return {action.dest: max(action.option_strings, key=len) for action in self._all_actions() if action.option_strings}
+
+    def _all_actions(self) -> list[argparse.Action]:
         groups = [action.choices for action in self._actions if isinstance(action, argparse._SubParsersAction)]
-        inner = [option for group in groups for part in group.values() for option in part._option_string_actions]
-        return [*self._option_string_actions, *inner]
+        return [*self._actions, *(action for group in groups for part in group.values() for action in part._actions)]
+
+
+# Parameters of the Python interface whose option stores its value under another name.
+_OTHER_NAMES = {"heap_bytes": "heap", "stack_bytes": "stack", "model": "models", "constraints": "where"}
+_QUOTED = re.compile(r"`([a-z_0-9]+)(?:=([^`]*))?`")
+
+
+def name_options(error: WarpsightError, options: Mapping[str, str], typed: Sequence[str]) -> None:
+    """Replace the parameters that `error` names by their options, as `max_instructions` by `--max-instructions`.
+
+    Errors are raised in the words of the Python interface: a parameter is the first word of `place`, or stands in backquotes,
+    alone or with a value. `options` maps destinations to options; a place that the user has `typed` is no parameter.
+    """
+
+    def option(name: str) -> str | None:
+        return options.get(_OTHER_NAMES.get(name, name)) or options.get(name)
+
+    def replaced(match: re.Match[str]) -> str:
+        found, value = option(match[1]), match[2]
+        if found is None:
+            return match[0]
+        return found if value is None else f"{found} {value.strip(chr(39))}"
+
+    first, space, rest = error.place.partition(" ")
+    named = None if error.place in typed else option(first)
+    place = f"{named}{space}{rest}" if named else error.place
+    WarpsightError.__init__(error, _QUOTED.sub(replaced, error.what), place=place, remedy=_QUOTED.sub(replaced, error.remedy))

@@ -20,8 +20,9 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import labelled
-from warpsight.pipeline.predict import obtain_trace
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, OPTIONS, KernelRequest
+from warpsight.hardware.references import read_against
+from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, KernelRequest
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import plain
 from warpsight.reports.html.page import checked_page
 from warpsight.reports.next_step import command_after, followed_by, line
@@ -31,11 +32,11 @@ from warpsight.sweeps.result import EVERYTHING, Question, Sweep
 _TIMELINE = ("--timeline-cycles", "--timeline-sm", "--perfetto")
 # the options that are only for some kinds of input, and what each kind takes of them
 _OF_STUDY = ("--cost", "--where", "--metric")
-_OF_KERNEL = ("--referee", "--against", *_TIMELINE, "--what-if")
+_OF_KERNEL = ("--simulator", "--against", *_TIMELINE, "--what-if")
 _TAKES = {
     "a study": _OF_STUDY,
     "a kernel": (*_OF_KERNEL, "--other-gpu"),
-    "one side of two": ("--referee", "--against", "--other-gpu"),
+    "one side of two": ("--simulator", "--against", "--other-gpu"),
     "a file of results, which has no kernel": (),
 }
 _STUDY, _KERNEL, _SIDE, _RESULT = _TAKES
@@ -96,9 +97,8 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
         "--set": bool(arguments.overrides),
         "--model": "--model" in also and bool(arguments.models),
         **{f"--{name}": getattr(arguments, name) != default for name, default in asdict(DEFAULT_METHOD).items()},
-        **{OPTIONS.get(each.name, f"--{each.name}"): getattr(request, each.name) is not None
-           for each in fields(request) if each.name not in ("path", "output")},
-    }  # fmt: skip
+        **{each.name: getattr(request, each.name) is not None for each in fields(request) if each.name not in ("path", "output")},
+    }
     for option, is_given in given.items():
         if is_given:
             what = f"cannot change {kind}: {request.path}"
@@ -131,12 +131,13 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
     window = _window(arguments)
     gpu = load_gpu(gpu_name, overrides=arguments.overrides)
     models = options.model_names(arguments)
-    parts = Parts(
-        arguments.referee, NONE if side else arguments.what_if or QUICK, ("warpsight", *arguments.command_line), window,
-        arguments.perfetto, arguments.against, label,
-    )  # fmt: skip
     with ProgressBar() as bar:
         trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
+        measured = read_against(arguments.against).match(gpu.name, trace.header, label) if arguments.against else None
+        parts = Parts(
+            arguments.simulator, NONE if side else arguments.what_if or QUICK, ("warpsight", *arguments.command_line), window,
+            arguments.perfetto, measured,
+        )  # fmt: skip
         beside = models[1:] if len(models) > 1 else None
         make, method = kernel_report_data if side else advised_report_data, options.method(arguments)
         found = make(trace, gpu, models[0], method, beside=beside, parts=parts, request=request, watch=bar.watch)
@@ -154,10 +155,10 @@ def plain_words(arguments: argparse.Namespace) -> list[str]:
 
 
 def _window(arguments: argparse.Namespace) -> Any:
-    """What is shown of the referee's timeline, checked before minutes are spent."""
+    """What is shown of the simulator's timeline, checked before minutes are spent."""
     for option in _TIMELINE:
-        if getattr(arguments, option[2:].replace("-", "_")) is not None and not arguments.referee:
-            raise UsageError("says what is shown of the referee's run", place=option, remedy="add --referee")
+        if getattr(arguments, option[2:].replace("-", "_")) is not None and not arguments.simulator:
+            raise UsageError("says what is shown of the simulator's run", place=option, remedy="add --simulator")
     return window_of(arguments.timeline_cycles, arguments.timeline_sm)
 
 
@@ -166,7 +167,7 @@ def _simulate_command(arguments: argparse.Namespace) -> str:
     own = ("-o", "--output", "--model", "--representative", "--interleaving", "--caches", "--timeline-cycles", "--perfetto",
            "--against", "--what-if")  # fmt: skip
     added = ("--timeline", arguments.perfetto or Path(arguments.paths[0]).stem + ".timeline.json")
-    return command_after("simulate", plain_words(arguments), without=own, flags=("--referee", "--open", "--json"), added=added)
+    return command_after("simulate", plain_words(arguments), without=own, flags=("--simulator", "--open", "--json"), added=added)
 
 
 # -- `warpsight report`: one file that shows a kernel, a result or a study, or two of the first two side by side.
@@ -174,7 +175,7 @@ def _simulate_command(arguments: argparse.Namespace) -> str:
 _EXAMPLES = """\
 examples:
   warpsight report launch.yaml -o spmv.html
-  warpsight report spmv.trace --gpu v100 --model warpsight --referee -o spmv.html --open
+  warpsight report spmv.trace --gpu v100 --model warpsight --simulator -o spmv.html --open
   warpsight report old=before.yaml new=after.yaml        # two kernels, differences first
   warpsight report launch.yaml --other-gpu v100          # one kernel on two GPUs
   warpsight report launch.yaml --against ncu.csv         # beside what was measured
@@ -195,8 +196,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
                         "20 s), full (any SMs with any caches), none (default: quick)")
     parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or reference cycles, as for "
                         "`warpsight compare`: shown beside the predictions")
-    parser.add_argument("--referee", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
-    parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="which cycles of the referee's timeline are shown (default: "
+    parser.add_argument("--simulator", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
+    parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="which cycles of the simulator's timeline to show (default: "
                         "from 0 on, as many as the report holds)")
     parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="of which SM (default 0)")
     parser.add_argument("--perfetto", metavar="FILE.json", help="write what that SM did, all of it, for Perfetto too")
@@ -236,6 +237,6 @@ def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
         return line(["sweep", "best", arguments.paths[0]], "the best designs as text")
     if document["kind"] == "kernel" and "code" in document:
         own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto")
-        why, flags = "what would make it faster", ("--referee", "--open", "--json")
+        why, flags = "what would make it faster", ("--simulator", "--open", "--json")
         return followed_by("advise", plain_words(arguments), document["model"], why, without=own, flags=flags)
     return line(["models", "show", document["model"]], "what the model assumes")

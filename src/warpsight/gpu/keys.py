@@ -82,7 +82,7 @@ _SM = (
     _count("sm.access_queue", "sm.access_queue", "memory instructions that wait, issued and in order, for the load-store unit",
            default="20", reason="estimated: calibrated against the reference simulator, see docs/explanation/caches.md", most=1024),
     Key("sm.fetch_width", "sm.fetch_width", COUNT, "instructions that a warp's buffer takes at a time, of one warp of the SM a "
-        "cycle, in the referee; 0: fetch is no limit", 0, 64, default="0", reason="default: no limit"),
+        "cycle, in the simulator; 0: fetch is no limit", 0, 64, default="0", reason="default: no limit"),
     _size("sm.max_shared_memory_per_block", "sm.max_shared_memory_per_block_bytes", "most shared memory of one block; 0 B: all",
           default="0 B", reason="default: all of the SM's", least=0),
     _size("sm.shared_memory_reserved", "sm.shared_memory_reserved_bytes", "shared memory of each block that the system takes",
@@ -146,7 +146,7 @@ def _cache(level: str, where: str, policy: str, allocate: str) -> tuple[Key, ...
 def _row_cycles(name: str, meaning: str) -> Key:
     """A time of the row model, which costs nothing unless it is given."""
     reason = "default: nothing, as dram.row"
-    return _cycles(name, f"{name}_cycles", f"{meaning}, in the referee", default="0 cycles", reason=reason, least=0)
+    return _cycles(name, f"{name}_cycles", f"{meaning}, in the simulator", default="0 cycles", reason=reason, least=0)
 
 
 _GDDR = "default: JEDEC GDDR5 (JESD212), 16 banks"
@@ -155,16 +155,16 @@ _MEMORY = (
     *_cache("l1", "per SM", "write-through", "false"),
     Key("l1.warp_mshrs", "l1.warp_mshrs", COUNT, "miss registers for one warp, in the reuse-distance model; 0: all of the L1's", 0,
         default="0", reason="default: no limit of its own"),
-    _count("l1.miss_queue", "l1.miss_queue", "packets that wait in the L1 for the network, in the referee",
+    _count("l1.miss_queue", "l1.miss_queue", "packets that wait in the L1 for the network, in the simulator",
            default="16", reason="default: estimated, as detailed simulators have it"),
-    Key("l1.allocation", "l1.allocation", WORD, "when a miss takes a line of its set, in the referee: at once, or with its data",
+    Key("l1.allocation", "l1.allocation", WORD, "when a miss takes a line of its set, in the simulator: at once, or with its data",
         default="on-miss", choices=("on-miss", "on-fill")),
     Key("noc.bandwidth", "noc.bandwidth_bytes_per_s", BANDWIDTH, "between all SMs and the L2, one direction, aggregate", 1, 1e18),
     Key("noc.queue", "noc.queue", COUNT, "requests of an SM that its queue holds, which blocks a streaming L1; 0: no bound", 0,
         default="0", reason="default: no bound, since the L1's miss registers block first"),
-    _size("noc.flit", "noc.flit_bytes", "data that a port passes as one piece; a packet is at least one, in the referee",
+    _size("noc.flit", "noc.flit_bytes", "data that a port passes as one piece; a packet is at least one, in the simulator",
           default="32 B", reason="default: one sector"),
-    _count("noc.buffer", "noc.buffer", "packets that wait at each slice and each SM, in the referee",
+    _count("noc.buffer", "noc.buffer", "packets that wait at each slice and each SM, in the simulator",
            default="64", reason="default: estimated, as detailed simulators have it", most=4096),
     *_cache("l2", "all slices together", "write-back", "true"),
     _count("l2.slices", "l2.slices", "equal parts of the L2, each with its own port", most=4096),
@@ -173,11 +173,11 @@ _MEMORY = (
     Key("dram.bandwidth", "dram.bandwidth_bytes_per_s", BANDWIDTH, "peak of all channels together", 1, 1e18),
     _count("dram.channels", "dram.channels", "memory channels", most=4096),
     _cycles("dram.latency", "dram.latency_cycles", "what an access adds to an L2 hit's round trip, without contention", least=0),
-    _count("dram.queue", "dram.queue", "accesses that wait at a channel, in the referee",
+    _count("dram.queue", "dram.queue", "accesses that wait at a channel, in the simulator",
            default="64", reason="default: estimated, as detailed simulators have it", most=4096),
-    _size("dram.row", "dram.row_bytes", "bytes of an open row of a bank, in the referee; 0 B: rows cost nothing",
+    _size("dram.row", "dram.row_bytes", "bytes of an open row of a bank, in the simulator; 0 B: rows cost nothing",
           default="0 B", reason="default: the bandwidth is what streams reach", least=0),
-    _count("dram.banks", "dram.banks", "banks of a channel, each with an open row, in the referee",
+    _count("dram.banks", "dram.banks", "banks of a channel, each with an open row, in the simulator",
            default="16", reason=_GDDR, most=32),
     _row_cycles("dram.activate", "opening a row, a part of dram.latency"),
     _row_cycles("dram.precharge", "closing a row before another opens"),

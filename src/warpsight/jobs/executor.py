@@ -14,11 +14,10 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import NamedTuple, Protocol, TypeVar
 
-from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.base.errors import NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Progress
 from warpsight.base.registry import Registry
 from warpsight.jobs import executors
-from warpsight.jobs.store import NotKept
 
 Task = TypeVar("Task", bound=Hashable)
 Tell = Callable[[str], None]

@@ -20,16 +20,12 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base import diskcache
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import NotKept
 
 _NEW = ".new"
 _MARK = ".mark"
 _STALE_SECONDS = 24 * 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-
-
-class NotKept(UsageError):
-    """A result cannot be kept, and neither could the next one: whoever computes many of them ends here."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str
     if getattr(metadata, "global_scratch_size", 0):
         raise UnsupportedError(f"kernel {name} needs scratch in global memory", place=name, remedy="avoid tensor descriptors")
     if given.get("grid") is None:
-        raise UsageError("is missing: how many blocks in the grid?", place="--grid", remedy="give grid=, numbers or a function")
+        raise UsageError("is missing: how many blocks in the grid?", place="grid", remedy="pass numbers or a function as `grid`")
     grid = given["grid"](values) if callable(given["grid"]) else given["grid"]
     return {
         **rest,

@@ -102,7 +102,7 @@ class About:
 
     `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the citation in full.
     `stack` names the components of the CPI stack that can be other than zero; empty: any. `by_component` says of each of them by
-    which equation it comes about. `strained_by` names the checks of `analysis/assumptions.py` by which a kernel may be one
+    which equation it comes about. `checks` names the checks of `analysis/assumptions.py` by which a kernel may be one
     that the assumptions do not fit.
     """
 
@@ -112,7 +112,7 @@ class About:
     citation: str
     stack: tuple[str, ...] = ()
     by_component: dict[str, str] = field(default_factory=dict)
-    strained_by: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -44,7 +44,7 @@ class Bottleneck:
             "dram": _LARGEST.format(what="bytes x clock x SMs / DRAM bandwidth"),
             "idle": idle_of_launch(),
         },
-        strained_by=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
+        checks=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
     )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:

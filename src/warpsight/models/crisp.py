@@ -19,7 +19,7 @@ from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.models import interval_model
 from warpsight.models.base import MODELS, About, Design, predict_one
 from warpsight.models.contention import gpumech_mshrs, gpumech_queues
-from warpsight.models.interval_model import INTERVAL_STRAINS, residency
+from warpsight.models.interval_model import INTERVAL_CHECKS, residency
 from warpsight.result.prediction import COMPONENTS, Prediction
 
 
@@ -85,7 +85,7 @@ class Crisp:
             "of the compute/store path, C the other computation",
             "idle": "all others together x what idle is of them at the nominal clock",
         },
-        strained_by=(*INTERVAL_STRAINS, "noc-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load"),
     )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:

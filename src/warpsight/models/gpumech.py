@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, gpumech_queues
-from warpsight.models.interval_model import GPUMECH_DRAM, INTERVAL_STRAINS, expected_delay, interval_components
+from warpsight.models.interval_model import GPUMECH_DRAM, INTERVAL_CHECKS, expected_delay, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -47,7 +47,7 @@ class GpuMech(ContentionModel):
             mshr=expected_delay(queued=False),
             dram=GPUMECH_DRAM,
         ),
-        strained_by=(*INTERVAL_STRAINS, "noc-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load"),
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

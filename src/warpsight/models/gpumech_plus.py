@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, gpumech_queues
-from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_STRAINS, expected_delay, interval_components
+from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_CHECKS, expected_delay, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class GpuMechPlus(ContentionModel):
             noc=GPUMECH_NOC,
             dram=GPUMECH_DRAM,
         ),
-        strained_by=INTERVAL_STRAINS,
+        checks=INTERVAL_CHECKS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -146,7 +146,7 @@ def idle_of_launch() -> str:
 
 
 # Checks of `analysis/assumptions.py` that all interval models are strained by: what none of them knows.
-INTERVAL_STRAINS = (
+INTERVAL_CHECKS = (
     "alike-warps", "mean-warp", "slowest-warp", "equal-blocks", "last-wave", "units", "l1-port", "bank-conflicts", "barriers",
     "atomics", "spread-noc", "spread-dram",
 )  # fmt: skip

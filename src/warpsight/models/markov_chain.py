@@ -13,7 +13,7 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
-from warpsight.models.interval_model import INTERVAL_STRAINS, IntervalModel, interval_components
+from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -130,7 +130,7 @@ class MarkovChain(IntervalModel):
         citation="X. E. Chen and T. M. Aamodt. A first-order fine-grained multithreaded throughput model. HPCA 2009.",
         stack=("base", "com_data", "mem_data", "idle"),
         by_component=interval_components("instructions x W / (schedulers x IPC of the chain's stationary distribution)"),
-        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load", "dram-load"),
     )
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:

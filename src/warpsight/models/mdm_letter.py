@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, mdm_mshrs, mdm_queues
-from warpsight.models.interval_model import INTERVAL_STRAINS, batches, interval_components, mdm_queue
+from warpsight.models.interval_model import INTERVAL_CHECKS, batches, interval_components, mdm_queue
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,7 +46,7 @@ class MdmLetter(ContentionModel):
             noc=mdm_queue("CAL 2019, eqs. 2, 4 and 5", "NoC", "where the interval is divergent"),
             dram=mdm_queue("CAL 2019, eqs. 3-5", "DRAM", "where the interval is divergent"),
         ),
-        strained_by=INTERVAL_STRAINS,
+        checks=INTERVAL_CHECKS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_queues, mdm_mshrs
-from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_STRAINS, batches, interval_components
+from warpsight.models.interval_model import GPUMECH_DRAM, GPUMECH_NOC, INTERVAL_CHECKS, batches, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,7 +44,7 @@ class MdmMshr(ContentionModel):
             noc=GPUMECH_NOC,
             dram=GPUMECH_DRAM,
         ),
-        strained_by=INTERVAL_STRAINS,
+        checks=INTERVAL_CHECKS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

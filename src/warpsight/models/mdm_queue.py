@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, mdm_queues
-from warpsight.models.interval_model import INTERVAL_STRAINS, MDM_EXPOSED, expected_delay, interval_components, mdm_queue
+from warpsight.models.interval_model import INTERVAL_CHECKS, MDM_EXPOSED, expected_delay, interval_components, mdm_queue
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class MdmQueue(ContentionModel):
             noc=mdm_queue("MDM eqs. 3, 7, 9 and 10", "NoC", MDM_EXPOSED),
             dram=mdm_queue("MDM eqs. 3 and 8-10", "DRAM", MDM_EXPOSED),
         ),
-        strained_by=INTERVAL_STRAINS,
+        checks=INTERVAL_CHECKS,
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

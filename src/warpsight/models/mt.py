@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from warpsight.models.base import MODELS, About
-from warpsight.models.interval_model import INTERVAL_STRAINS, IntervalModel, interval_components
+from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
 
 
 class Multithreading(IntervalModel):
@@ -34,7 +34,7 @@ class Multithreading(IntervalModel):
         "analysis. MICRO 2014.",
         stack=("base", "com_data", "mem_data", "idle"),
         by_component=interval_components(),
-        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load", "dram-load"),
     )
 
 

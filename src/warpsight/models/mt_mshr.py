@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
 from warpsight.models.contention import ContentionModel, Waiting, gpumech_mshrs, no_queues
-from warpsight.models.interval_model import INTERVAL_STRAINS, expected_delay, interval_components
+from warpsight.models.interval_model import INTERVAL_CHECKS, expected_delay, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -39,7 +39,7 @@ class MultithreadingMshr(ContentionModel):
         by_component=interval_components(
             mshr=expected_delay(queued=False),
         ),
-        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load", "dram-load"),
     )
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:

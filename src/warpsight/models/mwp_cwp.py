@@ -59,7 +59,7 @@ class MwpCwp:
             "sync": "eq. 26: Departure_delay x (MWP - 1) x barriers x active blocks x Rep, as far as it sticks out of base",
             "idle": "all others together x (SMs / active SMs - 1): SMs without a block",
         },
-        strained_by=("last-wave", "equal-blocks", "slowest-warp", "units", "bank-conflicts", "caches-hit"),
+        checks=("last-wave", "equal-blocks", "slowest-warp", "units", "bank-conflicts", "caches-hit"),
     )
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from warpsight.equations.multithreading import multithreaded_cycles
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design
-from warpsight.models.interval_model import INTERVAL_STRAINS, IntervalModel, interval_components
+from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
 
 Floats = npt.NDArray[np.float64]
 
@@ -41,7 +41,7 @@ class NaiveInterval(IntervalModel):
         "analysis. MICRO 2014.",
         stack=("base", "com_data", "mem_data", "idle"),
         by_component=interval_components("instructions + stalls, cycles of the representative warp alone (eqs. 1 and 5)"),
-        strained_by=(*INTERVAL_STRAINS, "noc-load", "dram-load"),
+        checks=(*INTERVAL_CHECKS, "noc-load", "dram-load"),
     )
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:

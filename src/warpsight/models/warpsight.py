@@ -90,7 +90,7 @@ class Warpsight:
         citation="Y. Bard. Some extensions to multiclass queueing network analysis. 1979. P. Schweitzer. Approximate analysis of "
         "multiclass closed networks of queues. 1979. The model itself: this project.",
         by_component=_BY_COMPONENT,
-        strained_by=("alike-warps",),
+        checks=("alike-warps",),
     )
 
     def __init__(self, left_out: Iterable[str] = ()) -> None:

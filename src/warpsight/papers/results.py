@@ -12,7 +12,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.models.base import get_model
 from warpsight.pipeline.suites import Suite
 from warpsight.result.prediction import Prediction
@@ -104,7 +104,7 @@ def cast_of(suite: Suite, names: Sequence[str] = ()) -> Cast:
     return Cast(suite.name, tuple(sorted(members, key=lambda member: member.name)), only)
 
 
-# -- What a study found, for the figures to read: referee's results, profiles, and predictions made from them.
+# -- What a study found, for the figures to read: simulator's results, profiles, and predictions made from them.
 
 @dataclass
 class Results:
@@ -119,18 +119,18 @@ class Results:
     refused: dict[tuple[str, Variant, str], str] = field(default_factory=dict)
     _profiles: dict[Point, IntervalProfile | None] = field(default_factory=dict)
 
-    def referee(self, kernel: str, variant: Variant) -> dict[str, Any] | None:
-        """What the referee found (`compute._simulate`), or None."""
-        return self.found.get(Point(REFEREE, kernel, variant))
+    def simulator(self, kernel: str, variant: Variant) -> dict[str, Any] | None:
+        """What the simulator found (`compute._simulate`), or None."""
+        return self.found.get(Point(SIMULATOR, kernel, variant))
 
     def seconds(self, kernel: str, variant: Variant) -> dict[str, float] | None:
         """How long the kernel's trace, its simulation, its caches and profile, and MDM's equations took; None if one is missing."""
-        referee, profile = (self.found.get(Point(what, kernel, variant)) for what in (REFEREE, PROFILE))
-        if referee is None or profile is None:
+        simulator, profile = (self.found.get(Point(what, kernel, variant)) for what in (SIMULATOR, PROFILE))
+        if simulator is None or profile is None:
             return None
         return {
             "trace": self.traces[kernel]["trace_seconds"],
-            "simulation": referee["simulation_seconds"],
+            "simulation": simulator["simulation_seconds"],
             "profile": profile["profile_seconds"],
             "equations": profile["mdm_seconds"],
         }

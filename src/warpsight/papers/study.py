@@ -19,12 +19,12 @@ from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interchange import profile_document
 from warpsight.jobs.executor import Executor, make_executor
-from warpsight.jobs.fingerprint import REFEREE, TRACE, files_hash, fingerprint
+from warpsight.jobs.fingerprint import SIMULATOR, TRACE, files_hash, fingerprint
 from warpsight.jobs.store import ResultStore, StoreAddress, default_folder
 from warpsight.models.base import get_model
 from warpsight.papers.results import Cast, Point, Results
+from warpsight.pipeline.evaluate import profile_trace, trace_occupancy
 from warpsight.pipeline.files import trace_into
-from warpsight.pipeline.predict import profile_trace, trace_occupancy
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.traces.schema import KernelTrace
@@ -61,7 +61,7 @@ def trace_key(path: str) -> str:
 def point_key(point: Point, trace: dict[str, Any]) -> str:
     """The key of a result: kernel and inputs by the hashes in the trace's document, the resolved GPU, the computing code."""
     hashes = (trace["kernel_hash"], trace["input_hash"], str(trace["sampled_blocks"]), spec_hash(point.variant.spec()))
-    method = "" if point.what == REFEREE else point.representative
+    method = "" if point.what == SIMULATOR else point.representative
     return content_key(point.what, str(SCHEMA), *hashes, method, fingerprint(point.what))
 
 
@@ -97,7 +97,7 @@ def run_point(task: PointTask) -> str:
         trace = _opened(task.folder)
         gpu = task.point.variant.spec()
         _warm_up(task.point.what, trace, gpu)
-        found = _simulate(trace, gpu) if task.point.what == REFEREE else _profile(trace, gpu, task.point.representative)
+        found = _simulate(trace, gpu) if task.point.what == SIMULATOR else _profile(trace, gpu, task.point.representative)
     except WarpsightError as error:
         found = {"failed": str(error)}
     store.put(task.point.what, task.key, found)
@@ -114,7 +114,7 @@ def _warm_up(what: str, trace: KernelTrace, gpu: GpuSpec) -> None:
     if what in _WARM:
         return
     _WARM.add(what)
-    if what == REFEREE:
+    if what == SIMULATOR:
         try:
             simulate_trace(trace, gpu, max_cycles=1)
         except LimitError:

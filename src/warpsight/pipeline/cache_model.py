@@ -23,9 +23,10 @@ from warpsight.caches.reuse.result import CacheResult
 from warpsight.caches.reuse.settings import ReuseSettings, settings_of
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import obtain_trace, trace_occupancy
+from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.traces.schema import KernelTrace
 
 HIGHEST_BIT = 62  # addresses are held as signed numbers of 64 bits

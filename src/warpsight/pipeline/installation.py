@@ -13,7 +13,6 @@ import llvmlite.binding as llvm
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
-from warpsight.emulator.ptx.instruction_set import CONTROL_OPCODES, HANDLERS
 from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
 from warpsight.isa.sass.opcodes import TABLE
 from warpsight.kernels.cuda import find_nvcc
@@ -24,15 +23,14 @@ _PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvid
 
 
 def instruction_table() -> list[dict[str, Any]]:
-    """A row for each PTX opcode, from the opcode table and the emulator's table of handlers.
+    """A row for each PTX opcode, from the table of opcodes.
 
     Keys: `opcode`, `op_class` (the class, or the rule that gives it), `access` (load, store, atomic or empty), `executed`, `what`,
     and `why_not` (empty if executed).
     """
     rows = []
     for name, row in OPCODES.items():
-        executed = name in HANDLERS or name in CONTROL_OPCODES
-        rows.append(_row(name, row.rule, row.access, row.what, "" if executed else "not executed yet"))
+        rows.append(_row(name, row.rule, row.access, row.what, "" if row.handler else "not executed yet"))
     rows += [_row(name, "", "", why, "refused") for name, why in REFUSED.items()]
     return sorted(rows, key=lambda row: row["opcode"])
 

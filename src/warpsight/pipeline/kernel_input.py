@@ -19,7 +19,7 @@ from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
 from warpsight.kernels.sources import load_source
 from warpsight.kernels.values import check_kinds, parse_integer
-from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, OPTIONS, KernelRequest
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
 
 _PTX_REMEDY = "give a path, PTX text, what numba.cuda.compile returns, or a compiled Numba or Triton kernel"
@@ -88,7 +88,7 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
 
     Raises UsageError, FormatError, CompileError, UnsupportedError.
     """
-    check_kinds({name: getattr(request, name) for name in _CHECKED}, OPTIONS)
+    check_kinds({name: getattr(request, name) for name in _CHECKED})
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
     if limit < 1:
         raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")

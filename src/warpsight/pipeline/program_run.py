@@ -11,7 +11,7 @@ from typing import IO, Any
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import predict_trace
+from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, Method
 from warpsight.programs.host import describe_signal, run_program

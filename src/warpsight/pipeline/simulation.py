@@ -11,7 +11,7 @@ from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import trace_occupancy
+from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import trace_provenance
 from warpsight.pipeline.request import Method
 from warpsight.result.prediction import Prediction, bound_by, memory_class
@@ -19,7 +19,7 @@ from warpsight.simulator.result import Simulation, Timeline
 from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, simulate_launch
 from warpsight.traces.schema import KernelTrace
 
-NAME = "referee"
+NAME = "simulator"
 
 
 @dataclass(frozen=True)

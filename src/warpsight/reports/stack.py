@@ -1,4 +1,4 @@
-"""The CPI stack as terminal text: its parts as shares, and a table with bars for one prediction or two beside each other."""
+"""The CPI stack as terminal text: its components as shares, and a table with bars for one prediction or two side by side."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def dominant(document: dict[str, Any]) -> str:
 
 
 def queueing(document: dict[str, Any]) -> float:
-    """The share of the MSHRs and of the queues behind them."""
+    """The share of the MSHRs and of the NoC and DRAM queues."""
     return sum(shares(document).get(name, 0.0) for name in QUEUES)
 
 
@@ -58,7 +58,7 @@ def shown(documents: list[dict[str, Any]]) -> list[str]:
 
 
 def bar(share: float, scale: float) -> str:
-    """`share` drawn with `scale` characters for a whole; anything above zero is at least seen as a dot."""
+    """`share` drawn with `scale` characters for 100 %; anything above zero is at least a dot."""
     return "#" * round(share * scale) or ("." if share > 0 else "")
 
 

@@ -1,4 +1,4 @@
-"""The referee's memory: one int64 array of parameters `p`, one of state `s`, and where each table begins in `s`.
+"""The simulator's memory: one int64 array of parameters `p`, one of state `s`, and where each table begins in `s`.
 
 As in the cache simulation, every table lies in one array: row k, column c of table T is `s[p[T] + k * WIDTH + c]`. Components are
 told apart by their tables: each module of this package steps one of them. Times are core cycles; ports that pass fractions of a

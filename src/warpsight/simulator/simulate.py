@@ -1,4 +1,4 @@
-"""One launch through the referee: a cycle-level simulation from a trace.
+"""One launch through the simulator: a cycle-level simulation from a trace.
 
 Every SM has `sm.schedulers` warp schedulers that issue in order within a warp, each instruction when its registers are there and
 its unit is free. Memory instructions wait in a queue for the load-store unit, which sends one request a cycle into the L1. Misses

@@ -15,10 +15,11 @@ from warpsight.base.units import format_quantity
 from warpsight.gpu.document import Content, flatten, value_text
 from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.evaluate import Designs
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
-from warpsight.sweeps.study import Referee, Study, check_study, draw
+from warpsight.sweeps.study import SimulatorRuns, Study, check_study, draw
 
 Column = NDArray[Any]
 
@@ -102,17 +103,17 @@ def evaluate_on(expression: Expression, table: DesignTable, base: GpuSpec, metho
     return _evaluated(expression, table.columns, base, method, len(table))
 
 
-def referee_designs(referee: Referee, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
-    """The designs, ascending, that the referee runs: among those not refused, where `referee.where` holds, as many as it asks for.
+def simulator_designs(simulator: SimulatorRuns, table: DesignTable, base: GpuSpec, method: Method) -> NDArray[np.int64]:
+    """The designs, ascending, that the simulator runs: of those accepted where `simulator.where` holds, `simulator.designs`.
 
     All of them where it asks for none or for more than there are. Errors as for `Expression.evaluate`.
     """
     eligible = table.refused == 0
-    if referee.where is not None:
-        eligible = eligible & evaluate_on(referee.where, table, base, method)
+    if simulator.where is not None:
+        eligible = eligible & evaluate_on(simulator.where, table, base, method)
     found = np.flatnonzero(eligible).astype(np.int64)
-    if referee.designs and referee.designs < found.size:
-        found = np.sort(np.random.default_rng(referee.seed).choice(found, referee.designs, replace=False))
+    if simulator.designs and simulator.designs < found.size:
+        found = np.sort(np.random.default_rng(simulator.seed).choice(found, simulator.designs, replace=False))
     return found
 
 
@@ -208,9 +209,13 @@ class Group:
     method: tuple[tuple[str, str], ...]
     designs: Longs
 
-    def method_over(self, method: Method) -> Method:
-        """`method` with what the axes say."""
-        return replace(method, **dict(self.method))
+    def on(self, base: GpuSpec, own: Mapping[str, Column], method: Method, overrides: tuple[str, ...] = ()) -> Designs:
+        """The group's designs around `base` with `overrides`; `own` are the columns of the keys in which they may differ.
+
+        `method` holds where the axes say nothing of it.
+        """
+        columns = {key: np.ascontiguousarray(values[self.designs], dtype=np.float64) for key, values in own.items()}
+        return Designs(base, replace(method, **dict(self.method)), (*overrides, *self.overrides), columns, len(self.designs))
 
 
 def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Collection[str]) -> list[Group]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from warpsight.sweeps.names import FAILED, KERNEL, MODEL, NUMBERS, WORDS
+from warpsight.pipeline.rows import NUMBERS, WORDS
+from warpsight.sweeps.names import FAILED, KERNEL, MODEL
 
 if TYPE_CHECKING:
     import pyarrow as pa

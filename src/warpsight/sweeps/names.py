@@ -8,7 +8,6 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import COUNT, CYCLES, SIZE
 from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
 from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
-from warpsight.result.prediction import COMPONENTS
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
 
@@ -76,14 +75,9 @@ def in_column(key: Key) -> str:
     return WORD if key.kind in (WORD, FLAG, *TEXTS) else NUMBER
 
 
-# -- The columns of a study's results: one row for each design, kernel and model (or the referee).
+# -- The columns of a study's results: one row for each design, kernel and model (or the simulator).
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
-REFEREE = "referee"  # in the column of models
-STACK = tuple(f"cpi_stack.{name}" for name in COMPONENTS)
-# float64, NaN in a row that failed
-NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *STACK)
-WORDS = ("bound_by", "class", "occupancy_limiter")
+SIMULATOR = "simulator"  # in the column of models
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
-and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why
-a row has no numbers, empty in others."""
+(text), then those of `pipeline/rows.py`."""

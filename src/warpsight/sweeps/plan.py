@@ -17,29 +17,24 @@ from warpsight.base.errors import WarpsightError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.jobs.fingerprint import MODELS, PROFILE, REFEREE, fingerprint
+from warpsight.jobs.fingerprint import MODELS, SIMULATOR, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import known_models, trace_occupancy
-from warpsight.pipeline.request import Method
-from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, referee_designs
+from warpsight.pipeline.evaluate import (
+    MISSES,
+    PROFILE,
+    Designs,
+    known_models,
+    misses_key,
+    need_counts,
+    profile_key,
+    trace_occupancy,
+)
+from warpsight.pipeline.stage_keys import model_only
+from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, simulator_designs
 from warpsight.sweeps.launches import StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
-from warpsight.sweeps.tasks import (
-    MISSES,
-    PARQUET,
-    ROWS,
-    RefereeTask,
-    RowsTask,
-    SharedWork,
-    TraceTask,
-    design_gpu,
-    misses_key,
-    model_only,
-    need_counts,
-    opened,
-    profile_key,
-)
+from warpsight.sweeps.tasks import PARQUET, ROWS, KeptStages, RowsTask, SimulatorTask, TraceTask, opened
 
 SCHEMA = "1"
 # A task is large enough to be worth a process's turn and small enough for many to share the work and for little to be lost.
@@ -57,7 +52,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class Simulation:
-    """A run of the referee: `launch` on one design."""
+    """A run of the simulator: `launch` on one design."""
 
     launch: StudyLaunch
     design: int
@@ -101,18 +96,18 @@ class Plan:
     def row_tasks(self) -> list[RowsTask]:
         """Batches whose rows are not kept and whose trace is there."""
         return [
-            RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.base, self.shared_work(batch),
+            RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.designs(batch),
                      self.study.models, fingerprint(PROFILE))
             for batch in self.batches
             if batch.launch.known and not self.is_kept(batch)
         ]  # fmt: skip
 
-    def referee_tasks(self) -> list[RefereeTask]:
+    def simulator_tasks(self) -> list[SimulatorTask]:
         """Simulations that are not kept and whose trace is there."""
-        assert self.study.referee is not None or not self.simulations
-        limit = self.study.referee.max_cycles if self.study.referee else None
+        assert self.study.simulator is not None or not self.simulations
+        limit = self.study.simulator.max_cycles if self.study.simulator else None
         return [
-            RefereeTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
+            SimulatorTask(self.store.address, each.key, each.launch.folder, self.base, self.overrides(each.design), limit)
             for each in self.simulations
             if each.launch.known and not self.is_kept(each)
         ]
@@ -123,24 +118,16 @@ class Plan:
             return False
         if isinstance(each, Batch):
             return self.store.get_bytes(ROWS, each.key, PARQUET) is not None
-        return self.store.get(REFEREE, each.key) is not None
+        return self.store.get(SIMULATOR, each.key) is not None
 
     def overrides(self, design: int) -> tuple[str, ...]:
         """The GPU keys of one design as `--set` takes them."""
         return (*self.study.overrides, *self.table.settings(design))
 
-    def shared_work(self, batch: Batch) -> tuple[SharedWork, ...]:
-        """What the batch's task computes, group by group."""
+    def designs(self, batch: Batch) -> tuple[Designs, ...]:
+        """What the batch's task evaluates, group by group."""
         own = {key: values for key, values in self.table.columns.items() if key in self.own_keys}
-        return tuple(
-            SharedWork(
-                (*self.study.overrides, *group.overrides),
-                group.method_over(self.study.method),
-                {key: np.ascontiguousarray(values[group.designs], dtype=np.float64) for key, values in own.items()},
-                len(group.designs),
-            )
-            for group in batch.groups
-        )
+        return tuple(group.on(self.base, own, self.study.method, self.study.overrides) for group in batch.groups)
 
 
 def plan_sweep(study: Study, store: ResultStore) -> Plan:
@@ -182,7 +169,7 @@ def _keyed(plan: Plan, batch: Batch) -> Batch:
     if not batch.launch.key:
         return batch
     parts: list[str | bytes] = [SCHEMA, batch.launch.key, *plan.shared_key]
-    for work in plan.shared_work(batch):
+    for work in plan.designs(batch):
         parts += [*work.overrides, repr(work.method), str(work.count)]
         for key, values in work.columns.items():
             parts += [key, values.tobytes()]
@@ -198,14 +185,14 @@ def _code_of(model: str) -> str:
 
 
 def _simulations(plan: Plan) -> Iterator[Simulation]:
-    referee = plan.study.referee
-    if referee is None:
+    simulator = plan.study.simulator
+    if simulator is None:
         return
-    for design in referee_designs(referee, plan.table, plan.around, plan.study.method).tolist():
+    for design in simulator_designs(simulator, plan.table, plan.around, plan.study.method).tolist():
         choice = _choice(plan, design)
         for launch in (each for each in plan.launches if each.choice == choice):
-            limit = str(referee.max_cycles)
-            key = content_key(REFEREE, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(REFEREE))
+            limit = str(simulator.max_cycles)
+            key = content_key(SIMULATOR, launch.key, plan.base_hash, *plan.overrides(design), limit, fingerprint(SIMULATOR))
             yield Simulation(launch, design, key if launch.key else "")
 
 
@@ -225,7 +212,7 @@ class Step:
 
 
 def steps_of(plan: Plan) -> list[Step]:
-    """Traces, cache simulations, interval profiles, rows, referee runs. What hangs on a trace that is not there is not known."""
+    """Traces, cache simulations, interval profiles, rows, simulator runs. What hangs on a trace that is not there is not known."""
     launches = {each.key: each for each in plan.launches if each.key}
     tasks = [(batch, plan.is_kept(batch)) for batch in plan.batches]
     rows = len(plan.study.models) * sum(len(group.designs) for batch, _ in tasks for group in batch.groups)
@@ -237,7 +224,7 @@ def steps_of(plan: Plan) -> list[Step]:
         Step("cache simulations", len(misses), sum(misses.values())),
         Step("interval profiles", len(profiles), sum(profiles.values())),
         Step("rows", rows, kept),
-        Step("referee runs", len(plan.simulations), simulated),
+        Step("simulator runs", len(plan.simulations), simulated),
     ]
 
 
@@ -246,33 +233,29 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
     misses: dict[str, bool] = {}
     profiles: dict[str, bool] = {}
     specs: dict[tuple[str, ...], GpuSpec | None] = {}
-    counts = need_counts(plan.study.models)
-    code = fingerprint(PROFILE)
-    for launch, overrides, method in _works(plan):
-        if overrides not in specs:
-            specs[overrides] = _gpu(plan, overrides)
-        gpu = specs[overrides]
-        if gpu is None:
-            continue
-        profile = profile_key(launch.key, gpu, method, code, counts)
-        if profile not in profiles:
-            profiles[profile] = launch.known and plan.store.get(PROFILE, profile) is not None
-            blocks = _blocks_per_sm(launch, gpu)
-            key = misses_key(launch.key, gpu, blocks, method, code)
-            misses[key] = profiles[profile] or (blocks > 0 and plan.store.get(MISSES, key) is not None)
+    counts, code = need_counts(plan.study.models), fingerprint(PROFILE)
+    for batch in plan.batches:
+        launch = batch.launch
+        kept = KeptStages(plan.store, launch.key, code)
+        for each in plan.designs(batch) if launch.key else ():
+            if each.overrides not in specs:
+                specs[each.overrides] = _gpu(each)
+            gpu = specs[each.overrides]
+            if gpu is None:
+                continue
+            key = profile_key(gpu, each.method, counts)
+            profile = f"{launch.key} {key}"
+            if profile not in profiles:
+                profiles[profile] = launch.known and kept.has(PROFILE, key)
+                blocks = _blocks_per_sm(launch, gpu)
+                key = misses_key(gpu, blocks, each.method)
+                misses[f"{launch.key} {key}"] = profiles[profile] or (blocks > 0 and kept.has(MISSES, key))
     return misses, profiles
 
 
-def _works(plan: Plan) -> Iterator[tuple[StudyLaunch, tuple[str, ...], Method]]:
-    for batch in plan.batches:
-        if batch.launch.key:
-            for group in batch.groups:
-                yield batch.launch, (*plan.study.overrides, *group.overrides), group.method_over(plan.study.method)
-
-
-def _gpu(plan: Plan, overrides: tuple[str, ...]) -> GpuSpec | None:
+def _gpu(designs: Designs) -> GpuSpec | None:
     try:
-        return design_gpu(plan.base, overrides)
+        return designs.gpu()
     except WarpsightError:  # its rows will say so; it costs nothing
         return None
 

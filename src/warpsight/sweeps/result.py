@@ -142,7 +142,7 @@ class Sweep:
         for name in sorted(names & self.constants.keys() - set(designs.column_names)):
             designs = designs.append_column(name, pa.array([self.constants[name]] * designs.num_rows))
         axes = [axis.key for axis in self.study.axes]
-        model = about.model or (self.study.models[0] if self.study.models else "referee")
+        model = about.model or (self.study.models[0] if self.study.models else "simulator")
         return results_of(self.table, designs, model=model, axes=axes, kernels=about.kernels)
 
 

@@ -19,7 +19,7 @@ from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
 from warpsight.sweeps.plan import Plan, plan_sweep
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, designs_table, empty_table, kept_if_better, labelled, result_tables
-from warpsight.sweeps.tasks import run_referee, run_rows, run_trace
+from warpsight.sweeps.tasks import run_rows, run_simulator, run_trace
 
 # What of a study failed when it was last tried. It is tried again; until then its rows say why.
 _FAILURES = "failures"
@@ -54,7 +54,7 @@ def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = 
     steps: tuple[tuple[str, str, Callable[[Any], str], Callable[[], list[Any]], Sequence[StudyLaunch]], ...] = (
         ("traces", "running the kernels", run_trace, plan.trace_tasks, distinct),
         ("tasks", "caches, profiles and models", run_rows, plan.row_tasks, [each.launch for each in plan.batches]),
-        ("referee runs", "simulating", run_referee, plan.referee_tasks, [each.launch for each in plan.simulations]),
+        ("simulator runs", "simulating", run_simulator, plan.simulator_tasks, [each.launch for each in plan.simulations]),
     )
     for name, said, work, tasks_of, launches in steps:
         tasks = tasks_of()

@@ -48,8 +48,8 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Referee:
-    """Which designs the referee runs too: `designs` of them drawn by `seed` (0: all) among those where `where` holds."""
+class SimulatorRuns:
+    """The designs that the simulator also runs: `designs` of them drawn by `seed` (0: all) among those where `where` holds."""
 
     designs: int = 0
     seed: int = 0
@@ -81,7 +81,7 @@ class Study:
     constraints: tuple[Expression, ...] = ()
     models: tuple[str, ...] = (DEFAULT_MODEL,)
     method: Method = DEFAULT_METHOD
-    referee: Referee | None = None
+    simulator: SimulatorRuns | None = None
 
 
 # -- Designs drawn from axes: every combination, a random sample, or a Latin hypercube. All in arrays, never design by design.
@@ -279,7 +279,7 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
     """
     _check_kernels(study.kernels, places)
     _once(study.models, "models", "model", places)
-    if not study.models and study.referee is None:
+    if not study.models and study.simulator is None:
         raise UsageError("there are no models to run", place=places.get("models", "models"), remedy="write models: [mdm]")
     _check_keys(study, places)
     _check_sampling(study, places)
@@ -383,8 +383,8 @@ def _check_expressions(study: Study) -> None:
         _check_reads(expression, available, derived)
         available.add(key)
     conditions = [*study.constraints]
-    if study.referee is not None and study.referee.where is not None:
-        conditions.append(study.referee.where)
+    if study.simulator is not None and study.simulator.where is not None:
+        conditions.append(study.simulator.where)
     for condition in conditions:
         if condition.sort != TRUTH:
             what = f'"{condition.text}" comes out as a {_kind(condition.sort)}, not as true or false'

@@ -16,7 +16,7 @@ from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
-from warpsight.pipeline.predict import known_models
+from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
@@ -24,7 +24,7 @@ from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.study import GRID, Axis, Referee, Sampling, Study, StudyKernel, check_study
+from warpsight.sweeps.study import GRID, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import save_trace
@@ -43,7 +43,7 @@ def study_of_options(
     models: Sequence[str] = (DEFAULT_MODEL,),
     sampling: Sampling = GRID_OF_ALL,
     method: Method = DEFAULT_METHOD,
-    referee: Referee | None = None,
+    simulator: SimulatorRuns | None = None,
 ) -> Study:
     """The study of kernels, and of a suite by name or folder, around `gpu`.
 
@@ -79,7 +79,7 @@ def study_of_options(
         constraints=tuple(parse_expression(text, f"--where {text}") for text in constraints),
         models=tuple(models),
         method=method,
-        referee=referee,
+        simulator=simulator,
     )
     check_study(study, places)
     return study
@@ -104,7 +104,7 @@ def study_of_arguments(
     constraints: Sequence[str],
     sampling: Sampling,
     method: Method,
-    referee: Referee | None,
+    simulator: SimulatorRuns | None,
 ) -> Study:
     """The study that they say, checked. Traces in memory and descriptions are kept in `store`, where every worker reaches them.
 
@@ -113,11 +113,11 @@ def study_of_arguments(
     if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
         refuse_beside_a_file(
             os.fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
-            constraints=constraints, sampling=(sampling.kind, sampling.designs, sampling.seed), method=method, referee=referee,
+            constraints=constraints, sampling=(sampling.kind, sampling.designs, sampling.seed), method=method, simulator=simulator,
         )  # fmt: skip
         return read_study(kernels)
     _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
-    _wholes(designs=sampling.designs, seed=sampling.seed, referee=referee.designs if referee else 0)
+    _wholes(designs=sampling.designs, seed=sampling.seed, simulator=simulator.designs if simulator else 0)
     if not isinstance(axes, Mapping):
         raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
     for key, word in asdict(method).items():
@@ -137,14 +137,14 @@ def study_of_arguments(
         constraints=tuple(parse_expression(text, f"constraint {text}") for text in constraints),
         models=tuple(models),
         method=method,
-        referee=referee,
+        simulator=simulator,
     )
     check_study(study)
     return study
 
 
 # What arguments are that nobody gave; the others are then empty.
-_DEFAULTS = {"gpu": DEFAULT_GPU, "models": (DEFAULT_MODEL,), "sampling": (GRID, 0, 0), "method": DEFAULT_METHOD, "referee": None}
+_DEFAULTS = {"gpu": DEFAULT_GPU, "models": (DEFAULT_MODEL,), "sampling": (GRID, 0, 0), "method": DEFAULT_METHOD, "simulator": None}
 
 
 def _texts(**arguments: Any) -> None:

@@ -17,15 +17,17 @@ from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import FLAG, KEYS
 from warpsight.gpu.spec import GpuSpec
-from warpsight.jobs.fingerprint import REFEREE as REFEREE_KIND
+from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
+from warpsight.pipeline.rows import NUMBERS, failed_rows
 from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.designs import Longs
 from warpsight.sweeps.files import read_part, rows_table, temporary_beside
-from warpsight.sweeps.folder import StudyFolder, study_document
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, NUMBERS, REFEREE
+from warpsight.sweeps.folder import StudyFolder
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, SIMULATOR
 from warpsight.sweeps.plan import Batch, Plan, Simulation
 from warpsight.sweeps.study import Study
-from warpsight.sweeps.tasks import PARQUET, ROWS, failed_rows
+from warpsight.sweeps.study_document import study_document
+from warpsight.sweeps.tasks import PARQUET, ROWS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -34,7 +36,7 @@ NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
 
 
 def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
-    """Rows in the order of launches, groups and models; then the referee's; then, for each kernel, designs that were refused.
+    """Rows in the order of launches, groups and models; then the simulator's; then, for each kernel, designs that were refused.
 
     What is not kept is left out, or, with `missing`, a row that failed for that reason.
     """
@@ -43,7 +45,7 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
         if table is not None:
             yield table
     for each in plan.simulations:
-        table = _referee_row(plan, each, missing)
+        table = _simulator_row(plan, each, missing)
         if table is not None:
             yield table
     refused = np.flatnonzero(plan.table.refused)
@@ -81,19 +83,19 @@ def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
     return _with_design(plan, batch.launch.kernel, designs, rows_table(rows))
 
 
-def _referee_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
-    found = plan.store.get(REFEREE_KIND, each.key) if each.key else None
+def _simulator_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | None:
+    found = plan.store.get(SIMULATOR_KIND, each.key) if each.key else None
     reason = each.launch.refused or missing
     if found is None and not reason:
         return None
     if found is None or "failed" in found:
-        rows = failed_rows(found["failed"] if found else reason, 1, REFEREE)
+        rows = failed_rows(found["failed"] if found else reason, 1, SIMULATOR)
     else:
         stack = {f"cpi_stack.{name}": found["cpi_stack"][name] for name in COMPONENTS}
         floats = {name: np.array([{**found, **stack}[name]], dtype=np.float64) for name in (*NUMBERS, "dpki", "occupancy")}
         words = {name: [found[name]] for name in ("bound_by", "class", "occupancy_limiter")}
         executed = np.array([found["warp_instructions"]], dtype=np.int64)
-        rows = {"model": [REFEREE], **floats, "warp_instructions": executed, **words, "failed": [""]}
+        rows = {"model": [SIMULATOR], **floats, "warp_instructions": executed, **words, "failed": [""]}
     return _with_design(plan, each.launch.kernel, np.array([each.design]), rows_table(rows))
 
 

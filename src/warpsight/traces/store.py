@@ -395,7 +395,7 @@ def _disk_refuses(path: Path, error: OSError) -> UsageError:
 
 # -- Traces on disk: a folder of Parquet files (zstd) and one JSON header, written as a stream and read piece by piece.
 #
-# The layout is described in `docs/reference/trace.md`. A folder appears whole or not at all: it is made beside its place and renamed.
+# The layout is described in `docs/reference/trace.md`.
 
 __all__ = ["FolderSink", "open_trace", "save_trace", "trace_bytes"]
 

@@ -1,4 +1,4 @@
-"""Advice: every change that the rules propose, evaluated, ranked by what it gains."""
+"""Advice: every change that the rules propose, evaluated and ranked by its gain."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from warpsight.analysis.advice.rule import Case, WhatIf, all_rules
+from warpsight.analysis.advice.divergence_rules import Divergence
+from warpsight.analysis.advice.memory_rules import Atomics, BankConflicts, Coalescing, L1Hits
+from warpsight.analysis.advice.resource_rules import Balance, Doubled, OccupancyStep
+from warpsight.analysis.advice.rule import RULES, Case, Rule, WhatIf
 from warpsight.analysis.explanation import explain_profiled
 from warpsight.base.errors import WarpsightError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
@@ -23,10 +27,24 @@ LEAST_GAIN = 0.001
 # Of one rule, at most so many changes are evaluated: each may take another simulation of the caches.
 MOST_OF_A_RULE = 12
 
+# Our rules in the order in which they are tried.
+OURS: tuple[Rule, ...] = (
+    Coalescing(), L1Hits(), BankConflicts(), Atomics(), OccupancyStep(), Balance(), Divergence(), Doubled(),
+)  # fmt: skip
+
+for _rule in OURS:
+    RULES.add(_rule.name, _rule)
+
+
+def all_rules() -> list[Rule]:
+    """Every rule: ours in their order, then those of plug-ins."""
+    ours = [rule.name for rule in OURS]
+    return [*OURS, *(RULES.get(name) for name in RULES.names() if name not in ours)]
+
 
 @dataclass(frozen=True)
 class Evaluated:
-    """A change with its prediction. `gain_cycles` fewer than without it, `gain` as a fraction; negative where it is slower."""
+    """A change with its prediction. `gain_cycles` are the cycles saved, `gain` the fraction of all; negative if it is slower."""
 
     rule: str
     what_if: WhatIf
@@ -35,7 +53,7 @@ class Evaluated:
     gain: float
 
     def to_json(self) -> dict[str, Any]:
-        """Its part of the result document."""
+        """The change's part of the result document."""
         change = self.what_if
         return {
             "title": change.title,
@@ -55,8 +73,8 @@ class Evaluated:
 
 @dataclass(frozen=True)
 class Advice:
-    """What helps, largest gain first; how many changes gained less than 0.1 %; those that could not be evaluated (title, why);
-    and how many were not, because their rule had proposed enough."""
+    """The changes that help, largest gain first; how many gained less than 0.1 %; those that could not be evaluated (title, why);
+    and how many were not evaluated because their rule had reached its limit."""
 
     prediction: Prediction
     changes: tuple[Evaluated, ...]
@@ -86,7 +104,7 @@ class Advice:
 def advise_kernel(
     request: KernelRequest, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> Advice:
-    """From a kernel, or a trace folder, to advice."""
+    """Advise on a kernel or a trace folder."""
     get_model(model)
     return advise_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, model, method, watch=watch)
 
@@ -94,12 +112,12 @@ def advise_kernel(
 def advise_trace(
     trace: KernelTrace, gpu: GpuSpec, model: str, method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> Advice:
-    """Evaluate every rule's proposals for `trace` on `gpu` by `model`. Raises as `predict_trace`."""
+    """Evaluate every rule's proposals for `trace` on `gpu` with `model`. Raises as `predict_trace`."""
     return advise_profiled(profile_trace(trace, gpu, method, watch=watch), gpu, model, watch=watch)
 
 
 def advise_profiled(profiled: ProfiledTrace, gpu: GpuSpec, model: str, *, watch: Watch | None = None) -> Advice:
-    """The same for a trace that is profiled already. Raises as `predict_profiled`."""
+    """The same for a profiled trace. Raises as `predict_profiled`."""
     trace = profiled.trace
     view = "source" if any(instruction.file for instruction in trace.instructions) else "line"
     explained = explain_profiled(profiled, gpu, model, view)

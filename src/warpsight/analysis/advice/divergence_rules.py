@@ -1,4 +1,4 @@
-"""What if the threads of a warp agreed at a branch? Threads that go the same way are put into the same warps."""
+"""What if the threads of a warp took the same side of a branch? Threads on the same side are moved into the same warps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, RULES, Case, WhatIf
+from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf
 from warpsight.base.units import percent
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.intervals.usage import occurrences, path_use
@@ -27,9 +27,9 @@ _PER_EXECUTION = ("executions", "divergent", "slowest_l1", "slowest_l2", "slowes
 
 
 def divergent_runs(trace: KernelTrace) -> Longs:
-    """For each run of the path table the basic block whose branch parted its lanes, int64; -1 where all of the warp's are active.
+    """For each run of the path table the basic block whose branch diverged, int64; -1 if all lanes of the warp are active.
 
-    That is the last block before it that the warp ran with all its lanes: of nested branches the outermost.
+    That is the last block before the run that the warp executed with all its lanes: of nested branches the outermost.
     """
     table = trace.paths
     lengths = np.diff(table.offset)
@@ -38,16 +38,16 @@ def divergent_runs(trace: KernelTrace) -> Longs:
     np.maximum.at(most, path, table.lanes)
     whole = table.lanes >= most[path]
     last = np.maximum.accumulate(np.where(whole, np.arange(len(path)), -1)) if len(path) else np.zeros(0, np.int64)
-    # a path begins with all its lanes, or what parted them is not in it
+    # a path starts with all its lanes, or the branch that diverged is not in it
     known = ~whole & (last >= table.offset[path])
     return np.where(known, np.asarray(table.block, dtype=np.int64)[last], -1)
 
 
 def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[KernelTrace, MissProfile]:
-    """`trace` and its cache counts with warps that agree at the branch that ends basic block `block`.
+    """`trace` and its cache counts without divergence at the branch that ends basic block `block`.
 
-    The chunks keep the events of the executions that are left, with the sectors that these had. The cache counts keep all requests:
-    they are for the profile, and the trace is not meant to be simulated again.
+    The chunks keep the events of the remaining executions, with their sectors. The cache counts keep all requests:
+    they are for the profile; the trace is not to be simulated again.
     """
     warps, _ = path_use(trace)
     before = occurrences(trace, warps)
@@ -68,7 +68,7 @@ def compacted(trace: KernelTrace, misses: MissProfile, block: int) -> tuple[Kern
 
 @dataclass(frozen=True)
 class _Forms:
-    """Paths in several forms. `table` holds them; path p has `count[p]`, from number `first[p]` on (int64 [paths]).
+    """Paths in several forms. `table` holds them; path p has `count[p]` forms, starting at row `first[p]` (int64 [paths]).
 
     `kept` int64 [runs, PHASES]: repetitions that each form leaves of a run of the old table.
     """
@@ -80,7 +80,7 @@ class _Forms:
 
 
 def _forms(trace: KernelTrace, parted: npt.NDArray[np.bool_]) -> _Forms:
-    """Every path in as many forms as there are phases, or in one where nothing is `parted`."""
+    """Every path in `PHASES` forms, or in one form if no run of it is `parted`."""
     table = trace.paths
     offsets, blocks, lanes, repeats = [0], [], [], []
     count = np.ones(len(table), dtype=np.int64)
@@ -105,7 +105,7 @@ def _forms(trace: KernelTrace, parted: npt.NDArray[np.bool_]) -> _Forms:
 
 
 class _Dealt(ChunkSource):
-    """Chunks whose warps on one path are dealt out to its forms in turn, with the events that these leave."""
+    """Chunks whose warps on one path are assigned to its forms in turn, with the events that these keep."""
 
     def __init__(self, trace: KernelTrace, forms: _Forms) -> None:
         self._chunks, self._forms, self._reader = trace.chunks, forms, EventReader(trace)
@@ -123,7 +123,7 @@ class _Dealt(ChunkSource):
             yield self._left(chunk, self._forms.first[path] + phase, phase)
 
     def _left(self, chunk: TraceChunk, path: Longs, phase: Longs) -> TraceChunk:
-        """The chunk with its warps on other paths, less the events of executions that these have not."""
+        """The chunk with its warps on other paths, without the events of executions that these paths do not have."""
         events = self._reader.read(chunk)
         stay = np.flatnonzero(events.turn < self._forms.kept[events.run, phase[events.warp]])
         warp, width, count = events.warp[stay], self._width[events.pc[stay]], events.sectors[stay]
@@ -138,7 +138,7 @@ class _Dealt(ChunkSource):
 
 
 def _offsets(warp: Longs, lengths: Longs, warps: int) -> Longs:
-    """Where each warp's part begins, and the last one ends, int64 [warps + 1]."""
+    """The start of each warp's part, and the end of the last one, int64 [warps + 1]."""
     return np.concatenate([[0], np.cumsum(np.bincount(warp, lengths, warps).astype(np.int64))])
 
 
@@ -150,7 +150,7 @@ def _places(first: Longs, lengths: Longs) -> Longs:
 
 @dataclass(frozen=True)
 class Parting:
-    """How much a branch parts: warp executions of instructions with fewer lanes, and those that whole warps would need."""
+    """The divergence of a branch: warp instructions executed with fewer lanes, and those that full warps would need."""
 
     block: int
     executed: float
@@ -158,7 +158,7 @@ class Parting:
 
 
 def partings(trace: KernelTrace) -> list[Parting]:
-    """The branches that part lanes, by the instructions that agreement would save, most first."""
+    """The branches that diverge, by the instructions that convergence would save, most first."""
     table, runs = trace.paths, divergent_runs(trace)
     warps, _ = path_use(trace)
     path = np.repeat(np.arange(len(table)), np.diff(table.offset))
@@ -181,12 +181,12 @@ _LEAST = 0.001
 
 
 class Divergence:
-    """Branches whose ways are run one after the other: fewer instructions, the same traffic, profile and model made again."""
+    """Divergent branches: fewer instructions and the same traffic; profile and model are evaluated again."""
 
     name = "divergence"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each branch that parts the lanes of warps, those that cost most instructions first."""
+        """One change for each divergent branch, those that cost most instructions first."""
         recorded = case.trace.header.recorded_instructions
         for part in partings(case.trace):
             if part.executed - part.needed > _LEAST * recorded:
@@ -198,10 +198,10 @@ class Divergence:
         where = f"line {branch.line}" if branch.file else f"PTX line {branch.ptx_line}"
         lanes = percent(part.needed / part.executed)
         return WhatIf(
-            title=f"threads of a warp agree at the branch of {where}",
+            title=f"no divergence at the branch of {where}",
             place=f"{name}:{branch.line}" if branch.file else where,
-            reason=f"{percent(part.executed / recorded)} of the instructions run behind it, with {lanes} of the lanes",
-            cost="work sorted or grouped so that neighbouring threads go the same way",
+            reason=f"{percent(part.executed / recorded)} of the instructions run in its divergent paths, with {lanes} of the lanes",
+            cost="sort or group the work so that neighbouring threads take the same path",
             owner=PROGRAMMER,
             evaluate=lambda: _agreed(case, part.block),
         )
@@ -210,6 +210,3 @@ class Divergence:
 def _agreed(case: Case, block: int) -> Prediction:
     trace, misses = compacted(case.trace, case.profiled.misses, block)
     return case.with_misses(misses, trace)
-
-
-RULES.add(Divergence.name, Divergence())

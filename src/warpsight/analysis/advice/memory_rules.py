@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.analysis.advice.rule import PROGRAMMER, RULES, Case, WhatIf, heaviest_lines, line_name, place_of
+from warpsight.analysis.advice.rule import PROGRAMMER, Case, WhatIf, heaviest_lines, line_name, place_of
 from warpsight.analysis.explanation_rows import Row
 from warpsight.base.errors import LimitError
 from warpsight.base.units import three_digits
@@ -22,9 +22,9 @@ _MOST_SECTOR = 2**32 - 1
 
 
 def coalesced(trace: KernelTrace, pcs: Sequence[int], line_bytes: int) -> KernelTrace:
-    """`trace` with the accesses of `pcs` coalesced, for an L1 with lines of `line_bytes`. Accesses that are so already stay.
+    """`trace` with the accesses of `pcs` coalesced, for an L1 with lines of `line_bytes`. Coalesced accesses stay as they are.
 
-    The data move to new addresses behind all others. Lanes are those active at the entry of the basic block.
+    The data move to new addresses above all others. Lanes are those active at the entry of the basic block.
     Raises LimitError when addresses run out.
     """
     return replace(trace, chunks=_Coalesced(trace, pcs, line_bytes), origin="")
@@ -32,7 +32,7 @@ def coalesced(trace: KernelTrace, pcs: Sequence[int], line_bytes: int) -> Kernel
 
 @dataclass(frozen=True)
 class _Moved:
-    """The events of a chunk that change: their numbers, new counts of sectors, and the old sector that names their new place."""
+    """The events of a chunk that change: their numbers, new counts of sectors, and the old sector that identifies their new address."""
 
     event: Longs
     count: Longs
@@ -53,11 +53,11 @@ class _Coalesced(ChunkSource):
             leaders = np.union1d(leaders, self._moved(chunk, events).leader)
             last = max(last, int(chunk.sectors.max(initial=0)))
         self._leaders = leaders
-        # a full warp's bytes, so that neighbours in the old order are neighbours in the new one
+        # a full warp's bytes, so that neighbours before are neighbours after
         self._stride = max(1, int(-(-self._bytes[self._pcs].max() * WARP_SIZE // SECTOR_BYTES)))
         self._base = (last // self._per_line + 1) * self._per_line
         if self._base + len(leaders) * self._stride > _MOST_SECTOR:
-            raise LimitError("the addresses of the trace leave no room to move data", remedy="advise on a smaller launch")
+            raise LimitError("the trace uses the whole address range, so its data cannot be moved", remedy="use a smaller launch")
 
     def __iter__(self) -> Iterator[TraceChunk]:
         for chunk in self._trace.chunks:
@@ -106,7 +106,7 @@ def _distinct(own: Longs, values: Longs, count: int) -> Longs:
 
 
 def _hashes(own: Longs, place: Longs, sectors: Longs, count: int) -> npt.NDArray[np.uint64]:
-    """A number for each owner's list of sectors; equal lists have equal ones."""
+    """A hash for each owner's list of sectors."""
     mixed = (sectors + (place << 33)).astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     mixed ^= mixed >> np.uint64(29)
     mixed *= np.uint64(0xBF58476D1CE4E5B9)
@@ -117,7 +117,7 @@ def _hashes(own: Longs, place: Longs, sectors: Longs, count: int) -> npt.NDArray
 
 
 def _turns(warp: Longs, store: Longs, hashes: npt.NDArray[np.uint64]) -> Longs:
-    """How many times before a warp has touched the same list, loads and stores apart."""
+    """How often a warp has touched the same list before, for loads and stores separately."""
     order = np.lexsort((np.arange(len(warp)), hashes, store, warp))
     same = np.ones(len(order), dtype=np.bool_)
     for key in (warp, store, hashes):
@@ -137,7 +137,7 @@ _EXCESS = 1.05
 
 
 class Coalescing:
-    """Accesses whose lanes are apart: the trace is rewritten and everything made again from it."""
+    """Uncoalesced accesses: the trace is rewritten, and everything is evaluated again."""
 
     name = "coalescing"
 
@@ -166,22 +166,19 @@ class Coalescing:
         return WhatIf(
             title=f"{what} of {line_name(row)} coalesced",
             place=place_of(row),
-            reason=f"a warp's access makes {seen} there",
-            cost="another data layout or index order, or a way through shared memory",
+            reason=f"each warp access causes {seen}",
+            cost="change the data layout or index order, or stage through shared memory",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(coalesced(case.trace, pcs, case.gpu.l1.line_bytes)),
         )
 
 
-RULES.add(Coalescing.name, Coalescing())
-
-
 # -- What if a line's loads hit the L1 twice as often?
 
 def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
-    """`misses` with the L1 hits of `pcs` twice as many, at most all reads; what lies beyond the L1 shrinks as their misses do.
+    """`misses` with twice the L1 hits of `pcs`, at most all reads; the counts beyond the L1 shrink in proportion to the misses.
 
-    Counts stay whole: they are rounded, and hits take up the difference.
+    Counts stay integers: they are rounded, and the hits absorb the difference.
     """
     rows = np.array(pcs, dtype=np.int64)
     counts: dict[str, Any] = {name: getattr(misses, name).copy() for name in COUNTS}
@@ -202,12 +199,12 @@ def doubled_hits(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
 
 
 class L1Hits:
-    """Reuse that the L1 loses: the counts of the caches are changed, profile and model made again."""
+    """Reuse that the L1 loses: the cache counts are changed; profile and model are evaluated again."""
 
     name = "l1_hits"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each line whose loads hit at times and miss at times, those with most misses first."""
+        """One change for each line whose loads sometimes hit and sometimes miss, those with most misses first."""
         misses = case.profiled.misses
         both = (misses.l1_hits > 0) & (misses.l1_hits < misses.l1_reads)
         for missed, row, pcs in heaviest_lines(case, lambda pc: bool(both[pc]), misses.l1_misses):
@@ -217,14 +214,11 @@ class L1Hits:
             yield WhatIf(
                 title=f"L1 hit rate of {line_name(row)} from {rates[0]:.3g} % to {rates[1]:.3g} %",
                 place=place_of(row),
-                reason=f"{missed:,} of its {reads:,} read requests miss, though some data are used again",
-                cost="a smaller working set between uses: tiles, another order of work, fewer warps at once",
+                reason=f"{missed:,} of its {reads:,} read requests miss, although some data are reused",
+                cost="reduce the working set between uses: tiling, another order of work, fewer resident warps",
                 owner=PROGRAMMER,
                 evaluate=lambda after=after: case.with_misses(after),  # type: ignore[misc]
             )
-
-
-RULES.add(L1Hits.name, L1Hits())
 
 
 # -- What if a line's accesses to shared memory had no bank conflicts?
@@ -238,7 +232,7 @@ def without_conflicts(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
 
 
 class BankConflicts:
-    """Accesses that pass the banks more than once: profile and model are made again with one pass each."""
+    """Accesses with bank conflicts: profile and model are evaluated again with one pass each."""
 
     name = "bank_conflicts"
 
@@ -251,43 +245,37 @@ class BankConflicts:
             yield WhatIf(
                 title=f"shared memory of {line_name(row)} without bank conflicts",
                 place=place_of(row),
-                reason=f"an access passes the banks {three_digits(mean)} times",
+                reason=f"an access takes {three_digits(mean)} passes",
                 cost="padding or another index order in shared memory",
                 owner=PROGRAMMER,
                 evaluate=lambda pcs=pcs: case.with_misses(without_conflicts(misses, pcs)),  # type: ignore[misc]
             )
 
 
-RULES.add(BankConflicts.name, BankConflicts())
-
-
 # -- What if the lanes of a warp combined their atomics to one address first?
 
 def combined(misses: MissProfile, pcs: Sequence[int]) -> MissProfile:
-    """`misses` with no two lanes of an atomic at `pcs` at one address."""
+    """`misses` with distinct addresses for the lanes of an atomic at `pcs`."""
     repeats = misses.atomic_repeats.copy()
     repeats[list(pcs)] = 0
     return replace(misses, atomic_repeats=repeats)
 
 
 class Atomics:
-    """Atomics whose lanes meet at an address: profile and model are made again with one lane of these."""
+    """Atomics whose lanes share an address: profile and model are evaluated again with one of these lanes."""
 
     name = "atomics"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each line with such atomics, those with most lanes in wait first."""
+        """One change for each line with such atomics, those with most serialized lanes first."""
         misses = case.profiled.misses
         for repeats, row, pcs in heaviest_lines(case, lambda pc: bool(misses.atomic_repeats[pc] > 0), misses.atomic_repeats):
             lanes = 1 + repeats / int(misses.executions[pcs].sum())
             yield WhatIf(
                 title=f"atomics of {line_name(row)} combined in each warp",
                 place=place_of(row),
-                reason=f"{three_digits(lanes)} lanes share an address, and its L2 slice serves one after the other",
-                cost="a sum over the lanes at one address before the atomic, or a copy per block in shared memory",
+                reason=f"{three_digits(lanes)} lanes share an address, and the L2 slice serializes them",
+                cost="reduce over the lanes before the atomic, or keep a copy per block in shared memory",
                 owner=PROGRAMMER,
                 evaluate=lambda pcs=pcs: case.with_misses(combined(misses, pcs)),  # type: ignore[misc]
             )
-
-
-RULES.add(Atomics.name, Atomics())

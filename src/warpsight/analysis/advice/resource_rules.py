@@ -1,4 +1,4 @@
-"""What if the launch used the SMs better, or the GPU had more: one more block on an SM, even blocks, a resource twice as large?"""
+"""What if the launch used the SMs better or the GPU had more: one more block per SM, even blocks, a resource twice as large?"""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, RULES, Case, WhatIf
+from warpsight.analysis.advice.rule import ARCHITECT, PROGRAMMER, Case, WhatIf
 from warpsight.base.units import percent, three_digits
 from warpsight.gpu.describe import resolved
 from warpsight.gpu.loader import load_gpu
@@ -18,8 +18,8 @@ from warpsight.traces.schema import KernelTrace, TraceHeader
 
 
 def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
-    """The launch with the fewest registers and bytes of shared memory taken away that raise its residency, and that; None when
-    threads or blocks bound it as well."""
+    """The launch with the smallest reduction of registers and shared memory that raises its occupancy, and that occupancy; None if
+    threads or blocks limit it as well."""
     header, now = case.trace.header, case.profiled.occupancy.blocks_per_sm
 
     def blocks(registers: int, shared: int) -> int:
@@ -35,7 +35,7 @@ def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
     while not raised(registers, 0):
         registers -= 1
     if not raised(registers, shared):
-        # a block's share is rounded up to units, so whole units are enough to look at
+        # a block's shared memory is rounded up to units, so only whole units need to be tried
         unit = case.gpu.sm.shared_memory_unit_bytes
         shared = (shared - 1) // unit * unit
         while not raised(registers, shared):
@@ -48,12 +48,12 @@ def next_step(case: Case) -> tuple[TraceHeader, Occupancy] | None:
 
 
 class OccupancyStep:
-    """Fewer registers or less shared memory: residency, caches, profile and model are made again."""
+    """Fewer registers or less shared memory: occupancy, caches, profile and model are evaluated again."""
 
     name = "occupancy"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """The next step, if registers or shared memory are what bounds the residency."""
+        """The next step, if registers or shared memory limit the occupancy."""
         found = next_step(case)
         if found is None:
             return
@@ -61,28 +61,25 @@ class OccupancyStep:
         before, now = case.trace.header, case.profiled.occupancy
         less = []
         if header.registers_per_thread < before.registers_per_thread:
-            less.append(f"{header.registers_per_thread} registers a thread instead of {before.registers_per_thread}")
+            less.append(f"{header.registers_per_thread} registers per thread instead of {before.registers_per_thread}")
         shared = [part.static_shared_bytes + part.dynamic_shared_bytes for part in (header, before)]
         if shared[0] < shared[1]:
-            less.append(f"{shared[0]:,} bytes of shared memory a block instead of {shared[1]:,}")
+            less.append(f"{shared[0]:,} bytes of shared memory per block instead of {shared[1]:,}")
         trace: KernelTrace = replace(case.trace, header=header)
         yield WhatIf(
             title=f"occupancy from {three_digits(now.fraction)} to {three_digits(reached.fraction)}: {' and '.join(less)}",
             place="launch",
-            reason=f"{now.blocks_per_sm} blocks fit on an SM, limited by {now.limiter}; {reached.blocks_per_sm} would",
-            cost="__launch_bounds__ or less shared memory; spills that this may cause are not counted",
+            reason=f"{now.blocks_per_sm} blocks fit on an SM, limited by {now.limiter}; with this change {reached.blocks_per_sm}",
+            cost="__launch_bounds__ or less shared memory; register spills are not counted",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_trace(trace),
         )
 
 
-RULES.add(OccupancyStep.name, OccupancyStep())
-
-
 # -- What if the blocks were spread evenly over the SMs?
 
 def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
-    """The same instructions in as many blocks as fill the SMs equally. A launch must be known."""
+    """The same instructions in as many blocks as fill the SMs equally. The profile must have a launch."""
     assert profile.launch is not None
     blocks = -(-profile.launch.blocks // sm_count) * sm_count
     demands = profile.demands and divided(profile.demands, blocks / profile.launch.blocks)
@@ -90,12 +87,12 @@ def balanced(profile: IntervalProfile, sm_count: int) -> IntervalProfile:
 
 
 class Balance:
-    """SMs that run fewer blocks than others wait for them: the model is evaluated for the same work in equal parts."""
+    """Load imbalance between SMs: the model is evaluated for the same work in equal parts."""
 
     name = "balance"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """The change, where the blocks are not a multiple of the SMs, or have unequal work."""
+        """The change, if the blocks are not a multiple of the SMs, or have unequal work."""
         profile, sms = case.profiled.profile, case.gpu.sm_count
         if profile.launch is None:
             return
@@ -105,37 +102,34 @@ class Balance:
         if blocks % sms:
             idle = percent(1 - blocks / (busiest * sms))
             has = "1 block" if busiest == 1 else f"{busiest} blocks"
-            title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many on each SM"
-            reason = f"the busiest of {sms} SMs runs {has}, and {idle} of the SMs' time is spent waiting for it"
+            title = f"the same work in {even.launch.blocks} blocks instead of {blocks}, equally many per SM"
+            reason = f"the busiest of {sms} SMs runs {has}; the SMs spend {idle} of their time waiting for it"
         elif profile.demands is not None and profile.demands.work_imbalance > 1:
             more = three_digits(profile.demands.work_imbalance)
             title = f"the same work divided equally over the {blocks} blocks"
-            reason = f"the busiest of {sms} SMs has {more} times the mean's work, in as many blocks"
+            reason = f"the busiest of {sms} SMs has {more} times the mean work, in the same number of blocks"
         else:
             return
         yield WhatIf(
             title=title,
             place="launch",
             reason=reason,
-            cost="another division of the work: a grid-stride loop over a multiple of the SMs, or smaller blocks",
+            cost="divide the work differently: a grid-stride loop with a multiple of the SMs as blocks, or smaller blocks",
             owner=PROGRAMMER,
             evaluate=lambda: case.with_profile(even),
         )
-
-
-RULES.add(Balance.name, Balance())
 
 
 # -- What if a resource of the GPU were twice as large? The architect's levers, as `--set` would change them.
 
 # Key, what it is called, and the components of the CPI stack that it may relieve.
 LEVERS = (
-    ("l1.mshrs", "L1 miss registers", ("mshr",)),
+    ("l1.mshrs", "L1 MSHRs", ("mshr",)),
     ("noc.bandwidth", "NoC bandwidth", ("noc", "mshr")),
     ("dram.bandwidth", "DRAM bandwidth", ("dram", "mshr")),
     ("l1.size", "L1 size", ("mem_data", "mshr", "noc")),
     ("l2.size", "L2 size", ("mem_data", "mshr", "dram")),
-    ("sm.registers", "registers of an SM", ("com_data", "mem_data", "idle")),
+    ("sm.registers", "registers per SM", ("com_data", "mem_data", "idle")),
 )
 
 
@@ -148,12 +142,12 @@ def setting(gpu: GpuSpec, key: str) -> str:
 
 
 class Doubled:
-    """Everything is made again for a GPU with one number changed."""
+    """Everything is evaluated again for a GPU with one value changed."""
 
     name = "doubled"
 
     def propose(self, case: Case) -> Iterator[WhatIf]:
-        """One change for each lever."""
+        """One change for each of `LEVERS`."""
         stack, cpi = case.prediction.cpi_stack, case.prediction.cpi
         for key, called, relieved in LEVERS:
             part = sum(stack[name] for name in relieved)
@@ -169,14 +163,11 @@ class Doubled:
 
 
 def _reason(relieved: tuple[str, ...], share: float) -> str:
-    """What it may relieve. A model may say of none of it by itself, and still feel the change: MWP-CWP's bandwidth bounds MWP."""
+    """What the change may reduce. A model without these components may still depend on the key: bandwidth bounds MWP in MWP-CWP."""
     if share == 0:
-        return f"nothing of the CPI stack is {' or '.join(relieved)}, but the model's other components depend on it"
+        return f"the CPI stack has no {' or '.join(relieved)}, but the model's other components depend on it"
     return f"{' and '.join(relieved)}: {percent(share)} of the cycles"
 
 
 def _on(case: Case, key: str) -> Prediction:
     return case.with_gpu(load_gpu(case.gpu, overrides=[setting(case.gpu, key)]))
-
-
-RULES.add(Doubled.name, Doubled())

@@ -1,8 +1,7 @@
-"""What a rule gets and what it gives, and the rules by name: ours, and those of plug-ins (entry-point group `warpsight.advice`)."""
+"""The input and output of an advice rule, and the registry of rules (entry-point group `warpsight.advice`)."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,9 +12,8 @@ from warpsight.base.progress import Watch
 from warpsight.base.registry import Registry
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, predict_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
@@ -39,26 +37,27 @@ class Case:
         return self.profiled.trace
 
     def with_trace(self, trace: KernelTrace) -> Prediction:
-        """For another trace: caches, profile and model again."""
-        return self._predict(profile_trace(trace, self.gpu, self.profiled.method, watch=self.watch), self.gpu)
+        """For another trace: evaluates caches, profile and model again."""
+        return self._only(predict_trace(trace, self.gpu, [self.model], self.profiled.method, watch=self.watch))
 
     def with_gpu(self, gpu: GpuSpec) -> Prediction:
-        """On another GPU: residency, caches, profile and model again."""
-        return self._predict(profile_trace(self.trace, gpu, self.profiled.method, watch=self.watch), gpu)
+        """On another GPU: evaluates occupancy, caches, profile and model again."""
+        profiled = self.profiled
+        return self._only(
+            predict_trace(self.trace, gpu, [self.model], profiled.method, store=profiled.store, watch=self.watch)
+        )
 
     def with_misses(self, misses: MissProfile, trace: KernelTrace | None = None) -> Prediction:
-        """With other counts from the caches, and if given another trace that is not simulated again: profile and model again."""
-        trace = trace or self.trace
-        method = self.profiled.method.representative
-        profile = build_profile(trace, misses, self.gpu, self.profiled.occupancy, representative=method)
-        return self._predict(replace(self.profiled, trace=trace, misses=misses, profile=profile), self.gpu)
+        """With other cache counts, and optionally another trace that is not simulated again: evaluates profile and model again."""
+        return self._only(predict_profiled(self.profiled.changed(self.gpu, misses, trace), self.gpu, [self.model]))
 
     def with_profile(self, profile: IntervalProfile) -> Prediction:
-        """With another interval profile: the model again."""
-        return self._predict(replace(self.profiled, profile=profile), self.gpu)
+        """With another interval profile: evaluates the model again."""
+        return self._only(predict_profiled(replace(self.profiled, profile=profile), self.gpu, [self.model]))
 
-    def _predict(self, profiled: ProfiledTrace, gpu: GpuSpec) -> Prediction:
-        (prediction,) = predict_profiled(profiled, gpu, [self.model])
+    @staticmethod
+    def _only(predictions: list[Prediction]) -> Prediction:
+        (prediction,) = predictions
         return prediction
 
 
@@ -66,9 +65,9 @@ class Case:
 class WhatIf:
     """A change and how to evaluate it.
 
-    `title` says the change, `place` where (`file:line`, a GPU key), `reason` what is seen there, `cost` what it takes, `owner`
-    whether it is the programmer's or the architect's. `evaluate` gives the prediction with the change; it may raise WarpsightError.
-    `setting` is the change as `--set` takes it, where that can make it.
+    `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes, `owner`
+    whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise WarpsightError.
+    `setting` is the change as a GPU override (`key=value`), empty if there is none.
     """
 
     title: str
@@ -81,16 +80,16 @@ class WhatIf:
 
 
 class Rule(Protocol):
-    """A kind of change. `propose` is cheap: nothing is evaluated in it."""
+    """A kind of change. `propose` is cheap: it evaluates nothing."""
 
     name: str
 
     def propose(self, case: Case) -> Iterable[WhatIf]:
-        """The changes of this kind that this case allows, the most promising first."""
+        """The changes of this kind for this case, the most promising first."""
 
 
 def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) -> list[tuple[int, Row, list[int]]]:
-    """The lines with chosen pcs, as (weight of these pcs together, row, pcs), the heaviest first."""
+    """The lines with chosen pcs, as (total weight of these pcs, row, pcs), the heaviest first."""
     found = []
     for row in case.rows:
         pcs = [pc for pc in row.pcs if chosen(pc)]
@@ -100,7 +99,7 @@ def heaviest_lines(case: Case, chosen: Callable[[int], bool], weight: Counts) ->
 
 
 def place_of(row: Row) -> str:
-    """`file:line` without folders, or the line of the instruction in a kernel without source lines."""
+    """`file:line` without folders, or the instruction's line in a kernel without source lines."""
     return places.place_of(row.file, row.line, row.ptx_lines[0], row.text)
 
 
@@ -109,15 +108,5 @@ def line_name(row: Row) -> str:
     return f"line {row.line}" if row.file else place_of(row)
 
 
-# -- The rules by name: ours, and those of installed plug-ins (entry-point group `warpsight.analysis`).
-
+# The rules of plug-ins and ours. Entry-point group `warpsight.advice`.
 RULES: Registry[Rule] = Registry("rule", "warpsight.advice")
-
-OURS = ("coalescing", "l1_hits", "bank_conflicts", "atomics", "occupancy", "balance", "divergence", "doubled")
-
-
-def all_rules() -> list[Rule]:
-    """Every rule, ours first and in the order above."""
-    for name in OURS:
-        importlib.import_module(f"warpsight.analysis.{name}")
-    return [RULES.get(name) for name in [*OURS, *(name for name in RULES.names() if name not in OURS)]]

@@ -45,7 +45,7 @@ def comparison_report_data(before: dict[str, Any], after: dict[str, Any], names:
 
 
 def _common_model(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """The model of the first dossier, if the other has it too; else the first that both have."""
+    """The model of the first report_data, if the other has it too; else the first that both have."""
     theirs = {each["model"] for each in after["predictions"]}
     ours = [before["model"], *(each["model"] for each in before["predictions"])]
     for model in ours:
@@ -55,8 +55,8 @@ def _common_model(before: dict[str, Any], after: dict[str, Any]) -> str:
     raise UsageError(f"the two results {what}", place="report", remedy="make both with the same --model")
 
 
-def _prediction(dossier: dict[str, Any], model: str) -> dict[str, Any]:
-    return next(each for each in dossier["predictions"] if each["model"] == model)
+def _prediction(report_data: dict[str, Any], model: str) -> dict[str, Any]:
+    return next(each for each in report_data["predictions"] if each["model"] == model)
 
 
 def _row(name: str, before: float | None, after: float | None) -> dict[str, Any]:
@@ -97,9 +97,9 @@ def _lines(before: dict[str, Any], after: dict[str, Any], model: str) -> list[di
     return sorted(counted, key=lambda row: -abs(row["difference"]))
 
 
-def _view(dossier: dict[str, Any], model: str) -> dict[str, Any] | None:
+def _view(report_data: dict[str, Any], model: str) -> dict[str, Any] | None:
     """The rows by source line, or by PTX line where there are none; None where they are another model's."""
-    code = dossier.get("code") or {}
+    code = report_data.get("code") or {}
     view: dict[str, Any] | None = code.get("source") or code.get("line")
     return view if view is not None and view["model"] == model else None
 
@@ -115,10 +115,10 @@ def _texts(view: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
-def _of_gpu(dossier: dict[str, Any]) -> dict[str, Any]:
+def _of_gpu(report_data: dict[str, Any]) -> dict[str, Any]:
     """The keys of the GPU's description, dotted, without its name and sources."""
     found: dict[str, Any] = {}
-    for name, content in (dossier["predictions"][0]["provenance"].get("gpu") or {}).items():
+    for name, content in (report_data["predictions"][0]["provenance"].get("gpu") or {}).items():
         if isinstance(content, dict):
             found |= {f"{name}.{key}": value for key, value in content.items() if name != "sources"}
         elif name not in ("schema", "description"):
@@ -126,8 +126,8 @@ def _of_gpu(dossier: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _of_launch(dossier: dict[str, Any]) -> dict[str, Any]:
-    return {key: str(value) for key, value in (dossier["predictions"][0]["provenance"].get("launch") or {}).items()}
+def _of_launch(report_data: dict[str, Any]) -> dict[str, Any]:
+    return {key: str(value) for key, value in (report_data["predictions"][0]["provenance"].get("launch") or {}).items()}
 
 
 def _differing(before: dict[str, Any], after: dict[str, Any]) -> list[dict[str, Any]]:

@@ -48,7 +48,7 @@ def report_data_of_file(path: str) -> dict[str, Any]:
 
 
 def alone_of_file(path: str) -> dict[str, Any]:
-    """The dossier of a file, to be set beside another one: of one kernel. Raises as `dossier_of_file` does, or UsageError."""
+    """The dossier of a file, to be set beside another one: of one kernel. Raises as `report_data_of_file` does, or UsageError."""
     found = report_data_of_file(path)
     if found["kind"] != KERNEL_REPORT:
         raise UsageError(f"is a {found['kind']}, which is shown alone", place=path, remedy="give results of one kernel on one GPU")
@@ -164,7 +164,7 @@ class ResultFolder:
         """The result of that ident; None when there is none (any more)."""
         return next((item for item in self.items() if item.ident == ident), None)
 
-    def dossier(self, item: ResultFile) -> dict[str, Any]:
+    def report_data(self, item: ResultFile) -> dict[str, Any]:
         """The document of a result. Raises UsageError and FormatError for one that cannot be read."""
         path = self.folder / item.name
         return study_report_data(Sweep.open(path)) if item.kind == STUDY_KIND else report_data_of_file(str(path))

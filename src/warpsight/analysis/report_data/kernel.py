@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from warpsight.analysis.advice.advise import advise_profiled
 from warpsight.analysis.assumptions import assumptions
@@ -18,9 +18,8 @@ from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.base.progress import Watch
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.hardware.references import Reference, read_against
 from warpsight.models.base import get_model, model_names
-from warpsight.pipeline.predict import ProfiledTrace, known_models, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, known_models, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.pipeline.simulation import NAME, SimulatedLaunch, simulate_trace, write_timeline
@@ -44,12 +43,12 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
     return found
 
 
-# -- What predictions are held against: the referee's cycles or a measurement, and each model's error.
+# -- What predictions are held against: the simulator's cycles or a measurement, and each model's error.
 
 def simulated_prediction(
     trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, window: Window, perfetto: str | None, watch: Watch | None
 ) -> tuple[Prediction, dict[str, Any]]:
-    """The referee's answer, and the document of the window of its timeline; all that is known of that goes to `perfetto` too.
+    """The simulator's answer, and the document of the window of its timeline; all that is known of that goes to `perfetto` too.
 
     Raises what `simulate_launch` does, and UsageError for a window that nothing is known of or a file that cannot be written.
     """
@@ -69,16 +68,28 @@ def _timeless(found: SimulatedLaunch) -> Prediction:
     return replace(found.prediction, provenance=provenance)
 
 
-def read_reference(path: str, gpu: GpuSpec, trace: KernelTrace, label: str = "") -> Reference:
-    """The row of the launch in the file `path`, read as `warpsight compare --against` does; `label` names it, if given.
+class Measured(Protocol):
+    """A measured launch or a row of reference cycles, as far as a report shows it."""
 
-    Raises UsageError and FormatError.
-    """
-    return read_against(path).match(gpu.name, trace.header, label)
+    @property
+    def cycles(self) -> float | None:
+        """GPU cycles, None where not known."""
+
+    @property
+    def seconds(self) -> float | None:
+        """The launch's duration, None where not known."""
+
+    @property
+    def place(self) -> str:
+        """`file:line` of the row."""
+
+    @property
+    def measured(self) -> object | None:
+        """The launch as a profiler measured it; None for a row of a table."""
 
 
-def references(documents: list[dict[str, Any]], measured: Reference | None = None) -> list[dict[str, Any]]:
-    """What the predictions are held against: what was `measured`, then the referee where its prediction document is among them.
+def references(documents: list[dict[str, Any]], measured: Measured | None = None) -> list[dict[str, Any]]:
+    """What the predictions are compared with: what was `measured`, then the simulator where its prediction document is among them.
 
     Each: `name`, `kind` (measurement, table or simulation), `cycles` and `seconds` (None: not known), `place` (file and line, ""
     for none), `by` (cycles, or seconds where cycles are not known) and the models' signed relative `errors` by name.
@@ -111,20 +122,19 @@ KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts that take time a dossier has: a run of the `referee`, and how large a grid of designs (`modes.MODES`).
+    """Which parts that take time a dossier has: a run of the `simulator`, and how large a grid of designs (`modes.MODES`).
 
-    `command` are the words of the command line that asks for it, which its provenance keeps. Of the referee's run the `window` is
-    shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `against` is a file of measurements or
-    reference cycles, as for `warpsight compare`, and `label` the launch's name in it, where its kernel's does not do.
+    `command` are the words of the command line that asks for it, which its provenance keeps. Of the simulator's run the `window` is
+    shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `measured` is what the predictions
+    are compared with, beside the simulator's cycles.
     """
 
-    referee: bool = False
+    simulator: bool = False
     what_if: str = QUICK
     command: tuple[str, ...] = ()
     window: Window = START
     perfetto: str | None = None
-    against: str | None = None
-    label: str = ""
+    measured: Measured | None = None
 
 
 DEFAULT_PARTS = Parts()
@@ -141,7 +151,7 @@ def kernel_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """`profiled_dossier` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
+    """`profiled_report_data` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
     check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     return profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
@@ -166,24 +176,23 @@ def profiled_report_data(
     """The document of a profiled trace on `gpu`: all parts are about `model`, and those `beside` it (None: all others) answer too.
 
     Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
-    the referee its second), `references` (what they are held against), `refused` (models that cannot answer, and why), `models`
+    the simulator its second), `references` (what they are held against), `refused` (models that cannot answer, and why), `models`
     (what is known about each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
     are any, by source line: `code_views`), `loads` and `loads_about` (what each memory instruction does: `loads.loads`), `what_if`
-    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel strains), `provenance`, and with the referee
+    (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator
     `timeline`. docs/reference/report.md says them all.
     `request` is what the trace was made of, to run it again for the addresses of lanes.
     Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
     """
     check_asked(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
-    measured = read_reference(parts.against, gpu, profiled.trace, parts.label) if parts.against else None
     predictions, refused = _predictions(profiled, gpu, model, others)
     needs = needs_of(profiled, gpu)
     speed, each_alone = speed_of_light(needs, gpu, predictions[0]), alone(needs, profiled, gpu)
     about = {prediction.model: _about(prediction.model) for prediction in predictions}
     grid = what_if(profiled, gpu, model, parts.what_if, watch=watch)
     simulated: dict[str, Any] = {}
-    if parts.referee:
+    if parts.simulator:
         run = simulated_prediction(profiled.trace, gpu, profiled.occupancy, parts.window, parts.perfetto, watch)
         predictions.insert(1, run[0])
         simulated["timeline"] = run[1]
@@ -195,7 +204,7 @@ def profiled_report_data(
         "title": f"{profiled.trace.header.kernel} on {gpu.name}",
         "model": model,
         "predictions": documents,
-        "references": references(documents, measured),
+        "references": references(documents, parts.measured),
         "refused": refused,
         "models": about,
         "speed_of_light": speed,
@@ -275,7 +284,7 @@ def advised_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """`kernel_dossier` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
+    """`kernel_report_data` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
     check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     document = profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)

@@ -20,8 +20,8 @@ from warpsight.caches.reuse.settings import settings_of
 from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
 from warpsight.gpu.spec import GpuSpec
 from warpsight.kernels.launch import input_hash, kernel_hash
+from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
-from warpsight.pipeline.predict import ProfiledTrace
 from warpsight.pipeline.request import KernelRequest
 from warpsight.traces.events import ChunkEvents, EventReader
 from warpsight.traces.schema import LOAD, SECTOR_BYTES, WARP_SIZE, KernelTrace, StaticInstruction, TraceChunk

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from warpsight.analysis.assumptions import is_estimated
 from warpsight.gpu.describe import describe, spec_hash
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.provenance import TOOL
 
 # What decides numbers besides Warpsight itself: the compiler of the kernel, and of the emulator and the simulators.

@@ -18,7 +18,7 @@ from warpsight.equations import resources
 from warpsight.gpu.spec import GpuSpec, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
 from warpsight.models.base import Design, get_model
-from warpsight.pipeline.predict import ProfiledTrace
+from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 
@@ -188,7 +188,7 @@ def flops(trace: KernelTrace) -> dict[str, float]:
 # -- The roofline of a launch: how much work it does for each byte at L1, L2 and DRAM, and what the GPU allows at that.
 #
 # Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
-# GPUs, PMBS 2019. Bytes at the L1 are of the 32 B sectors that are touched, at the L2 what crosses the NoC, at DRAM what is read and
+# GPUs, PMBS 2019. L1 bytes count the 32 B sectors touched, L2 bytes what crosses the NoC, DRAM bytes what is read and
 # written there.
 
 def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:

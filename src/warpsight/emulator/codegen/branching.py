@@ -9,7 +9,6 @@ all have arrived they go on together.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from llvmlite import ir
 
@@ -32,15 +31,14 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
 )
 from warpsight.emulator.codegen.layout import PARKED, Fault, Slot
+from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.program import Instruction, Register, Symbol
 
-if TYPE_CHECKING:
-    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 
 class Barriers:
     """The code that all barriers of one kernel share. `arrive` ends a block at a barrier, `build` comes after all blocks."""
 
-    def __init__(self, kernel: KernelBuilder) -> None:
+    def __init__(self, kernel: WarpFunction) -> None:
         self.kernel = kernel
         self.entry_block = kernel.llvm.append_basic_block("arrival")
         self.parked_block = kernel.llvm.append_basic_block("parked")
@@ -193,7 +191,7 @@ class Barriers:
         return load_as(builder, at(builder, self.kernel.state, 4 * word), I32, 4)
 
 
-def _for_each_entry(kernel: KernelBuilder, builder: Builder, body: Callable[[Builder, Value, Value], None]) -> None:
+def _for_each_entry(kernel: WarpFunction, builder: Builder, body: Callable[[Builder, Value, Value], None]) -> None:
     """Emit a loop over the stack, youngest entry first: `body(builder, entry pointer, its block)`."""
     depth = load_as(builder, at(builder, kernel.state, 4 * layout.DEPTH), I32, 4)
     before = builder.block
@@ -218,7 +216,7 @@ def _strike(builder: Builder, place: Value, lanes: Value) -> None:
     store_as(builder, builder.and_(load_as(builder, place, I32, 4), builder.not_(lanes)), place, 4)
 
 
-def cast_votes(kernel: KernelBuilder, builder: Builder, votes: Value, mask: Value) -> None:
+def cast_votes(kernel: WarpFunction, builder: Builder, votes: Value, mask: Value) -> None:
     """Count the running lanes and those of them that vote yes (i32 masks) for the barrier that the block is coming to."""
     for slot, lanes in ((Slot.VOTES_COMING, votes), (Slot.VOTERS_COMING, mask)):
         pointer = at(builder, kernel.context, 8 * slot)
@@ -226,13 +224,13 @@ def cast_votes(kernel: KernelBuilder, builder: Builder, votes: Value, mask: Valu
         store_as(builder, builder.add(load_as(builder, pointer, I64, 8), count), pointer, 8)
 
 
-def outcome(kernel: KernelBuilder, builder: Builder, how: str) -> Value:
+def outcome(kernel: WarpFunction, builder: Builder, how: str) -> Value:
     """What the block voted at the barrier that it has left: an i32 count for `popc`, else an i1."""
     yes, voters = (load_as(builder, at(builder, kernel.context, 8 * s), I64, 8) for s in (Slot.VOTES, Slot.VOTERS))
     return _result(builder, how, yes, voters)
 
 
-def outcome_of(kernel: KernelBuilder, builder: Builder, how: str, number: Value) -> Value:
+def outcome_of(kernel: WarpFunction, builder: Builder, how: str, number: Value) -> Value:
     """The same for barrier `number` (i32) of a block whose barriers are counted one by one."""
     record = load_as(builder, at(builder, kernel.context, 8 * Slot.RECORD_PTR), PTR, 8)
     row = at(builder, record, builder.mul(builder.zext(number, I64), I64(8 * layout.RECORD_WORDS)))
@@ -248,12 +246,12 @@ def _result(builder: Builder, how: str, yes: Value, voters: Value) -> Value:
 
 # -- Block-ending instructions: branches, exits, traps and barriers, on the reconvergence stack.
 
-def emit_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction: Instruction) -> None:
+def emit_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction) -> None:
     """`bra`: all one way without touching the stack; a split pushes the fall-through and runs the taken side."""
     builder = emitter.builder
     taken = _block_of_label(kernel, emitter, instruction.operands[0])
     guard = emitter.guard_lanes
-    kernel.flush_block(emitter, block)
+    emitter.leave_block(block)
     if guard is None or taken == block + 1:
         _enter(kernel, builder, taken, block)
         return
@@ -281,7 +279,7 @@ def emit_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction
     _enter(kernel, builder, taken, block)
 
 
-def emit_indexed_branch(kernel: KernelBuilder, emitter: Emitter, block: int, instruction: Instruction) -> None:
+def emit_indexed_branch(kernel: WarpFunction, emitter: Emitter, block: int, instruction: Instruction) -> None:
     """`brx.idx`: push one entry for each distinct target with its lanes, then run the youngest. Lanes under a false guard go on."""
     builder = emitter.builder
     guarded, branching = emitter.guard_lanes is not None, emitter.active_mask
@@ -302,7 +300,7 @@ def emit_indexed_branch(kernel: KernelBuilder, emitter: Emitter, block: int, ins
     targets: dict[int, list[int]] = {}
     for k, label in enumerate(labels):
         targets.setdefault(_block_of_label(kernel, emitter, Symbol(label)), []).append(k)
-    kernel.flush_block(emitter, block)
+    emitter.leave_block(block)
     meet = kernel.graph.post_dominator[block]
     _leave_entry_for(kernel, builder, emitter.mask, meet)
     if guarded and block + 1 != meet:
@@ -317,11 +315,11 @@ def emit_indexed_branch(kernel: KernelBuilder, emitter: Emitter, block: int, ins
     builder.branch(kernel.pop_block)
 
 
-def emit_exit(kernel: KernelBuilder, emitter: Emitter, block: int) -> None:
+def emit_exit(kernel: WarpFunction, emitter: Emitter, block: int) -> None:
     """`ret`, `exit`: the lanes end; under a guard the others go on without them."""
     builder = emitter.builder
     guard = emitter.guard_lanes
-    kernel.flush_block(emitter, block)
+    emitter.leave_block(block)
     if guard is None:
         kernel.leave(builder, emitter.mask)
         return
@@ -337,16 +335,16 @@ def emit_exit(kernel: KernelBuilder, emitter: Emitter, block: int) -> None:
     _enter(kernel, builder, block + 1)
 
 
-def emit_trap(kernel: KernelBuilder, emitter: Emitter, block: int) -> None:
+def emit_trap(kernel: WarpFunction, emitter: Emitter, block: int) -> None:
     """`trap`: stop the launch when any lane gets here."""
     builder = emitter.builder
     mask = emitter.active_mask
     emitter.stop_if(builder.icmp_signed("!=", mask, I32(0)), Fault.TRAP, lambda: (trailing_zeros(builder, mask), I64(0)))
-    kernel.flush_block(emitter, block)
+    emitter.leave_block(block)
     _enter(kernel, builder, block + 1)
 
 
-def emit_barrier(kernel: KernelBuilder, emitter: Emitter, block: int, instruction: Instruction) -> None:
+def emit_barrier(kernel: WarpFunction, barriers: Barriers, emitter: Emitter, block: int, instruction: Instruction) -> None:
     """`bar.sync`, `bar.red` and their `barrier` forms, of the whole block: save the warp and return to the driver."""
     if emitter.guard_lanes is not None:
         raise emitter.unsupported("a barrier under a guard is not modelled")
@@ -365,24 +363,24 @@ def emit_barrier(kernel: KernelBuilder, emitter: Emitter, block: int, instructio
         cast_votes(kernel, emitter.builder, yes, emitter.mask)
         vote = (register.name, how)
         kernel.slot_of(register.name, instruction)
-    kernel.flush_block(emitter, block)
+    emitter.leave_block(block)
     if block + 1 == len(kernel.bodies):
         kernel.leave(emitter.builder, emitter.mask)  # nothing follows: to wait would change nothing
         return
-    kernel.barriers.arrive(emitter.builder, block + 1, instruction.index, vote)
+    barriers.arrive(emitter.builder, block + 1, instruction.index, vote)
 
 
-def _enter(kernel: KernelBuilder, builder: Builder, block: int, source: int = -1) -> None:
+def _enter(kernel: WarpFunction, builder: Builder, block: int, source: int = -1) -> None:
     """Go to `block` with the current mask, by a branch of block `source` if that is given; past the last block the lanes end."""
-    if kernel.scheduling is not None and kernel.scheduling.spins(source, block):
-        kernel.scheduling.close_loop(builder, block)
-    elif block >= len(kernel.bodies):
+    if kernel.close_loop(builder, source, block):
+        return
+    if block >= len(kernel.bodies):
         kernel.leave(builder, builder.load(kernel.mask, typ=I32))
     else:
         builder.branch(kernel.target(block))
 
 
-def _leave_entry_for(kernel: KernelBuilder, builder: Builder, mask: Value, meet: int) -> None:
+def _leave_entry_for(kernel: WarpFunction, builder: Builder, mask: Value, meet: int) -> None:
     """Before a split: unless the lanes already wait for `meet`, push the entry under which all of them continue there."""
     if meet < 0:
         return  # they meet only at the end of the kernel, where nothing waits
@@ -396,7 +394,7 @@ def _leave_entry_for(kernel: KernelBuilder, builder: Builder, mask: Value, meet:
     builder.position_at_end(go)
 
 
-def _push_or_leave(kernel: KernelBuilder, builder: Builder, block: int, mask: Value, meet: int) -> None:
+def _push_or_leave(kernel: WarpFunction, builder: Builder, block: int, mask: Value, meet: int) -> None:
     """Push lanes that run `block` later; lanes whose next block lies past the end have ended.
 
     With no block at which they meet in this function, they meet where all of its lanes do: at the end of the call.
@@ -407,7 +405,7 @@ def _push_or_leave(kernel: KernelBuilder, builder: Builder, block: int, mask: Va
     kernel.push(builder, block, mask, builder.load(kernel.reconverge, typ=I32) if meet < 0 else I32(meet))
 
 
-def _block_of_label(kernel: KernelBuilder, emitter: Emitter, operand: object) -> int:
+def _block_of_label(kernel: WarpFunction, emitter: Emitter, operand: object) -> int:
     if not isinstance(operand, Symbol) or operand.name not in kernel.function.labels:
         raise emitter.unsupported("its target is not a label of this function")
     index = kernel.function.labels[operand.name]

@@ -8,7 +8,7 @@ saves is no access of the program (hardware passes arguments in registers), so n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
@@ -34,26 +34,20 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import RETURN_TOKENS, Fault, Slot
+from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.constants import type_bits
 from warpsight.isa.ptx.linking import FRAME
 from warpsight.isa.ptx.program import CallSite, Instruction, Register
 
-if TYPE_CHECKING:
-    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 
 class Calls:
     """All calls of one kernel that stay calls. Each has a number; its return token is `RETURN_TOKENS` plus that number."""
 
-    def __init__(self, kernel: KernelBuilder) -> None:
+    def __init__(self, kernel: WarpFunction) -> None:
         self.kernel = kernel
         self.sites: dict[int, CallSite] = kernel.function.call_sites
         self._number = {index: number for number, index in enumerate(self.sites)}
         self._returns = {index: kernel.llvm.append_basic_block(f"return{number}") for index, number in self._number.items()}
-
-    @property
-    def stack_entries(self) -> int:
-        """Entries of a warp's reconvergence stack."""
-        return layout.STACK_ENTRIES + (layout.CALL_ENTRIES if self.sites else 0)
 
     def resumed_blocks(self) -> set[int]:
         """Blocks at which lanes go on after a call."""
@@ -92,7 +86,7 @@ class Calls:
         emitter.set_register(FRAME, new)
         for target in site.targets:
             emitter.set_register(kernel.function.callables[target].return_register, splat_constant(I32, token))
-        kernel.flush_block(emitter, block)
+        emitter.leave_block(block)
         kernel.push_raw(builder, I32(token), emitter.mask, builder.load(kernel.reconverge, typ=I32))
         builder.store(I32(token), kernel.reconverge)
         if chosen is None:
@@ -140,7 +134,7 @@ class Calls:
         waited_for = splat(builder, builder.load(kernel.reconverge, typ=I32))
         apart = builder.and_(lanes_to_mask(builder, builder.icmp_signed("!=", tokens, waited_for)), returning)
         guarded = emitter.guard_lanes is not None
-        kernel.flush_block(emitter, block)
+        emitter.leave_block(block)
         with builder.if_then(builder.icmp_signed("!=", apart, I32(0)), likely=False):
             self._return_apart(emitter, tokens, apart)
         if not guarded:

@@ -8,7 +8,7 @@ earlier.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
@@ -33,16 +33,15 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     vector,
 )
+from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.names import SINK
 from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol
 
-if TYPE_CHECKING:
-    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 
 class Emitter(Frame):
     """The state while one basic block is emitted: the builder, the mask, and the registers' current values."""
 
-    def __init__(self, kernel: KernelBuilder, builder: Builder, mask: Value) -> None:
+    def __init__(self, kernel: WarpFunction, builder: Builder, mask: Value) -> None:
         self.kernel = kernel
         self.builder = builder
         self.context, self.fault_block = kernel.context, kernel.fault_block
@@ -83,7 +82,7 @@ class Emitter(Frame):
         return UnsupportedError(
             f'opcode "{ins.text}"{source}: {why}. Totals would be wrong, so none are given.',
             place=f"{self.kernel.path}:{ins.ptx_line}",
-            remedy="rewrite the line without it, or compile for another --arch",
+            remedy="rewrite the line without it, or compile for another architecture (`arch`)",
         )
 
     # -- registers -----------------------------------------------------------------------------------------------------------
@@ -128,6 +127,11 @@ class Emitter(Frame):
                 merged = self.builder.select(self.lanes, self.values[name], old)
             store_as(self.builder, merged, slot.pointer, 4)
 
+    def leave_block(self, block: int) -> None:
+        """`flush` at the end of basic block `block`, guarded or not."""
+        self.guard_lanes = None
+        self.flush(self.kernel.live_out[block])
+
     # -- operands ------------------------------------------------------------------------------------------------------------
 
     def read(self, operand: Operand | Negated | None, ptx_type: str) -> Value:
@@ -142,8 +146,15 @@ class Emitter(Frame):
         if isinstance(operand, SpecialRegister):
             return self.reinterpret(self.kernel.special(self, operand.name), kind)
         if isinstance(operand, Symbol):
-            return self.reinterpret(splat(self.builder, self.kernel.symbol_address(self, operand)), kind)
+            return self.reinterpret(splat(self.builder, I64(self.symbol_address(operand))), kind)
         raise self.unsupported(f"operand {operand!r} is not understood here")
+
+    def symbol_address(self, symbol: Symbol) -> int:
+        """Address of a variable in its own state space."""
+        address = self.kernel.symbols.address(symbol.name)
+        if address is None:
+            raise self.unsupported(f'"{symbol.name}" is not a variable or function that this kernel can use')
+        return address + symbol.offset
 
     def _typed(self, register: Register, kind: Any) -> Value:
         """The register's value, when it is a predicate where one is read, and none where none is."""

@@ -21,7 +21,7 @@ class Frame(ABC):
     builder: Builder
     context: Value
     fault_block: Any
-    checks = False  # reads of memory that was never written are faults (`--check`)
+    checks = False  # reads of memory that was never written are faults (`check`)
     is_compact = False  # accesses call functions, rather than being in line
 
     @property

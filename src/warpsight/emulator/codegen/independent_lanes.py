@@ -5,8 +5,6 @@ Registers of such a kernel live in the warp's state all the time, so that a warp
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from llvmlite import ir
 
 from warpsight.emulator.codegen import lane_scheduler as scheduler
@@ -30,12 +28,10 @@ from warpsight.emulator.codegen.lanes import (
     trailing_zeros,
 )
 from warpsight.emulator.codegen.layout import Fault, Slot
-from warpsight.isa.ptx.opcodes import is_warp_barrier
+from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.program import Immediate, Instruction, Register
+from warpsight.isa.ptx.rules import is_warp_barrier
 from warpsight.isa.ptx.waiting import is_aligned
-
-if TYPE_CHECKING:
-    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 
 _VOTES = ("popc", "and", "or")
 _CLUSTER = {"arrive": scheduler.CLUSTER_ARRIVE, "wait": scheduler.CLUSTER_WAIT}
@@ -52,7 +48,7 @@ def call_scheduler(builder: Builder, context: Value, state: Value, operation: in
 class Scheduling:
     """The points of one kernel where lanes may wait or give way. `build` comes after all blocks."""
 
-    def __init__(self, kernel: KernelBuilder) -> None:
+    def __init__(self, kernel: WarpFunction) -> None:
         self.kernel = kernel
         waits = kernel.graph.waits
         self._edges, self._meetings = waits.spinning, waits.meetings
@@ -106,7 +102,7 @@ class Scheduling:
             operation = scheduler.AT_BARRIER
             use, yes = self._use(emitter, block, instruction)
         builder = emitter.builder
-        kernel.flush_block(emitter, block)
+        emitter.leave_block(block)
         if guard is not None:
             self._part(builder, emitter.mask, lanes_to_mask(builder, guard), block + 1)
         kernel.may_be_resumed_at(block + 1)

@@ -2,53 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
 
-from warpsight.base.errors import UnsupportedError
-from warpsight.emulator.codegen import layout
-from warpsight.emulator.codegen.branching import Barriers, outcome
+from warpsight.emulator.codegen import branching, layout
 from warpsight.emulator.codegen.calls import Calls
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.independent_lanes import Scheduling
-from warpsight.emulator.codegen.lanes import (
-    I1,
-    I32,
-    I64,
-    PTR,
-    Builder,
-    Value,
-    at,
-    lanes_to_mask,
-    load_as,
-    mask_to_lanes,
-    scalar_type,
-    splat,
-    store_as,
-    vector,
-)
+from warpsight.emulator.codegen.instruction_set import InstructionSet
+from warpsight.emulator.codegen.lanes import I32, I64, Builder, at, load_as, store_as, vector
 from warpsight.emulator.codegen.recording import BlockRecord, emit_block_entry, emit_probe
 from warpsight.emulator.codegen.symbols import SymbolTable
-from warpsight.emulator.ptx.instruction_set import emit_operation
-from warpsight.emulator.ptx.system import emit_special
-from warpsight.isa.ptx.cfg import ControlFlowGraph, with_calls
-from warpsight.isa.ptx.dataflow import CARRY, live_in, live_out
-from warpsight.isa.ptx.opcodes import is_block_barrier, memory_access
-from warpsight.isa.ptx.program import Function, Instruction, Symbol
-
-
-@dataclass(frozen=True)
-class RegisterSlot:
-    """Where a register lives between blocks: a stack slot here, and `offset` in the save area while its warp waits at a barrier."""
-
-    pointer: Value
-    element: Any
-    stored: Any
-    is_predicate: bool
-    offset: int
-
+from warpsight.emulator.codegen.warp_function import WarpFunction
+from warpsight.isa.ptx.cfg import ControlFlowGraph
+from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import is_block_barrier, memory_access
 
 # -- Which basic blocks get their bookkeeping and memory accesses in line, and which call the functions that do the same.
 #
@@ -98,117 +67,34 @@ def blocks_in_line(function: Function, graph: ControlFlowGraph) -> frozenset[int
 # -- Emits one LLVM function that runs one warp of a kernel to its next barrier or its end.
 #
 # Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at
-# which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the
-# block where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack is
-# bounded.
+# which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for
+# the block where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack
+# is bounded.
 
 # Above this, LLVM's time to compile grows much faster than the kernel (209 targets and 1,751 registers: 31 s, in memory 3 s), and
 # what it compiles is no faster, so registers then stay in the save area all the time.
 MAX_PRESSURE = 300
 
 
-class KernelBuilder:
+class KernelBuilder(WarpFunction):
     """Builds the warp function of one kernel. After `build`, `site_count` and `state_stride` say what it expects."""
 
     def __init__(
-        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str, checks: bool = False,
-        probes: bool = False,
+        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
+        instructions: InstructionSet, checks: bool = False, probes: bool = False,
     ) -> None:
-        self.module, self.function, self.graph, self.symbols, self.path = module, function, graph, symbols, path
-        self.checks, self.probes = checks, probes
-        self.llvm = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), "warp")
-        self.context, self.state = self.llvm.args
-        self.site_count = 0
-        self.entry = ir.IRBuilder(self.llvm.append_basic_block("entry"))
-        self._slots: dict[str, RegisterSlot] = {}
-        self._buffers: dict[str, Value] = {}
-        self._save_bytes = 0
-        self._in_memory = False
-        self._storage: dict[str, int] = {}
-        self.mask = self.entry.alloca(I32)
-        self.reconverge = self.entry.alloca(I32)
-        self.popped = self.entry.alloca(I32)
-        self.fault_block = self.llvm.append_basic_block("faulted")
-        ir.IRBuilder(self.fault_block).ret(I32(layout.FAULTED))
-        self.pop_block = self.llvm.append_basic_block("pop")
-        self._dispatch = self.llvm.append_basic_block("dispatch")
-        self.barriers = Barriers(self)
+        super().__init__(module, function, graph, symbols, path, instructions.special)
+        self.instructions, self.checks, self.probes = instructions, checks, probes
+        self.barriers = branching.Barriers(self)
         self.calls = Calls(self)
-        count = len(graph.block_start) - 1
-        self.bodies = [self.llvm.append_basic_block(f"b{b}") for b in range(count)]
-        self._meets = {d for b, d in enumerate(graph.post_dominator) if d >= 0 and len(graph.successors[b]) > 1}
-        self.arrivals = [
-            self.llvm.append_basic_block(f"meet{b}") if b in self._meets else body for b, body in enumerate(self.bodies)
-        ]
-        self._jump_targets: set[int] = set(self._meets)
+        self.append_bodies()
         # Kernels whose lanes may wait for each other; all others run in step.
         self.scheduling = Scheduling(self) if graph.waits.independent else None
-
-    # -- what emitters ask for -----------------------------------------------------------------------------------------------
-
-    def slot_of(self, name: str, instruction: Instruction | None) -> RegisterSlot:
-        """The register's slot, made on first use."""
-        if name not in self._slots:
-            declared = "pred" if name == CARRY else self.function.registers.get(name)
-            if declared is None:
-                line = instruction.ptx_line if instruction else self.function.ptx_line
-                raise UnsupportedError(
-                    f'register "{name}" is not declared', place=f"{self.path}:{line}", remedy="declare it with .reg"
-                )
-            element = scalar_type(declared)
-            stored = I32 if element == I1 else vector(element)
-            if self._in_memory:
-                pointer = self.saved_place(self.entry, self._save_bytes)
-            else:
-                pointer = self.entry.alloca(stored)
-                pointer.align = 64
-            self._slots[name] = RegisterSlot(pointer, element, stored, element == I1, self._save_bytes)
-            self._save_bytes += 64 if element == I1 else max(64, 32 * scalar_bytes(element))
-        return self._slots[name]
-
-    def buffer(self, name: str, kind: Any) -> Value:
-        """A named vector in the frame, for code that visits lanes one by one."""
-        key = f"{name} {kind}"
-        if key not in self._buffers:
-            self._buffers[key] = self.entry.alloca(kind)
-            self._buffers[key].align = 64
-        return self._buffers[key]
-
-    def warp_storage(self, name: str) -> int:
-        """Offset, for `saved_place`, of 32 int32 of a warp's own: zeros at its start, kept while it waits at a barrier."""
-        if name not in self._storage:
-            self._storage[name] = self._save_bytes
-            self._save_bytes += 128
-        return self._storage[name]
-
-    def special(self, emitter: Emitter, name: str) -> Value:
-        """Lanes of a special register."""
-        return emit_special(emitter, name)
-
-    def symbol_address(self, emitter: Emitter, symbol: Symbol) -> Value:
-        """Address of a variable in its own state space, as an i64 scalar."""
-        return I64(self.symbols.address(symbol.name, emitter) + symbol.offset)
-
-    def next_site(self) -> int:
-        """A number for a memory instruction's allocation cache."""
-        self.site_count += 1
-        return self.site_count - 1
-
-    @property
-    def state_stride(self) -> int:
-        """Bytes of one warp's state."""
-        return (self._save_offset + self._save_bytes + 127) // 128 * 128
-
-    @property
-    def _save_offset(self) -> int:
-        return (layout.STATE_HEADER_BYTES + layout.STACK_ENTRY_BYTES * self.calls.stack_entries + 127) // 128 * 128
 
     # -- building ------------------------------------------------------------------------------------------------------------
 
     def build(self) -> None:
         """Emit the whole function."""
-        flow = with_calls(self.function, self.graph)
-        self._live_in, self._live_out = live_in(self.function, flow), live_out(self.function, flow)
         self._in_memory = self.scheduling is not None or self._pressure() > MAX_PRESSURE
         self._in_line = blocks_in_line(self.function, self.graph)
         for block in range(len(self.bodies)):
@@ -227,7 +113,7 @@ class KernelBuilder:
             meet = self.graph.post_dominator[block]
             if len(following) > 1:
                 targets.update(b for b in (meet, *following) if b >= 0)
-        return sum(len(self._live_in[b]) for b in targets)
+        return sum(len(self.live_in[b]) for b in targets)
 
     def _build_block(self, block: int) -> None:
         builder = ir.IRBuilder(self.bodies[block])
@@ -248,15 +134,12 @@ class KernelBuilder:
             control = instruction.opcode != "call" or instruction.index in self.calls.sites
             if index == last - 1 and control and self._ends_block(emitter, block, instruction):
                 return
-            emit_operation(emitter, instruction)
-        emitter.guard_lanes = None
-        emitter.flush(self._live_out[block])
+            self.instructions.emit(emitter, instruction)
+        emitter.leave_block(block)
         self.go_on(builder, block + 1)
 
     def _ends_block(self, emitter: Emitter, block: int, instruction: Instruction) -> bool:
         """Emit a block-ending control instruction; False when the last instruction is an ordinary one."""
-        from warpsight.emulator.codegen import branching
-
         if instruction.opcode == "bra":
             branching.emit_branch(self, emitter, block, instruction)
         elif instruction.opcode == "brx":
@@ -273,87 +156,17 @@ class KernelBuilder:
             if self.scheduling is not None:
                 self.scheduling.barrier(emitter, block, instruction)
             else:
-                branching.emit_barrier(self, emitter, block, instruction)
+                branching.emit_barrier(self, self.barriers, emitter, block, instruction)
         else:
             return False
         return True
 
-    def flush_block(self, emitter: Emitter, block: int) -> None:
-        """Store the registers that are live out of `block`."""
-        emitter.guard_lanes = None
-        emitter.flush(self._live_out[block])
-
-    def go_on(self, builder: Builder, block: int) -> None:
-        """Jump to a block, or leave the kernel when it lies past the end."""
-        if block >= len(self.bodies):
-            self.leave(builder, builder.load(self.mask, typ=I32))
-        else:
-            builder.branch(self.arrivals[block])
-
-    def leave(self, builder: Builder, lanes: Value) -> None:
-        """The lanes of an i32 mask have ended the kernel: run whoever waits."""
-        self.note_gone(builder, lanes)
-        builder.branch(self.pop_block)
-
-    def note_gone(self, builder: Builder, lanes: Value) -> None:
-        """Remember lanes that have ended, so that no waiting entry revives them."""
-        gone = at(builder, self.state, 4 * layout.GONE)
-        store_as(builder, builder.or_(load_as(builder, gone, I32, 4), lanes), gone, 4)
-
-    def target(self, block: int) -> Any:
-        """The LLVM block to jump to in order to run `block`."""
-        return self.arrivals[block]
-
-    def is_meet(self, block: int) -> bool:
-        """Do diverged lanes wait for each other at `block`?"""
-        return block in self._meets
-
-    def instructions_of(self, block: int) -> tuple[Instruction, ...]:
-        """The instructions of a basic block."""
-        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
-        return tuple(self.function.instructions[first:last])
-
-    def may_be_resumed_at(self, block: int) -> None:
-        """Note that a stack entry can name `block`."""
-        self._jump_targets.add(block)
-
-    def push(self, builder: Builder, block: int | Value, mask: Value, reconverge: Value) -> None:
-        """Push a waiting entry."""
-        if isinstance(block, int):
-            self.may_be_resumed_at(block)
-            block = I32(block)
-        self.push_raw(builder, block, mask, reconverge)
-
-    def push_raw(self, builder: Builder, block: Value, mask: Value, reconverge: Value) -> None:
-        """Push a waiting entry whose block, an i32, may also be a return token. Without lanes the next one takes its place."""
-        depth_pointer = at(builder, self.state, 4 * layout.DEPTH)
-        depth = load_as(builder, depth_pointer, I32, 4)
-        offset = builder.add(builder.mul(builder.zext(depth, I64), I64(layout.STACK_ENTRY_BYTES)), I64(layout.STATE_HEADER_BYTES))
-        entry = at(builder, self.state, offset)
-        for k, value in enumerate((block, mask, reconverge, *([I32(0)] if self.scheduling else []))):
-            store_as(builder, value, at(builder, entry, 4 * k), 4)
-        count = builder.zext(builder.icmp_signed("!=", mask, I32(0)), I32)
-        store_as(builder, builder.add(depth, count), depth_pointer, 4)
-
-    def saved_place(self, builder: Builder, offset: int) -> Value:
-        """Where the register of that offset lies in the warp's state."""
-        return at(builder, self.state, self._save_offset + offset)
-
-    def to_save(self, block: int) -> list[RegisterSlot]:
-        """The registers that are read from `block` on and would not outlive a return."""
-        return [] if self._in_memory else [self.slot_of(name, None) for name in sorted(self._live_in[block])]
-
-    def only_leaves(self, block: int) -> bool:
-        """Does `block` do nothing but leave the kernel?"""
-        first, last = int(self.graph.block_start[block]), int(self.graph.block_start[block + 1])
-        instruction = self.function.instructions[first]
-        ends = instruction.opcode == "exit" or (instruction.opcode == "ret" and not instruction.operands)
-        return last == first + 1 and ends and instruction.guard is None
-
-    def jump(self, builder: Builder, block: Value) -> None:
-        """Go to the block whose number was taken from the stack."""
-        builder.store(block, self.popped)
-        builder.branch(self._dispatch)
+    def close_loop(self, builder: Builder, source: int, target: int) -> bool:
+        """See `WarpFunction`: of a kernel whose lanes are scheduled independently some edges count turns."""
+        if self.scheduling is None or not self.scheduling.spins(source, target):
+            return False
+        self.scheduling.close_loop(builder, target)
+        return True
 
     def _build_meets(self) -> None:
         for block in self._meets:
@@ -424,7 +237,7 @@ class KernelBuilder:
                 saved = load_as(inner, self.saved_place(inner, slot.offset), slot.stored, 4)
                 inner.store(saved, slot.pointer)
             if vote[1]:
-                self.give_outcome(inner, vote[0], outcome(self, inner, vote[1]))
+                self.give_outcome(inner, vote[0], branching.outcome(self, inner, vote[1]))
             inner.branch(self.arrivals[block])
 
     def _clear_registers(self, builder: Builder) -> None:
@@ -432,20 +245,3 @@ class KernelBuilder:
             store_as(builder, ir.Constant(slot.stored, None), slot.pointer, 4)
         self.calls.start(builder)
 
-    def give_outcome(self, builder: Builder, name: str, result: Value) -> None:
-        """After a barrier with a vote, write its result into register `name` of the running lanes."""
-        slot, lanes = self._slots[name], mask_to_lanes(builder, builder.load(self.mask, typ=I32))
-        old = load_as(builder, slot.pointer, slot.stored, 4)
-        result = splat(builder, result)
-        if slot.is_predicate:
-            result = lanes_to_mask(builder, builder.select(lanes, result, mask_to_lanes(builder, old)))
-        else:
-            result = builder.select(lanes, builder.bitcast(result, slot.stored), old)
-        store_as(builder, result, slot.pointer, 4)
-
-
-def scalar_bytes(element: Any) -> int:
-    """Bytes of one lane of an LLVM scalar type."""
-    if isinstance(element, ir.IntType):
-        return max(1, int(element.width) // 8)
-    return {"half": 2, "float": 4, "double": 8}[str(element)]

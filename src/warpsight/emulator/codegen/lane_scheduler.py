@@ -12,12 +12,14 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-import numba as nb
+import lazy_loader as lazy
 import numpy as np
-from numba import carray, types
 
+from warpsight.base.compiled import c_function, jit
 from warpsight.emulator.codegen import layout as lay
 from warpsight.emulator.codegen.layout import Fault, Slot
+
+numba = lazy.load("numba")
 
 FIRST = lay.STATE_HEADER_BYTES // 4  # word of the first entry
 WORDS = lay.STACK_ENTRY_WORDS
@@ -27,7 +29,7 @@ ALL = 0xFFFFFFFF
 _KIND, _PC, _LANE, _ADDRESS = (int(s) for s in (Slot.FAULT_KIND, Slot.FAULT_PC, Slot.FAULT_LANE, Slot.FAULT_ADDRESS))
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def population(mask):  # type: ignore[no-untyped-def]
     """How many lanes a mask has."""
     count = 0
@@ -38,7 +40,7 @@ def population(mask):  # type: ignore[no-untyped-def]
     return count
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def lowest(mask):  # type: ignore[no-untyped-def]
     """The first lane of a mask."""
     for lane in range(32):
@@ -47,19 +49,19 @@ def lowest(mask):  # type: ignore[no-untyped-def]
     return 0
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def present_lanes(state):  # type: ignore[no-untyped-def]
     """Lanes that were there at the start and have not left the kernel, as an int64 without sign."""
     return np.int64(state[lay.START]) & ~np.int64(state[lay.GONE]) & ALL
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def lanes_of(state, entry):  # type: ignore[no-untyped-def]
     """Lanes of entry number `entry` that have not left the kernel, as an int64 without sign."""
     return np.int64(state[FIRST + WORDS * entry + 1]) & present_lanes(state)
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def fail(context, state, kind, mask):  # type: ignore[no-untyped-def]
     """Record a fault of the first lane of a mask, at the instruction where the warp last waited."""
     context[_KIND] = kind
@@ -68,7 +70,7 @@ def fail(context, state, kind, mask):  # type: ignore[no-untyped-def]
     context[_ADDRESS] = 0
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def remove(state, entry):  # type: ignore[no-untyped-def]
     """Take an entry off the list."""
     depth = state[lay.DEPTH]
@@ -77,7 +79,7 @@ def remove(state, entry):  # type: ignore[no-untyped-def]
     state[lay.DEPTH] = depth - 1
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def insert(state, entry, block, mask, third, fourth):  # type: ignore[no-untyped-def]
     """Put a group below entry number `entry`, or into one that stands at the same place and waits for the same."""
     depth = state[lay.DEPTH]
@@ -94,7 +96,7 @@ def insert(state, entry, block, mask, third, fourth):  # type: ignore[no-untyped
     state[lay.DEPTH] = depth + 1
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def strike(state, mask):  # type: ignore[no-untyped-def]
     """Nobody waits any more for the lanes of `mask`; entries without lanes go."""
     kept = 0
@@ -111,10 +113,11 @@ def strike(state, mask):  # type: ignore[no-untyped-def]
 
 # -- Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and when barriers open.
 #
-# A warp's stack (see skeleton.py) is then a list of groups of lanes. A group that has closed a loop many times without a store gives
-# way: first to the other warps of its block; then, when its turn has come again to no avail, to the lanes of its own warp, which
-# no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one again.
-# Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no level.
+# A warp's stack (see `kernel_builder.py`) is then a list of groups of lanes. A group that has closed a loop many times without a store
+# gives way: first to the other warps of its block; then, when its turn has come again to no avail, to the lanes of its own warp,
+# which no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one
+# again. Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no
+# level.
 #
 # A warp arrives at a barrier as a whole (PTX ISA, barrier: a thread waits for all threads of its warp that have not exited, and the
 # warp counts as 32). Warps that have ended no longer count at a barrier without a thread count.
@@ -141,13 +144,15 @@ _ASSEMBLING = -1  # third word of a parked entry until its whole warp has arrive
 
 # Enumerations do not compile to plain numbers everywhere.
 _WARPS, _STRIDE = int(Slot.WARPS_PER_BLOCK), int(Slot.STATE_STRIDE)
-_FAULT_ADDRESS, _STALL_ROUNDS, _WARP, _SLOTS = (int(s) for s in (Slot.FAULT_ADDRESS, Slot.STALL_ROUNDS, Slot.FAULT_WARP, Slot.COUNT))
+_FAULT_ADDRESS, _STALL_ROUNDS, _WARP, _SLOTS = (
+    int(s) for s in (Slot.FAULT_ADDRESS, Slot.STALL_ROUNDS, Slot.FAULT_WARP, Slot.COUNT)
+)
 _DIFFER, _APART, _DEADLOCK, _OPERAND = (
     int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
 )
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _live_warps(context, states):  # type: ignore[no-untyped-def]
     stride, live = context[_STRIDE] // 4, 0
     for warp in range(context[_WARPS]):
@@ -156,7 +161,7 @@ def _live_warps(context, states):  # type: ignore[no-untyped-def]
     return live
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _live_lanes(context, states):  # type: ignore[no-untyped-def]
     stride, live = context[_STRIDE] // 4, 0
     for warp in range(context[_WARPS]):
@@ -164,7 +169,7 @@ def _live_lanes(context, states):  # type: ignore[no-untyped-def]
     return live
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _open_if_complete(context, states, record, number):  # type: ignore[no-untyped-def]
     row = record[number]
     if row[lay.ARRIVED] == 0:
@@ -185,7 +190,7 @@ def _open_if_complete(context, states, record, number):  # type: ignore[no-untyp
     record[lay.PROGRESS_ROW, lay.ADVANCED] += 1
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
     """When all lanes of a warp are at one barrier, the warp arrives there. False when that is a fault."""
     present, parked, use, block = present_lanes(state), np.int64(0), -1, -1
@@ -221,7 +226,7 @@ def _assemble(context, states, record, state):  # type: ignore[no-untyped-def]
     return True
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _grant(context, state):  # type: ignore[no-untyped-def]
     """Let groups go on all of whose named lanes have come to the same operation. False when they cannot exchange values there."""
     depth, present = state[lay.DEPTH], present_lanes(state)
@@ -248,7 +253,7 @@ def _grant(context, state):  # type: ignore[no-untyped-def]
     return True
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _choose(context, states, record, state):  # type: ignore[no-untyped-def]
     """The block of the group that runs next; its lanes go into the warp's state. Else EXIT, BLOCK or FAIL."""
     strike(state, 0)
@@ -277,7 +282,7 @@ def _choose(context, states, record, state):  # type: ignore[no-untyped-def]
     return EXIT
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _yield(context, states, record, state, block):  # type: ignore[no-untyped-def]
     """The running group has spun at `block`."""
     stored = state[lay.STORES] != state[lay.STORES_SEEN]
@@ -304,7 +309,7 @@ def _yield(context, states, record, state, block):  # type: ignore[no-untyped-de
     return _choose(context, states, record, state)
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _cluster(context, states, record, state, block, waits):  # type: ignore[no-untyped-def]
     """`barrier.cluster.arrive` and `.wait` of a cluster of one block: lanes count one by one, and wait for their own arrival."""
     row, mask = record[lay.CLUSTER_ROW], np.int64(state[lay.MASK]) & ALL
@@ -327,7 +332,7 @@ def _cluster(context, states, record, state, block, waits):  # type: ignore[no-u
     return _choose(context, states, record, state)
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _round(context, states, record):  # type: ignore[no-untyped-def]
     """After a turn of each warp: does the block go on?"""
     progress, stride = record[lay.PROGRESS_ROW], context[_STRIDE] // 4
@@ -358,7 +363,7 @@ def _round(context, states, record):  # type: ignore[no-untyped-def]
     return STALLED
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _park(context, states, record, state, block, use, yes, pc):  # type: ignore[no-untyped-def]
     mask = np.int64(state[lay.MASK]) & ALL
     state[lay.WAIT_PC] = pc
@@ -373,7 +378,7 @@ def _park(context, states, record, state, block, use, yes, pc):  # type: ignore[
     return _choose(context, states, record, state)
 
 
-@nb.njit  # type: ignore[misc, unused-ignore]
+@jit()
 def _meet(context, states, record, state, block, named, kind, pc):  # type: ignore[no-untyped-def]
     mask = np.int64(state[lay.MASK]) & ALL
     state[lay.WAIT_PC] = pc
@@ -388,29 +393,19 @@ def _meet(context, states, record, state, block, named, kind, pc):  # type: igno
     return _choose(context, states, record, state)
 
 
-_SIGNATURE = types.int32(
-    types.CPointer(types.int64),
-    types.CPointer(types.int32),
-    types.CPointer(types.int64),
-    types.CPointer(types.int32),
-    *(types.int32,) * 5,
-)
-
-
 def _compiled(version: int) -> Any:
     """The C function. Its compiled form is kept on disk under `version` too, because it holds constants of other files."""
 
-    @nb.cfunc(_SIGNATURE, cache=True)  # type: ignore[misc, unused-ignore]
     def schedule(context_at, states_at, record_at, state_at, operation, a, b, c, d):  # type: ignore[no-untyped-def]
         if operation < 0:
             return np.int32(version)
-        context = carray(context_at, (_SLOTS,))
+        context = numba.carray(context_at, (_SLOTS,))
         words = context[_STRIDE] // 4
-        states = carray(states_at, (context[_WARPS] * words,))
-        record = carray(record_at, (lay.RECORD_ROWS, lay.RECORD_WORDS))
+        states = numba.carray(states_at, (context[_WARPS] * words,))
+        record = numba.carray(record_at, (lay.RECORD_ROWS, lay.RECORD_WORDS))
         if operation == ROUND:
             return np.int32(_round(context, states, record))
-        state = carray(state_at, (words,))
+        state = numba.carray(state_at, (words,))
         if operation == READY:
             blocked = state[lay.STATUS] == lay.BARRIER and state[lay.SEEN] == np.int32(record[lay.PROGRESS_ROW, lay.OPENED])
             return np.int32(state[lay.RESUME] != lay.DONE_RESUME and not blocked)
@@ -427,7 +422,9 @@ def _compiled(version: int) -> Any:
             state[lay.DEPTH] += 1  # what was taken from the stack waits; it is still there
         return np.int32(_choose(context, states, record, state))
 
-    return schedule
+    types = numba.types
+    words, longs = types.CPointer(types.int32), types.CPointer(types.int64)
+    return c_function(schedule, types.int32(longs, words, longs, words, *(types.int32,) * 5))
 
 
 @functools.cache

@@ -7,7 +7,6 @@ from __future__ import annotations
 import ctypes
 import functools
 import hashlib
-import importlib
 import struct
 import threading
 from collections.abc import Callable
@@ -23,12 +22,12 @@ from warpsight.base import diskcache
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen import kernel_builder as budget
 from warpsight.emulator.codegen.driver import build_driver
+from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.lane_scheduler import schedule_address
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.validity import require_seen
-from warpsight.emulator.ptx import instruction_set as library
 from warpsight.isa.ptx.cfg import ControlFlowGraph, build_cfg
 from warpsight.isa.ptx.program import Function, Module
 
@@ -74,11 +73,6 @@ _READY = False
 _HEAD = "<qqq"  # sites, bytes of a warp's state, bytes of the names of library functions that the kernel calls
 _LIBRARY: dict[str, Any] = {}  # engines of the library functions in use, by name
 HOST_TYPE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_int64)
-_IMAGE_FUNCTIONS = {
-    "warpsight_texture": ("warpsight.emulator.textures.fetch", "fetch_warp"),
-    "warpsight_image_query": ("warpsight.emulator.textures.fetch", "query_warp"),
-    "warpsight_surface": ("warpsight.emulator.textures.surfaces", "surface_warp"),
-}
 RUN_TYPE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 EXTERNAL_TYPE = ctypes.CFUNCTYPE(
@@ -122,9 +116,10 @@ class NativeKernel:
 
 
 def compile_kernel(
-    module: Module, function: Function, ptx: str, checks: bool = False, global_base: int = ARENA_BASE, probes: bool = False
+    module: Module, function: Function, text: str, instructions: InstructionSet, checks: bool = False,
+    global_base: int = ARENA_BASE, probes: bool = False,
 ) -> NativeKernel:
-    """Machine code for `function` of `module`, whose text is `ptx`: from the disk cache, or compiled now.
+    """Machine code for `function` of `module`, which was parsed from `text`: from the disk cache, or compiled now.
 
     With `checks`, reads of memory that was never written are faults. The module's variables lie from device address `global_base`
     on; with `probes`, chosen accesses leave the addresses of their lanes (`emulator.probe`). Raises UnsupportedError for anything
@@ -138,18 +133,18 @@ def compile_kernel(
     quickly = budget.is_quick(function)
     machine, host = _machine(quickly)
     how = f"{quickly} {budget.BUDGET} {budget.QUICK_BUDGET}{' check' if checks else ''}{' probes' if probes else ''}"
-    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), how, function.name, ptx)
+    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), instructions.level, how, function.name, text)
     key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
     stored = diskcache.get("native", key)
     if stored is None:
-        stored = _compile(module, function, graph, symbols, machine, quickly, checks, probes)
+        stored = _compile(module, function, graph, symbols, instructions, machine, quickly, checks, probes)
         diskcache.put("native", key, stored)
     site_count, state_stride, named = struct.unpack_from(_HEAD, stored)
     start = struct.calcsize(_HEAD) + named
     _announce_host(graph)
     for name in stored[struct.calcsize(_HEAD) : start].decode().split():
-        _provide(name)
-    _announce_images(stored[start:])
+        _provide(name, instructions)
+    _announce_callbacks(stored[start:], instructions)
     with _LOCK:
         engine = _load(stored[start:], machine)
         run = RUN_TYPE(engine.get_function_address("run"))
@@ -163,16 +158,17 @@ def _load(code: bytes, machine: Any) -> Any:
     return engine
 
 
-def _provide(name: str) -> None:
+def _provide(name: str, instructions: InstructionSet) -> None:
     """Let native code find a function of the library: compile it, or take it from the disk cache, once per process."""
     machine, host = _machine(False)
-    key = hashlib.sha256("\0".join((__version__, str(llvm.llvm_version_info), host, _generator(), name)).encode()).hexdigest()
+    identity = (__version__, str(llvm.llvm_version_info), host, _generator(), instructions.level, name)
+    key = hashlib.sha256("\0".join(identity).encode()).hexdigest()
     with _LOCK:
         if name in _LIBRARY:
             return
         code = diskcache.get("native", key)
         if code is None:
-            module = library.build_library_function(name)
+            module = instructions.build_library_function(name)
             module.triple = llvm.get_default_triple()
             parsed = llvm.parse_assembly(str(module))
             parsed.verify()
@@ -185,13 +181,13 @@ def _provide(name: str) -> None:
 
 
 def _compile(
-    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, machine: Any, quickly: bool, checks: bool,
-    probes: bool,
+    module: Module, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, instructions: InstructionSet, machine: Any,
+    quickly: bool, checks: bool, probes: bool,
 ) -> bytes:
     """Build, optimise and emit: a small head, the names of library functions, then the object file."""
     llvm_module = ir.Module(name="kernel")
     llvm_module.triple = llvm.get_default_triple()
-    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, checks, probes)
+    builder = KernelBuilder(llvm_module, function, graph, symbols, module.path, instructions, checks, probes)
     builder.build()
     build_driver(llvm_module, builder.llvm, graph.waits.independent, checks)
     parsed = llvm.parse_assembly(str(llvm_module))
@@ -199,10 +195,10 @@ def _compile(
     (_clean_up if quickly else _optimise)(parsed, machine)
     code = bytes(machine.emit_object(parsed))
     _announce_host(graph)
-    called = library.library_functions_of(llvm_module)
+    called = instructions.library_functions_of(llvm_module)
     for name in called:
-        _provide(name)
-    _announce_images(code)
+        _provide(name, instructions)
+    _announce_callbacks(code, instructions)
     check_resolved(code, function.name, module.path)
     names = " ".join(called).encode()
     return struct.pack(_HEAD, builder.site_count, builder.state_stride, len(names)) + names + code
@@ -216,11 +212,11 @@ def _announce_host(graph: ControlFlowGraph) -> None:
         llvm.add_symbol("warpsight_schedule", schedule_address())
 
 
-def _announce_images(code: bytes) -> None:
-    """The same for the functions of texture and surface instructions, which are compiled (and then kept) when one is needed."""
-    for name, (module, function) in _IMAGE_FUNCTIONS.items():
+def _announce_callbacks(code: bytes, instructions: InstructionSet) -> None:
+    """The same for the level's own functions, which are compiled (and then kept) when a kernel needs one."""
+    for name, address in instructions.callbacks.items():
         if name.encode() in code:
-            llvm.add_symbol(name, getattr(importlib.import_module(module), function).address)
+            llvm.add_symbol(name, address())
 
 
 def _initialise() -> None:

@@ -8,23 +8,36 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
 
-from warpsight.emulator.codegen.lanes import I8, I32, I64, PTR, Builder, Value, at, intrinsic, load_as, population, store_as, vector
+from warpsight.emulator.codegen.emitter import Emitter
+from warpsight.emulator.codegen.frame import Frame
+from warpsight.emulator.codegen.lanes import (
+    I8,
+    I32,
+    I64,
+    IOTA32,
+    PTR,
+    Builder,
+    Value,
+    at,
+    intrinsic,
+    load_as,
+    population,
+    splat,
+    store_as,
+    vector,
+)
 from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP, Slot
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import is_async_copy, memory_access
 from warpsight.isa.ptx.program import Address, Function, Instruction
+from warpsight.isa.ptx.rules import is_async_copy, memory_access
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import SECTOR_SPACES
-
-if TYPE_CHECKING:
-    from warpsight.emulator.codegen.emitter import Emitter
-    from warpsight.emulator.codegen.frame import Frame
 
 # A warp touches at most 32 sectors of global memory per instruction (255 with a bulk copy), and 4 words x 32 lanes of local memory;
 # stores of sectors are made in vectors of 32, so that one vector beyond the last must also fit.
@@ -137,8 +150,6 @@ def emit_event_byte(emitter: Frame, value: Value) -> None:
 
 def emit_sector_run(emitter: Frame, first: Value, count: Value) -> None:
     """Append `count` (i32, at most 32) consecutive sectors from sector number `first` (i64), and the event byte."""
-    from warpsight.emulator.codegen.lanes import IOTA32, splat
-
     builder, context = emitter.builder, emitter.context
     pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
     cursor = load_as(builder, pointer, PTR, 8)
@@ -161,8 +172,8 @@ def internal_function(module: ir.Module, name: str, result: ir.Type, arguments: 
 
 # -- Probes: code that looks for chosen accesses and leaves the address of each of their lanes.
 #
-# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at each load, store
-# and atomic, the running warp with those that are looked for; all other code has none of this and is as fast as ever.
+# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at each load,
+# store and atomic, the running warp with those that are looked for; all other code has none of this and is as fast as ever.
 
 PER_INSTRUCTION = 2
 # A row: the warp of the launch that is looked for (-1: none), how many of its accesses come before (-1: found), mask, addresses.

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.layout import ARENA_BASE, FUNCTION_BASE, FUNCTION_STEP, WINDOW_BYTES
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol, Variable, Vector
-
-if TYPE_CHECKING:
-    from warpsight.emulator.codegen.emitter import Emitter
 
 GLOBAL_ALIGN = 256  # as cudaMalloc
 STACK_LIMIT = 1024  # bytes per lane that `alloca` may take: CUDA's default of cudaLimitStackSize
@@ -121,11 +117,9 @@ class SymbolTable:
             address += variable.size
         self.arena_start = align_up(address, GLOBAL_ALIGN)
 
-    def address(self, name: str, emitter: Emitter) -> int:
-        """Offset or address of a variable; refuses names that are not data."""
-        if name not in self._address:
-            raise emitter.unsupported(f'"{name}" is not a variable or function that this kernel can use')
-        return self._address[name]
+    def address(self, name: str) -> int | None:
+        """Offset or address of a variable; None for a name that is not data of this kernel."""
+        return self._address.get(name)
 
     def function_address(self, name: str) -> int:
         """What a pointer to a function of the module holds."""

@@ -33,7 +33,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.common import operands
+from warpsight.emulator.ptx.common import operands, roundings
 from warpsight.emulator.ptx.matrix_products import (
     double_rows,
     expanded,
@@ -213,7 +213,6 @@ def _gather_words(builder: Builder, base: Value, numbers: Value, word: Any) -> V
 # -- `mma.sync.aligned` of every shape and type up to sm_90, and `mma.sp.sync.aligned`.
 
 LAYOUTS = ("row", "col")
-ROUNDINGS = ("rn", "rz", "rm", "rp")
 _ALWAYS = ("sync", "aligned")
 _SPARSE = ("sp", "sp::ordered_metadata")
 
@@ -252,7 +251,7 @@ def variant_of(emitter: Emitter, words: Words, element: str) -> str:
         if not variant or not words.take("popc"):
             raise emitter.unsupported("a product of bits needs .xor.popc or .and.popc")
     elif element == "f64":
-        variant = words.take(*ROUNDINGS)
+        variant = words.take(*roundings(emitter))
         variant = "" if variant == "rn" else variant
     elif accumulators(element) == ("s32",):
         variant = words.take("satfinite")
@@ -260,7 +259,7 @@ def variant_of(emitter: Emitter, words: Words, element: str) -> str:
     return variant
 
 
-def _mma(emitter: Emitter, instruction: Instruction) -> None:
+def mma(emitter: Emitter, instruction: Instruction) -> None:
     """`mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c`."""
     words = Words(emitter, instruction.modifiers)
     if words.take(*_SPARSE):
@@ -333,6 +332,3 @@ def _checked(emitter: Emitter, operand: Any, count: int, element: str) -> list[A
             if declared is not None and (declared == "pred" or bits_of(declared) != bits):
                 raise emitter.unsupported(f"register {part.name} is not of {bits} bits")
     return parts
-
-
-HANDLERS = {"mma": _mma}

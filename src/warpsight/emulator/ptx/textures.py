@@ -31,6 +31,7 @@ from warpsight.emulator.codegen.lanes import (
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
 from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.emulator.textures import texels
 from warpsight.emulator.textures.objects import AddressMode, Row, Use
 from warpsight.isa.ptx.constants import TYPE_NAMES
 from warpsight.isa.ptx.program import Address, Instruction, Operand, Vector
@@ -100,8 +101,6 @@ def call_native(
 
 def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tuple[Value, Value]:
     """Fill a request, call, and stop on a failure; returns the request and where its values lie."""
-    from warpsight.emulator.textures import texels
-
     builder = helper.builder
     held = _side_by_side(helper, "values", vector(I64), given[6:] or [splat_constant(I64, 0)] * 4)
     words: dict[int, Value] = {
@@ -131,8 +130,6 @@ def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tu
 
 def _record(helper: HelperFrame, request: Value, shares: bool) -> None:
     """The event: how many sectors were appended, and for an atomic how many lanes share an address."""
-    from warpsight.emulator.textures import texels
-
     builder = helper.builder
     count = _answer(helper, request, texels.COUNT)
     cursor = at(builder, helper.slot_pointer(Slot.SECTOR_CURSOR), builder.shl(count, I64(2)))
@@ -162,7 +159,7 @@ _COMPONENTS = {"r": 1, "g": 2, "b": 3, "a": 4}
 _ADDRESS_MODES = {AddressMode.WRAP: 0, AddressMode.MIRROR: 1, AddressMode.CLAMP: 3, AddressMode.BORDER: 4}  # PTX's numbers
 
 
-def _fetch(emitter: Emitter, instruction: Instruction) -> None:
+def fetch(emitter: Emitter, instruction: Instruction) -> None:
     """Level of detail and gradients choose among mip levels, and there is one: they are read and have no effect."""
     gather = instruction.opcode == "tld4"
     allow(emitter, instruction, "v2", "v4", *GEOMETRIES, *(_COMPONENTS if gather else ("base", *_EXTRAS)))
@@ -229,7 +226,7 @@ _OF_SURFACE = ("width", "height", "depth", "array_size", "channel_data_type", "c
 _OF_SAMPLER = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2")
 
 
-def _query(emitter: Emitter, instruction: Instruction) -> None:
+def query(emitter: Emitter, instruction: Instruction) -> None:
     """A field of a descriptor; sizes that the object lacks are 1. `txq.level` answers for level 0, the only one."""
     surface = instruction.opcode == "suq"
     names = [m for m in instruction.modifiers if m not in ("level", "b32")]
@@ -254,7 +251,8 @@ def _query(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.trunc(found, vector(I32)), "b32")
 
 
-def _is_type(emitter: Emitter, instruction: Instruction) -> None:
+def istypep(emitter: Emitter, instruction: Instruction) -> None:
+    """`istypep.{texref,surfref,samplerref} p, a`."""
     uses = {"texref": Use.TEXTURE, "surfref": Use.SURFACE, "samplerref": Use.SAMPLER}
     d, source = operands(emitter, instruction, 2)
     use = uses.get(instruction.modifiers[0]) if len(instruction.modifiers) == 1 else None
@@ -268,9 +266,6 @@ def _word(emitter: Emitter, operand: Any, word: Row, uses: list[Use], *, optiona
     what = int(word) | (1 << 8 if optional else 0) | sum(1 << 16 + use for use in uses)
     handles, none = handle(emitter, operand), splat_constant(I32, 0)
     return call_native(emitter, "warpsight_image_query", "", what, [handles, handles], [none] * 4, [])[0]
-
-
-TEXTURE_HANDLERS = {"tex": _fetch, "tld4": _fetch, "txq": _query, "suq": _query, "istypep": _is_type}
 
 
 # -- `suld`, `sust`, `sured`: PTX ISA, section "Surface Instructions". Cache operators have no effect.
@@ -307,7 +302,8 @@ def _shape(emitter: Emitter, instruction: Instruction, side: object) -> tuple[st
     return kind, parts
 
 
-def _load(emitter: Emitter, instruction: Instruction) -> None:
+def surface_load(emitter: Emitter, instruction: Instruction) -> None:
+    """`suld`."""
     d, surface, place = operands(emitter, instruction, 3)
     kind, parts = _shape(emitter, instruction, d)
     if instruction.modifiers[0] != "b":
@@ -320,7 +316,8 @@ def _load(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(part, value if kind == "b64" else emitter.builder.trunc(value, vector(scalar_type(kind))), kind)
 
 
-def _store(emitter: Emitter, instruction: Instruction) -> None:
+def surface_store(emitter: Emitter, instruction: Instruction) -> None:
+    """`sust`."""
     surface, place, source = operands(emitter, instruction, 3)
     kind, parts = _shape(emitter, instruction, source)
     if instruction.modifiers[0] == "p" and kind != "b32":
@@ -332,7 +329,8 @@ def _store(emitter: Emitter, instruction: Instruction) -> None:
     call_native(emitter, "warpsight_surface", "store", what, [handles, handles], where, values)
 
 
-def _reduce(emitter: Emitter, instruction: Instruction) -> None:
+def surface_reduce(emitter: Emitter, instruction: Instruction) -> None:
+    """`sured`."""
     operations = [m for m in instruction.modifiers if m in _OPERATIONS]
     allow(emitter, instruction, "b", *operations, "1d", "2d", "3d", *_BOUNDS)
     surface, place, source = operands(emitter, instruction, 3)
@@ -352,6 +350,3 @@ def _wide(emitter: Emitter, operand: Operand | None, kind: str) -> Value:
     bits = scalar_type(f"b{bits_of(kind)}")
     value = emitter.builder.bitcast(emitter.read(operand, f"b{bits_of(kind)}"), vector(bits))
     return value if bits == I64 else emitter.builder.zext(value, vector(I64))
-
-
-SURFACE_HANDLERS = {"suld": _load, "sust": _store, "sured": _reduce}

@@ -133,8 +133,10 @@ def count_per_warp(segments, first_warp, totals):  # type: ignore[no-untyped-def
     cache=True,
     nogil=True,
 )
-def gather_streams(segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors):  # type: ignore[no-untyped-def]
-    """Copy each segment to its warp's place; `place` [warps, 3] holds the next free position of each stream and is advanced."""
+def gather_streams(  # type: ignore[no-untyped-def]
+    segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors
+):
+    """Copy each segment to its warp's place; `place` [warps, 3] holds the next free position of each stream, and is advanced."""
     for k in range(len(segments) - 1):
         warp = segments[k, 0] - first_warp
         at, count = place[warp, 0], segments[k + 1, 1] - segments[k, 1] - 1

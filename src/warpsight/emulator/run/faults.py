@@ -15,8 +15,8 @@ from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP,
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import memory_access
 from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import memory_access
 from warpsight.kernels.launch import Launch
 
 # Kind to (name for programs, words for people).
@@ -67,7 +67,7 @@ _NUMBERED_FAULTS = {
     Fault.BARRIER_OPERAND: "thread count {0:,}",
 }
 _REMEDY = {
-    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with --shared",
+    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
     Fault.BREAKPOINT: "no debugger is there to go on: compile the kernel without it",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
@@ -83,7 +83,7 @@ _REMEDY = {
     Fault.WARP_INCOMPLETE: "use whole warps (a block size that is a multiple of 32) and no branch in which lanes of a warp differ",
     Fault.BAD_IMAGE: "pass a live object of the dimensions, layers and format that the kernel fetches from",
     Fault.IMAGE_KIND: "pass a live object of the dimensions, layers and format that the kernel fetches from",
-    Fault.STACK_OVERFLOW: "end the recursion sooner, or give a larger stack with --stack (stack_bytes in Python)",
+    Fault.STACK_OVERFLOW: "end the recursion sooner, or give a larger stack with `stack_bytes`",
     Fault.CALL_DEPTH: "end the recursion sooner: more calls at a time are not modelled, however large the stack",
     Fault.CALL_TARGET: "check that the pointer was set, and to a function of this type in the same PTX",
     Fault.RETURN_TARGET: "check indices into local arrays: they share memory with the call stack",
@@ -246,7 +246,7 @@ def limit_error(limit: int, record: dict[str, int], scene: FaultScene) -> LimitE
         f"kernel {scene.name} passed {limit:,} warp instructions near PTX line {instruction.ptx_line}, in the warp of "
         f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]}); it may never end",
         place=place_of(scene.path, instruction),
-        remedy="raise --max-instructions if it is meant to run that long",
+        remedy="raise `max_instructions` if it is meant to run that long",
     )
     error.details = FaultDetails(
         _WHAT[Fault.LIMIT][0], scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread

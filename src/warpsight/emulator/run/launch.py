@@ -19,6 +19,7 @@ from warpsight.emulator.codegen.layout import ARENA_BASE, SEGMENT_MARK, Fault, S
 from warpsight.emulator.codegen.native import NativeKernel, compile_kernel
 from warpsight.emulator.codegen.recording import LaneAddresses, Probes, Wanted
 from warpsight.emulator.codegen.symbols import align_up, too_large
+from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.ptx.static import static_instructions
 from warpsight.emulator.ptx.system import needs_workspace
 from warpsight.emulator.run.buffers import MAX_BUFFER_BYTES
@@ -76,7 +77,7 @@ def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
     """
     if blocks > MOST_BLOCKS:
         what = f"a sample of {blocks:,} blocks cannot be chosen: at most {MOST_BLOCKS:,} can be numbered"
-        raise LimitError(what, place="--sample", remedy="launch fewer blocks, or record all of them")
+        raise LimitError(what, place="sample", remedy="launch fewer blocks, or record all of them")
     chosen = np.zeros(blocks, np.bool_)
     chosen[np.random.default_rng(abs(seed)).choice(blocks, count, replace=False)] = True
     return chosen
@@ -135,7 +136,8 @@ def prepare_kernel(
     """
     with lines_of(source.path):
         function = inline_calls(source.module, source.module.functions[kernel])
-        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, checks, global_base, probes))
+        native = compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes)
+        return PreparedKernel(source, function, native)
 
 
 def execute(
@@ -239,7 +241,7 @@ class _Run:
             )
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
-            raise LimitError(what, place="--threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
+            raise LimitError(what, place="threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
         worker.externals = Externals(
             worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
         )

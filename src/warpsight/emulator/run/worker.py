@@ -125,7 +125,7 @@ class Worker:
         return [patterns, parameters, tids]
 
     def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
-        """For `--check`: a byte of shadow for each byte of shared, local and allocated memory."""
+        """For `check`: a byte of shadow for each byte of shared, local and allocated memory."""
         c, keep = self.context, []
         for pointer, size, shadow in (
             (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW),
@@ -223,9 +223,9 @@ class Worker:
 
 # -- Blocks that are suspended because all of their warps wait for something that another block does.
 #
-# As on a GPU, such blocks stay where they are, with their shared and local memory and their warps' registers, while others run. They
-# take turns in the order of their numbers, so that a launch has one outcome. Blocks are started beside them as long as turns of those
-# that are there change nothing.
+# As on a GPU, such blocks stay where they are, with their shared and local memory and their warps' registers, while others run.
+# They take turns in the order of their numbers, so that a launch has one outcome. Blocks are started beside them as long as turns
+# of those that are there change nothing.
 
 MAX_BYTES = 1 << 32  # of all suspended blocks of a launch together
 FIRST_ROUNDS = 16  # turns of its warps that a block has without progress before it is suspended

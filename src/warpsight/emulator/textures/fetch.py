@@ -8,12 +8,13 @@ rounded once. A texel of weight 0 does not count, so an infinity there does no h
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
-import numba
+import lazy_loader as lazy
 import numpy as np
-from numba import types
 
+from warpsight.base.compiled import compiled
 from warpsight.emulator.textures import objects as descriptors
 from warpsight.emulator.textures.texels import (
     BAD_HANDLE,
@@ -41,13 +42,15 @@ from warpsight.emulator.textures.texels import (
     find,
     float_of,
     load,
-    native,
     pattern_of,
     pointer,
     reach,
     touch,
+    warp_function,
     widen,
 )
+
+numba = lazy.load("numba")
 
 _ROW = descriptors.Row
 (
@@ -67,7 +70,7 @@ OPTIONAL, USES_SHIFT = 1 << 8, 16  # the same for queries
 _FAR = 2.0**40
 
 
-@native
+@compiled
 def _position(coordinate: Any, size: Any, mode: Any, normalized: Any) -> Any:
     """A coordinate in texels, wrapped or mirrored where that is asked for."""
     position = coordinate
@@ -85,7 +88,7 @@ def _position(coordinate: Any, size: Any, mode: Any, normalized: Any) -> Any:
     return min(max(position, -_FAR), _FAR)
 
 
-@native
+@compiled
 def _index(index: Any, size: Any, mode: Any, normalized: Any) -> Any:
     """The texel that stands for `index`, or -1 for the border."""
     if 0 <= index < size:
@@ -97,7 +100,7 @@ def _index(index: Any, size: Any, mode: Any, normalized: Any) -> Any:
     return 0 if index < 0 else size - 1
 
 
-@native
+@compiled
 def _face(x: Any, y: Any, z: Any) -> Any:
     """Face of a cube map and the Guide's s, t and m. Of equal magnitudes x goes before y before z."""
     if abs(x) >= abs(y) and abs(x) >= abs(z):
@@ -109,7 +112,7 @@ def _face(x: Any, y: Any, z: Any) -> Any:
     return face, s, t, major
 
 
-@native
+@compiled
 def _channel(address: Any, row: Any) -> Any:
     """The 32-bit pattern that a channel at a host address reads as."""
     bits = row[CHANNEL_BITS]
@@ -126,7 +129,7 @@ def _channel(address: Any, row: Any) -> Any:
     return pattern_of(numba.float32(max(raw / largest, -1.0)))
 
 
-@native
+@compiled
 def _missing(channel: Any, row: Any) -> Any:
     """What a channel that the format lacks reads as: 0, and 1 for the fourth."""
     if channel < 3:
@@ -134,7 +137,7 @@ def _missing(channel: Any, row: Any) -> Any:
     return numba.int64(ONE if row[FORMAT] == FLOAT_FORMAT or row[NORMALIZED_READ] else 1)
 
 
-@native
+@compiled
 def _texel(request: Any, lane: Any, row: Any, x: Any, y: Any, z: Any, out: Any) -> Any:
     """Patterns of the texel's four channels into `out`; an index of -1 is the border. False when the memory is not there."""
     channels = row[CHANNELS]
@@ -155,7 +158,7 @@ def _texel(request: Any, lane: Any, row: Any, x: Any, y: Any, z: Any, out: Any) 
     return True
 
 
-@native
+@compiled
 def _locate(request: Any, lane: Any, row: Any, position: Any) -> Any:
     """The lane's coordinates of up to three filtered axes into `position`; returns the layer (or face), 0 without layers.
 
@@ -176,7 +179,7 @@ def _locate(request: Any, lane: Any, row: Any, position: Any) -> Any:
     return layer
 
 
-@native
+@compiled
 def _axes(geometry: Any) -> Any:
     """How many axes are filtered."""
     if geometry == THREE_D:
@@ -184,13 +187,13 @@ def _axes(geometry: Any) -> Any:
     return 1 if geometry in (ONE_D, LAYERED_1D) else 2
 
 
-@native
+@compiled
 def _mode(geometry: Any, sampler: Any, axis: Any) -> Any:
     """Address mode of an axis. Faces of a cube map are clamped: their edges are not joined."""
     return CLAMP if geometry in (CUBE, LAYERED_CUBE) else sampler[ADDRESS_X + axis]
 
 
-@native
+@compiled
 def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: Any, position: Any, low: Any, share: Any) -> Any:
     """From coordinates to the lowest texel of the footprint and the weight, in 1/256, of the next one along each axis."""
     geometry = request[WHAT] & 0xFF
@@ -208,7 +211,7 @@ def _footprint(request: Any, row: Any, sampler: Any, smooth: Any, normalized: An
             low[axis] = numba.int64(np.floor(here))
 
 
-@native
+@compiled
 def _corner(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, corner: Any, layer: Any, out: Any) -> Any:
     """Patterns of texel `corner` of the footprint: bits 0 to 2 say whether it is the next one in x, y, z."""
     geometry = request[WHAT] & 0xFF
@@ -222,7 +225,7 @@ def _corner(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, lo
     return _texel(request, lane, row, x, y, z, out)
 
 
-@native
+@compiled
 def _filtered(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, share: Any, layer: Any, out: Any) -> Any:
     """The weighted mean of a footprint. False when the memory is not there."""
     axes = _axes(request[WHAT] & 0xFF)
@@ -242,7 +245,7 @@ def _filtered(request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, 
     return True
 
 
-@native
+@compiled
 def _gathered(
     request: Any, lane: Any, row: Any, sampler: Any, normalized: Any, low: Any, layer: Any, component: Any, out: Any, four: Any
 ) -> Any:
@@ -255,7 +258,7 @@ def _gathered(
     return True
 
 
-@native
+@compiled
 def _fetch(request: Any, lane: Any, row: Any, sampler: Any, reals: Any, whole: Any) -> Any:
     """One lane of `tex` or `tld4`: four patterns into `whole[0]`. False when the memory is not there."""
     geometry, gather = request[WHAT] & 0xFF, request[WHAT] >> GATHER_SHIFT
@@ -275,7 +278,7 @@ def _fetch(request: Any, lane: Any, row: Any, sampler: Any, reals: Any, whole: A
     return _corner(request, lane, row, sampler, normalized, low, 0, layer, out)
 
 
-@native
+@compiled
 def _suits(row: Any, sampler: Any, what: Any) -> Any:
     """May this object and this sampler be used by the instruction?"""
     geometry = what & 0xFF
@@ -288,10 +291,10 @@ def _suits(row: Any, sampler: Any, what: Any) -> Any:
     return row[KIND] == geometry or (row[KIND] == LINEAR_MEMORY and geometry == ONE_D and what & INTEGER_COORDINATES != 0)
 
 
-def _kept(sources: int) -> tuple[Any, Any]:
-    """The functions that are called by address. `sources` makes their copies on disk those of today's sources."""
+@cache
+def fetch_function(sources: int = SOURCES) -> Any:
+    """The C function of `tex` and `tld4`. `sources` is a constant in it, so that a copy on disk is used for these sources only."""
 
-    @numba.cfunc(types.void(types.voidptr), cache=True, nogil=True, error_model="numpy")
     def fetch_warp(place):  # type: ignore[no-untyped-def]
         """`tex` or `tld4` of a warp: VALUES of the request get four patterns per lane, lanes that are off get 0."""
         if sources < 0:
@@ -318,7 +321,13 @@ def _kept(sources: int) -> tuple[Any, Any]:
             for channel in range(4):
                 values[channel, lane] = whole[0, channel]
 
-    @numba.cfunc(types.void(types.voidptr), cache=True, nogil=True, error_model="numpy")
+    return warp_function(fetch_warp)
+
+
+@cache
+def query_function(sources: int = SOURCES) -> Any:
+    """The C function of `txq`, `suq` and `istypep`."""
+
     def query_warp(place):  # type: ignore[no-untyped-def]
         """`txq`, `suq`, `istypep`: first VALUES get a word of the descriptor.
 
@@ -342,7 +351,4 @@ def _kept(sources: int) -> tuple[Any, Any]:
                 fail(request, BAD_HANDLE if number < 0 else WRONG_KIND, lane, load(request[HANDLES] + 8 * lane, 8))
                 return
 
-    return fetch_warp, query_warp
-
-
-fetch_warp, query_warp = _kept(SOURCES)
+    return warp_function(query_warp)

@@ -6,12 +6,13 @@ stores nothing. An access that is not aligned is a fault (the ISA leaves it open
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
-import numba
+import lazy_loader as lazy
 import numpy as np
-from numba import types
 
+from warpsight.base.compiled import compiled
 from warpsight.emulator.textures.fetch import (
     ADDRESS_WORD,
     CHANNEL_BITS,
@@ -59,12 +60,14 @@ from warpsight.emulator.textures.texels import (
     find,
     load,
     narrow,
-    native,
     pointer,
     reach,
     store,
     touch,
+    warp_function,
 )
+
+numba = lazy.load("numba")
 
 # WHAT: geometry in the lowest byte, then these.
 OPERATION, BOUNDS, FORMATTED, SIGNED, BYTES, ELEMENTS = 8, 16, 20, 21, 24, 32
@@ -72,7 +75,7 @@ LOAD, STORE, ADD, LOWEST, HIGHEST, AND, OR = range(7)
 TRAP, NEAREST, ZERO = range(3)
 
 
-@native
+@compiled
 def _suits(row: Any, geometry: Any) -> Any:
     """May this object be used with this geometry? A cube map is an array of faces."""
     if row[USE] != SURFACE:
@@ -80,7 +83,7 @@ def _suits(row: Any, geometry: Any) -> Any:
     return row[KIND] == geometry or (geometry == LAYERED_2D and row[KIND] in (CUBE, LAYERED_CUBE))
 
 
-@native
+@compiled
 def _extent(row: Any, geometry: Any, place: Any, bounds: Any, width: Any, size: Any) -> Any:
     """Brings x (bytes), y and z into the surface as BOUNDS asks. 0: inside; 1: outside and nothing is done; 2: a fault."""
     extent = (width, row[HEIGHT], row[LAYERS] if geometry in (LAYERED_1D, LAYERED_2D) else row[DEPTH])
@@ -95,7 +98,7 @@ def _extent(row: Any, geometry: Any, place: Any, bounds: Any, width: Any, size: 
     return 0
 
 
-@native
+@compiled
 def _place(request: Any, lane: Any, row: Any, size: Any, place: Any) -> Any:
     """The lane's x in bytes, y, and z or layer into `place`."""
     geometry = request[WHAT] & 0xFF
@@ -116,7 +119,7 @@ def _place(request: Any, lane: Any, row: Any, size: Any, place: Any) -> Any:
         place[0] *= size
 
 
-@native
+@compiled
 def _formatted(pattern: Any, row: Any) -> Any:
     """A 32-bit source as a channel of the surface's format: floats rounded, integers saturated."""
     bits = row[CHANNEL_BITS]
@@ -128,7 +131,7 @@ def _formatted(pattern: Any, row: Any) -> Any:
     return min(pattern, (1 << bits) - 1)
 
 
-@native
+@compiled
 def _combined(operation: Any, signed: Any, size: Any, old: Any, operand: Any) -> Any:
     """New value of a reduction, on `size` bytes."""
     if operation == ADD:
@@ -145,7 +148,7 @@ def _combined(operation: Any, signed: Any, size: Any, old: Any, operand: Any) ->
     return left if less == (operation == LOWEST) else right
 
 
-@native
+@compiled
 def _act(request: Any, lane: Any, row: Any, address: Any, values: Any) -> Any:
     """Load, store or combine at a device address that has been checked."""
     what = request[WHAT]
@@ -166,7 +169,7 @@ def _act(request: Any, lane: Any, row: Any, address: Any, values: Any) -> Any:
         store(host, size, _combined(operation, what >> SIGNED & 1, size, load(host, size), values[0, lane]))
 
 
-@native
+@compiled
 def _access(request: Any, lane: Any, row: Any, place: Any, values: Any) -> Any:
     """One lane. Returns its device address, 0 when it is outside and does nothing, -1 after a failure."""
     what = request[WHAT]
@@ -194,10 +197,10 @@ def _access(request: Any, lane: Any, row: Any, place: Any, values: Any) -> Any:
     return address
 
 
-def _kept(sources: int) -> Any:
-    """The function that is called by address. `sources` makes its copy on disk that of today's sources."""
+@cache
+def surface_function(sources: int = SOURCES) -> Any:
+    """The C function of `suld`, `sust` and `sured`. For `sources` see `fetch_function`."""
 
-    @numba.cfunc(types.void(types.voidptr), cache=True, nogil=True, error_model="numpy")
     def surface_warp(place):  # type: ignore[no-untyped-def]
         """A surface instruction of a warp on VALUES of the request; a load's lanes that are off or outside get 0."""
         if sources < 0:
@@ -228,7 +231,4 @@ def _kept(sources: int) -> Any:
                 same += touched[lane] != 0 and touched[other] == touched[lane]
             request[SHARING] = max(request[SHARING], same)
 
-    return surface_warp
-
-
-surface_warp = _kept(SOURCES)
+    return warp_function(surface_warp)

@@ -1,25 +1,26 @@
 """What texture and surface instructions share in native code: their request, the look-up of a handle, checked memory, sectors.
 
 These functions are compiled by Numba and called once per warp instruction with the address of a request: `REQUEST_WORDS` int64
-words that the kernel's code fills (`ops/images.py`) and that say in `FAILURE` and the words after it how it went. Addresses are the
-host's where a word is called a pointer. Texels are powers of two long and aligned, so each lies in one sector.
+words that the kernel's code fills (`ptx/textures.py`) and that say in `FAILURE` and the words after it how it went. Addresses are
+the host's where a word is called a pointer. Texels are powers of two long and aligned, so each lies in one sector.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numba
+import lazy_loader as lazy
 import numpy as np
 from llvmlite import ir
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 
+from warpsight.base.compiled import c_function, compiled, intrinsic
 from warpsight.emulator.codegen.layout import ARENA_BASE, ARENA_LIMIT
 from warpsight.emulator.textures import objects as descriptors
+
+numba = lazy.load("numba")
 
 # Words of a request. Pointers: handles and samplers to 32 i64, coordinates to 4 x 32 i32, values to 4 x 32 i64, SITE to the bounds
 # of the allocation that the instruction last hit, SECTORS to where sectors are appended.
@@ -41,14 +42,8 @@ ONE = 0x3F800000
 
 # Numba keeps compiled functions on disk until their own file changes. What is kept under this number, which is a constant in the
 # functions that are kept, changes with each file that they are made of.
-SOURCES = zlib.crc32(
-    b"".join(
-        Path(__file__).with_name(f"{name}.py").read_bytes()
-        for name in ("objects", "texels", "fetch", "surfaces", "../codegen/layout")
-    )
-)
-
-native = numba.njit(nogil=True, error_model="numpy")
+_FILES = ("textures/objects.py", "textures/texels.py", "textures/fetch.py", "textures/surfaces.py", "codegen/layout.py")
+SOURCES = zlib.crc32(b"".join((Path(__file__).parents[1] / name).read_bytes() for name in _FILES))
 
 
 @intrinsic
@@ -56,9 +51,9 @@ def pointer(typing_context: Any, address: Any) -> Any:
     """An int64 as a pointer that `numba.carray` takes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        return builder.inttoptr(arguments[0], cgutils.voidptr_t)
+        return builder.inttoptr(arguments[0], numba.core.cgutils.voidptr_t)
 
-    return types.voidptr(types.int64), generate
+    return numba.types.voidptr(numba.types.int64), generate
 
 
 @intrinsic
@@ -68,7 +63,7 @@ def float_of(typing_context: Any, pattern: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.bitcast(builder.trunc(arguments[0], ir.IntType(32)), ir.FloatType())
 
-    return types.float32(types.int64), generate
+    return numba.types.float32(numba.types.int64), generate
 
 
 @intrinsic
@@ -78,10 +73,10 @@ def pattern_of(typing_context: Any, value: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.zext(builder.bitcast(arguments[0], ir.IntType(32)), ir.IntType(64))
 
-    return types.int64(types.float32), generate
+    return numba.types.int64(numba.types.float32), generate
 
 
-@native
+@compiled
 def load(address: Any, size: Any) -> Any:
     """The 1, 2, 4 or 8 bytes at a host address, without sign (8 bytes: as they are)."""
     if size == 1:
@@ -93,7 +88,7 @@ def load(address: Any, size: Any) -> Any:
     return numba.carray(pointer(address), 1, numba.int64)[0]
 
 
-@native
+@compiled
 def store(address: Any, size: Any, value: Any) -> Any:
     """Write the low 1, 2, 4 or 8 bytes of an int64 to a host address."""
     if size == 1:
@@ -106,14 +101,14 @@ def store(address: Any, size: Any, value: Any) -> Any:
         numba.carray(pointer(address), 1, numba.int64)[0] = value
 
 
-@native
+@compiled
 def fail(request: Any, what: Any, lane: Any, address: Any) -> Any:
     """Say how it failed; returns `what`."""
     request[FAILURE], request[LANE], request[ADDRESS] = what, lane, address
     return what
 
 
-@native
+@compiled
 def search(request: Any, address: Any, size: Any, writes: Any, site: Any) -> Any:
     """FINE when `size` bytes at a device address lie in one live allocation (writable for a write), whose bounds go to `site`."""
     table = numba.carray(pointer(request[ALLOCATIONS]), (request[ALLOCATION_COUNT], 3), numba.int64)
@@ -132,7 +127,7 @@ def search(request: Any, address: Any, size: Any, writes: Any, site: Any) -> Any
     return FINE
 
 
-@native
+@compiled
 def reach(request: Any, address: Any, size: Any, writes: Any) -> Any:
     """`search`, at once where the allocation is that of the instruction's last access. A site either reads or writes."""
     site = numba.carray(pointer(request[SITE]), 2, numba.int64)
@@ -141,7 +136,7 @@ def reach(request: Any, address: Any, size: Any, writes: Any) -> Any:
     return search(request, address, size, writes, site)
 
 
-@native
+@compiled
 def find(request: Any, lane: Any, word: Any) -> Any:
     """Row of the object whose handle lane `lane` has in `word` of the request, or -1.
 
@@ -157,7 +152,7 @@ def find(request: Any, lane: Any, word: Any) -> Any:
     return row
 
 
-@native
+@compiled
 def touch(request: Any, address: Any) -> Any:
     """Append the sector of a device address unless the request has it already."""
     sectors = numba.carray(pointer(request[SECTORS]), MAX_SECTORS, numba.uint32)
@@ -170,7 +165,7 @@ def touch(request: Any, address: Any) -> Any:
         request[COUNT] = count + 1
 
 
-@native
+@compiled
 def widen(half: Any) -> Any:
     """The f32 pattern of an f16 pattern; exact."""
     sign, exponent, fraction = (half & 0x8000) << 16, half >> 10 & 31, half & 0x3FF
@@ -181,7 +176,7 @@ def widen(half: Any) -> Any:
     return sign | (exponent + 112) << 23 | fraction << 13
 
 
-@native
+@compiled
 def narrow(pattern: Any) -> Any:
     """The f16 pattern nearest to an f32 pattern, ties to even; NaN gives 0x7fff."""
     sign, magnitude = pattern >> 16 & 0x8000, pattern & 0x7FFFFFFF
@@ -198,3 +193,8 @@ def narrow(pattern: Any) -> Any:
         return sign | whole
     rebased = magnitude - (112 << 23)
     return sign | (rebased + 0xFFF + (rebased >> 13 & 1)) >> 13
+
+
+def warp_function(function: Callable[[Any], None]) -> Any:
+    """A function of the address of a request, for one warp instruction, as a C function: `address` is what native code calls."""
+    return c_function(function, numba.types.void(numba.types.voidptr), nogil=True, error_model="numpy")

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UnsupportedError
-from warpsight.isa.ptx.opcodes import is_block_barrier
 from warpsight.isa.ptx.program import Function, Instruction, Register, Symbol, Vector
+from warpsight.isa.ptx.rules import is_block_barrier
 from warpsight.isa.ptx.waiting import NO_WAITS, Waits, find_waits
 
 _EXITS = frozenset({"ret", "exit", "trap"})

@@ -60,8 +60,8 @@ def why_not(name: str) -> str:
 # -- Functions that are called rather than expanded: their frames on each thread's call stack, and what each call copies and saves.
 #
 # A frame holds, from its start, the function's parameters and results (the same places for all functions of one prototype), the
-# `.param` variables of its calls, the `.local` variables of a recursive function, and the registers that it saves around calls which
-# may come back to it. The register `FRAME` is the address of the running function's frame in local memory.
+# `.param` variables of its calls, the `.local` variables of a recursive function, and the registers that it saves around calls
+# which may come back to it. The register `FRAME` is the address of the running function's frame in local memory.
 
 Refuse = Callable[[Instruction, str], UnsupportedError]
 

@@ -1,10 +1,9 @@
 """What each native opcode is: the one table of SASS, sm_35 to sm_100.
 
-Names and meanings are those of NVIDIA's "CUDA Binary Utilities", section "Instruction Set Reference"
-(tables for Kepler, Maxwell and
-Pascal, Volta, Turing, Ampere and Ada, Hopper, Blackwell). The op class follows the pipeline that executes it (CUDA C++ Programming
-Guide, table "Throughput of Native Arithmetic Instructions"; the Nsight Compute guide's list of pipelines): conversions, bit counts
-and special functions are done by the narrow unit that is called `sfu` here.
+Names and meanings are those of NVIDIA's "CUDA Binary Utilities", section "Instruction Set Reference" (tables for Kepler, Maxwell
+and Pascal, Volta, Turing, Ampere and Ada, Hopper, Blackwell). The op class follows the pipeline that executes it (CUDA C++
+Programming Guide, table "Throughput of Native Arithmetic Instructions"; the Nsight Compute guide's list of pipelines): conversions,
+bit counts and special functions are done by the narrow unit that is called `sfu` here.
 
 A key is an opcode or the beginning of one up to a dot, `F2F` or `F2F.F64`; the longest that fits wins. Another name for a row is
 only entered where NVIDIA's tables have it.
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from warpsight.base.errors import UsageError
 from warpsight.base.yaml_nodes import Composed, YamlNode, compose
-from warpsight.isa.ptx.opcodes import OP_CLASSES
+from warpsight.isa.op_classes import OP_CLASSES
 
 SOURCE = "NVIDIA CUDA Binary Utilities, Instruction Set Reference"
 
@@ -29,7 +28,7 @@ LOAD, STORE, ATOMIC = "load", "store", "atomic"
 
 @dataclass(frozen=True, slots=True)
 class SassOpcode:
-    """One row. `op_class` as in `isa.opcodes.OP_CLASSES`; `space` and `access` are empty unless it touches memory.
+    """One row. `op_class` as in `isa.op_classes.OP_CLASSES`; `space` and `access` are empty unless it touches memory.
 
     `wide` says which operands are register pairs whatever the access: "d" destinations, "s" sources, "" none.
     """

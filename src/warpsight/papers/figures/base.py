@@ -17,9 +17,9 @@ GPUMECH = "Huang, Lee, Kim, Lee: GPUMech: GPU Performance Modeling Technique Bas
 # Why no number can be the paper's own, whatever the figure.
 OTHER_KERNELS = {
     MDM: "The paper runs 17 applications of Rodinia, Parboil, Polybench, SDK, Mars and Tango on GPGPU-sim 3.2. Here other kernels, "
-    "smaller ones, run on Warpsight's own referee.",
+    "smaller ones, run on Warpsight's own simulator.",
     GPUMECH: "The paper runs 40 kernels of Rodinia, Parboil and the SDK on Macsim. Here other kernels run on Warpsight's own "
-    "referee, with the op latencies of the catalogue's `gpumech`.",
+    "simulator, with the op latencies of the catalogue's `gpumech`.",
 }
 
 

@@ -1,4 +1,4 @@
-"""Performance over SM count and DRAM bandwidth, by referee and models: MDM (MICRO 2020), Figs. 11 and 12."""
+"""Performance over SM count and DRAM bandwidth, by simulator and models: MDM (MICRO 2020), Figs. 11 and 12."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpsight.result.prediction import mean_absolute_percentage_error, relative
 
 SMS, BANDWIDTHS = (15, 28, 40, 60, 80), (240, 480, 720, 960)
 BASE = (28, 480)
-_REFEREE = "referee"
+_SIMULATOR = "simulator"
 _MODELS = ("gpumech", "mdm", "warpsight")
 Cell = tuple[int, int]
 Map = dict[Cell, float]
@@ -21,9 +21,9 @@ Map = dict[Cell, float]
 
 @dataclass(frozen=True)
 class DesignSpace:
-    """A heat map of performance for the referee and for each model, of the kernel called `kernel` or else another of its class.
+    """A heat map of performance for the simulator and for each model, of the kernel called `kernel` or else another of its class.
 
-    `original` is the application in the paper. Performance is one over cycles, in units of the referee's at the base design.
+    `original` is the application in the paper. Performance is one over cycles, in units of the simulator's at the base design.
     """
 
     about: About
@@ -70,7 +70,7 @@ class DesignSpace:
     def _panel(self, name: str, member: Member, values: Map, most: float) -> dict[str, Any]:
         return {
             "chart": "heat map",
-            "title": f"{name}: performance of {member.name}, referee at 28 SMs and 480 GB/s is 1",
+            "title": f"{name}: performance of {member.name}, simulator at 28 SMs and 480 GB/s is 1",
             "x": {"label": "SMs"},
             "y": {"label": "DRAM", "unit": "GB/s"},
             "columns": [str(sms) for sms in SMS],
@@ -81,26 +81,27 @@ class DesignSpace:
 
     def _claims(self, maps: Mapping[str, Map]) -> list[Claim]:
         gains = {name: _gain(each) for name, each in maps.items()}
-        if any(gains.get(name) is None for name in (_REFEREE, "gpumech", "mdm")):
+        if any(gains.get(name) is None for name in (_SIMULATOR, "gpumech", "mdm")):
             return []
-        referee, gpumech, mdm = (gains[name] or 0.0 for name in (_REFEREE, "gpumech", "mdm"))
-        shown = f"from base to {SMS[-1]} SMs and {BANDWIDTHS[-1]} GB/s: referee {referee:.2f}, gpumech {gpumech:.2f}, mdm {mdm:.2f}"
+        simulator, gpumech, mdm = (gains[name] or 0.0 for name in (_SIMULATOR, "gpumech", "mdm"))
+        shown = f"from base to {SMS[-1]} SMs and {BANDWIDTHS[-1]} GB/s: "
+        shown += f"simulator {simulator:.2f}, gpumech {gpumech:.2f}, mdm {mdm:.2f}"
         where = f"section VII, {self.about.place}"
         if self.divergent:
             return [
-                Claim("GPUMech over-predicts what more SMs and bandwidth bring", where, gpumech > 1.1 * referee, shown),
-                Claim("MDM's gain is nearer to the simulated one", where, abs(mdm - referee) < abs(gpumech - referee), shown),
+                Claim("GPUMech over-predicts what more SMs and bandwidth bring", where, gpumech > 1.1 * simulator, shown),
+                Claim("MDM's gain is nearer to the simulated one", where, abs(mdm - simulator) < abs(gpumech - simulator), shown),
             ]
-        near = all(abs(gain / referee - 1) < 0.25 for gain in (gpumech, mdm))
+        near = all(abs(gain / simulator - 1) < 0.25 for gain in (gpumech, mdm))
         return [Claim("GPUMech and MDM both capture the trend (here: the gain within a quarter)", where, near, shown)]
 
 
 def _maps(cells: Mapping[Cell, Judged]) -> dict[str, Map]:
-    """Performance by cell, of the referee and each model."""
+    """Performance by cell, of the simulator and each model."""
     if BASE not in cells:
         return {}
     base = cells[BASE].reference["cycles"]
-    maps: dict[str, Map] = {_REFEREE: {cell: base / row.reference["cycles"] for cell, row in cells.items()}}
+    maps: dict[str, Map] = {_SIMULATOR: {cell: base / row.reference["cycles"] for cell, row in cells.items()}}
     for model in _MODELS:
         answers = {cell: row.answers[model] for cell, row in cells.items()}
         maps[model] = {cell: base / answer.cycles for cell, answer in answers.items() if answer is not None}
@@ -128,7 +129,7 @@ def _trend_error(values: Map, truth: Map) -> float | None:
 
 def _numbers(maps: Mapping[str, Map]) -> list[Number]:
     return [
-        Number(f"{model}, error of the trend, mean over designs", "%", None, _trend_error(maps[model], maps[_REFEREE]))
+        Number(f"{model}, error of the trend, mean over designs", "%", None, _trend_error(maps[model], maps[_SIMULATOR]))
         for model in _MODELS
         if model in maps
     ]

@@ -21,16 +21,16 @@ _JUDGED = ("gpumech", "crisp", "mdm")
 
 @dataclass(frozen=True)
 class Slowed:
-    """One kernel's time at 1.4 GHz over that at 2 GHz, by the referee and by each model (None: no answer)."""
+    """One kernel's time at 1.4 GHz over that at 2 GHz, by the simulator and by each model (None: no answer)."""
 
     member: Member
-    referee: float
+    simulator: float
     models: dict[str, float | None]
 
     def error(self, model: str) -> float | None:
         """Signed relative error of a model's ratio."""
         ratio = self.models[model]
-        return None if ratio is None else relative_error(ratio, self.referee)
+        return None if ratio is None else relative_error(ratio, self.simulator)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Dvfs:
         differences = [*(compared(number) for number in numbers), *(_worst(rows, model) for model in _JUDGED)]
         return Content(
             panels=[self._panel(rows)] if rows else [],
-            rows=[{"kernel": row.member.name, "holdout": row.member.holdout, "referee_ratio": row.referee, "ratios": row.models,
+            rows=[{"kernel": row.member.name, "holdout": row.member.holdout, "simulator_ratio": row.simulator, "ratios": row.models,
                    "errors": {model: row.error(model) for model in _MODELS}} for row in rows],
             tables=[_halves(rows), _table(rows)],
             numbers=numbers,
@@ -78,7 +78,7 @@ class Dvfs:
         # CRISP predicts from the higher clock for a lower one
         crisp = load_gpu(self.about.gpu, overrides=(*FAST, f"dvfs.target_clock={SLOW_GHZ}GHz"))
         for member in cast.divergent:
-            times = [results.referee(member.name, variant) for variant in (slow, fast)]
+            times = [results.simulator(member.name, variant) for variant in (slow, fast)]
             if times[0] is None or times[1] is None:
                 continue
             ratios: dict[str, float | None] = {}
@@ -135,7 +135,7 @@ def _worst(rows: Sequence[Slowed], model: str) -> str:
     row, error = max(known, key=lambda pair: abs(pair[1]))
     return (
         f"`{model}` is farthest off on `{row.member.name}`, {100 * error:+.1f} %: a ratio of {row.models[model]:.3f} against "
-        f"{row.referee:.3f}. {FAST_GHZ / SLOW_GHZ:.3f} would be all of the time scaling with the clock, 1 none of it."
+        f"{row.simulator:.3f}. {FAST_GHZ / SLOW_GHZ:.3f} would be all of the time scaling with the clock, 1 none of it."
     )
 
 
@@ -146,10 +146,10 @@ def _halves(rows: Sequence[Slowed]) -> Table:
 
 def _table(rows: Sequence[Slowed]) -> Table:
     lines = [
-        [row.member.name, "yes" if row.member.holdout else "", row.referee, *(row.models[model] for model in _MODELS)]
+        [row.member.name, "yes" if row.member.holdout else "", row.simulator, *(row.models[model] for model in _MODELS)]
         for row in rows
     ]
-    return Table("Time at 1.4 GHz over time at 2 GHz", ["kernel", "holdout", "referee", *_MODELS], lines)
+    return Table("Time at 1.4 GHz over time at 2 GHz", ["kernel", "holdout", "simulator", *_MODELS], lines)
 
 
 FIGURES: tuple[Figure, ...] = (

@@ -1,4 +1,4 @@
-"""Errors of models against the referee, by kernel and design: what most of the figures are made of."""
+"""Errors of models against the simulator, by kernel and design: what most of the figures are made of."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers.figures.base import Number, Table, halves
 from warpsight.papers.results import Member, Point, Results, Variant
 from warpsight.result.prediction import COMPONENTS, Prediction, mean_absolute_percentage_error, relative_error
@@ -17,7 +17,7 @@ Chosen = Callable[["Judged"], bool]
 
 @dataclass(frozen=True)
 class Judged:
-    """One kernel on one design: the referee's document, and the models' answers by name (None: refused).
+    """One kernel on one design: the simulator's document, and the models' answers by name (None: refused).
 
     `measure` is IPC, as MDM's eq. 11 has it, or CPI, as GPUMech (section VI-A) has it: what is too fast by a factor of 4 is off
     by +300 % in IPC and by -75 % in CPI.
@@ -39,7 +39,7 @@ class Judged:
         return relative_error(answer.cpi, self.reference["cpi"])
 
     def most_off(self, model: str) -> tuple[str, float, float] | None:
-        """The CPI component in which model and referee differ most: its name, the model's cycles, the referee's."""
+        """The CPI component in which model and simulator differ most: its name, the model's cycles, the simulator's."""
         answer = self.answers.get(model)
         if answer is None:
             return None
@@ -54,7 +54,7 @@ class Judged:
         if stacks:
             reference["cpi_stack"] = _there(self.reference["cpi_stack"])
         head = {"kernel": self.member.name, "class": self.member.memory_class, "holdout": self.member.holdout}
-        return {**head, "design": self.variant.label, "measure": self.measure, "referee": reference, "models": models}
+        return {**head, "design": self.variant.label, "measure": self.measure, "simulator": reference, "models": models}
 
     def _answer(self, model: str, stacks: bool) -> dict[str, Any] | None:
         answer, most_off = self.answers[model], self.most_off(model)
@@ -70,18 +70,18 @@ def _there(stack: dict[str, float]) -> dict[str, float]:
 
 
 def both(members: Sequence[Member], variants: Sequence[Variant]) -> list[Point]:
-    """The referee's point and the profile's for each kernel on each design."""
-    return [Point(what, member.name, variant) for member in members for variant in variants for what in (REFEREE, PROFILE)]
+    """The simulator's point and the profile's for each kernel on each design."""
+    return [Point(what, member.name, variant) for member in members for variant in variants for what in (SIMULATOR, PROFILE)]
 
 
 def judge(
     results: Results, members: Sequence[Member], variants: Sequence[Variant], models: Sequence[str], measure: str
 ) -> list[Judged]:
-    """A row for each kernel and design that the referee has and a profile is there for."""
+    """A row for each kernel and design that the simulator has and a profile is there for."""
     rows = []
     for variant in variants:
         for member in members:
-            reference = results.referee(member.name, variant)
+            reference = results.simulator(member.name, variant)
             if reference is None:
                 continue
             answers = {model: results.prediction(member.name, variant, model) for model in models}
@@ -145,7 +145,7 @@ def kernels_table(rows: Sequence[Judged], models: Sequence[str]) -> Table:
         for row in rows
     ]
     unit = "IPC (warp, GPU)" if measure == IPC else "CPI (warp, SM)"
-    return Table(f"Signed {measure} error, %", ["kernel", "class", "holdout", f"referee's {unit}", *models], lines)
+    return Table(f"Signed {measure} error, %", ["kernel", "class", "holdout", f"simulator's {unit}", *models], lines)
 
 
 def compared(number: Number) -> str:
@@ -173,7 +173,7 @@ def worst(rows: Sequence[Judged], model: str, where: str = "") -> str:
     place = f" at {row.variant.label}" if row.variant.label else ""
     return (
         f"`{model}`{where} is farthest off on `{row.member.name}`{place}: {100 * error:+.0f} % in {row.measure}. There model and "
-        f"referee differ most in `{name}`: {_short(ours)} against {_short(theirs)} cycles of CPI, of "
+        f"simulator differ most in `{name}`: {_short(ours)} against {_short(theirs)} cycles of CPI, of "
         f"{_short(row.reference['cpi'])} in all.{_without(known, row, model)}"
     )
 
@@ -199,7 +199,7 @@ def causes(rows: Sequence[Judged], model: str, where: str = "") -> str:
         parts.append(f"`{name}` {len(some)} (mean error {_short(mape(some, model) or 0.0)} %{none})")
     if not parts:
         return ""
-    return f"`{model}`{where} by the component in which it differs most from the referee: {'; '.join(parts)}."
+    return f"`{model}`{where} by the component in which it differs most from the simulator: {'; '.join(parts)}."
 
 
 def said(sentences: Sequence[str]) -> list[str]:

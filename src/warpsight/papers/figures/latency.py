@@ -1,4 +1,4 @@
-"""Where the cycles of an L1 miss go, by the referee: MDM (MICRO 2020), Fig. 3."""
+"""Where the cycles of an L1 miss go, by the simulator: MDM (MICRO 2020), Fig. 3."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Nu
 from warpsight.papers.figures.errors import both, said
 from warpsight.papers.results import Cast, Member, Point, Results, Variant
 
-# As the referee and MDM's prediction call them, and what they are.
+# As the simulator and MDM's prediction call them, and what they are.
 PARTS = {
     "mshr": "waiting for an MSHR",
     "noc_queue": "in the NoC's queues",
@@ -21,7 +21,7 @@ PARTS = {
 _WAITS = ("mshr", "noc_queue", "dram_queue")
 _MODEL = "mdm"
 _MEANING = (
-    "The paper counts the delay for an MSHR from when a request is generated. So does the referee, for the instruction that the "
+    "The paper counts the delay for an MSHR from when a request is generated. So does the simulator, for the instruction that the "
     "load-store unit has in hand: what waits for the unit behind that instruction is in none of these cycles."
 )
 _CLASSES = ("not memory-divergent", "memory-divergent")
@@ -29,20 +29,20 @@ _CLASSES = ("not memory-divergent", "memory-divergent")
 
 @dataclass(frozen=True)
 class Missed:
-    """One kernel's mean L1 read miss: cycles by part, by the referee and by MDM (None: no answer)."""
+    """One kernel's mean L1 read miss: cycles by part, by the simulator and by MDM (None: no answer)."""
 
     member: Member
-    referee: dict[str, float]
+    simulator: dict[str, float]
     model: dict[str, float] | None
 
     @property
     def total(self) -> float:
-        """The referee's cycles."""
-        return sum(self.referee.values())
+        """The simulator's cycles."""
+        return sum(self.simulator.values())
 
     def share(self, parts: Sequence[str]) -> float:
         """The share of those parts, 0 to 1."""
-        return sum(self.referee[part] for part in parts) / self.total
+        return sum(self.simulator[part] for part in parts) / self.total
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Latency:
         return Content(
             panels=[self._panel(name, some) for name, some in zip(_CLASSES, (others, spread), strict=True) if some],
             rows=[{"kernel": row.member.name, "class": row.member.memory_class, "holdout": row.member.holdout,
-                   "referee": row.referee, _MODEL: row.model} for row in rows],
+                   "simulator": row.simulator, _MODEL: row.model} for row in rows],
             tables=[_table(rows)],
             numbers=_numbers(spread, others),
             claims=_claims(spread, others),
@@ -75,7 +75,7 @@ class Latency:
     def _rows(self, cast: Cast, results: Results) -> list[Missed]:
         rows, variant = [], Variant(self.about.gpu)
         for member in cast.by_class():
-            found = results.referee(member.name, variant)
+            found = results.simulator(member.name, variant)
             if found is None or not sum(found["l1_miss_latency"].values()):
                 continue
             answer = results.prediction(member.name, variant, _MODEL)
@@ -86,10 +86,10 @@ class Latency:
     def _panel(self, name: str, rows: Sequence[Missed]) -> dict[str, Any]:
         return {
             "chart": "bars",
-            "title": f"A mean L1 read miss by the referee: {name}",
+            "title": f"A mean L1 read miss by the simulator: {name}",
             "axis": {"label": "latency", "unit": "cycles"},
             "groups": [row.member.name for row in rows],
-            "series": [{"name": words, "values": [row.referee[part] for row in rows]} for part, words in PARTS.items()],
+            "series": [{"name": words, "values": [row.simulator[part] for row in rows]} for part, words in PARTS.items()],
             "stacked": True,
         }
 
@@ -130,22 +130,22 @@ def _table(rows: Sequence[Missed]) -> Table:
     columns = ["kernel", "class", "holdout", *(f"{part}, cycles" for part in PARTS), "all, cycles", f"`{_MODEL}` says, cycles"]
     lines = [
         [row.member.name, "MD" if row.member.divergent else "NMD", "yes" if row.member.holdout else "",
-         *(row.referee[part] for part in PARTS), row.total, None if row.model is None else sum(row.model.values())]
+         *(row.simulator[part] for part in PARTS), row.total, None if row.model is None else sum(row.model.values())]
         for row in rows
     ]  # fmt: skip
     return Table("Cycles of a mean L1 read miss", columns, lines)
 
 
 def _farthest(rows: Sequence[Missed]) -> str:
-    """Where MDM's own account of a miss is farthest from the referee's."""
+    """Where MDM's own account of a miss is farthest from the simulator's."""
     known = [(row, row.model) for row in rows if row.model is not None]
     if not known:
         return ""
     row, model = max(known, key=lambda pair: abs(sum(pair[1].values()) - pair[0].total))
-    part = max(PARTS, key=lambda name: abs(model[name] - row.referee[name]))
+    part = max(PARTS, key=lambda name: abs(model[name] - row.simulator[name]))
     return (
         f"`{_MODEL}`'s own account of a miss is farthest off on `{row.member.name}`: {sum(model.values()):,.0f} cycles against "
-        f"{row.total:,.0f}, most in `{part}`, {model[part]:,.0f} against {row.referee[part]:,.0f}."
+        f"{row.total:,.0f}, most in `{part}`, {model[part]:,.0f} against {row.simulator[part]:,.0f}."
     )
 
 

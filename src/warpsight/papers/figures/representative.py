@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.jobs.fingerprint import PROFILE, REFEREE
+from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers.figures.base import GPUMECH, About, Claim, Content, Figure, Number, Table, halves
 from warpsight.papers.figures.errors import said
 from warpsight.papers.results import Cast, Member, Point, Results, Variant
@@ -42,7 +42,7 @@ class Representative:
             point
             for member in cast.members
             for point in (
-                Point(REFEREE, member.name, variant),
+                Point(SIMULATOR, member.name, variant),
                 *(Point(PROFILE, member.name, variant, way) for way in WAYS),
             )
         ]
@@ -75,7 +75,7 @@ class Representative:
     def _rows(self, cast: Cast, results: Results) -> list[Chosen]:
         rows, variant = [], Variant(self.about.gpu)
         for member in cast.members:
-            trace, found = results.traces.get(member.name), results.referee(member.name, variant)
+            trace, found = results.traces.get(member.name), results.simulator(member.name, variant)
             if trace is None or found is None or (trace["paths"] == 1 and trace["active_share"] == 1):
                 continue
             answers = {way: results.prediction(member.name, variant, _MODEL, way) for way in WAYS}

@@ -1,4 +1,4 @@
-"""CPI stacks over designs, beside the referee: MDM (MICRO 2020), Fig. 14; GPUMech (MICRO 2014), Fig. 16."""
+"""CPI stacks over designs, beside the simulator: MDM (MICRO 2020), Fig. 14; GPUMech (MICRO 2014), Fig. 16."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from warpsight.papers.figures.gpumech_errors import warp_overrides
 from warpsight.papers.results import Cast, Member, Point, Results, Variant
 from warpsight.result.prediction import COMPONENTS
 
-_REFEREE = "referee"
+_SIMULATOR = "simulator"
 Stack = Mapping[str, float]
 
 
@@ -27,7 +27,7 @@ class Role:
 
 @dataclass(frozen=True)
 class Stacks:
-    """A panel for each kernel: at each design the referee's stack and each model's, in units of the referee's CPI at `base`.
+    """A panel for each kernel: at each design the simulator's stack and each model's, in units of the simulator's CPI at `base`.
 
     `steps` are designs by label; `base` is one of them.
     """
@@ -73,12 +73,12 @@ class Stacks:
     def _panel(self, member: Member, rows: Sequence[Judged], base: float) -> dict[str, Any]:
         bars: list[tuple[str, Stack]] = []
         for row in rows:
-            bars.append((_REFEREE, row.reference["cpi_stack"]))
+            bars.append((_SIMULATOR, row.reference["cpi_stack"]))
             bars += [(model, answer.cpi_stack) for model, answer in row.answers.items() if answer is not None]
         spans = [[row.variant.label, 1 + sum(answer is not None for answer in row.answers.values())] for row in rows]
         return {
             "chart": "bars",
-            "title": f"CPI of {member.name} over {self.what}; the referee's at {self.base} is 1",
+            "title": f"CPI of {member.name} over {self.what}; the simulator's at {self.base} is 1",
             "axis": {"label": "CPI, relative"},
             "groups": [name for name, _ in bars],
             "series": [
@@ -95,7 +95,7 @@ class Stacks:
         for row in rows:
             head = [row.variant.label, row.reference["warps_per_sm"]]
             stack = row.reference["cpi_stack"]
-            lines.append([*head, _REFEREE, row.reference["cpi"], None, *(stack[part] for part in COMPONENTS)])
+            lines.append([*head, _SIMULATOR, row.reference["cpi"], None, *(stack[part] for part in COMPONENTS)])
             for model, answer in row.answers.items():
                 if answer is not None:
                     error = 100 * (row.error(model) or 0.0)
@@ -125,13 +125,13 @@ def _scaling(member: Member, rows: Sequence[Judged], where: str) -> list[Claim]:
     def best(cpis: Mapping[str, float]) -> str:
         return min(cpis, key=lambda label: cpis[label])
 
-    referee = {row.variant.label: float(row.reference["cpi"]) for row in rows}
+    simulator = {row.variant.label: float(row.reference["cpi"]) for row in rows}
     model = {row.variant.label: answer.cpi for row in rows if (answer := row.answers["gpumech"]) is not None}
     if len(model) < 2:
         return []
-    shown = f"referee {best(referee)}, gpumech {best(model)}"
+    shown = f"simulator {best(simulator)}, gpumech {best(model)}"
     says = f"GPUMech predicts how {member.name} scales: the same number of warps is best"
-    return [Claim(says, where, best(referee) == best(model), shown)]
+    return [Claim(says, where, best(simulator) == best(model), shown)]
 
 
 def _share(row: Judged, model: str, parts: Sequence[str]) -> float | None:
@@ -155,7 +155,7 @@ FIGURES: tuple[Figure, ...] = (
               "mdm-pascal"),
         (Role("BFS", "bfs_frontier", True),),
         tuple((f"{factor:g}x", _scaled(factor)) for factor in (0.5, 1, 1.5, 2)), "1x", ("gpumech", "mdm"), "NoC and DRAM bandwidth",
-        ("The paper's text does not give the values of the axis; these are ours. The referee has a stack of its own.",),
+        ("The paper's text does not give the values of the axis; these are ours. The simulator has a stack of its own.",),
     ),
     Stacks(
         About("gpumech-16", "CPI stacks over warps of an SM", GPUMECH, "Fig. 16",

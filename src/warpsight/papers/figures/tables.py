@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.jobs.fingerprint import REFEREE
+from warpsight.jobs.fingerprint import SIMULATOR
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import both, compared, said
 from warpsight.papers.results import DIVERGENT, Cast, Member, Point, Results, Variant
@@ -17,19 +17,19 @@ _DESIGNS = (1, 10, 100, 1000)
 
 @dataclass(frozen=True)
 class Prevalence:
-    """Kernels by domain and class, by the DPKI that the referee counts (Table I)."""
+    """Kernels by domain and class, by the DPKI that the simulator counts (Table I)."""
 
     about: About
 
     def points(self, cast: Cast) -> list[Point]:
         """See `Figure`."""
-        return [Point(REFEREE, member.name, Variant(self.about.gpu)) for member in cast.members]
+        return [Point(SIMULATOR, member.name, Variant(self.about.gpu)) for member in cast.members]
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
         known: list[tuple[Member, float, bool]] = []
         for member in cast.members:
-            found = results.referee(member.name, Variant(self.about.gpu))
+            found = results.simulator(member.name, Variant(self.about.gpu))
             if found is not None:
                 known.append((member, found["dpki"], found["class"] == DIVERGENT))
         domains = sorted({member.domain for member, _, _ in known})
@@ -46,7 +46,7 @@ class Prevalence:
         wrong = [member.name for member, _, spread in known if spread != member.divergent]
         notes = [f"Divergent: more than {_LIMIT_DPKI} divergent loads in 1,000 warp instructions (DPKI), as in the paper."]
         if wrong:
-            notes.append(f"By the referee's count these are of another class than their manifests say: {', '.join(wrong)}.")
+            notes.append(f"By the simulator's count these are of another class than their manifests say: {', '.join(wrong)}.")
         return Content(
             panels=[self._panel(counts)] if counts else [],
             rows=[{"kernel": member.name, "domain": member.domain, "dpki": dpki, "divergent": spread}
@@ -129,7 +129,7 @@ class Cost:
                 "They change from run to run and are not to be compared between machines.",
                 "One-time cost: running the kernel and keeping its trace. Recurring cost: caches, interval profile, representative "
                 "warp and the equations. *Caches once* is for designs that change bandwidths, MSHRs or clocks alone.",
-                "The paper's kernels run for days in GPGPU-sim. The referee is compiled and the kernels here are small, so that "
+                "The paper's kernels run for days in GPGPU-sim. The simulator is compiled and the kernels here are small, so that "
                 "running a kernel once is most of what a single design costs.",
             ],
         )

@@ -1,4 +1,4 @@
-"""The provenance section: what the model assumes and where this kernel strains it, the GPU key by key, and how to make it again."""
+"""The provenance section: the model's assumptions and which of them are violated, the GPU key by key, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from warpsight.base.units import percent, three_digits
 
 
 def provenance(document: dict[str, Any]) -> dict[str, Any]:
-    """What the template takes. Of results alone, what their own provenance has."""
+    """The template's values; for a file of results, what the provenance in it has."""
     first = document["predictions"][0]
     own = first["provenance"]
     more = document.get("provenance") or {}
@@ -32,7 +32,7 @@ def provenance(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _checks(found: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The checks, strained and not, with their numbers as they are read."""
+    """The checks, violated or not, with their numbers as text."""
     if not found:
         return None
     rows = [
@@ -40,8 +40,8 @@ def _checks(found: dict[str, Any] | None) -> dict[str, Any] | None:
         for row in found["checks"]
     ]  # fmt: skip
     return {
-        "strained": [row for row in rows if row["strained"]],
-        "kept": [row for row in rows if not row["strained"]],
+        "violated": [row for row in rows if row["violated"]],
+        "kept": [row for row in rows if not row["violated"]],
         "untouched": found["untouched"],
     }
 
@@ -51,7 +51,7 @@ def _number(value: float, unit: str) -> str:
 
 
 def _rows(resolved: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The keys of a resolved description, which has sections of keys, as rows; their meaning is not in it."""
+    """The keys of a resolved description as rows, without their meaning, which it does not hold."""
     sources = resolved.get("sources", {})
     for name, content in resolved.items():
         if name in ("schema", "name", "description", "sources"):

@@ -36,7 +36,7 @@ class Server(ThreadingHTTPServer):
 
     def _page(self, item: ResultFile) -> str:
         """The page of a result as it is now; `item` changes with it, so that a kept page is never an old one."""
-        return checked_page(plain(self.shelf.dossier(item)), item.name, live=True)
+        return checked_page(plain(self.shelf.report_data(item)), item.name, live=True)
 
 
 class _Handler(BaseHTTPRequestHandler):

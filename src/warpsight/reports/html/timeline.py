@@ -17,7 +17,7 @@ _STATIC_CYCLES, _STATIC_ROWS = 100, 16
 
 
 def timeline(document: dict[str, Any]) -> dict[str, Any] | None:
-    """What the template takes; None where the referee did not run."""
+    """What the template takes; None where the simulator did not run."""
     part = document.get("timeline")
     if part is None or not part["rows"]:
         return None

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError
+from warpsight.pipeline.rows import WORDS
 from warpsight.sweeps.answers.results import FIGURES, Results, check_one_of, plain
 from warpsight.sweeps.answers.selection import PERFORMANCE, Selection
-from warpsight.sweeps.names import WORDS
 
 MEAN, BEST = "mean", "best"
 _MOST_VALUES = 100

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
-from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL, NUMBERS, WORDS
+from warpsight.pipeline.rows import NUMBERS, WORDS
+from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.rows import WORDS
 from warpsight.sweeps.answers.results import FIGURES, GEOMEAN, Performance, Results, performance
-from warpsight.sweeps.names import DESIGN, WORDS
+from warpsight.sweeps.names import DESIGN
 
 Columns = Mapping[str, NDArray[Any]]
 

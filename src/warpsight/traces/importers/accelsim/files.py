@@ -1,4 +1,4 @@
-"""The files of Accel-Sim's tracer: their names, and their text in pieces, whatever it is packed with (plain, gzip, xz, `.tracez`)."""
+"""The files of Accel-Sim's tracer: their names, and their text in pieces (plain, gzip, xz, `.tracez`)."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def tracez_pieces(path: Path) -> Iterator[bytes]:
         ) from None
     try:
         with path.open("rb") as file:
-            yield from _Reader(path, file, zstandard).text()
+            yield from _Tracez(path, file, zstandard).text()
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
 
 
-class _Reader:
-    """An open file."""
+class _Tracez:
+    """An open `.tracez` file."""
 
     def __init__(self, path: Path, file: IO[bytes], zstandard: Any) -> None:
         self._path, self._file, self._zstandard = path, file, zstandard
@@ -121,7 +121,7 @@ class _Reader:
 class _Index:
     """The index, read number by number."""
 
-    def __init__(self, data: bytes, reader: _Reader) -> None:
+    def __init__(self, data: bytes, reader: _Tracez) -> None:
         self._data, self._reader, self._at = data, reader, 0
 
     def number(self, what: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import NoReturn
 
 from warpsight.base.errors import FormatError
 from warpsight.traces.importers.accelsim.files import is_raw, pieces
-from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT
 from warpsight.traces.importers.launch import KernelHeader
+from warpsight.traces.importers.layout import ADDRESS_LIMIT
 
 MOST_HEADER_BYTES = 1 << 20
 _OURS = {"written by"}
@@ -20,9 +21,31 @@ VERSIONS = range(1, 7)
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 
 
-def read_header(text: bytes, place: str) -> KernelHeader:
+@dataclasses.dataclass(frozen=True)
+class TraceFileHeader(KernelHeader):
+    """The header of a kernel's file. `other` are keys that no known tracer writes, `lines` and `bytes` the size of the header with
+    the line of `#` that ends it, `tracer` the version of the tracer.
+    """
+
+    lineinfo: bool = False
+    other: tuple[str, ...] = ()
+    lines: int = 0
+    bytes: int = 0
+
+    def notes(self) -> list[str]:
+        """Notes on what the header says."""
+        notes = []
+        if self.tracer < 6:
+            notes.append("this tracer leaves out predicates, uniform registers or constants: dependences through them are not seen")
+        if self.other:
+            named = ", ".join(f"-{key[:40]}" for key in self.other[:6])
+            notes.append(f"keys of the header that no known tracer writes are ignored: {named}")
+        return notes
+
+
+def read_header(text: bytes, place: str) -> TraceFileHeader:
     """Parse the header that `text` begins with. Raises FormatError, at file and line, for what is missing or no number."""
-    reader = _Reader(place)
+    reader = _HeaderLines(place)
     at = 0
     while at < len(text) and at < MOST_HEADER_BYTES:
         end = text.find(b"\n", at)
@@ -33,9 +56,9 @@ def read_header(text: bytes, place: str) -> KernelHeader:
         start, at = at, end + 1
         if line.startswith("#BEGIN_TB"):  # a block's first line, where the one about the form of lines is left out
             reader.line -= 1
-            return reader.finish("", start)
+            return reader.finish(start)
         if line.startswith("#"):
-            return reader.finish(line, at)
+            return reader.finish(at)
         if line:
             reader.take(line)
     raise FormatError(
@@ -43,7 +66,7 @@ def read_header(text: bytes, place: str) -> KernelHeader:
     )
 
 
-class _Reader:
+class _HeaderLines:
     """The header's lines by key."""
 
     def __init__(self, place: str) -> None:
@@ -59,24 +82,27 @@ class _Reader:
             self._refuse(f"-{key} is given twice; which one is meant?")
         self._values[key] = (self.line, found[2].strip())
 
-    def finish(self, last: str, size: int) -> KernelHeader:
+    def finish(self, size: int) -> TraceFileHeader:
         lines = self._last = self.line  # which from here on is that of the value at hand
         version = self._number("accelsim tracer version")
         if version not in VERSIONS:
             self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
-        header = KernelHeader(
-            self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
-            self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0, 20),
-            self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
-            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
-            self._number("one register an operand", 0) != 0,
-            tuple(sorted(self._values.keys() - _OURS)), lines, size,
+        header = TraceFileHeader(
+            name=self._text("kernel name"), number=self._number("kernel id", 0), grid=self._triple("grid dim"),
+            block=self._triple("block dim"), shared_bytes=self._number("shmem"), registers=self._number("nregs"),
+            binary=self._number("binary version"), stream=self._number("cuda stream id", 0, 20), origin="",
+            shared_base=self._address("shmem base_addr"), local_base=self._address("local mem base_addr"),
+            nvbit=self._text("nvbit version", ""), lineinfo=self._number("enable lineinfo", 0) != 0,
+            thread_instructions=self._number("thread instructions", -1),
+            one_register=self._number("one register an operand", 0) != 0, tracer=version,
+            other=tuple(sorted(self._values.keys() - _OURS)), lines=lines, bytes=size,
         )  # fmt: skip
-        threads = header.block[0] * header.block[1] * header.block[2]
         fits = all(n <= most for n, most in zip(header.grid, _MOST_GRID, strict=True))
-        if threads > 1024 or header.blocks > 1 << 40 or not fits:
+        if header.threads_per_block > 1024 or header.blocks > 1 << 40 or not fits:
             self._refuse(f"grid {header.grid} of blocks {header.block} is larger than any GPU launches")
-        return header
+        tool = f"Accel-Sim tracer {version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
+        origin = f"SASS of sm_{header.binary} ({tool}): addresses and control flow carry over to other GPUs, opcodes do not"
+        return dataclasses.replace(header, origin=origin)
 
     def _text(self, key: str, default: str | None = None) -> str:
         if key in self._values:
@@ -121,7 +147,7 @@ _MASK = re.compile(r"[0-9a-fA-F]{8}")
 _PEEK_BYTES = 1 << 16
 
 
-def header_of(path: Path) -> KernelHeader:
+def header_of(path: Path) -> TraceFileHeader:
     """The header of a kernel's file; not more of the file is read than that takes. Raises FormatError."""
     text = b""
     for piece in pieces(path):
@@ -138,7 +164,7 @@ class GroupedText:
 
     ordered = True
 
-    def __init__(self, path: Path, header: KernelHeader) -> None:
+    def __init__(self, path: Path, header: TraceFileHeader) -> None:
         self._path, self._header = path, header
 
     def __iter__(self) -> Iterator[bytes]:
@@ -152,14 +178,14 @@ class GroupedText:
         return f"{self._path}:{self._header.lines + line}"
 
 
-def prefix_numbers(path: Path, header: KernelHeader) -> int:
+def prefix_numbers(path: Path, header: TraceFileHeader) -> int:
     """How many numbers stand before the pc (and the source line): block and warp of raw files and of tracer versions 1 and 2.
 
     Raw files have 4 (block, warp), 6 (SM and warp slot too) or 11 (cluster too). Raises FormatError if the first line is no
     instruction.
     """
     if not is_raw(path):
-        return 4 if header.version < 3 else 0
+        return 4 if header.tracer < 3 else 0
     text = b""
     for piece in GroupedText(path, header):
         text += piece

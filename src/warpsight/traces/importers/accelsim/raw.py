@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.traces.importers.accelsim import layout as at
 from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES
-from warpsight.traces.importers.accelsim.header import GroupedText
-from warpsight.traces.importers.accelsim.native_text import LF, blanks, compiled_and_kept, decimal, line_end, source_fingerprint
-from warpsight.traces.importers.launch import KernelHeader
+from warpsight.traces.importers.accelsim.header import GroupedText, TraceFileHeader
+from warpsight.traces.importers.accelsim.layout import FINGERPRINT
+from warpsight.traces.importers.accelsim.native_text import LF, blanks, decimal, line_end
+from warpsight.traces.importers.layout import Bytes, Longs, compiled_and_kept
 
 
 def _build(fingerprint: int) -> Any:
@@ -52,7 +52,7 @@ def _build(fingerprint: int) -> Any:
     return raw_lines
 
 
-raw_lines = _build(source_fingerprint())
+raw_lines = _build(FINGERPRINT)
 
 
 @compiled_and_kept
@@ -91,11 +91,11 @@ class _Parts:
             raise _disk_refuses(error) from None
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
-    def part_of(self, block: at.Longs) -> at.Longs:
+    def part_of(self, block: Longs) -> Longs:
         """The part that a block belongs to: ranges of equal size, in order."""
         return np.asarray(block, np.int64) * self.count // self._blocks
 
-    def append(self, part: int, text: bytes, items: at.Longs) -> None:
+    def append(self, part: int, text: bytes, items: Longs) -> None:
         """Add text and its items."""
         try:
             with (self._folder / f"{part}.text").open("ab") as file:
@@ -105,7 +105,7 @@ class _Parts:
         except OSError as error:
             raise _disk_refuses(error) from None
 
-    def read(self, part: int) -> tuple[at.Bytes, at.Longs]:
+    def read(self, part: int) -> tuple[Bytes, Longs]:
         """Text and items of a part; both empty if it has none."""
         text, items = self._folder / f"{part}.text", self._folder / f"{part}.items"
         if not text.exists():
@@ -119,9 +119,9 @@ class _Ordered:
 
     ordered = False
 
-    def __init__(self, source: GroupedText, header: KernelHeader) -> None:
+    def __init__(self, source: GroupedText, header: TraceFileHeader) -> None:
         self._source, self._header = source, header
-        self._lines: list[tuple[int, at.Longs]] = []  # of the last pieces: number of the first line, and the lines in the file
+        self._lines: list[tuple[int, Longs]] = []  # of the last pieces: number of the first line, and the lines in the file
         self._given = 0
 
     def place(self, line: int) -> str:
@@ -131,7 +131,7 @@ class _Ordered:
                 return self._source.place(int(lines[line - 1 - first]))
         return self._source.place(0)
 
-    def _give(self, text: bytes, lines: at.Longs) -> bytes:
+    def _give(self, text: bytes, lines: Longs) -> bytes:
         self._lines = [*self._lines[-2:], (self._given, lines)]
         self._given += len(lines)
         return text
@@ -194,7 +194,7 @@ class RawLines(_Ordered):
             for first, last in pairwise(cuts.tolist()):
                 yield self._block(text, starts, order[first:last], items)
 
-    def _block(self, text: at.Bytes, starts: at.Longs, order: at.Longs, items: at.Longs) -> bytes:
+    def _block(self, text: Bytes, starts: Longs, order: Longs, items: Longs) -> bytes:
         """One block in the form of a grouped file."""
         x, y, _ = self._header.grid
         warps = self._header.warps_per_block
@@ -231,7 +231,7 @@ class RawLines(_Ordered):
             self._split_lines(np.frombuffer(held + b"\n", np.uint8), line, parts)
         return parts
 
-    def _split_lines(self, buffer: at.Bytes, line: int, parts: _Parts) -> int:
+    def _split_lines(self, buffer: Bytes, line: int, parts: _Parts) -> int:
         header = self._header
         most = int((buffer == 10).sum())
         keys, starts = np.empty(most + 1, np.int64), np.empty(most + 2, np.int64)

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.sass.opcodes import GLOBAL, LOAD, STORE, SassOpcode, SassTable, unnamed
-from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT
 from warpsight.traces.importers.launch import REMEDY
-from warpsight.traces.importers.lines import Ints, Lines, whole_lines
+from warpsight.traces.importers.layout import ADDRESS_LIMIT, Ints, Longs
+from warpsight.traces.importers.lines import Lines, whole_lines
 
 INSTRUCTIONS, MEMORY, FUNCTIONAL = "instruction_trace_{}.txt", "mem_trace_{}.txt", "memory_access_{}.txt"
 CACHE_FILES = ("L1_cache", "L2_cache")
@@ -183,7 +182,6 @@ def _is_size(text: str) -> bool:
 # ``warp,sm,pc,RoW,line,line,...,`` with RoW 1 for a load and 0 for anything else; of the functional simulator ``warp,pc,R|W,...,``.
 # The numbers behind are addresses divided by the size of a cache line (128 bytes in the tool), each once, in ascending order.
 
-Longs = npt.NDArray[np.int64]
 _LANES = 32
 _MOST = 1 << 40
 
@@ -202,6 +200,10 @@ class Accesses:
     offset: Longs
     touched: Longs
     dropped: int
+
+
+_NONE = np.zeros(0, np.int64)
+NO_ACCESSES = Accesses(Path(), _NONE, _NONE, _NONE, _NONE, np.zeros(1, np.int64), _NONE, 0)
 
 
 def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
@@ -290,7 +292,7 @@ def clean(text: bytes) -> str:
     return text.decode("ascii").strip()
 
 
-def program_of(path: Path, lines: Lines, accesses: Accesses | None, opcodes: Mapping[int, str], isa: SassTable) -> Program:
+def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[int, str], isa: SassTable) -> Program:
     """The program. Raises FormatError where a pc has two opcodes, and where the opcode of a number is not known."""
     fields: dict[int, list[list[int]]] = {}
     texts = [[int(field) for field in text.split(",")] for text in lines.texts]
@@ -321,8 +323,8 @@ def program_of(path: Path, lines: Lines, accesses: Accesses | None, opcodes: Map
         raise FormatError(
             f"the opcodes of the numbers {shown} are not known: the tool numbers them anew in each run, and prints them",
             place=str(path),
-            remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give --isa-file with "
-            "`3: LDG.E`",
+            remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give a file of opcodes "
+            "with `3: LDG.E`",
         )
     instructions, varying = [], 0
     place = {pc: k for k, pc in enumerate(sorted(fields))}
@@ -335,10 +337,8 @@ def program_of(path: Path, lines: Lines, accesses: Accesses | None, opcodes: Map
     return Program(instructions, of_text, SassTable(rows, isa.numbers), varying)
 
 
-def _recorded(accesses: Accesses | None) -> dict[int, bool]:
+def _recorded(accesses: Accesses) -> dict[int, bool]:
     """The pcs that have accesses, and whether those are loads."""
-    if accesses is None or not len(accesses.pc):
-        return {}
     pcs, first = np.unique(accesses.pc, return_index=True)
     return {pc: bool(load) for pc, load in zip(pcs.tolist(), accesses.load[first].tolist(), strict=True)}
 

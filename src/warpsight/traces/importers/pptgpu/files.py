@@ -5,19 +5,20 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.sass.registers import is_register
-from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT
 from warpsight.traces.importers.launch import REMEDY
+from warpsight.traces.importers.layout import ADDRESS_LIMIT, Longs
 from warpsight.traces.importers.lines import Lines, read_lines, whole_lines
+from warpsight.traces.importers.streams import damaged
 
 CONFIG, SASS, MEMORY = "app_config.py", "sass_traces", "memory_traces"
 _SASS_FILE = re.compile(r"kernel_(\d{1,9})\.sass")
@@ -171,7 +172,6 @@ def _refuse(path: Path, line: int, what: str) -> NoReturn:
 # PPT-GPU writes ``warp OPCODE operands`` for the first block that it meets alone; AMALI ``sm x y z warp OPCODE operands`` for all.
 # `warp` is the slot of the SM that the warp sits in, so that the warps of a block are numbered by the order of their slots.
 
-Longs = npt.NDArray[np.int64]
 PPTGPU, AMALI = 1, 5  # numbers before the opcode
 _OPCODE = re.compile(r"[A-Za-z][\w.]{0,80}", re.ASCII)
 _NO_REGISTER = re.compile(r"U?[RP]-\d{1,3}")  # an address without a register
@@ -179,7 +179,7 @@ _MOST_OPERANDS = 8
 
 
 @dataclass(frozen=True)
-class WarpStream:
+class WarpLines:
     """The lines of one warp, int64 indices of `SassFile.lines`, in order. `warp` is its number in its block."""
 
     warp: int
@@ -193,7 +193,7 @@ class SassFile:
     path: Path
     lines: Lines
     amali: bool
-    blocks: dict[tuple[int, int, int], list[WarpStream]]
+    blocks: dict[tuple[int, int, int], list[WarpLines]]
 
 
 def read_sass(path: Path, warps_per_block: int) -> SassFile:
@@ -214,7 +214,7 @@ def read_sass(path: Path, warps_per_block: int) -> SassFile:
             what = f"block {block} has lines of {len(slots)} warps, and a block of this launch has {warps_per_block} on one SM"
             raise FormatError(what, place=f"{path}:{int(lines.line[last])}", remedy=REMEDY)
     streams = {
-        block: [WarpStream(warp, index) for warp, (_, index) in enumerate(sorted(slots.items()))]
+        block: [WarpLines(warp, index) for warp, (_, index) in enumerate(sorted(slots.items()))]
         for block, slots in blocks.items()
     }
     return SassFile(path, lines, numbers == AMALI, streams)
@@ -257,70 +257,80 @@ def _clean(text: bytes) -> str:
 
 _RULE = b"====="
 _RECORD = re.compile(rb"([A-Za-z][\w.]{0,80})((?: 0x[0-9a-fA-F]{1,16})*) ?\r?")
-_LONG = re.compile(rb"0x0*[1-9a-fA-F][0-9a-fA-F]{14}")
 _OPCODES = re.compile(rb"^[A-Za-z][\w.]{0,80}(?=[ \n]|$)", re.MULTILINE)
 _LANES = 32
+_SHARED_LIMIT = 1 << 24  # offsets in shared memory are below it, addresses of device memory above
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
-    """One access: its addresses as text with blanks between, `count` of them; `line` in the file."""
+@dataclass(frozen=True)
+class Records:
+    """The n accesses of a block, in order: opcodes, and int64 lines in the file.
 
-    opcode: str
-    addresses: bytes
-    count: int
-    line: int
+    The addresses of record k are `address[offset[k] : offset[k + 1]]`. Of an LDGSTS, which has those of both its accesses, the
+    first `shared[k]` are in shared memory; else that is 0. `dropped` addresses were beyond any memory, of inactive lanes.
+    """
+
+    path: Path
+    opcodes: list[str]
+    line: Longs
+    offset: Longs
+    shared: Longs
+    address: Longs
+    dropped: int
 
 
-@dataclass
-class Dropped:
-    """Addresses that no memory has, and so were left out: values of lanes that were off."""
-
-    addresses: int = 0
+def no_records(path: Path) -> Records:
+    """Records of a block without accesses, whose instructions are in the file at `path`."""
+    none = np.zeros(0, np.int64)
+    return Records(path, [], none, np.zeros(1, np.int64), none, none, 0)
 
 
 def opcodes_with_records(paths: Iterable[Path]) -> frozenset[str]:
     """All opcodes that have a record in one of the files."""
-    found: set[bytes] = set()
+    opcodes: set[bytes] = set()
     for path in paths:
         for lines in whole_lines(path):
-            found.update(_OPCODES.findall(b"\n".join(lines)))
-    return frozenset(opcode.decode("ascii") for opcode in found)
+            opcodes.update(_OPCODES.findall(b"\n".join(lines)))
+    return frozenset(opcode.decode("ascii") for opcode in opcodes)
 
 
-def read_records(path: Path, dropped: Dropped) -> list[Record]:
-    """The records of a block. Raises FormatError, with file and line, for what is none and for a file that is cut."""
-    opcodes: dict[bytes, str] = {}
-    records: list[Record] = []
-    line, last, blanks = 0, b"", 0
+def read_records(path: Path) -> Records:
+    """The records of a block. Raises FormatError, with file and line, for lines that are none and for a file that is cut."""
+    opcodes: list[str] = []
+    lines, offset, shared, address = (array("q") for _ in range(4))
+    offset.append(0)
+    line = dropped = blanks = 0
+    last = b""
     for piece in whole_lines(path):
         for raw in piece:
             line += 1
             if not raw or raw == _RULE or raw.isspace():
                 continue
-            found = _RECORD.fullmatch(raw)
-            if found is None:
-                shown = raw[:60].decode("ascii", "replace")
-                what = f"no record of an access: {shown!r}"
-                raise FormatError(what, place=f"{path}:{line}", remedy=f"the trace is cut or damaged here: {REMEDY}")
-            addresses = found[2]
-            if _LONG.search(addresses):
-                addresses = _real(addresses, dropped)
-            count = addresses.count(b"x")
-            opcode = opcodes.setdefault(found[1], found[1].decode("ascii"))
-            if count > _LANES and not opcode.startswith("LDGSTS"):
-                raise FormatError(f"an access has {count} addresses, and a warp 32 lanes", place=f"{path}:{line}", remedy=REMEDY)
-            records.append(Record(opcode, addresses[1:], count, line))
+            match = _RECORD.fullmatch(raw)
+            if match is None:
+                raise damaged(f"not a record of an access: {raw[:60].decode('ascii', 'replace')!r}", f"{path}:{line}")
+            opcode = match[1].decode("ascii")
+            every = [int(word, 16) for word in match[2].split()]
+            real = [each for each in every if each < ADDRESS_LIMIT]
+            dropped += len(every) - len(real)
+            count = 0
+            if opcode.startswith("LDGSTS"):
+                real.sort(key=lambda each: each >= _SHARED_LIMIT)
+                count = sum(each < _SHARED_LIMIT for each in real)
+                if max(count, len(real) - count) > _LANES:
+                    what = f"a copy to shared memory has {count} and {len(real) - count} addresses, and a warp has 32 lanes"
+                    raise FormatError(what, place=f"{path}:{line}", remedy=REMEDY)
+            elif len(real) > _LANES:
+                what = f"an access has {len(real)} addresses, and a warp has 32 lanes"
+                raise FormatError(what, place=f"{path}:{line}", remedy=REMEDY)
+            opcodes.append(opcode)
+            lines.append(line)
+            shared.append(count)
+            address.extend(real)
+            offset.append(len(address))
             last = raw
             blanks += raw.rstrip(b"\r").endswith(b" ")
-    if records and blanks == len(records) - 1 and blanks and not last.rstrip(b"\r").endswith(b" "):
-        raise FormatError("the file ends inside a record", place=f"{path}:{records[-1].line}", remedy=f"the trace is cut: {REMEDY}")
-    return records
-
-
-def _real(addresses: bytes, dropped: Dropped) -> bytes:
-    """The addresses that are below the limit of any GPU's."""
-    words = addresses.split()
-    kept = [word for word in words if int(word, 16) < ADDRESS_LIMIT]
-    dropped.addresses += len(words) - len(kept)
-    return b"".join(b" " + word for word in kept)
+    if opcodes and blanks == len(opcodes) - 1 and blanks and not last.rstrip(b"\r").endswith(b" "):
+        raise FormatError("the file ends inside a record", place=f"{path}:{lines[-1]}", remedy=f"the trace is cut: {REMEDY}")
+    columns = [np.array(column, np.int64) for column in (lines, offset, shared, address)]
+    return Records(path, opcodes, columns[0], columns[1], columns[2], columns[3], dropped)

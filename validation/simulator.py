@@ -1,7 +1,7 @@
-"""The referee's cycles and counts on every reference row, beside the reference's, as a Markdown table.
+"""The simulator's cycles and counts on every reference row, beside the reference's, as a Markdown table.
 
-    python validation/referee.py            # prints the tables
-    python validation/referee.py --write    # also rewrites them in validation/DEVIATIONS.md
+    python validation/simulator.py            # prints the tables
+    python validation/simulator.py --write    # also rewrites them in validation/DEVIATIONS.md
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from warpsight.result.prediction import Prediction, mean_absolute_percentage_err
 from warpsight.traces.schema import KernelTrace
 
 PAGE = Path(__file__).resolve().with_name("DEVIATIONS.md")
-COMMAND = "python validation/referee.py --write"
+COMMAND = "python validation/simulator.py --write"
 # What is compared: our count, the reference's column, and the title. DRAM counts are lines there and bursts here.
 COUNTS = (
     ("l1_misses", "l1_read_misses", "L1 misses"),
@@ -34,8 +34,8 @@ _FEW = 1000  # below so many the difference of a count says nothing
 
 
 @dataclass(frozen=True)
-class Refereed:
-    """What the referee says of one reference row."""
+class Simulated:
+    """What the simulator says of one reference row."""
 
     row: ReferenceRow
     prediction: Prediction
@@ -52,20 +52,20 @@ class Refereed:
         return relative_error(found, reference) if reference >= _FEW else None
 
 
-def refereed() -> list[Refereed]:
+def simulated() -> list[Simulated]:
     """All rows, each kernel traced once."""
     traces: dict[str, KernelTrace] = {}
     found = []
     for row in reference_rows():
         trace = traces.setdefault(row.name, trace_of(row))
-        found.append(Refereed(row, simulate_trace(trace, load_gpu(row.gpu)).prediction))
+        found.append(Simulated(row, simulate_trace(trace, load_gpu(row.gpu)).prediction))
     return found
 
 
-def tables(found: list[Refereed]) -> dict[str, str]:
+def tables(found: list[Simulated]) -> dict[str, str]:
     """The table by its name on the page."""
     lines = [
-        "| GPU | kernel | reference cycles | referee | error | " + " | ".join(title for *_, title in COUNTS) + " |",
+        "| GPU | kernel | reference cycles | simulator | error | " + " | ".join(title for *_, title in COUNTS) + " |",
         "|---|---|---:|---:|---:|" + "---:|" * len(COUNTS),
     ]
     for r in sorted(found, key=lambda r: (r.row.gpu != "mdm-pascal", r.row.name)):
@@ -77,7 +77,7 @@ def tables(found: list[Refereed]) -> dict[str, str]:
         means = " | ".join(_mean([r.count_error(ours, theirs) for r in rows]) for ours, theirs, _ in COUNTS)
         mape = mean_absolute_percentage_error([r.error for r in rows])
         lines.append(f"| | **mean of absolute errors, {title}** ({len(rows)}) | | | **{mape:.1f} %** | {means} |")
-    return {"referee": "\n".join(lines)}
+    return {"simulator": "\n".join(lines)}
 
 
 def _percent(error: float | None) -> str:
@@ -93,7 +93,7 @@ def main() -> None:
     """Print the table, or write it into the page."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--write", action="store_true", help=f"rewrite the table in {PAGE.name}")
-    made = tables(refereed())
+    made = tables(simulated())
     if parser.parse_args().write:
         put(PAGE, COMMAND, made)
     for table in made.values():

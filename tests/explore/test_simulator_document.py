@@ -32,7 +32,7 @@ def kernel(warps: int = 8) -> KernelTrace:
 
 def test_document_has_a_prediction_s_keys_and_a_stack_that_sums() -> None:
     document = simulate_trace(kernel(), load_gpu("mdm-pascal")).prediction.to_json()
-    assert document["model"] == "referee"
+    assert document["model"] == "simulator"
     assert sum(document["cpi_stack"].values()) == pytest.approx(document["cpi"], abs=1e-9)
     assert document["ipc_sm_warp"] * 28 * document["cycles"] == pytest.approx(document["warp_instructions"])
     assert document["seconds"] == pytest.approx(document["cycles"] / 1.4e9)

@@ -35,7 +35,7 @@ def _between_clocks(trace: Any, gpu: GpuSpec) -> int:
     return issued[1] - issued[0]
 
 
-class Referee:
+class SimulatorTimings:
     """Rows of a CSV, measured on `gpu`."""
 
     def __init__(self, gpu: GpuSpec) -> None:

@@ -1,0 +1,167 @@
+"""The rules of the house that a program can check: sizes of files and functions, imports at the top, no import circle.
+
+Usage: python tools/check_house.py [ROOT] [--figures]
+
+Exits with 1 and a list if a rule is broken. `--figures` prints the structure of `src/` in numbers instead.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+FILE_LINES, FUNCTION_LINES, LOCAL_IMPORTS = 500, 60, 20
+SMALL_FILE_LINES = 50
+BUDGETED = ("src", "tools")
+CAPPED = (*BUDGETED, "tests", "benchmarks")
+SUFFIXES = (".py", ".c", ".h", ".cu", ".js", ".css", ".jinja")
+EXEMPT = "size-budget: generated"
+"""A file with these words in a comment within its first ten lines is a generated table and does not count."""
+
+Circle = list[str]
+
+
+def faults(root: Path) -> list[str]:
+    """What breaks a rule under `root`, one line each. Tests and benchmarks keep only the limit on a file."""
+    house = House(root / "src")
+    found = list(_sizes(root))
+    found += [f"{' -> '.join(circle)}: these modules import each other in a circle" for circle in house.circles()]
+    if len(house.local_imports) > LOCAL_IMPORTS:
+        found += [f"src/{place}: an import inside a function" for place in house.local_imports]
+        found.append(f"src: {len(house.local_imports)} imports inside functions, the limit is {LOCAL_IMPORTS}")
+    return found
+
+
+def _sizes(root: Path) -> Iterator[str]:
+    for folder in CAPPED:
+        for path in sorted(p for p in (root / folder).rglob("*") if p.suffix in SUFFIXES and p.is_file()):
+            lines = path.read_text(encoding="utf-8").splitlines()
+            if any(EXEMPT in line and line.lstrip()[:1] in "#/*<{" for line in lines[:10]):
+                continue
+            place = path.relative_to(root)
+            if len(lines) > FILE_LINES:
+                yield f"{place}: {len(lines)} lines, the limit is {FILE_LINES}"
+            if folder in BUDGETED and path.suffix == ".py":
+                for line, name, length in long_functions(path, "\n".join(lines)):
+                    yield f"{place}:{line}: {name} has {length} lines, the limit is {FUNCTION_LINES}"
+
+
+def long_functions(path: Path, source: str) -> Iterator[tuple[int, str, int]]:
+    """(line, name, lines) of each function that is too long. Raises SyntaxError if `source` is not Python."""
+    for node in ast.walk(ast.parse(source, str(path))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or node.lineno) - node.lineno + 1
+            if lines > FUNCTION_LINES:
+                yield node.lineno, node.name, lines
+
+
+class House:
+    """The Python modules under a folder and what they import of each other: at the top, in functions, and for types alone."""
+
+    def __init__(self, folder: Path) -> None:
+        self.files = {_module_name(path.relative_to(folder)): path for path in sorted(folder.rglob("*.py"))}
+        self.imports: dict[str, set[str]] = {}
+        self.local_imports: list[str] = []  # "path:line" of each import inside a function
+        for name, path in self.files.items():
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            self.imports[name] = {module for node in ast.walk(tree) for module in self._imported(node)} - {name}
+            self.local_imports += [f"{path.relative_to(folder)}:{line}" for line in _lines_of_local_imports(tree)]
+
+    def _imported(self, node: ast.AST) -> Iterator[str]:
+        """The modules of this house that one statement imports."""
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name in self.files)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                if name in self.files or node.module in self.files:
+                    yield name if name in self.files else node.module
+
+    def importers(self) -> Counter[str]:
+        """How many modules import each module."""
+        return Counter(module for imported in self.imports.values() for module in imported)
+
+    def circles(self) -> list[Circle]:
+        """The strongly connected components of more than one module (Tarjan, 1972)."""
+        return _components(self.imports)
+
+
+def _lines_of_local_imports(tree: ast.Module) -> Iterator[int]:
+    """The lines of imports inside functions, in order."""
+    waiting: list[tuple[ast.AST, bool]] = [(tree, False)]
+    while waiting:
+        node, inside = waiting.pop()
+        if inside and isinstance(node, ast.Import | ast.ImportFrom):
+            yield node.lineno
+        elif not isinstance(node, ast.expr):
+            inside = inside or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            waiting += [(child, inside) for child in reversed(list(ast.iter_child_nodes(node)))]
+
+
+def _module_name(path: Path) -> str:
+    parts = path.with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def _components(graph: Mapping[str, set[str]]) -> list[Circle]:
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[Circle] = []
+
+    def visit(node: str) -> None:
+        numbers[node] = lowest[node] = len(numbers)
+        stack.append(node)
+        for other in graph[node]:
+            if other not in numbers:
+                visit(other)
+            if other in stack:
+                lowest[node] = min(lowest[node], lowest[other])
+        if lowest[node] == numbers[node]:
+            at = stack.index(node)
+            component, stack[at:] = stack[at:], []
+            if len(component) > 1:
+                found.append(sorted(component))
+
+    sys.setrecursionlimit(10_000)
+    for node in graph:
+        if node not in numbers:
+            visit(node)
+    return found
+
+
+def figures(root: Path) -> dict[str, int]:
+    """The structure of the Python modules of `src/` in numbers."""
+    house = House(root / "src")
+    lines = [len(path.read_text(encoding="utf-8").splitlines()) for path in house.files.values() if path.name != "__init__.py"]
+    inits = [len(path.read_text(encoding="utf-8").splitlines()) for path in house.files.values() if path.name == "__init__.py"]
+    return {
+        "files": len(house.files),
+        "lines": sum(lines) + sum(inits),
+        f"files of at most {SMALL_FILE_LINES} lines": sum(length <= SMALL_FILE_LINES for length in lines),
+        "files with one importer": sum(count == 1 for count in house.importers().values()),
+        "imports inside functions": len(house.local_imports),
+        "import circles": len(house.circles()),
+        "files in the largest circle": max(map(len, house.circles()), default=0),
+    }
+
+
+def main(arguments: list[str]) -> int:
+    """Check, or describe, the tree at the first argument, or the one that this script stands in."""
+    places = [word for word in arguments if not word.startswith("--")]
+    root = Path(places[0]) if places else Path(__file__).resolve().parents[1]
+    if "--figures" in arguments:
+        for name, number in figures(root).items():
+            sys.stdout.write(f"{number:8,}  {name}\n")
+        return 0
+    found = faults(root)
+    for line in found:
+        sys.stdout.write(f"house rule: {line}\n")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
