@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
-
 from warpsight.addressing.integers import trailing_zeros
-from warpsight.base.compiled import compiled, compiled_and_kept, inlined
-from warpsight.caches.compiled import pointer
-from warpsight.caches.compiled import source_fingerprint as of_caches
+from warpsight.base.compiled import compiled, inlined, kept_until_changed, pointer
 from warpsight.simulator import layout as at
 from warpsight.simulator.dram import pick
 from warpsight.simulator.l1 import at_tags, fill
@@ -20,15 +14,6 @@ from warpsight.simulator.noc import inject, reply
 from warpsight.simulator.scheduler import act
 from warpsight.simulator.structures import wrapped
 from warpsight.simulator.warps import Events, Sectors, break_barriers, hand_out
-
-
-def source_fingerprint() -> int:
-    """A number that changes with the text of any module here, in `caches` or in `addressing`."""
-    digest = hashlib.sha256(of_caches().to_bytes(8, "big"))
-    for file in sorted(Path(__file__).resolve().parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
-
 
 # -- Who acts in a cycle. Each step of a cycle has a table of the times at which its components have something to do next.
 #
@@ -83,8 +68,6 @@ DONE, NEED_BLOCK, PAUSED, BAD_TRACE, TOO_LONG, STUCK = range(6)
 
 # Who comes first in a cycle changes with a prime stride, so that no period of the machine favours anyone.
 _STRIDE = 7919
-
-Run = Callable[[Ints, Ints, Floats, Ints, Events, Sectors, int], int]
 
 
 @inlined
@@ -160,15 +143,7 @@ def _run(p: Ints, s: Ints, f: Floats, warps: Ints, events: Events, sectors: Sect
     return BAD_TRACE
 
 
-def _build(fingerprint: int) -> Run:
-    @compiled_and_kept
-    def run(p: Ints, s: Ints, f: Floats, warps: Ints, events: Events, sectors: Sectors, cycles: int) -> int:
-        """Go on until the launch is done, a block is missing in the window, the trace is wrong, or `cycles` have passed."""
-        return _run(
-            pointer(p), pointer(s), pointer(f), pointer(warps), pointer(events), pointer(sectors), cycles + 0 * fingerprint
-        )
-
-    return run
-
-
-run = _build(source_fingerprint())
+@kept_until_changed("addressing", "caches/exact", "simulator", "traces/window.py")
+def run(p: Ints, s: Ints, f: Floats, warps: Ints, events: Events, sectors: Sectors, cycles: int) -> int:
+    """Go on until the launch is done, a block is missing in the window, the trace is wrong, or `cycles` have passed."""
+    return _run(pointer(p), pointer(s), pointer(f), pointer(warps), pointer(events), pointer(sectors), cycles)

@@ -11,13 +11,12 @@ from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.exact.lru import to_front
 from warpsight.simulator import layout as at
 from warpsight.simulator.layout import Ints
 from warpsight.simulator.lsu import accesses_done, handle_of, request_done
 from warpsight.simulator.noc import sm_has_room
 from warpsight.simulator.scheduler import blocked_so_far
-from warpsight.simulator.structures import add_target, drop, find, find_way, take, take_target, victim, wrapped
+from warpsight.simulator.structures import add_target, drop, find, find_way, take, take_target, to_front, victim, wrapped
 
 
 @inlined

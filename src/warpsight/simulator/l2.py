@@ -10,12 +10,11 @@ from __future__ import annotations
 from warpsight.addressing.integers import set_bits
 from warpsight.addressing.mapping import line_in_slice, set_index
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.exact.lru import to_front
 from warpsight.simulator import layout as at
 from warpsight.simulator.dram import ask, has_room, unblock
 from warpsight.simulator.layout import Ints
 from warpsight.simulator.noc import push_reply, slice_has_room
-from warpsight.simulator.structures import add_target, drop, find, find_way, is_dirty, take, take_target, victim, wrapped
+from warpsight.simulator.structures import add_target, drop, find, find_way, is_dirty, take, take_target, to_front, victim, wrapped
 
 
 @inlined

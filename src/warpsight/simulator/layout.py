@@ -1,4 +1,4 @@
-"""The simulator's memory: one int64 array of parameters `p`, one of state `s`, and where each table begins in `s`.
+"""The referee's memory: one int64 array of parameters `p`, one of state `s`, and where each table begins in `s`.
 
 As in the cache simulation, every table lies in one array: row k, column c of table T is `s[p[T] + k * WIDTH + c]`. Components are
 told apart by their tables: each module of this package steps one of them. Times are core cycles; ports that pass fractions of a
@@ -10,17 +10,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.exact.layout import GTO
-from warpsight.traces.window import END as W_END
-from warpsight.traces.window import ENTRY as W_ENTRY
-from warpsight.traces.window import EVENT as W_EVENT
-from warpsight.traces.window import EVENT_END as W_EVENT_END
-from warpsight.traces.window import SECTOR as W_SECTOR
-from warpsight.traces.window import SECTOR_END as W_SECTOR_END
-from warpsight.traces.window import WIDTH as WINDOW_WIDTH
+from warpsight.caches.exact.state import GTO
 
-# columns of the window's table of warps, an array of its own
-__all__ = ["GTO", "WINDOW_WIDTH", "W_END", "W_ENTRY", "W_EVENT", "W_EVENT_END", "W_SECTOR", "W_SECTOR_END"]
+__all__ = ["GTO"]
+
+# Columns of the window's table of warps, an array of its own.
+W_ENTRY, W_END, W_EVENT, W_EVENT_END, W_SECTOR, W_SECTOR_END = range(6)
+WINDOW_WIDTH = 6
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -1,4 +1,4 @@
-"""One launch through the simulator: a cycle-level simulation from a trace.
+"""One launch through the referee: a cycle-level simulation from a trace.
 
 Every SM has `sm.schedulers` warp schedulers that issue in order within a warp, each instruction when its registers are there and
 its unit is free. Memory instructions wait in a queue for the load-store unit, which sends one request a cycle into the L1. Misses
@@ -20,7 +20,7 @@ from warpsight.simulator.layout import Ints
 from warpsight.simulator.machine import code_of, new_memory, parameters_of
 from warpsight.simulator.result import Sample, Simulation, simulation_of
 from warpsight.traces.schema import KernelTrace
-from warpsight.traces.window import Places, TraceWindow, contradiction
+from warpsight.traces.window import TraceWindow, contradiction
 
 DEFAULT_MAX_CYCLES = 10**10
 WATCHED_INSTRUCTIONS = 200_000
@@ -28,7 +28,22 @@ _SAMPLES = 512
 
 Progress = Callable[[int, int], None]
 
-_PLACES = Places(at.ID, at.EVENT, at.EVENT_END, at.SECTOR, at.SECTOR_END, at.TAKEN)
+_COLUMNS = {
+    "id": at.ID,
+    "event": at.EVENT,
+    "event_end": at.EVENT_END,
+    "sector": at.SECTOR,
+    "sector_end": at.SECTOR_END,
+    "taken": at.TAKEN,
+}
+_SLOT = np.dtype(
+    {
+        "names": list(_COLUMNS),
+        "formats": [np.int64] * len(_COLUMNS),
+        "offsets": [8 * column for column in _COLUMNS.values()],
+        "itemsize": 8 * at.WARP_WIDTH,
+    }
+)
 
 
 def simulate_launch(
@@ -54,15 +69,15 @@ def simulate_launch(
     code = code_of(trace, gpu)
     s = new_memory(p, trace, gpu, code)
     f = np.zeros((len(code.rows) + 1) * at.STACK_WIDTH)
-    window = TraceWindow(trace, _PLACES)
+    window = TraceWindow(trace)
     cell, rows = s[p[at.CELL] :], _warp_rows(p, s)
     samples = _Samples()
     outcome = NEED_BLOCK
     while outcome != DONE:
-        outcome = run(p, s, f, window.warps, window.events, window.sectors, samples.period)
+        outcome = run(p, s, f, window.warps.view(np.int64), window.events, window.sectors, samples.period)
         launched = int(cell[at.NEXT_BLOCK]) * header.warps_per_block
         if outcome == NEED_BLOCK:
-            window.extend(rows, launched)
+            window.extend(rows.view(_SLOT)[:, 0], launched)
             cell[at.FIRST_WARP], cell[at.LAST_WARP] = window.first, window.end
             continue
         live = int(cell[at.LIVE_WARPS])

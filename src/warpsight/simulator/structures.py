@@ -29,6 +29,16 @@ def find_way(s: Ints, base: int, ways: int, line: int) -> int:
 
 
 @inlined
+def to_front(s: Ints, base: int, ways: int, way: int, line: int, sectors: int) -> None:
+    """Make `way` the most recently used, with this content."""
+    for place in range(base + way, base, -1):
+        s[place] = s[place - 1]
+        s[place + ways] = s[place + ways - 1]
+    s[base] = line
+    s[base + ways] = sectors
+
+
+@inlined
 def victim(s: Ints, base: int, ways: int) -> int:
     """The least recently used way that waits for nothing, or -1."""
     for way in range(ways - 1, -1, -1):

@@ -7,15 +7,13 @@ comparison, and the L2 behind it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from warpsight.base.compiled import compiled, compiled_and_kept, inlined
+from warpsight.base.compiled import compiled, inlined, kept_until_changed, pointer
 from warpsight.base.errors import UsageError
-from warpsight.caches.compiled import pointer, source_fingerprint
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
 from warpsight.caches.reuse.settings import UNLIMITED, ReuseSettings, set_numbers, spread_of
@@ -40,8 +38,6 @@ from warpsight.caches.reuse.step import access, requests
 from warpsight.caches.reuse.structures import NEVER, Calendar, Stacks, pop, push, soonest
 
 DONE, BLOCK_ENDED = range(2)
-
-Run = Callable[[Any, Any, Longs, Longs, Any], int]
 
 
 @inlined
@@ -126,23 +122,15 @@ def _core(c: Any) -> Core:
     )
 
 
-def _build(fingerprint: int) -> Run:
-    @compiled_and_kept
-    def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
-        """Go on until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
-        s = Stream(
-            pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line), pointer(stream.group)
-        )
-        t = Tally(
-            pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
-            pointer(tally.used),
-        )
-        return _run(_core(core), s, pointer(rules), pointer(spread), t) + 0 * fingerprint
-
-    return run
-
-
-run = _build(source_fingerprint())
+@kept_until_changed("addressing", "caches")
+def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
+    """Run until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
+    s = Stream(pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line), pointer(stream.group))
+    t = Tally(
+        pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
+        pointer(tally.used),
+    )
+    return _run(_core(core), s, pointer(rules), pointer(spread), t)
 
 
 # -- Runs the reuse-distance model over the cores of a GPU and says what became of every transaction.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,8 +12,7 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from warpsight.addressing.integers import quotient, set_bits, signed
-from warpsight.base.compiled import compiled_and_kept, inlined, intrinsic
-from warpsight.caches.compiled import pointer, source_fingerprint
+from warpsight.base.compiled import compiled_and_kept, inlined, intrinsic, kept_until_changed, pointer
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream, numbered
 from warpsight.caches.reuse.model import Outcome, Placement, evaluate
@@ -196,60 +195,49 @@ def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, foun
     return kept
 
 
-def _build_few(fingerprint: int) -> Callable[[Ints, int, Ints, Longs, Ints, Ints, Longs], int]:
-    @compiled_and_kept
-    def few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> int:
-        """Pass over `uses` [3, n] with so many stacks at once as rows of `width` have room in LANES (see module `recency`).
+@kept_until_changed("addressing", "caches")
+def _few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> None:
+    """Pass over `uses` [3, n] with so many stacks at once as rows of `width` have room in LANES (see module `recency`).
 
-        `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
-        """
-        n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
-        row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
-        firsts, far = pointer(first), pointer(least)
-        block = np.zeros(2 * LANES, np.int32)
-        counted = pointer(block)
-        for begin in range(0, n, _BLOCK):
-            end = min(begin + _BLOCK, n)
-            for k in range(len(found)):
-                own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
-                if width == 4:
-                    rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
-                elif width == 8:
-                    rows_of_8(row, own, sets, lines, use, n, begin, end, limits, counted)
-                else:
-                    rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
-                for j in range(2 * LANES):
-                    found[k, j] += block[j]
-        return 0 * fingerprint
-
-    return few
-
-
-def _build_many(fingerprint: int) -> Callable[[Ints, int, int, Ints, Ints, Longs], int]:
-    @compiled_and_kept
-    def many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> int:
-        """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
-
-        `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
-        the sets the distance is: both are at least w for the capacity misses of w ways.
-        """
-        row, of = pointer(rows), pointer(set_of)
-        for i in range(uses.shape[1]):
-            place = width * np.int64(of[uses[0, i]])
-            whole = signed(uses[2, i])
-            depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
-            if whole < 0:
-                found[0, 0] += 1
-                found[1, 0] += 1
+    `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
+    """
+    n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
+    row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
+    firsts, far = pointer(first), pointer(least)
+    block = np.zeros(2 * LANES, np.int32)
+    counted = pointer(block)
+    for begin in range(0, n, _BLOCK):
+        end = min(begin + _BLOCK, n)
+        for k in range(len(found)):
+            own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
+            if width == 4:
+                rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
+            elif width == 8:
+                rows_of_8(row, own, sets, lines, use, n, begin, end, limits, counted)
             else:
-                found[0, depth + 1] += 1
-                found[1, min(depth, quotient(whole, sets)) + 1] += 1
-        return 0 * fingerprint
-
-    return many
+                rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
+            for j in range(2 * LANES):
+                found[k, j] += block[j]
 
 
-_few, _many = _build_few(source_fingerprint()), _build_many(source_fingerprint())
+@kept_until_changed("addressing", "caches")
+def _many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> None:
+    """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
+
+    `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
+    the sets the distance is: both are at least w for the capacity misses of w ways.
+    """
+    row, of = pointer(rows), pointer(set_of)
+    for i in range(uses.shape[1]):
+        place = width * np.int64(of[uses[0, i]])
+        whole = signed(uses[2, i])
+        depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
+        if whole < 0:
+            found[0, 0] += 1
+            found[1, 0] += 1
+        else:
+            found[0, depth + 1] += 1
+            found[1, min(depth, quotient(whole, sets)) + 1] += 1
 
 
 def _aligned(entries: int) -> Ints:
