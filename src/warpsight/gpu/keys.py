@@ -16,7 +16,7 @@ from warpsight.gpu.spec import KEYS, SECTIONS
 
 TEXT_KEYS = ("schema", "name", "description", "like", "sources")
 
-_MODELS: Registry[Any] = registry("model", "warpsight.models")
+_MODELS: Registry[Any] = registry("model", "warpsight.models", "warpsight.models")
 
 
 def parameters_of(model: str) -> dict[str, Key]:
