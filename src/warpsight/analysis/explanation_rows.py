@@ -140,7 +140,7 @@ def _at_barriers(evidence: Evidence) -> Floats:
     return np.where(barrier, evidence.times, 0).astype(np.float64)
 
 
-# Weights [instructions] of 0 or more. `idle` has no rule: no instruction makes an SM idle.
+# Weights [instructions], 0 or more. `idle` has no rule: no instruction makes an SM idle.
 RULES: dict[str, Callable[[Evidence], Floats]] = {
     "base": _issued,
     "com_data": _waited("compute"),
@@ -180,7 +180,8 @@ class Row:
     (base) and `wait_cycles` (all else) are parts of the predicted cycles. `cause` is the largest component, empty without any.
     `lanes` active at the entry of the basic block, mean. `requests_per_execution` lines at L1 (for atomics sectors at L2) of a
     memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: only L2): None where there are
-    none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest first.
+    none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest
+    first.
     """
 
     pcs: tuple[int, ...]

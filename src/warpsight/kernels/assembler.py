@@ -41,7 +41,7 @@ def assemble(ptx: str, path: str, architecture: Architecture) -> bytes:
         raise CompileError(f"the assembler (nvJitLink) does not know {architecture.real}", place=path)
     if done.returncode == 1 and done.stdout:
         raise CompileError(f"the assembler (nvJitLink) refuses it:\n{done.stdout.decode(errors='replace').strip()}", place=path)
-    raise CompileError("the assembler (nvJitLink) breaks down on it", place=path)
+    raise CompileError("the assembler (nvJitLink) crashes on it", place=path)
 
 
 # -- What NVIDIA's assembler decided about each kernel, read from a cubin (an ELF64 file with NVIDIA's own sections).

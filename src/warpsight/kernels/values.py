@@ -88,7 +88,7 @@ def _apply(operator: str, left: int, right: int) -> int:
 
 def _within_64_bits(value: int) -> int:
     if abs(value) > _LARGEST:
-        raise ValueError("it is beyond 64 bits")
+        raise ValueError("it does not fit in 64 bits")
     return value
 
 

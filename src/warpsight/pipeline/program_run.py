@@ -40,17 +40,17 @@ class Selection:
             re.compile(kernels or "")
         except re.error as error:
             what, remedy = f'"{kernels}" is no regular expression: {error}', "write e.g. 'gemm|reduce'"
-            raise UsageError(what, place="--kernels", remedy=remedy) from error
+            raise UsageError(what, place="kernels", remedy=remedy) from error
         if launches is None:
             return cls(kernels or "")
         found = re.fullmatch(r"(\d*):(\d*)|(\d+)", launches.strip())
         remedy = "write e.g. 1:10 for the first ten launches of each kernel, or 3 for the third"
         if found is None:
-            raise UsageError(f'"{launches}" is not a range of launches', place="--launches", remedy=remedy)
+            raise UsageError(f'"{launches}" is not a range of launches', place="launches", remedy=remedy)
         first = int(found[1] or found[3] or 1)
         last = int(found[3] or found[2]) if found[3] or found[2] else None
         if first < 1 or (last is not None and last < first):
-            raise UsageError(f"{launches} holds no launch; they are counted from 1", place="--launches", remedy=remedy)
+            raise UsageError(f"{launches} holds no launch; they are counted from 1", place="launches", remedy=remedy)
         return cls(kernels or "", first, last)
 
     def wants(self, kernel: str, number: int) -> bool:

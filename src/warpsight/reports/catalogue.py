@@ -89,7 +89,7 @@ def _labelled(label: str, texts: list[str]) -> list[str]:
     return [f"  {label:<{_LABEL - 2}}{lines[0][_LABEL:]}", *lines[1:]]
 
 
-# -- What an installation can do, as terminal text.
+# -- The installation as terminal text.
 
 _HINTS = {
     "nvcc": "not on PATH: files with host code are compiled with NVRTC",

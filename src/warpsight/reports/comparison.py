@@ -235,7 +235,7 @@ def signed_percent(fraction: float) -> str:
     return f"{100 * fraction:+,.1f} %"
 
 
-# -- Predicted against measured, as a picture: a point for each launch and model, the diagonal where both are the same.
+# -- Predicted over measured, as a picture: a point for each launch and model, and the diagonal where both are equal.
 
 def comparison_svg(document: dict[str, Any]) -> str:
     """A scatter chart of cycles and one of times, if any were measured. Raises UsageError if there is no point."""

@@ -153,7 +153,7 @@ def _rate(fraction: float) -> str:
     return f"{100 * fraction:.0f} %"
 
 
-# -- Advice as terminal text: changes by what they gain, each with its reason and its cost.
+# -- Advice as terminal text: changes by their gain, each with its reason and its cost.
 
 _PLACE = 24
 

@@ -91,7 +91,7 @@ def dimensions(size: list[int] | tuple[int, ...]) -> str:
     return f"({','.join(str(n) for n in size)})"
 
 
-# -- Several predictions that differ in one thing as a table: a row each, the CPI stack in columns.
+# -- Several predictions as a table: one row each, the CPI stack in columns.
 
 _LABEL_WIDTH = 28
 _TITLES = {"warps_per_sm": "warps per SM", "representative": "representative"}
@@ -139,7 +139,7 @@ def _short_label(value: Any) -> str:
     return text if len(text) <= _LABEL_WIDTH else f"{text[: _LABEL_WIDTH - 2]}.."
 
 
-# -- The demonstration: two predictions of one loop beside each other, with a line of explanation for each.
+# -- The demonstration: two predictions of a loop side by side, with one line of explanation each.
 
 _LABEL, _COLUMN = 15, 34
 
@@ -184,7 +184,7 @@ def demo_explanation(document: dict[str, Any], stride: int) -> str:
     return f"{access}: the largest part, {part}, is {largest}, {components_of(document)[largest].meaning}"
 
 
-# -- What a program's run was, as terminal text: one line per launch, or per kernel where there are many.
+# -- The run of a program as terminal text: one line per launch, or per kernel if there are many launches.
 
 _MOST_LAUNCHES = 40
 _NAME_WIDTH = 32
@@ -266,7 +266,7 @@ def _kernels(document: dict[str, Any], style: Style) -> list[str]:
     return lines
 
 
-# -- MWP-CWP from parameters as terminal text: one line per intermediate, with its equation.
+# -- MWP-CWP from parameters as terminal text: one line per intermediate result, with its equation.
 
 def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, str]]) -> str:
     """The results in order; `results` are (name, unit, equation)."""

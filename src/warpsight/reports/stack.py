@@ -30,7 +30,7 @@ def queueing(document: dict[str, Any]) -> float:
     return sum(shares(document).get(name, 0.0) for name in QUEUES)
 
 
-# -- The CPI stack as a table with bars: one prediction, or two beside each other.
+# -- The CPI stack as a table with bars: one prediction, or two side by side.
 
 _CHARACTERS_PER_WHOLE = 40
 _LONGEST_BAR = 24

@@ -115,7 +115,7 @@ class Sweep:
     ) -> dict[str, Any]:
         """Time, and with a power energy and its products, over clocks, see `energy`."""
         if isinstance(power, str):
-            term = Term(power, parse_expression(power, "--power", {UTILISATION: NUMBER}))
+            term = Term(power, parse_expression(power, "power", {UTILISATION: NUMBER}))
             return energy(self._select(about, [term]), memory=memory, power=term)
         return energy(self._select(about), memory=memory, power=power)
 

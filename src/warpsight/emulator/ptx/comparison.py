@@ -69,12 +69,12 @@ def _outcomes(emitter: Emitter, instruction: Instruction, kind: str, sources: tu
     builder = emitter.builder
     if kind in HALF_TYPES:
         if "ftz" in instruction.modifiers and HALF_TYPES[kind] == "bf16":
-            raise emitter.unsupported("PTX has no .ftz of bf16")
+            raise emitter.unsupported("PTX has no .ftz for bf16")
         patterns = (flush_patterns(emitter, instruction, read_patterns(emitter, s, kind), HALF_TYPES[kind]) for s in sources[:2])
         holds = _compare_floats(emitter, instruction, *(widen(builder, p, HALF_TYPES[kind]) for p in patterns))
     else:
         if "ftz" in instruction.modifiers and kind != "f32":
-            raise emitter.unsupported(f"PTX has no .ftz of .{kind}")
+            raise emitter.unsupported(f"PTX has no .ftz for .{kind}")
         a, b = (flush_if(emitter, instruction, kind, emitter.read(s, kind)) for s in sources[:2])
         holds = (_compare_floats if is_float(kind) else partial(_compare, kind=kind))(emitter, instruction, a=a, b=b)
     lanes = [holds] if holds.type.count == WARP else [builder.shuffle_vector(holds, holds, half) for half in _HALVES]

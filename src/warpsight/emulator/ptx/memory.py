@@ -286,9 +286,7 @@ def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -
     host = builder.add(builder.zext(offsets, vector(I64)), start)
     return [
         gather(
-            builder,
-            builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)),
-            frame.active,
+            builder, builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)), frame.active,
             access.element,
         )
         for k in range(access.count)

@@ -276,7 +276,7 @@ _OPERATIONS = {"suld": 0, "sust": 1, "add": 2, "min": 3, "max": 4, "and": 5, "or
 
 
 def _what(emitter: Emitter, instruction: Instruction, geometry: str, operation: int, kind: str, count: int) -> int:
-    """The access as `emulator.surfaces` reads it."""
+    """The access as `textures/surfaces.py` reads it."""
     form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in _BOUNDS), "trap")
     if form not in ("b", "p") or "cube" in geometry:
         raise emitter.unsupported("this form of surface access is not modelled")

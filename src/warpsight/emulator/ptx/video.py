@@ -171,7 +171,7 @@ def shift(scope: _Scope) -> Value:
     """`vshl`, `vshr`: by an unsigned amount, at most 32 (`.clamp`) or modulo 32 (`.wrap`)."""
     form = _Form.of(scope, 3, ("sat", "clamp", "wrap", *_SECOND))
     if form.signed[2] or ("clamp" in form.words) == ("wrap" in form.words):
-        raise scope.unsupported("its amount is unsigned, and .clamp or .wrap")
+        raise scope.unsupported("it needs an unsigned amount and .clamp or .wrap")
     builder = scope.builder
     a, b = _sources(scope, form)
     wrapped, clamped = builder.and_(b, splat_constant(I64, 31)), call_same(builder, "umin", b, splat_constant(I64, 32))

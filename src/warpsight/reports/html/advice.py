@@ -1,4 +1,4 @@
-"""The advice section: changes by what they gain, each with its stack before and after."""
+"""The advice section: changes by their gain, each with its stack before and after."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpsight.result.prediction import in_order
 
 
 def advice(document: dict[str, Any]) -> dict[str, Any] | None:
-    """What the template takes; None where nothing was advised on."""
+    """The template's values; None without advice."""
     found = document.get("advice")
     if found is None:
         return None
@@ -25,7 +25,7 @@ def advice(document: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _change(change: dict[str, Any], first: dict[str, Any], places: dict[str, str], designs: dict[str, str]) -> dict[str, Any]:
-    """A change with its two bars, whose lengths are cycles, and where its place is in the page: a hash, or None."""
+    """A change with its two bars, whose lengths are cycles, and the hash of its place in the page, or None."""
     longest = max(first["cycles"], change["cycles"])
     setting = _squeezed(change["setting"] or "")
     return {
@@ -44,14 +44,14 @@ def _bar(label: str, answer: dict[str, Any], longest: float) -> dict[str, Any]:
 
 
 def _code_places(document: dict[str, Any]) -> dict[str, str]:
-    """The code section's hash for each place that its rows have, by how a place is written."""
+    """The code section's hash for each place of its rows, by the place's text."""
     code = document.get("code") or {}
     rows = [row for view in ("source", "line") for row in code.get(view, {}).get("rows", [])]
     return {place_of(row): f"#code&line={anchor_of(row)}" for row in reversed(rows)}
 
 
 def _designs(document: dict[str, Any]) -> dict[str, str]:
-    """The what-if section's hash for each setting that its grid has."""
+    """The what-if section's hash for each setting of its grid."""
     axes = (document.get("what_if") or {}).get("axes", [])
     found = [(axis["key"], setting) for axis in axes for setting in axis["settings"]]
     return {_squeezed(f"{key}={setting}"): f"#what-if&{quote(key)}={quote(setting, safe='')}" for key, setting in found}

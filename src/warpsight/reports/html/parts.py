@@ -1,4 +1,4 @@
-"""Parts of a page that several sections share: charts, and CPI stacks as bars of the page itself, which a script can change."""
+"""Parts that several sections of a page share: charts, and CPI stacks as HTML bars, which a script can change."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def drawn(chart: Chart) -> Markup:
     return Markup(svg(chart, themed=True))
 
 
-# -- CPI stacks as bars of the page itself, which a script can change and a narrow page can hold: colour, hatch, share.
+# -- CPI stacks as HTML bars, which a script can change and a narrow page can hold: colour, hatch, share.
 
 def paint(name: str) -> str:
     """The CSS background of a component: the colour and the hatch that it has in every picture."""
@@ -46,7 +46,7 @@ def paints(components: Iterable[str]) -> str:
 
 
 def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -> dict[str, Any]:
-    """A lying bar: its `parts` with their width in per cent of `whole` and their class, `label` before it and `text` behind."""
+    """A horizontal bar: its `parts` with their width in per cent of `whole` and their class, `label` before and `text` after it."""
     total = sum(stack.values())
     parts = [
         {

@@ -294,7 +294,7 @@ def _refuse_baseline(results: Results, kernel: int, place: int, other: int | Non
     """`other`: a design that could be the baseline."""
     first_line = results.reason(kernel, place).partition("\n")[0]
     what = f"{results.model} has no time of {results.kernels[kernel]} on design {results.designs[place]}"
-    remedy = f"name a design on which every kernel was predicted, as {other} (--baseline {other})"
+    remedy = f"name a design on which every kernel was predicted, such as `baseline={other}`"
     if other is None:
         remedy = "no design has a time of every kernel: correct those that failed, or leave them out"
     raise UsageError(f"{what}: {first_line}" if first_line else what, place="baseline", remedy=remedy)
