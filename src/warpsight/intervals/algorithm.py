@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -243,7 +244,7 @@ def _ticks(latency: Floats) -> Longs:
     return np.round(latency * TICKS).astype(np.int64) + TICKS
 
 
-def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[Any]:
     """`array` as the compiled walks need it: contiguous, writable, of that type."""
     # Arrays read from disk are read-only. That is another type for Numba, which would compile the walk a second time.
     return np.require(array, dtype=dtype, requirements=["C", "W"])
