@@ -71,7 +71,7 @@ def test_option_beside_a_manifest_wins_over_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suite", "words"),
     [
-        ("warpsigth", r'--suite: "warpsigth" is neither a folder nor a suite .*; did you mean "warpsight"\?'),
+        ("warpsigth", r'suite: "warpsigth" is neither a folder nor a suite .*; did you mean "warpsight"\?'),
         ("", "neither a folder nor a suite"),
         ("no\0where", "neither a folder nor a suite"),
     ],

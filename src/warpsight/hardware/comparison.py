@@ -153,8 +153,10 @@ class Answer:
         if self.prediction is None or reference is None or not reference.cpi_stack:
             return None
         ours, theirs = self.prediction.cpi_stack, reference.cpi_stack
-        name = max(theirs, key=lambda component: abs(ours[component] - theirs[component]))
-        return {"component": name, "predicted": ours[name], "reference": theirs[name], "difference": ours[name] - theirs[name]}
+        predicted = {component: ours.get(component, 0.0) for component in theirs}
+        name = max(theirs, key=lambda component: abs(predicted[component] - theirs[component]))
+        difference = predicted[name] - theirs[name]
+        return {"component": name, "predicted": predicted[name], "reference": theirs[name], "difference": difference}
 
 
 @dataclass(frozen=True)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import segment_bytes, transaction_rule_number, transactions_of_sectors
-from warpsight.base.compiled import compiled_and_kept, inlined
-from warpsight.caches.compiled import source_fingerprint
+from warpsight.base.compiled import kept_until_changed
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import KernelCounts, LaunchTotals
 from warpsight.intervals.usage import occurrences
@@ -63,23 +62,8 @@ def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs
     return np.array(starts, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
-def _build(fingerprint: int) -> Callable[..., None]:
-    @compiled_and_kept
-    def count(
-        offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
-        events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
-    ) -> None:  # fmt: skip
-        """`_walk`, kept on disk as long as no file changes that it takes code from."""
-        _walk(
-            offset, block, lanes, repeat, starts, table, path, event_offset, events, sector_offset, sectors,
-            rule + 0 * fingerprint, found,
-        )  # fmt: skip
-
-    return count
-
-
-@inlined
-def _walk(
+@kept_until_changed("addressing")
+def _count(
     offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
     events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
 ) -> None:
@@ -108,9 +92,6 @@ def _walk(
                         found[2] += made
 
 
-_count = _build(source_fingerprint())
-
-
-def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
+def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[Any]:
     # arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time
     return np.require(array, dtype=dtype, requirements=["C", "W"])

@@ -136,7 +136,7 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
         limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has for each SM"
         what = f"no whole number of blocks has {least} to {most} warps: a block has {header.warps_per_block}"
         remedy = f"up to {blocks * header.warps_per_block} warps are what {limit}"
-        raise UsageError(what, place="--warps", remedy=remedy)
+        raise UsageError(what, place="warps", remedy=remedy)
     return [
         full
         if count == full.blocks_per_sm
@@ -145,7 +145,7 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
             blocks_per_sm=count,
             warps_per_sm=count * header.warps_per_block,
             fraction=count * header.warps_per_block / gpu.sm.max_warps,
-            limiter="--warps",
+            limiter="warps",
         )
         for count in counts
     ]

@@ -48,6 +48,16 @@ def simulate_trace(
     return SimulatedLaunch(simulation, _as_prediction(trace, gpu, found, simulation, perf_counter() - started))
 
 
+def simulation_document(trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None = None) -> dict[str, Any]:
+    """What is kept of a simulation of `trace` on `gpu`: the keys of its prediction, its details without those over time,
+    `warps_per_sm` and `simulation_seconds`. Raises as `simulate_trace`.
+    """
+    resident = trace_occupancy(trace, gpu)
+    prediction = simulate_trace(trace, gpu, resident=resident, max_cycles=max_cycles).prediction
+    details = {name: value for name, value in prediction.provenance["model"].items() if name != "over_time"}
+    return {**prediction.to_json(), "provenance": None, **details, "warps_per_sm": resident.warps_per_sm}
+
+
 def _as_prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
     header, totals = trace.header, simulation.totals()
     # of a sample, the launch is as many times longer as it has blocks more

@@ -126,7 +126,7 @@ def import_one(request: KernelRequest, *, watch: Watch | None = None) -> KernelT
         named = ", ".join(f"{launch.number} {launch.kernel}" for launch in found[:_MOST_NAMED])
         more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
         what = f"has {len(found)} launches ({named}{more}), and one is needed here"
-        raise UsageError(what, place=str(request.path), remedy="choose with --launches N, or name the kernel's file")
+        raise UsageError(what, place=str(request.path), remedy="choose one with `launches=N`, or name the kernel's file")
     return found[0].trace(progress=stage(watch, "reading the trace"))
 
 

@@ -50,7 +50,7 @@ class DesignTable:
         return {name: _content(study_key(name, name), column[design]) for name, column in self.columns.items()}
 
     def settings(self, design: int) -> list[str]:
-        """The GPU keys of one design as `--set` takes them. Only of a design that is not refused."""
+        """The GPU keys of one design as `overrides` has them. Only of a design that is not refused."""
         return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if name in KEYS]
 
     def refusal(self, design: int) -> str:
@@ -200,7 +200,7 @@ Longs = npt.NDArray[np.int64]
 class Group:
     """Designs with the same interval profile of each kernel.
 
-    `overrides` are their GPU keys as `--set` takes them, those of the models alone left out; `launch` and `method` the values of
+    `overrides` are their GPU keys as `overrides` has them, those of the models alone left out; `launch` and `method` the values of
     such axes, by name without prefix. `designs` int64 [D] are their places in the table, in order.
     """
 
@@ -244,7 +244,7 @@ def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], membe
 
 
 def key_text(key: str, value: Any) -> str:
-    """A value of the table as `--set` takes it, without loss."""
+    """A value of the table as an override has it, without loss."""
     if not KEYS[key].numeric:
         return str(value)
     number = float(value)

@@ -46,7 +46,7 @@ def study_key(name: str, place: str) -> Key:
     if name in _ALL:
         return _ALL[name]
     if _ARGUMENT.fullmatch(name):
-        return Key(name, "", ARGUMENT, "an argument of the kernel, as --arg has it", 0, _MOST_ARGUMENT)
+        return Key(name, "", ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
         what = f"{name} names no argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")

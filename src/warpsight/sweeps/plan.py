@@ -121,7 +121,7 @@ class Plan:
         return self.store.get(SIMULATOR, each.key) is not None
 
     def overrides(self, design: int) -> tuple[str, ...]:
-        """The GPU keys of one design as `--set` takes them."""
+        """The GPU keys of one design as `overrides` has them."""
         return (*self.study.overrides, *self.table.settings(design))
 
     def designs(self, batch: Batch) -> tuple[Designs, ...]:

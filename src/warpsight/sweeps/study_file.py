@@ -211,7 +211,7 @@ class _StudyReader:
         if not name.isprintable():
             self.entries["name"].refuse("name has characters that cannot be printed", "write a plain name")
         if not name.strip(" .") or "/" in name:
-            remedy = "write a plain name; --out says where the folder is"
+            remedy = "write a plain name; `out` names the folder"
             self.entries["name"].refuse(f'"{name}" cannot be the name of a folder', remedy)
         return name
 

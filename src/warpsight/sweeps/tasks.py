@@ -7,7 +7,6 @@ import sys
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from warpsight.base.diskcache import content_key
@@ -23,7 +22,7 @@ from warpsight.pipeline.evaluate import MISSES, Designs, Kind, evaluate
 from warpsight.pipeline.files import trace_into
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.rows import Rows, joined
-from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.simulation import simulation_document
 from warpsight.pipeline.tracing import convert_launches
 from warpsight.sweeps.files import part_bytes
 from warpsight.traces.schema import InMemory, KernelTrace
@@ -98,11 +97,8 @@ def run_rows(task: RowsTask) -> str:
 def run_simulator(task: SimulatorTask) -> str:
     """Simulate. A refusal is kept as a result too; of a damaged trace the reason is returned."""
     store = ResultStore.reopen(task.store)
-    started = perf_counter()
     try:
-        gpu = load_gpu(task.gpu, task.overrides)
-        answer = simulate_trace(opened(task.folder), gpu, max_cycles=task.max_cycles)
-        found = {**answer.prediction.to_json(), "provenance": None, "simulation_seconds": perf_counter() - started}
+        found = simulation_document(opened(task.folder), load_gpu(task.gpu, task.overrides), task.max_cycles)
     except FormatError as error:
         return _forgotten(store, task.folder, error)
     except WarpsightError as error:
