@@ -130,7 +130,8 @@ def profile(
     `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the `reference` GPU, of which
     `gpu` is a change, or by its `own`.
     """
-    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), Method(representative, interleaving, order=order)).profile
+    method = Method(representative, interleaving, order=order)
+    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), method).profile
 
 
 def predict(
