@@ -108,19 +108,25 @@ def _note_waits(state: State, sm: Sm, handle: int, now: int) -> None:
 
 @inlined
 def _read(state: State, sm: Sm, request: Request, now: int) -> int:
-    cache, counters, first = sm.l1, state.counters[request.pc], _first_way(state, request.line)
+    cache, first = sm.l1, _first_way(state, request.line)
     needed = state.l1.sector_groups[request.mask]
     way = find_way(cache, first, state.l1.ways, request.line)
-    valid = cache.lines[way].valid if way >= 0 else 0
+    missing = needed & ~(cache.lines[way].valid if way >= 0 else 0)
     handle = handle_of(state, request.slot, state.code[request.pc].load)
-    if valid & needed == needed:
-        counters.l1_reads += 1
-        counters.l1_hits += 1
-        to_front(cache, first, way)
-        _note_waits(state, sm, handle, now)
-        request_done(state, sm, handle, now + state.machine.write_back_cycles, 0, 0, now)
-        return NOT_BLOCKED
-    number, missing = find_mshr(cache, state.l1, request.line), needed & ~valid
+    if missing != 0:
+        return _miss(state, sm, request, missing, first, way, handle, now)
+    to_front(cache, first, way)
+    state.counters[request.pc].l1_reads += 1
+    state.counters[request.pc].l1_hits += 1
+    _note_waits(state, sm, handle, now)
+    request_done(state, sm, handle, now + state.machine.write_back_cycles, 0, 0, now)
+    return NOT_BLOCKED
+
+
+@inlined
+def _miss(state: State, sm: Sm, request: Request, missing: int, first: int, way: int, handle: int, now: int) -> int:
+    """Wait for the `missing` sectors, and fetch those that are not on their way."""
+    cache, number = sm.l1, find_mshr(sm.l1, state.l1, request.line)
     if cache.free_target < 0:
         return NO_MSHR
     if number >= 0:
@@ -129,11 +135,12 @@ def _read(state: State, sm: Sm, request: Request, now: int) -> int:
         missing &= ~cache.mshrs[number].pending
     elif cache.free_mshr < 0:
         return NO_MSHR
+    present = way >= 0
     if missing != 0:
         parts = _parts(state, request.line, missing)
         if sm.miss_queue.count + parts > sm.miss_queue.room:
             return NO_ROOM
-        if way < 0 and not state.l1.allocate_on_fill:
+        if not present and not state.l1.allocate_on_fill:
             way = victim(cache, first, state.l1.ways)
             if way < 0:
                 return NO_MSHR
@@ -144,22 +151,28 @@ def _read(state: State, sm: Sm, request: Request, now: int) -> int:
         _send(state, sm, request, missing, READ, number, now)
     mshr = cache.mshrs[number]
     if way >= 0:
-        present = cache.lines[way].number == request.line
         line = to_front(cache, first, way) if present else replace(cache, first, way, request.line)
         line.pending = mshr.pending
-    counters.l1_reads += 1
-    if missing != 0:
-        counters.l1_misses += 1
-        waited = now - request.born
-        room = min(blocked_by_room(sm, now) - request.room_before, waited)
-        counters.miss_noc += room
-        counters.miss_mshr += waited - room
-    else:
-        counters.l1_merges += 1
     _note_waits(state, sm, handle, now)
     target = add_target(cache, mshr, handle)
     target.merged, target.since, target.pc = missing == 0, request.born if missing != 0 else now, request.pc
+    _count_read_miss(state, sm, request, missing == 0, now)
     return NOT_BLOCKED
+
+
+@inlined
+def _count_read_miss(state: State, sm: Sm, request: Request, merged: bool, now: int) -> None:
+    """Count the miss, and what it waited for since its instruction was taken by the load-store unit."""
+    counters = state.counters[request.pc]
+    counters.l1_reads += 1
+    if merged:
+        counters.l1_merges += 1
+        return
+    counters.l1_misses += 1
+    waited = now - request.born
+    room = min(blocked_by_room(sm, now) - request.room_before, waited)
+    counters.miss_noc += room
+    counters.miss_mshr += waited - room
 
 
 @inlined

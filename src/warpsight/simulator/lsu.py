@@ -60,7 +60,8 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
         load = warp.loads[number]
         load.remaining -= 1
         if load.remaining == 0:
-            warp.unit_wait, warp.mshr_wait, warp.noc_wait, warp.dram_wait = load.unit_wait, load.mshr_wait, load.room_wait + noc, dram
+            warp.unit_wait, warp.mshr_wait = load.unit_wait, load.mshr_wait
+            warp.noc_wait, warp.dram_wait = load.room_wait + noc, dram
             total = when - load.issued
             warp.data_wait = max(0, total - warp.unit_wait - warp.mshr_wait - warp.noc_wait - dram)
             data_came(state, sm, warp, load.pc, when, now, CAUSE_MEMORY)

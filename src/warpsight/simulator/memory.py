@@ -192,8 +192,8 @@ def _agenda(memory: Memory, machine: Numbers) -> None:
     """No unit acts."""
     sms, slices, channels = machine["sm_count"], machine["slices"], machine["channels"]
     lengths = {
-        "next_return": channels, "next_pick": channels, "next_l2": slices, "next_reply": slices, "next_arrival": sms, "next_l1": sms,
-        "next_port": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
+        "next_return": channels, "next_pick": channels, "next_l2": slices, "next_reply": slices, "next_arrival": sms,
+        "next_l1": sms, "next_port": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
     }  # fmt: skip
     times = np.full(sum(lengths.values()), NEVER, np.int64)
     memory.put("agenda", times)

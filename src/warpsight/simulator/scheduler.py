@@ -196,8 +196,8 @@ def _oldest(state: State, sm: Sm, scheduler: int, candidates: int) -> int:
         last = quotient(first_slot + warps + schedulers - 1 - scheduler, schedulers)
         mine = candidates & _bits(first, last - first)
         if mine != 0:
-            return trailing_zeros(mine)
-    return trailing_zeros(candidates)
+            return int(trailing_zeros(mine))
+    return int(trailing_zeros(candidates))
 
 
 @inlined
@@ -209,7 +209,7 @@ def _select(state: State, sm: Sm, scheduler: Scheduler, candidates: int) -> int:
             return last
         return _oldest(state, sm, scheduler.index, candidates)
     later = candidates & (-2 << last) if last >= 0 else candidates
-    return trailing_zeros(later if later != 0 else candidates)
+    return int(trailing_zeros(later if later != 0 else candidates))
 
 
 @inlined
@@ -263,8 +263,8 @@ def _next_wakeup(occupied: int, now: int) -> int:
     start = (now + 1) & (WHEEL - 1)
     later = occupied & (-1 << start)
     if later != 0:
-        return now + 1 + trailing_zeros(later) - start
-    return now + 1 + trailing_zeros(occupied) + WHEEL - start
+        return now + 1 + int(trailing_zeros(later)) - start
+    return now + 1 + int(trailing_zeros(occupied)) + WHEEL - start
 
 
 @compiled
