@@ -109,7 +109,7 @@ def _spmv_profile() -> tuple[Any, Any]:
 
     import warpsight
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.evaluate import profile_trace
 
     launch = make_launch("spmv_csr")
     trace = warpsight.trace(str(SOURCE), kernel="spmv_csr", grid=launch.grid, block=launch.block, args=launch.args)

@@ -14,7 +14,7 @@ def rate(*, slowest: bool) -> float:
     """Million warp instructions per second, best of three: over all reference kernels together, or of the `slowest` kernel."""
     import warpsight
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import trace_occupancy
+    from warpsight.pipeline.evaluate import trace_occupancy
     from warpsight.simulator.simulate import simulate_launch
 
     gpu = load_gpu(GPU)

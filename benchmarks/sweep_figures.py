@@ -93,7 +93,7 @@ def recurring() -> tuple[float, float]:
     import warpsight
     from warpsight.gpu.loader import load_gpu
     from warpsight.models.base import Design, get_model
-    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.evaluate import profile_trace
 
     gpu = load_gpu("mdm-pascal")
     random = np.random.default_rng(0)

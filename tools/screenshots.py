@@ -16,8 +16,8 @@ from pathlib import Path
 
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import json_text
 from warpsight.reports.html.page import page
 

@@ -24,7 +24,7 @@ from warpsight.hardware.comparison import InputRow, compare_inputs
 from warpsight.hardware.launch_matching import match_measured
 from warpsight.hardware.measurements.launch import MeasuredLaunch
 from warpsight.hardware.references import read_measurements
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
 from warpsight.traces.importers.accelsim.importer import import_accelsim

@@ -16,7 +16,7 @@ from reference_kernels import SOURCE, ReferenceRow, make_launch, reference_rows
 
 import warpsight
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
 from warpsight.traces.schema import KernelTrace
 

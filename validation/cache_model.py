@@ -193,7 +193,7 @@ def kernels() -> list[KernelRow]:
     from reference_kernels import reference_rows as kernel_rows
 
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import profile_trace
+    from warpsight.pipeline.evaluate import profile_trace
     from warpsight.pipeline.request import CACHES, Method
     from warpsight.pipeline.simulation import simulate_trace
 
@@ -214,7 +214,7 @@ def _by_access(trace: Any, gpu: Any) -> float:
     """As `KernelRow.access`."""
     from warpsight.caches.reuse.access_stream import of_trace
     from warpsight.caches.reuse.settings import settings_of
-    from warpsight.pipeline.predict import trace_occupancy
+    from warpsight.pipeline.evaluate import trace_occupancy
 
     stream = of_trace(trace, gpu.l1.line_bytes)
     placement = Placement(gpu.sm_count, trace_occupancy(trace, gpu).blocks_per_sm)

@@ -13,7 +13,7 @@ from marked_page import put
 from reference_kernels import REFERENCE
 
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.result.prediction import relative_error
 from warpsight.traces.importers.accelsim.importer import import_accelsim

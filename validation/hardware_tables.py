@@ -14,10 +14,11 @@ from warpsight.hardware.device.prepare import case_identity
 from warpsight.hardware.device.suite import gpu_of
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.models.base import model_names
-from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import NAME as SIMULATOR
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import Suite, SuiteKernel
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.result.prediction import MEMORY_CLASSES, mean_absolute_percentage_error, relative_error
 
 EVENTS, NCU = "events", "ncu"

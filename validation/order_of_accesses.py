@@ -15,9 +15,10 @@ from marked_page import put
 from warpsight.gpu.document import value_text
 from warpsight.gpu.keys import ORDER
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import load_suite
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "adr" / "0015-order-of-accesses.md"

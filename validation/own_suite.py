@@ -17,7 +17,7 @@ from pathlib import Path
 from marked_page import put
 
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.suites import Suite, SuiteKernel, load_suite
 from warpsight.result.prediction import MEMORY_CLASSES, memory_class
 from warpsight.traces.schema import KernelTrace
@@ -115,7 +115,7 @@ def set_holdout(suite: Suite) -> list[str]:
 
 def table(suite: Suite) -> str:
     """All rows: memory-divergent kernels first, by DPKI."""
-    from warpsight.pipeline.predict import obtain_trace
+    from warpsight.pipeline.tracing import obtain_trace
 
     rows = [row_of(kernel, obtain_trace(kernel.request())) for kernel in suite]
     rows.sort(key=lambda row: (row.memory_class != MEMORY_CLASSES[0], -row.dpki, row.kernel.name))

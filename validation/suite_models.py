@@ -13,9 +13,10 @@ from pathlib import Path
 from marked_page import put
 
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import predict_profiled, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import SuiteKernel, load_suite
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.result.prediction import COMPONENTS, MEMORY_CLASSES, Prediction, mean_absolute_percentage_error, relative_error
 
 PAGE = Path(__file__).resolve().with_suffix(".md")

@@ -22,11 +22,11 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.executor import make_executor
 from warpsight.pipeline import files as store
-from warpsight.pipeline import predict as pipeline
 from warpsight.pipeline.cache_model import CacheOptions, accesses_of, cache_result, checked_changes
-from warpsight.pipeline.predict import import_one, predict_trace, profile_trace
+from warpsight.pipeline.evaluate import predict_trace, profile_trace
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, Dimensions, KernelRequest, Method
 from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.tracing import import_one, obtain_trace
 from warpsight.reports.html.page import page
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.folder import make_folder
@@ -95,7 +95,7 @@ def trace(
         check=check,
         constants=constants,
     )
-    return pipeline.obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
+    return obtain_trace(request) if out is None else store.trace_into(request, fspath(out))
 
 
 def _tuple(given: Any) -> Any:

@@ -21,7 +21,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import occupancy
 from warpsight.intervals.build import build_profile
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.reports.explanation import advice_text
 from warpsight.reports.formats import plain
 from warpsight.traces.schema import KernelTrace
@@ -102,7 +102,7 @@ def test_gain_of_occupancy_is_that_of_the_launch_with_fewer_registers(kernels: d
     fewer = next(n for n in range(registers, 0, -1) if occupancy(GPU, 128, n, 0).blocks_per_sm > now.blocks_per_sm)
     explicit = warpsight.predict(replace(trace, header=replace(trace.header, registers_per_thread=fewer)), GPU)
     assert change.evaluate().cycles == explicit.cycles
-    assert f"{fewer} registers a thread instead of {registers}" in change.title
+    assert f"{fewer} registers per thread instead of {registers}" in change.title
 
 
 def test_occupancy_bound_by_shared_memory_is_raised_by_taking_some_away(kernels: dict[str, KernelTrace]) -> None:

@@ -14,8 +14,9 @@ from warpsight.analysis.report_data.comparison import comparison_report_data
 from warpsight.analysis.report_data.kernel import Parts, advised_report_data, kernel_report_data, predictions_report_data
 from warpsight.analysis.report_data.study import study_report_data
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import obtain_trace, predict_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import obtain_trace, trace_kernel
 from warpsight.reports.html.page import page
 from warpsight.traces.schema import KernelTrace
 

@@ -94,7 +94,7 @@ def test_registers_given_change_residency_and_are_said(launch_file: Path, capsys
     document = _predict(capsys, launch_file, "--registers", "128")
     assert document["occupancy"] == 0.25
     assert document["occupancy_limiter"] == "registers"
-    assert any("registers as given" in note for note in document["provenance"]["notes"])  # type: ignore[index]
+    assert any("registers as specified" in note for note in document["provenance"]["notes"])  # type: ignore[index]
 
 
 def test_options_win_over_a_launch_file(launch_file: Path, capsys: Capture) -> None:

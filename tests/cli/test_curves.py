@@ -95,4 +95,4 @@ def test_warps_that_are_no_range_are_refused(saxpy: Path, capsys: Capture, text:
 
 def test_two_tables_at_once_are_refused(saxpy: Path, capsys: Capture) -> None:
     outcome = run(capsys, "predict", saxpy, *LAUNCH, "--warps", "1:8", "--representative", "all")
-    assert_one_error(outcome, 2, "not for both")
+    assert_one_error(outcome, 2, "cannot be combined with")

@@ -8,8 +8,9 @@ import pytest
 from command_line import run
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.isa.ptx.opcodes import OPCODES, REFUSED, lookup
+from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
 from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.rules import lookup
 
 pytestmark = pytest.mark.unit
 

@@ -98,10 +98,10 @@ def test_advise_json_has_all_changes_and_top_the_first(launch_file: Path, capsys
     ("words", "parts"),
     [
         (["explain", "--by", "file"], ['"file" is not one of line, source, block']),
-        (["explain", "--model", "mdm,gpumech"], ["one model at a time"]),
+        (["explain", "--model", "mdm,gpumech"], ["takes one model"]),
         (["explain", "--model", "mmd"], ['did you mean "mdm"']),
-        (["advise", "--model", "mdm,gpumech"], ["one model at a time"]),
-        (["advise", "--top", "0"], ["--top", "would show nothing"]),
+        (["advise", "--model", "mdm,gpumech"], ["takes one model"]),
+        (["advise", "--top", "0"], ["--top", "at least 1"]),
         (["advise", "--top", "-3"], ["--top"]),
         (["advise", "--model", "mmd"], ['did you mean "mdm"']),
     ],

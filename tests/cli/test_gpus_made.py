@@ -30,7 +30,7 @@ def test_import_writes_a_description_that_is_sound_and_says_what_is_not_in_it(
     assert answer.code == 0
     assert " l2.size " in answer.out
     assert "6 MiB" in answer.out
-    assert "not in the description, or not as it stands there" in answer.out
+    assert "not carried over, or changed" in answer.out
     assert answer.out.splitlines()[-1].startswith("next: warpsight gpus check ")
     assert run(capsys, "gpus", "check", out).code == 0
     assert json.loads(run(capsys, "gpus", "show", out, "--json").out)["sm_count"] == 80

@@ -91,4 +91,4 @@ def test_native_opcodes_are_listed_and_counted(capsys: pytest.CaptureFixture[str
     rows = json.loads(run(capsys, "doctor", "--isa", "sass", "--json").out)
     by_name = {row["opcode"]: row for row in rows}
     assert (by_name["LDG"]["space"], by_name["LDG"]["access"]) == ("global", "load")
-    assert f"{len(rows)} native opcodes" in run(capsys, "doctor", "--isa").out
+    assert f"{len(rows)} SASS opcodes" in run(capsys, "doctor", "--isa").out

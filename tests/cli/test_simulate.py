@@ -20,7 +20,7 @@ def test_simulate_prints_cycles_and_a_stack(launch_file: Path, capsys: Capture) 
     assert outcome.code == 0
     assert "simulated" in outcome.out
     assert "model simulator" in outcome.out
-    assert "an L1 miss takes" in outcome.out
+    assert "L1 miss latency" in outcome.out
     assert outcome.out.rstrip().splitlines()[-1].startswith("next: warpsight compare")
 
 

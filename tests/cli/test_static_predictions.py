@@ -44,7 +44,7 @@ def test_static_prediction_equals_the_one_from_a_trace(saxpy: Path, capsys: pyte
         ((*MODEL, "--both-paths"), ("--both-paths", "add --static")),
         ((*MODEL, "--static", "--trips", "a=1"), ("--trips", "is not the label of a loop", "none")),
         ((*MODEL, "--static", "--uncoalesced", "7"), ("--uncoalesced", "PTX line 7")),
-        ((*MODEL, "--static", "--uncoalesced", "7", "--coalesced", "7"), ("coalesced and uncoalesced",)),
+        ((*MODEL, "--static", "--uncoalesced", "7", "--coalesced", "7"), ("as coalesced and as uncoalesced",)),
     ],
 )
 def test_static_options_that_cannot_be_meant_are_told(

@@ -82,6 +82,6 @@ def test_interrupt_exits_130(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("warpsight.gpu.describe.list_gpus", interrupted)
+    monkeypatch.setattr("warpsight.cli.gpus.list_gpus", interrupted)
     outcome = run(capsys, "gpus", "list")
     assert (outcome.code, outcome.out, outcome.err) == (130, "", "interrupted\n")

@@ -20,8 +20,9 @@ from warpsight.analysis.report_data.loads import (
     typical_and_worst,
 )
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import trace_kernel
 
 pytestmark = pytest.mark.unit
 

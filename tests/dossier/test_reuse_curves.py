@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from warpsight.analysis.report_data.loads import MOST_STEPS, curve, reuse_curves
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import trace_kernel
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import trace_kernel
 
 pytestmark = pytest.mark.unit
 

@@ -16,7 +16,7 @@ from warpsight.analysis.report_data.provenance import provenance, trace_hash
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import profile_trace
+from warpsight.pipeline.evaluate import profile_trace
 from warpsight.traces.schema import InMemory, TraceChunk
 from warpsight.traces.store import open_trace, save_trace
 

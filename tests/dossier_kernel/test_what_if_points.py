@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from warpsight.analysis.what_if import SliderAxis, evaluate, point, slider_axes, space_of, unpacked, what_if
+from warpsight.analysis.what_if import SliderAxis, evaluate_space, point, slider_axes, space_of, unpacked, what_if
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import ProfiledTrace, predict_trace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_trace, profile_trace
 from warpsight.result.prediction import COMPONENTS, bound_by
 
 pytestmark = pytest.mark.contract
@@ -88,7 +88,7 @@ def test_what_binds_is_the_one_rule_on_every_point(traced: Any) -> None:
     simulated = [len(axis["values"]) for axis in grid["axes"] if axis["simulated"]]
     space = space_of(axes, len(grid["geometries"]), grid["points"])
     assert ([len(axis.values) for axis in space.simulated], len(space)) == (simulated, grid["points"])
-    rows, told = evaluate(space, case, gpu, "warpsight"), unpacked(grid)["bound_by"]
+    rows, told = evaluate_space(space, case, gpu, "warpsight"), unpacked(grid)["bound_by"]
     for number in range(len(space)):
         rule = bound_by({name: rows[f"cpi_stack.{name}"][number] for name in COMPONENTS})
         assert grid["bounds"][told[number]] == rule

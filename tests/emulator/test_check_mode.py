@@ -112,7 +112,7 @@ def test_trace_and_results_are_the_same_with_and_without() -> None:
 
 def test_instruction_whose_writes_are_not_seen_is_refused() -> None:
     body = "wmma.store.d.sync.aligned.row.m16n16k16.shared.f32 [%r1], {%f1,%f2,%f3,%f4,%f5,%f6,%f7,%f8}; ret;"
-    with pytest.raises(UnsupportedError, match="not seen by --check") as caught:
+    with pytest.raises(UnsupportedError, match="`check` does not see") as caught:
         launch(ptx(body), "k", 1, 32, [np.zeros(32, np.uint64)], options=CHECK)
     assert caught.value.exit_code == 3
 

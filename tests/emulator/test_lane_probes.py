@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from llvmlite import ir
 
+from warpsight.emulator.codegen.kernel_builder import KernelBuilder
 from warpsight.emulator.codegen.recording import LaneAddresses, Wanted
+from warpsight.emulator.codegen.symbols import SymbolTable
+from warpsight.emulator.ptx.instruction_set import PTX
 from warpsight.emulator.run.launch import lane_addresses
-from warpsight.isa.ptx.opcodes import memory_access
+from warpsight.isa.ptx.cfg import build_cfg
+from warpsight.isa.ptx.rules import memory_access
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 
@@ -77,17 +82,12 @@ def test_more_probes_than_an_instruction_has_are_refused(ready: ReadyLaunch) -> 
 
 
 def test_code_without_probes_has_nothing_of_them(ready: ReadyLaunch) -> None:
-    from llvmlite import ir
-
-    from warpsight.emulator.codegen.kernel_builder import KernelBuilder
-    from warpsight.emulator.codegen.symbols import SymbolTable
-    from warpsight.isa.ptx.cfg import build_cfg
-
     function = ready.source.module.functions[ready.launch.kernel]
     texts = []
     for probes in (False, True):
         module = ir.Module(name="kernel")
-        KernelBuilder(module, function, build_cfg(function), SymbolTable(ready.source.module, function), "k", probes=probes).build()
+        symbols = SymbolTable(ready.source.module, function)
+        KernelBuilder(module, function, build_cfg(function), symbols, "k", PTX, probes=probes).build()
         texts.append(str(module))
     plain, probing = texts
     assert "probe" not in plain

@@ -16,8 +16,8 @@ from warpsight.intervals.static.counts import static_counts
 from warpsight.intervals.trace_counts import trace_counts
 from warpsight.intervals.usage import path_use
 from warpsight.pipeline.kernel_input import prepare
-from warpsight.pipeline.predict import run_ready
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import run_ready
 
 pytestmark = pytest.mark.property
 

@@ -11,7 +11,7 @@ import warpsight
 from warpsight.analysis.explanation import Explanation
 from warpsight.base.errors import WarpsightError
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import ProfiledTrace, predict_profiled
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled
 from warpsight.result.prediction import COMPONENTS, Prediction
 from warpsight.traces.schema import KernelTrace
 

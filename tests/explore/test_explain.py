@@ -23,7 +23,7 @@ from warpsight.gpu.occupancy import Occupancy
 from warpsight.intervals.algorithm import interval_spans, waiting_pcs
 from warpsight.intervals.build import build_profile
 from warpsight.models.base import model_names
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD
 from warpsight.reports.explanation import explanation_text
 from warpsight.reports.formats import plain

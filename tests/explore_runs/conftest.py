@@ -31,7 +31,7 @@ def _in_time() -> Iterator[None]:
 @pytest.fixture
 def store(tmp_path: Path) -> ResultStore:
     """An empty results folder."""
-    return ResultStore(tmp_path / "results", option="--results")
+    return ResultStore(tmp_path / "results")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ from warpsight.jobs.store import ResultStore
 
 if __name__ == "__main__":
     name, folder, traces = sys.argv[1:]
-    address = ResultStore(folder, option="--results").address
+    address = ResultStore(folder).address
     chores = [Chore(address, f"chore {number}", seconds=0.2, traces=traces) for number in range(200)]
     try:
         with make_executor(name, jobs=2) as executor:

@@ -27,7 +27,7 @@ def test_every_executor_keeps_the_same_bytes_as_a_plain_loop(executor: Executor,
     chores = [Chore(store.address, f"chore {number}") for number in range(12)]
     told: list[tuple[int, int]] = []
     assert executor.run(keep, chores, lambda done, total: told.append((done, total))) == {}
-    plain = ResultStore(tmp_path / "plain", option="--results")
+    plain = ResultStore(tmp_path / "plain")
     for chore in chores:
         keep(replace(chore, store=plain.address))
     assert len(kept(plain.folder)) == 24
@@ -68,7 +68,7 @@ def test_result_that_cannot_be_kept_ends_the_run_and_what_is_finished_stays(exec
 
 def test_folder_that_workers_do_not_share_is_refused(executor: Executor, store: ResultStore) -> None:
     elsewhere = replace(store.address, mark="0" * 32)
-    with pytest.raises(UsageError, match="give a folder that all machines share with --results"):
+    with pytest.raises(UsageError, match="give a folder that all machines share as `results`"):
         executor.run(keep, [Chore(elsewhere, "lost")])
     assert kept(store.folder) == {}
 
@@ -83,14 +83,14 @@ def test_executor_is_chosen_by_the_jobs_when_none_is_named() -> None:
     ("words", "message"),
     [
         ({"name": "dusk"}, 'did you mean "dask"'),
-        ({"name": "inline", "jobs": 2}, r"--jobs: the executor \"inline\" does not take it\n.*--executor dask or processes"),
-        ({"name": None, "jobs": 2, "scheduler": "tcp://h:1"}, r"--scheduler: .*\"processes\" does not take it\n.*--executor dask"),
-        ({"name": None, "jobs": 1, "scheduler": "tcp://h:1"}, r"--scheduler: .*\"inline\" does not take it"),
-        ({"name": "dask", "slurm": ["cores=1"]}, "--slurm: .*\n.*--executor slurm"),
-        ({"name": "processes", "worker_timeout": 5.0}, "--worker-timeout: .*\n.*--executor dask or slurm"),
+        ({"name": "inline", "jobs": 2}, r"jobs: the executor \"inline\" does not take it\n.*the executor dask or processes"),
+        ({"name": None, "jobs": 2, "scheduler": "tcp://h:1"}, r"scheduler: .*\"processes\" does not take it\n.*the executor dask"),
+        ({"name": None, "jobs": 1, "scheduler": "tcp://h:1"}, r"scheduler: .*\"inline\" does not take it"),
+        ({"name": "dask", "slurm": ["cores=1"]}, "slurm: .*\n.*the executor slurm"),
+        ({"name": "processes", "worker_timeout": 5.0}, "worker_timeout: .*\n.*the executor dask or slurm"),
         ({"name": "dask", "jobs": 0}, "0 processes compute nothing"),
         ({"name": "dask", "worker_timeout": float("nan")}, "nan is no time"),
-        ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "--jobs: the workers of a scheduler that runs already"),
+        ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "jobs: the workers of a scheduler that runs already"),
     ],
 )
 def test_setting_that_an_executor_does_not_take_is_refused(words: dict[str, object], message: str) -> None:

@@ -50,7 +50,7 @@ def _when(true: Callable[[], bool], act: Callable[[], object]) -> threading.Thre
 
 
 def _without_faults(chores: list[Chore], folder: Path) -> dict[str, bytes]:
-    plain = ResultStore(folder, option="--results")
+    plain = ResultStore(folder)
     assert make_executor("inline").run(keep, [Chore(plain.address, chore.name) for chore in chores]) == {}
     return kept(plain.folder)
 
@@ -98,7 +98,7 @@ def test_run_without_workers_says_so_waits_and_ends_with_an_error(cluster: TestC
     said: list[str] = []
     with (
         make_executor("dask", scheduler=cluster.address, worker_timeout=1.5, tell=said.append) as executor,
-        pytest.raises(UsageError, match=r"--worker-timeout: no worker was there for 1.5 s\n.*what is finished is kept"),
+        pytest.raises(UsageError, match=r"worker_timeout: no worker was there for 1.5 s\n.*what is finished is kept"),
     ):
         executor.run(keep, [Chore(store.address, "one")])
     assert said == ["no worker is there; waiting for one, at most 1.5 s (--worker-timeout)"]
@@ -121,7 +121,7 @@ def test_run_whose_only_worker_is_lost_waits_for_the_next(cluster: TestCluster, 
 def test_scheduler_that_cannot_be_reached_is_one_clear_error(store: ResultStore, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("warpsight.jobs.executors.dask._CONNECT_SECONDS", 0.5)
     for address in ("tcp://127.0.0.1:1", "127.0.0.1:1", "nonsense://x:1", "tcp://127.0.0.1:port"):
-        with pytest.raises(UsageError, match=f"--scheduler: the scheduler {address} cannot be reached"):
+        with pytest.raises(UsageError, match=f"scheduler: the scheduler {address} cannot be reached"):
             make_executor("dask", scheduler=address).run(keep, [Chore(store.address, "one")])
 
 
@@ -133,7 +133,7 @@ def test_scheduler_that_is_lost_ends_the_run_and_what_is_finished_stays(cluster:
     killer = _when(lambda: len(kept(store.folder)) > 4, lambda: scheduler.send_signal(signal.SIGKILL))
     with (
         make_executor("dask", scheduler=cluster.address) as executor,
-        pytest.raises(UsageError, match=r"--scheduler: the scheduler was lost, or restarted\n.*what is finished is kept; the same"),
+        pytest.raises(UsageError, match=r"scheduler: the scheduler was lost, or restarted\n.*what is finished is kept; the same"),
     ):
         executor.run(keep, chores)
     killer.join()

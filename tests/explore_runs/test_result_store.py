@@ -17,7 +17,7 @@ pytestmark = pytest.mark.unit
 
 
 def _store(folder: Path) -> ResultStore:
-    return ResultStore(folder, option="--results")
+    return ResultStore(folder)
 
 
 def test_document_put_is_got_and_a_damaged_one_is_none(tmp_path: Path) -> None:
@@ -50,8 +50,8 @@ def test_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
 
 def test_folder_that_cannot_be_written_is_refused_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match="give a folder of yours with --into"):
-        ResultStore(tmp_path / "file", option="--into")
+    with pytest.raises(UsageError, match="give a folder that you can write to"):
+        ResultStore(tmp_path / "file")
 
 
 @pytest.mark.property
@@ -97,7 +97,7 @@ def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: 
     with monkeypatch.context() as patch:
         patch.setattr("warpsight.jobs.store._new_file", onto_full)
         for size in (10, 10_000_000):
-            with pytest.raises(NotKept, match=r"the disk is full; what was finished is kept\n.*with --results; the same command"):
+            with pytest.raises(NotKept, match=r"the disk is full; what was finished is kept\n.*as `results`; the same command"):
                 store.put_bytes("rows", "abcd", b"x" * size, ".parquet")
         with pytest.raises(NotKept, match="the disk is full"):
             store.put("simulator", "abcd", {"cycles": 2})

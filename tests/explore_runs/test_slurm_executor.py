@@ -94,7 +94,7 @@ def test_tasks_run_in_jobs_and_a_job_that_is_lost_is_submitted_again(
         assert executor.run(keep, chores) == {}
         assert _soon(lambda: len(_groups(jobs)) == 3)
     killer.join()
-    plain = ResultStore(tmp_path / "plain", option="--results")
+    plain = ResultStore(tmp_path / "plain")
     make_executor("inline").run(keep, [replace(chore, store=plain.address, seconds=0.0) for chore in chores])
     assert kept(store.folder) == kept(plain.folder)
     assert _soon(lambda: not any(_runs(group) for group in _groups(jobs)))
@@ -171,7 +171,7 @@ def test_options_are_read_as_given() -> None:
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["memory=1GB", "workers=1"], r"cores is missing\n.*--slurm cores=8"),
+        (["memory=1GB", "workers=1"], r"cores is missing\n.*`slurm=cores=8`"),
         (["cores=1", "workers=1"], "memory is missing"),
         (["cores=1", "memory=1GB"], "workers is missing"),
         (["core=1"], 'did you mean "cores"'),
@@ -197,5 +197,5 @@ def test_options_that_are_missing_or_unknown_or_twice_are_refused(texts: list[st
 def test_wrong_values_are_refused_with_what_is_meant(key: str, values: tuple[str, ...], meant: str) -> None:
     right = {"cores": "1", "memory": "1GB", "workers": "1"}
     for value in values:
-        with pytest.raises(UsageError, match=rf'--slurm: {key}="{re.escape(" ".join(value.splitlines()))}" is wrong\n.*{meant}'):
+        with pytest.raises(UsageError, match=rf'slurm: {key}="{re.escape(" ".join(value.splitlines()))}" is wrong\n.*{meant}'):
             slurm_options([f"{k}={v}" for k, v in {**right, key: value}.items()])

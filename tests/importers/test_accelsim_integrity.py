@@ -34,7 +34,7 @@ def read(folder: Path, text: str, name: str = "kernel-1.traceg") -> KernelTrace:
         (TEXT, "0000 ffffffff", "0000 fffffff", "active mask"),
         (TEXT, "0000 ffffffff", "0000 0x123456", "active mask"),
         (TEXT, "000000ff 1 R4", "000001fe 1 R4", ""),  # eight lanes that follow each other
-        (TEXT, "000000ff 1 R4", "000001ef 1 R4", "do not follow each other"),
+        (TEXT, "000000ff 1 R4", "000001ef 1 R4", "are not contiguous"),
         (TEXT, "insts = 4\n", "", "insts = of the warp is missing"),
         (TEXT, "warp = 1\ninsts = 4\n", "warp = 1\n", "insts = of the warp is missing"),
         (TEXT, "insts = 4\n", "insts = 4 4\n", "a number is missing"),
@@ -42,12 +42,12 @@ def read(folder: Path, text: str, name: str = "kernel-1.traceg") -> KernelTrace:
         (TEXT, "warp = 1\n", "warps = 1\n", "a number is missing"),
         (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0,0\n", "a number is missing"),
         (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0 0\n", "a number is missing"),
-        (TEXT, "#END_TB", "#END_TBS", "no line of a trace"),
-        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\ncluster id = 0,x,0\n", "no line of a trace"),
-        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\nclusters = 1\n", "no line of a trace"),
-        (TEXT, "1 R4 LDG.E", "1 R256 LDG.E", "no register"),
-        (TEXT, "1 R0 S2R", "1 P8 S2R", "no register"),
-        (TEXT, "1 R4 LDG.E", "1 R4 LdG.E", "no opcode"),
+        (TEXT, "#END_TB", "#END_TBS", "not a line of a trace"),
+        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\ncluster id = 0,x,0\n", "not a line of a trace"),
+        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\nclusters = 1\n", "not a line of a trace"),
+        (TEXT, "1 R4 LDG.E", "1 R256 LDG.E", "not a register"),
+        (TEXT, "1 R0 S2R", "1 P8 S2R", "not a register"),
+        (TEXT, "1 R4 LDG.E", "1 R4 LdG.E", "not an opcode"),
         (TEXT, "base_addr = 0x0000", "base_addr = 0xf000", "no address below"),
         (TEXT, "(2,1,1)", "(2,65536,1)", "larger than any GPU launches"),
         (TEXT, "(2,1,1)", "(2147483648,1,1)", "larger than any GPU launches"),
@@ -113,7 +113,7 @@ def test_raw_file_whose_last_line_has_no_end_says_so(end: str, tmp_path: Path) -
 
 
 def test_line_without_an_end_is_refused_and_not_held_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in ("parser", "regroup"):
+    for module in ("parser", "raw"):
         monkeypatch.setattr(f"warpsight.traces.importers.accelsim.{module}.MOST_LINE_BYTES", 1 << 22)
     for name in ("kernel-1.traceg", "kernel-1.trace"):
         first = "0 0 0 0 0000 ffffffff 0 NOP 0 0\n" if name.endswith("trace") else ""

@@ -10,7 +10,7 @@ from accelsim_writer import SHARED_BASE, Dialect, Kernel, Op, Step
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.isa.ptx.opcodes import OP_CLASSES
+from warpsight.isa.op_classes import OP_CLASSES
 from warpsight.isa.sass.from_ptx import architecture
 from warpsight.isa.sass.opcodes import TABLE, SassTable, access_bytes, read_isa_file
 from warpsight.traces.exporters.accelsim.lines import compressed

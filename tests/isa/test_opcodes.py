@@ -9,10 +9,14 @@ import pytest
 from ptx_samples import kernel
 
 from warpsight.base.errors import FormatError, UnsupportedError
+from warpsight.emulator.ptx.instruction_set import HANDLERS
+from warpsight.isa.op_classes import OP_CLASSES
 from warpsight.isa.ptx.constants import pack_float, type_bits
-from warpsight.isa.ptx.opcodes import OP_CLASSES, OPCODES, MemoryAccess, memory_access, op_class
+from warpsight.isa.ptx.opcodes import CONTROL, OPCODES
 from warpsight.isa.ptx.parser import parse_module
 from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.ptx.rules import MemoryAccess, memory_access, op_class
+from warpsight.isa.sass.opcodes import SassTable
 
 pytestmark = pytest.mark.unit
 
@@ -110,6 +114,14 @@ def test_rows_of_the_table_are_complete() -> None:
     for name, row in OPCODES.items():
         assert name == row.name and row.rule in rules and row.what and row.access in {"", "load", "store", "atomic"}
     assert not any(row.writes for row in OPCODES.values() if row.access == "store" or row.rule in {"barrier", "control"})
+
+
+def test_every_row_names_a_handler_and_a_native_opcode_that_exist() -> None:
+    for name, row in OPCODES.items():
+        assert (name in HANDLERS) == (row.handler not in ("", CONTROL))
+        native = row.sass.split()
+        assert len(native) in (0, 1, 4)
+        assert all(SassTable().meaning(opcode).known for opcode in native), (name, native)
 
 
 def test_opcodes_of_the_reference_kernels_are_all_in_the_table(reference_ptx: str) -> None:

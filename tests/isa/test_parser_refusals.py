@@ -12,8 +12,8 @@ from ptx_samples import HEAD, kernel, llvm_ptx
 from warpsight.base.errors import FormatError, UnsupportedError
 from warpsight.isa.ptx.cfg import build_cfg
 from warpsight.isa.ptx.dataflow import live_in
-from warpsight.isa.ptx.opcodes import memory_access, op_class
 from warpsight.isa.ptx.parser import parse_module
+from warpsight.isa.ptx.rules import memory_access, op_class
 
 WHOLE = llvm_ptx()
 CHARACTERS = st.characters() | st.sampled_from("{}[]();,.:@%$<>=-+|!_\"'/*\\\n\t 019abxfU")

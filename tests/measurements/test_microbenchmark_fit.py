@@ -217,7 +217,7 @@ def test_description_that_is_written_says_where_its_numbers_come_from(pascal: st
 @pytest.mark.unit
 def test_micro_benchmarks_need_a_gpu_that_is_named(pascal: str, tmp_path: Path, capsys: Capture) -> None:
     (tmp_path / "timings.csv").write_text(pascal)
-    assert_one_error(run(capsys, "calibrate", tmp_path / "timings.csv"), 2, "do not say how many SMs", "--like")
+    assert_one_error(run(capsys, "calibrate", tmp_path / "timings.csv"), 2, "do not tell the number of SMs", "--like")
     assert_one_error(run(capsys, "calibrate"), 2, "--kernels DIR")
     assert_one_error(run(capsys, "calibrate", "x.csv", "--kernels", "y"), 2, "one of them")
 

@@ -12,7 +12,7 @@ from warpsight.base.errors import WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.comparison import compare
 from warpsight.models.base import model_names
-from warpsight.pipeline.predict import predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import COMPONENTS
 

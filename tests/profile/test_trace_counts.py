@@ -14,7 +14,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.intervals.interchange import read_profile, write_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import profile_trace
+from warpsight.pipeline.evaluate import profile_trace
 
 pytestmark = pytest.mark.unit
 

@@ -89,7 +89,7 @@ def test_program_that_never_uses_cuda_is_told_apart() -> None:
     code, output, _ = run("/bin/echo", "hello")
     assert code == 0
     assert output.startswith("hello\n")
-    assert "never called CUDA" in output
+    assert "did not call CUDA" in output
 
 
 def test_program_that_is_not_there_is_wrong_use() -> None:

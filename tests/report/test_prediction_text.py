@@ -29,7 +29,7 @@ def test_prediction_with_an_l1_miss_latency_says_where_it_goes() -> None:
     assert "L1 miss" not in prediction_text(made)
     parts = {"mshr": 1200.4, "noc_queue": 30.0, "l2": 120.0, "dram_queue": 0.0, "dram": 49.6}
     made["provenance"]["model"] = {"l1_miss_latency": parts}
-    expected = " an L1 miss takes 1,400 cycles: 1,200 for an MSHR, 30 in the NoC's queue, 120 to the L2, 50 in DRAM"
+    expected = " L1 miss latency 1,400 cycles: 1,200 waiting for an MSHR, 30 NoC queueing, 120 L2, 50 DRAM"
     assert prediction_text(made).splitlines()[-1] == expected
 
 

@@ -10,8 +10,8 @@ from small_suite import MANIFEST, write_suite
 
 import warpsight
 from warpsight.base.errors import UsageError
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.suites import load_suite
+from warpsight.pipeline.tracing import obtain_trace
 
 pytestmark = pytest.mark.unit
 
@@ -71,7 +71,7 @@ def test_option_beside_a_manifest_wins_over_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("suite", "words"),
     [
-        ("warpsigth", r'--suite: "warpsigth" is neither a folder nor a suite .*; did you mean "warpsight"\?'),
+        ("warpsigth", r'suite: "warpsigth" is neither a folder nor a suite .*; did you mean "warpsight"\?'),
         ("", "neither a folder nor a suite"),
         ("no\0where", "neither a folder nor a suite"),
     ],

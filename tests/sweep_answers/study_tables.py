@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from warpsight.pipeline.rows import STACK, WORDS
 from warpsight.sweeps.answers.results import Results, results_of
 from warpsight.sweeps.answers.selection import Selection, Term, select
-from warpsight.sweeps.names import STACK, WORDS
 
 Cell = tuple[int, str]
 

@@ -13,8 +13,10 @@ from sweep_cases import KERNELS, MODELS, study
 from warpsight.base.errors import WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.jobs.executor import make_executor
-from warpsight.pipeline.predict import predict_kernel, predict_trace, trace_kernel
+from warpsight.pipeline.evaluate import predict_trace
+from warpsight.pipeline.predict import predict_kernel
 from warpsight.pipeline.request import KernelRequest, Method
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.result.prediction import COMPONENTS, Prediction
 from warpsight.sweeps.run import run_sweep
 from warpsight.sweeps.study import Study

@@ -13,11 +13,11 @@ from warpsight.jobs.executor import make_executor
 from warpsight.jobs.store import ResultStore
 from warpsight.pipeline.predict import predict_launches
 from warpsight.pipeline.request import KernelRequest
-from warpsight.sweeps.folder import study_document, study_from_document
 from warpsight.sweeps.plan import plan_sweep
 from warpsight.sweeps.run import run_sweep
 from warpsight.sweeps.study import StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.study_document import study_document, study_from_document
 from warpsight.sweeps.study_file import default_name, read_study
 from warpsight.sweeps.tables import result_tables
 
@@ -67,11 +67,11 @@ def test_rows_of_each_launch_are_what_predict_says_and_its_file_is_read_once(fol
             wanted[f"app.{answer.provenance['varied']['launch']}", design, answer.model] = answer.cycles
     for row in rows:
         assert row["cycles"] == pytest.approx(wanted[row["kernel"], row["design"], row["model"]], rel=1e-12)
-    again = plan_sweep(study, ResultStore(tmp_path / "results", option="--results"))
+    again = plan_sweep(study, ResultStore(tmp_path / "results"))
     assert not again.trace_tasks()
     assert not again.row_tasks()
     (folder / "kernel-2.traceg").write_text((folder / "kernel-2.traceg").read_text().replace("R4 LDG", "R5 LDG"))
-    changed = plan_sweep(study, ResultStore(tmp_path / "results", option="--results"))
+    changed = plan_sweep(study, ResultStore(tmp_path / "results"))
     assert [task.request.path for task in changed.trace_tasks()] == [str(folder / "kernel-2.traceg")]
 
 
@@ -89,7 +89,7 @@ def test_launches_are_chosen_on_the_command_line_and_in_a_study_file(folder: Pat
 def test_file_of_opcodes_is_part_of_a_trace_and_of_the_studys_document(folder: Path, tmp_path: Path) -> None:
     opcodes = tmp_path / "isa.yaml"
     opcodes.write_text("LDG: {class: memory, space: global, access: load}\n")
-    store = ResultStore(tmp_path / "results", option="--results")
+    store = ResultStore(tmp_path / "results")
     study = study_of_options([KernelRequest(path=str(folder), launches="1", isa_file=str(opcodes))])
     again = study_from_document(study_document(study), "study.json")
     assert again.kernels == study.kernels
@@ -144,5 +144,5 @@ def test_text_traces_of_other_tools_are_members_too_and_each_file_counts(name: s
         assert row["cycles"] == pytest.approx(answer.cycles, rel=1e-12)
     memory = next(path for path in sorted((tmp_path / name).rglob("*")) if path.name.startswith(("mem_trace", "kernel_1_block_3")))
     memory.write_text(memory.read_text() + "changed")
-    (launch,) = plan_sweep(study, ResultStore(store, option="--results")).launches
+    (launch,) = plan_sweep(study, ResultStore(store)).launches
     assert launch.key != outcome.plan.launches[0].key

@@ -16,8 +16,8 @@ from sweep_cases import KERNELS, kernel, study
 
 from warpsight.jobs.executor import make_executor
 from warpsight.jobs.store import NotKept
+from warpsight.pipeline import evaluate
 from warpsight.pipeline.request import KernelRequest
-from warpsight.sweeps import tasks
 from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
 from warpsight.sweeps.plan import plan_sweep, steps_of
 from warpsight.sweeps.run import Outcome, open_store, run_sweep, write_results
@@ -68,13 +68,13 @@ def test_study_again_computes_nothing_and_gives_the_same_bytes(tmp_path: Path) -
 def test_extended_study_simulates_only_the_new_geometry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(study("sm_count=7,28", "noc.bandwidth=500GB/s,1TB/s"), tmp_path)
     simulated: list[int] = []
-    real = tasks._shared_misses
+    real = evaluate.miss_profile
 
-    def counted(store: Any, task: Any, trace: Any, gpu: Any, *others: Any) -> Any:
+    def counted(trace: Any, gpu: Any, *others: Any) -> Any:
         simulated.append(gpu.sm_count)
-        return real(store, task, trace, gpu, *others)
+        return real(trace, gpu, *others)
 
-    monkeypatch.setattr(tasks, "_shared_misses", counted)
+    monkeypatch.setattr(evaluate, "miss_profile", counted)
     outcome = run(study("sm_count=7,14,28", "noc.bandwidth=500GB/s,1TB/s,2TB/s"), tmp_path)
     assert simulated == [14, 14]
     assert (outcome.computed["traces"], outcome.known["traces"]) == (0, 2)
@@ -111,8 +111,8 @@ def test_kernel_file_that_is_not_there_is_told_in_its_rows(tmp_path: Path) -> No
 
 def test_simulator_runs_on_the_designs_that_were_chosen(tmp_path: Path) -> None:
     from warpsight.gpu.loader import load_gpu
-    from warpsight.pipeline.predict import trace_kernel
     from warpsight.pipeline.simulation import simulate_trace
+    from warpsight.pipeline.tracing import trace_kernel
     from warpsight.sweeps.expressions import parse_expression
 
     where = parse_expression("sm_count == 7", "simulator.where")

@@ -12,8 +12,10 @@ from sweep_cases import KERNELS, kernel, study
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.gpu.loader import load_gpu
 from warpsight.jobs.executor import make_executor
-from warpsight.pipeline.predict import predict_kernel, profile_trace, trace_kernel
+from warpsight.pipeline.evaluate import profile_trace
+from warpsight.pipeline.predict import predict_kernel
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.sweeps.folder import StudyFolder, make_folder, open_folder
 from warpsight.sweeps.plan import plan_document, plan_sweep
 from warpsight.sweeps.result import Sweep

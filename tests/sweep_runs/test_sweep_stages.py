@@ -14,10 +14,11 @@ from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec, ordered
 from warpsight.models.base import Design
-from warpsight.pipeline.predict import ProfiledTrace, profile_trace, trace_kernel
+from warpsight.pipeline import stage_keys as stages
+from warpsight.pipeline.evaluate import ProfiledTrace, profile_trace
 from warpsight.pipeline.request import KernelRequest
-from warpsight.sweeps import tasks as stages
-from warpsight.sweeps.tasks import designs_of
+from warpsight.pipeline.rows import designs_of
+from warpsight.pipeline.tracing import trace_kernel
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit

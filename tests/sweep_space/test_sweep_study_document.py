@@ -16,9 +16,9 @@ from warpsight.base.errors import FormatError, UsageError, WarpsightError
 from warpsight.pipeline.request import KernelRequest, Method
 from warpsight.sweeps.axes import parse_axis
 from warpsight.sweeps.expressions import parse_expression
-from warpsight.sweeps.folder import study_document, study_from_document
 from warpsight.sweeps.study import Axis, Sampling, SimulatorRuns, Study, StudyKernel
 from warpsight.sweeps.study_arguments import study_of_options
+from warpsight.sweeps.study_document import study_document, study_from_document
 
 pytestmark = pytest.mark.unit
 
@@ -65,11 +65,11 @@ def test_kernels_of_options_are_called_after_their_files_and_a_suite_adds_its_ow
 @pytest.mark.parametrize(
     ("given", "place", "words"),
     [
-        (["sm_cout=4"], "--set sm_cout=4", 'did you mean "sm_count"?'),
-        (["sm_count=4", "sm_count=1:5:1"], "--set sm_count=1:5:1", "sm_count is set and also an axis"),
-        (["sm_count=4", "sm_count=5"], "--set sm_count=5", "sm_count is set twice"),
-        (["core_clock=1..2GHz"], "--set core_clock=1..2GHz", "a grid has none"),
-        (["sm_count"], "--set sm_count", "is not key=values"),
+        (["sm_cout=4"], "overrides sm_cout=4", 'did you mean "sm_count"?'),
+        (["sm_count=4", "sm_count=1:5:1"], "overrides sm_count=1:5:1", "sm_count is set and also an axis"),
+        (["sm_count=4", "sm_count=5"], "overrides sm_count=5", "sm_count is set twice"),
+        (["core_clock=1..2GHz"], "overrides core_clock=1..2GHz", "a grid has none"),
+        (["sm_count"], "overrides sm_count", "is not key=values"),
     ],
 )
 def test_setting_that_is_wrong_is_told_as_it_was_written(given: list[str], place: str, words: str) -> None:

@@ -12,10 +12,11 @@ import pytest
 
 from warpsight.papers.results import Cast, Variant, cast_of
 from warpsight.papers.validate import chosen_figures, figure_names, validate
-from warpsight.pipeline.predict import obtain_trace, predict_trace
+from warpsight.pipeline.evaluate import predict_trace
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.simulation import simulate_trace
 from warpsight.pipeline.suites import load_suite
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.paper_figures import document_text, figure_page, figure_svg, index_page
 from warpsight.result.prediction import relative_error
 

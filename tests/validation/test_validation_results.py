@@ -166,7 +166,7 @@ def test_interrupted_run_ends_at_once_and_says_how_to_go_on(tiny: Path, tmp_path
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert errors.splitlines() == ["what was computed is kept; the same command goes on from there", "interrupted"]
+    assert errors.splitlines() == ["the results so far are kept; run the same command again to continue", "interrupted"]
     with pytest.raises(ProcessLookupError):  # nobody is left of its session
         for _ in range(200):
             os.killpg(process.pid, 0)

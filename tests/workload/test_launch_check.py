@@ -30,30 +30,30 @@ pytestmark = pytest.mark.unit
     ],
 )
 def test_parse_dim3_in_any_spelling_fills_up_with_ones(value: Any, dims: tuple[int, int, int]) -> None:
-    assert parse_dim3(value, "--grid") == dims
+    assert parse_dim3(value, "grid") == dims
 
 
 @pytest.mark.parametrize("value", ["", "x", "1,2,3,4", "16x", "1.5", "a", (), (1, 2, 3, 4), 1.5, True, None, (1.0,), "(1,2"])
 def test_parse_dim3_of_what_is_none_is_refused(value: Any) -> None:
     with pytest.raises(UsageError) as caught:
-        parse_dim3(value, "--grid")
-    assert caught.value.place == "--grid"
+        parse_dim3(value, "grid")
+    assert caught.value.place == "grid"
 
 
 @pytest.mark.parametrize(
     ("grid", "block", "place", "complaint"),
     [
-        (0, 32, "--grid", r"\(0,1,1\) has 0 in x"),
-        ("4x0", 32, "--grid", "has 0 in y"),
-        (-1, 32, "--grid", "has -1 in x"),
-        (2**31, 32, "--grid", "2,147,483,648 in x, above CUDA's limit of 2,147,483,647"),
-        ("1x65536", 32, "--grid", "65,536 in y"),
-        ("1x1x65536", 32, "--grid", "65,536 in z"),
-        (1, 0, "--block", "has 0 in x"),
-        (1, 2048, "--block", "2,048 threads, above CUDA's limit of 1,024"),
-        (1, "64x32", "--block", "2,048 threads"),
-        (1, "1x1x65", "--block", "65 in z, above CUDA's limit of 64"),
-        (1, "-1x-32", "--block", "has -1 in x"),
+        (0, 32, "grid", r"\(0,1,1\) has 0 in x"),
+        ("4x0", 32, "grid", "has 0 in y"),
+        (-1, 32, "grid", "has -1 in x"),
+        (2**31, 32, "grid", "2,147,483,648 in x, above CUDA's limit of 2,147,483,647"),
+        ("1x65536", 32, "grid", "65,536 in y"),
+        ("1x1x65536", 32, "grid", "65,536 in z"),
+        (1, 0, "block", "has 0 in x"),
+        (1, 2048, "block", "2,048 threads, above CUDA's limit of 1,024"),
+        (1, "64x32", "block", "2,048 threads"),
+        (1, "1x1x65", "block", "65 in z, above CUDA's limit of 64"),
+        (1, "-1x-32", "block", "has -1 in x"),
     ],
 )
 def test_make_launch_beyond_the_limits_of_cuda_is_refused(
@@ -83,7 +83,7 @@ def test_make_launch_with_another_block_than_required_is_refused() -> None:
     assert make_launch(source, None, 1, "16x8").block == (16, 8, 1)
     with pytest.raises(UsageError, match=r"compiled for \(16,8,1\) only") as caught:
         make_launch(source, None, 1, 128)
-    assert "--block 16x8x1" in caught.value.remedy
+    assert "`block='16x8x1'`" in caught.value.remedy
 
 
 @pytest.mark.parametrize(
@@ -92,4 +92,4 @@ def test_make_launch_with_another_block_than_required_is_refused() -> None:
 def test_make_launch_with_shared_memory_that_cannot_be_is_refused(small: KernelSource, shared: Any, complaint: str) -> None:
     with pytest.raises(UsageError, match=complaint) as caught:
         make_launch(small, "bounded", 1, 32, [np.zeros(1)], shared=shared)
-    assert caught.value.place == "--shared"
+    assert caught.value.place == "shared"

@@ -104,7 +104,7 @@ def test_register_use_with_override_keeps_the_shared_memory_and_says_so(referenc
     assert (use.registers, use.origin, use.static_shared_bytes) == (32, "override", 2048)
     assert "64" in use.note
     for wrong in (0, -1, 256):
-        with pytest.raises(UsageError, match="--registers"):
+        with pytest.raises(UsageError, match=r"^registers:"):
             register_use(reference, find_kernel(reference, "gather"), wrong)
 
 
@@ -155,7 +155,7 @@ CRASHES_THE_ASSEMBLER = """.version 7.5
 
 
 def test_ptx_that_breaks_the_assembler_is_an_error_and_not_the_end_of_the_process() -> None:
-    with pytest.raises(CompileError, match="breaks down"):
+    with pytest.raises(CompileError, match="crashes on it"):
         nvjitlink.assemble(CRASHES_THE_ASSEMBLER, "k.ptx", parse_architecture(75))
 
 

@@ -114,8 +114,8 @@ def _object(value: Any) -> Any:
 def run_launch(case: bytes) -> set[str]:
     """Read a launch file, or take a launch from Python's side, and run it. Raises WarpsightError for what cannot be."""
     from warpsight.pipeline.kernel_input import prepare
-    from warpsight.pipeline.predict import run_ready
     from warpsight.pipeline.request import KernelRequest
+    from warpsight.pipeline.tracing import run_ready
 
     Path(KERNELS).write_bytes((Path(__file__).parent / KERNELS).read_bytes())
     given: dict[str, Any] = {"path": "case.yaml"}

@@ -19,14 +19,15 @@ from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import KEYS, ORDER
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import Designs, ProfiledTrace, evaluate, predict_trace
 from warpsight.pipeline.request import INTERLEAVINGS
+from warpsight.pipeline.stage_keys import SIMULATOR_ONLY
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.designs import key_text
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.tasks import SIMULATOR_ONLY, design_gpu
 
-# Of the further simulations of the caches that a check does. By the trace's size, so that a dossier is everywhere the same.
+# Limit for the additional cache simulations of a check, estimated from the trace's size so that results do not depend on the
+# machine.
 _MOST_SECONDS = 5.0
 _MORE = 1.1
 
@@ -44,8 +45,8 @@ def _order(case: CheckInput) -> Figure | None:
     if profiled.method.caches != "exact" or simulation_seconds(profiled) > _MOST_SECONDS:
         return None
     (other,) = (each for each in INTERLEAVINGS if each != profiled.method.interleaving)
-    again = profile_trace(profiled.trace, case.gpu, replace(profiled.method, interleaving=other), resident=profiled.occupancy)
-    cycles = predict_profiled(again, case.gpu, [model])[0].cycles
+    method = replace(profiled.method, interleaving=other)
+    cycles = predict_trace(profiled.trace, case.gpu, [model], method, resident=profiled.occupancy, store=profiled.store)[0].cycles
     return Figure(abs(cycles / case.prediction.cycles - 1), f"{thousands(cycles)} cycles with accesses {other}")
 
 
@@ -107,10 +108,11 @@ def _elasticity(case: CheckInput, key: str) -> float | None:
     """Relative change of the cycles over that of `key`, for 10 % more; None for an invalid design."""
     value = float(flatten(case.gpu)[key])  # numeric keys only
     more = float(ceil(value * _MORE)) if KEYS[key].kind in WHOLE else value * _MORE
+    profiled = case.profiled
+    design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))
+    (found,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)
     try:
-        design = design_gpu(case.gpu, (f"{key}={key_text(key, more)}",))
-        again = profile_trace(case.profiled.trace, design, case.profiled.method)
-        cycles = predict_profiled(again, design, [case.prediction.model])[0].cycles
+        cycles = found.predictions()[0].cycles
     except WarpsightError:
         return None
     return (cycles / case.prediction.cycles - 1) / (more / value - 1)

@@ -112,7 +112,7 @@ def kept_until_changed(*sources: str) -> Callable[[Function], Function]:
 
 
 def _source_hash(sources: tuple[str, ...]) -> str:
-    """A hash of the text of all modules in `sources`. Numba itself compares the file of the kept function, not those of its callees."""
+    """A hash of the text of all modules in `sources`. Numba itself compares the function's own file, not those of its callees."""
     root, digest = Path(__file__).resolve().parents[1], hashlib.sha256()
     for source in sources:
         place = root / source
@@ -124,12 +124,6 @@ def _source_hash(sources: tuple[str, ...]) -> str:
 def intrinsic(function: Callable[..., Any]) -> Any:
     """Numba's way to give the machine code of a function; see `numba.extending.intrinsic`."""
     return Intrinsic(function)
-
-
-def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
-    """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
-    _introduce_to_numba()
-    return numba.cfunc(signature, cache=True, **options)(function)
 
 
 @intrinsic
@@ -153,3 +147,9 @@ def reference_to(record: type[Item]) -> Callable[[Any], Item]:
         return _record_types().record_at(address, record)
 
     return cast(Callable[[Any], Item], at)
+
+
+def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:
+    """Compile for callers in native code, now, and keep it on disk: the result's `address` is that of the C function."""
+    _introduce_to_numba()
+    return numba.cfunc(signature, cache=True, **options)(function)

@@ -61,6 +61,10 @@ class UsageError(WarpsightError):
     """Wrong use: an option, an argument, a launch or a file that cannot be meant."""
 
 
+class NotKept(UsageError):
+    """A result cannot be kept, and neither could the next one: a run of many tasks ends here."""
+
+
 class SpecError(WarpsightError):
     """A GPU description that is wrong or incomplete."""
 

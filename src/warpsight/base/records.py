@@ -98,21 +98,24 @@ class Memory:
 
     def __init__(self, record: type, **rows: int) -> None:
         whole = dtype_of(record)
-        dtypes = {name: dtype_of(row_type(fields_of(record)[name])) for name in rows}
+        self._rows = {name: dtype_of(row_type(field)) for name, field in fields_of(record).items() if row_type(field) is not None}
         starts, end = {}, _aligned(whole.itemsize)
-        for name, dtype in dtypes.items():
+        for name, count in rows.items():
             starts[name] = end
-            end += _aligned(dtype.itemsize * rows[name])
+            end += _aligned(self._rows[name].itemsize * count)
         block = np.zeros(end + _CACHE_LINE_BYTES, np.uint8)
         block = block[-block.ctypes.data % _CACHE_LINE_BYTES :]
         self.root: Any = block[: whole.itemsize].view(whole)[0]
         self.address: Address = np.array([block.ctypes.data], np.int64)
         self._tables: dict[str, npt.NDArray[Any]] = {}
-        for name, dtype in dtypes.items():
-            self.put(name, block[starts[name] : starts[name] + dtype.itemsize * rows[name]].view(dtype))
+        for name, count in rows.items():
+            dtype = self._rows[name]
+            self.put(name, block[starts[name] : starts[name] + dtype.itemsize * count].view(dtype))
 
     def put(self, name: str, table: npt.NDArray[Any]) -> None:
-        """Let the record's field `name` point to `table`, contiguous and of the table's NumPy type, which is kept alive."""
+        """Let the record's field `name` point to `table`, which is kept alive. Raises TypeError for another type or gaps."""
+        if table.dtype != self._rows[name] or not table.flags.c_contiguous:
+            raise TypeError(f"{name} points to contiguous {self._rows[name]}, not to {table.dtype}")
         self._tables[name] = table
         self.root[name] = table.ctypes.data
 

@@ -1,4 +1,4 @@
-"""`warpsight advise`: what would change a prediction, and by how much."""
+"""`warpsight advise`: changes that would make a kernel faster, and by how much."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)
-    parser.add_argument("--top", metavar="N", type=options.whole, help=f"show the N changes that gain most (default {_TOP}; "
-                        "with --json all)")
+    parser.add_argument("--top", metavar="N", type=options.whole, help=f"show the N changes with the largest gain (default {_TOP}; "
+                        "with --json: all)")
     options.add_json(parser)
 
 
@@ -40,9 +40,9 @@ def run(arguments: argparse.Namespace) -> int:
     """Advise and print."""
     models = options.model_names(arguments)
     if len(models) > 1:
-        raise UsageError("one model at a time", place="--model", remedy="run once for each, or use `warpsight compare`")
+        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
     if arguments.top == 0:
-        raise UsageError("0 changes would show nothing", place="--top", remedy="give 1 or more, or leave it out")
+        raise UsageError("must be at least 1", place="--top", remedy="give 1 or more, or leave it out")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         request, method = options.kernel_request(arguments), options.method(arguments)
@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
-    """The first change that a command can make, or where the cycles are."""
+    """A prediction with the first change that is a GPU override, or an explanation."""
     for change in document["advice"]:
         if change["setting"]:
             why, added = f"saves {percent(change['gain'])} of the cycles", ("--set", change["setting"])

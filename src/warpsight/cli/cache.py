@@ -39,41 +39,41 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     options.add_gpu(parser)
-    group = parser.add_argument_group("the model (--seed is also that of the latencies, there 1 unless given)")
-    group.add_argument("--miss-latency", metavar="N", type=options.whole, help="least time stamps of a miss (default 100)")
-    group.add_argument("--hit-latency", metavar="N", type=options.whole, help="time stamps of a hit (default 0)")
-    group.add_argument("--sigma", metavar="X", type=float, help="spread of the miss latency, half-normal (default 5)")
-    group.add_argument("--without", metavar="NAME[,NAME]", default="", help="switch off: latency, mshr, associativity, divergence")
-    group.add_argument("--no-clip", action="store_true", help="a request for a line in flight takes its own whole latency")
-    group.add_argument("--index-bits", metavar="BITS", help="address bits that make the set index, lowest index bit first, as "
+    group = parser.add_argument_group("the cache model (--seed also seeds the latencies, default 1 there)")
+    group.add_argument("--miss-latency", metavar="N", type=options.whole, help="minimum miss latency in time stamps (default 100)")
+    group.add_argument("--hit-latency", metavar="N", type=options.whole, help="hit latency in time stamps (default 0)")
+    group.add_argument("--sigma", metavar="X", type=float, help="sigma of the half-normal miss latency (default 5)")
+    group.add_argument("--without", metavar="NAME[,NAME]", default="", help="disable: latency, mshr, associativity, divergence")
+    group.add_argument("--no-clip", action="store_true", help="a request for a line in flight takes a full latency of its own")
+    group.add_argument("--index-bits", metavar="BITS", help="address bits that form the set index, lowest index bit first, as "
                        "7^13,8^14,9^15,10^17,11^19,12")
-    group.add_argument("--issue", choices=("access", "request"), help="transactions of an access all at one time stamp, or one "
-                       "at a time stamp (default access for a list, else request)")
-    group.add_argument("--stores", action="store_true", help="count stores as loads are counted")
-    group.add_argument("--cores", metavar="N", type=options.whole, help="SMs that the blocks go to (default all; of a list 1)")
-    group.add_argument("--max-threads", metavar="N", type=options.whole, help="only the first whole blocks of so many threads")
+    group.add_argument("--issue", choices=("access", "request"), help="all transactions of an access at one time stamp, or one "
+                       "per time stamp (default: access for a list, else request)")
+    group.add_argument("--stores", action="store_true", help="count stores like loads")
+    group.add_argument("--cores", metavar="N", type=options.whole, help="SMs that execute the blocks (default: all; 1 for a list)")
+    group.add_argument("--max-threads", metavar="N", type=options.whole, help="only the first blocks with N threads in total")
     group.add_argument("--l2", action="store_true", help="feed the misses of all SMs to the L2")
     output = parser.add_argument_group("output")
-    output.add_argument("--sweep", metavar="AXIS=VALUES", nargs="+", help="a row for each of size, ways, line, mshrs, as "
+    output.add_argument("--sweep", metavar="AXIS=VALUES", nargs="+", help="a row for each value of size, ways, line, mshrs, as "
                         "size=4K:64K (doubling) ways=1,2,4,8")
     output.add_argument("--curve", metavar="FILE.svg", help="write the cumulative curve of reuse distances")
-    output.add_argument("--picture", metavar="FILE.svg", help="write the sweep as a picture")
-    output.add_argument("--csv", action="store_true", help="print a sweep, or the histogram, as CSV")
+    output.add_argument("--picture", metavar="FILE.svg", help="draw the sweep")
+    output.add_argument("--csv", action="store_true", help="print the sweep, or the histogram, as CSV")
     output.add_argument("--parquet", metavar="FILE", help="write the sweep, or the histogram, as Parquet")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Model, then print what was asked for."""
+    """Model and print."""
     axes = parse_axes(arguments.sweep) if arguments.sweep else {}
     if arguments.picture and not axes:
-        raise UsageError("shows a sweep", place="--picture", remedy="add --sweep, or ask for --curve")
+        raise UsageError("needs a sweep", place="--picture", remedy="add --sweep, or use --curve")
     if arguments.curve and axes:
-        raise UsageError("is of one cache, not of a sweep", place="--curve", remedy="ask for --picture, or leave out --sweep")
+        raise UsageError("is for one cache, not for a sweep", place="--curve", remedy="use --picture, or leave out --sweep")
     if arguments.l2 and axes:
-        raise UsageError("is of one cache, not of a sweep", place="--l2", remedy="leave out --sweep")
+        raise UsageError("is for one cache, not for a sweep", place="--l2", remedy="leave out --sweep")
     if arguments.index_bits is not None and "line" in axes:
-        what = "says which bits of an address make the set index, and another line size takes some of them away"
+        what = "selects address bits that a larger line size would remove"
         raise UsageError(what, place="--index-bits", remedy="sweep one line size at a time, with --set l1.line=")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     chosen = _options(arguments, gpu.l1.line_bytes)
@@ -88,7 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _options(arguments: argparse.Namespace, line_bytes: int) -> Any:
-    """What was said of the model. The seed of a list's or a trace's latencies is no launch option, so it is taken away here."""
+    """The cache model's options. For a list or a trace --seed is not a launch option, so it is removed here."""
     changes: dict[str, Any] = {"without": frozenset(name for name in arguments.without.split(",") if name)}
     for name in ("miss_latency", "hit_latency", "sigma", "seed", "issue"):
         if getattr(arguments, name) is not None:

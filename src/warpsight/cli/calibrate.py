@@ -1,8 +1,9 @@
-"""`warpsight calibrate`: a GPU's parameters from timings of micro-benchmarks, and the micro-benchmarks themselves."""
+"""`warpsight calibrate`: GPU parameters fitted to timings of micro-benchmarks, and the micro-benchmarks themselves."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +31,22 @@ examples:
   warpsight calibrate timings.csv --like mdm-pascal -o mine.yaml
   warpsight calibrate mwp-timings.csv --gpu gtx280
 """
+# Writes a description: the document, the name or file to inherit from, and the description's name.
+Describe = Callable[[dict[str, Any], str, str], str]
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("timings", metavar="CSV", nargs="?", help="what the micro-benchmarks of --kernels wrote; or timings for "
-                        "MWP-CWP, one a line: launch, instruction counts, cycles; with --run, where timings are kept")
-    parser.add_argument("--run", action="store_true", help="run the micro-benchmarks on a GPU of this machine first, which needs "
-                        "its driver and no toolkit")
-    parser.add_argument("--device", metavar="N", help="with --run: which GPU (default 0)")
-    parser.add_argument("--kernels", metavar="DIR", help="write the CUDA sources of the micro-benchmarks into DIR, to be compiled "
-                        "with nvcc and run where the GPU is")
-    parser.add_argument("--like", metavar="NAME|FILE", help="the GPU that the new description inherits from: what is not measured, "
-                        "as the number of SMs and about how large the caches are, is as there")
+    parser.add_argument("timings", metavar="CSV", nargs="?", help="timings written by the micro-benchmarks; or timings for "
+                        "MWP-CWP, one per line: launch, instruction counts, cycles; with --run, the file to create")
+    parser.add_argument("--run", action="store_true", help="run the micro-benchmarks on a GPU of this machine first; needs "
+                        "the driver, but no toolkit")
+    parser.add_argument("--device", metavar="N", help="with --run: the GPU's number (default 0)")
+    parser.add_argument("--kernels", metavar="DIR", help="write the CUDA sources of the micro-benchmarks into DIR, to compile "
+                        "with nvcc and run on another machine")
+    parser.add_argument("--like", metavar="NAME|FILE", help="the GPU description to inherit from for values that are not measured, "
+                        "such as the number of SMs and the approximate cache sizes")
     options.add_gpu(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write a GPU description that inherits from --like, or --gpu")
     options.add_json(parser)
@@ -53,40 +56,40 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the sources, or fit, print, and write the description."""
     _check_run(arguments)
     if (arguments.timings is None) == (arguments.kernels is None):
-        what = "give timings to fit, or --kernels DIR to write the micro-benchmarks, one of them"
+        what = "needs either timings to fit, or --kernels DIR to write the micro-benchmarks"
         raise UsageError(what, place="calibrate", remedy="`warpsight calibrate --help` shows examples")
     if arguments.kernels is not None:
         return _save(arguments)
     if arguments.like and arguments.gpu != DEFAULT_GPU:
-        raise UsageError("says the same as --gpu", place="--like", remedy="leave one of them out")
+        raise UsageError("cannot be combined with --gpu", place="--like", remedy="leave one of them out")
     if arguments.output and arguments.overrides:
-        what = "a description that inherits from another would not have what --set changed"
+        what = "would not be part of the description written with -o"
         raise UsageError(what, place="--set", remedy="leave out -o, or put the change into a description of your own")
     if arguments.run:
         _measure(arguments)
     try:
         text = Path(arguments.timings).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError):
-        text = ""  # told with place and remedy by what reads timings for MWP-CWP
+        text = ""  # read_mwp_timings reports the error
     return _fit_machine(arguments, text) if is_timings(text) else _fit_mwp(arguments)
 
 
 def _check_run(arguments: argparse.Namespace) -> None:
-    """What --run and --device cannot be given with."""
+    """Raise UsageError for options that cannot be combined with --run or --device."""
     if arguments.device is not None and not arguments.run:
-        raise UsageError("says on which GPU to run, and nothing is run", place="--device", remedy="add --run, or leave it out")
+        raise UsageError("needs --run", place="--device", remedy="add --run, or leave it out")
     if arguments.run and arguments.timings is None:
-        what = "there is no file in which the timings are kept"
+        what = "needs a file for the timings"
         raise UsageError(what, place="--run", remedy="name one: warpsight calibrate timings.csv --run -o mine.yaml")
     if arguments.run and arguments.kernels is not None:
-        raise UsageError("writes the sources, and --run runs them", place="--kernels", remedy="leave one of them out")
+        raise UsageError("cannot be combined with --run", place="--kernels", remedy="leave one of them out")
     if arguments.run and Path(arguments.timings).exists():
-        what = "exists, and --run would write over it"
+        what = "exists, and --run would overwrite it"
         raise UsageError(what, place=arguments.timings, remedy="name another file, or leave out --run to fit this one")
 
 
 def _measure(arguments: argparse.Namespace) -> None:
-    """Run the micro-benchmarks into the file of timings, and choose what the GPU is like where it is not said."""
+    """Run the micro-benchmarks, write their timings, and choose the catalogue's description of the GPU unless one is given."""
     number = count(arguments.device or "0", "--device", 1024)
     name = read_device(number).name
     if not arguments.like and arguments.gpu == DEFAULT_GPU:
@@ -96,7 +99,7 @@ def _measure(arguments: argparse.Namespace) -> None:
             raise UsageError(f"the catalogue has no description of {name}", place="--like", remedy=remedy)
     path = Path(arguments.timings)
     try:
-        # before minutes are spent, and in the way that a file is taken which another program makes meanwhile
+        # opened first, so that an error comes before minutes are spent; "x" never overwrites
         with path.open("x", encoding="utf-8") as file, ProgressBar() as bar:
             file.write(run_microbenchmarks(number, progress=stage(bar.watch, "running the micro-benchmarks")))
     except OSError as error:
@@ -112,18 +115,19 @@ def _save(arguments: argparse.Namespace) -> int:
         print_json([{"files": [str(path) for path in paths]}])
         return 0
     program = Path(arguments.kernels) / PROGRAM
-    told = [f"wrote {path}" for path in paths]
-    told += ["", " where the GPU is:", f"   nvcc -O2 -arch=native -o microbenchmarks {program} && ./microbenchmarks > timings.csv"]
+    lines = [f"wrote {path}" for path in paths]
+    build = f"nvcc -O2 -arch=native -o microbenchmarks {program}"
+    lines += ["", " on the machine with the GPU:", f"   {build} && ./microbenchmarks > timings.csv"]
     command = ["calibrate", "timings.csv", "--like", DEFAULT_GPU, "-o", "mine.yaml"]
-    print_answer("\n".join(told), line(command, "on any machine, then"))
+    print_answer("\n".join(lines), line(command, "then, on any machine"))
     return 0
 
 
 def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
-    """Keys of a description from the micro-benchmarks of `--kernels`."""
+    """Fit keys of a GPU description to timings of the micro-benchmarks."""
     if not arguments.like and arguments.gpu == DEFAULT_GPU:
-        what = "the timings do not say how many SMs the GPU has, nor about how large its caches are"
-        raise UsageError(what, place=arguments.timings, remedy="name a GPU that is like it, as --like mdm-pascal")
+        what = "needs a similar GPU: the timings do not tell the number of SMs and the approximate cache sizes"
+        raise UsageError(what, place=arguments.timings, remedy="name a similar GPU, as --like mdm-pascal")
     gpu = _gpu(arguments)
     document = fit(read_timings(text, arguments.timings), gpu)
     _answer(arguments, document, description, microbenchmarks_text)
@@ -131,7 +135,7 @@ def _fit_machine(arguments: argparse.Namespace, text: str) -> int:
 
 
 def _fit_mwp(arguments: argparse.Namespace) -> int:
-    """Mem_LD and the departure delays of MWP-CWP."""
+    """Fit Mem_LD and the departure delays of MWP-CWP."""
     gpu = _gpu(arguments)
     _answer(arguments, calibrate(read_mwp_timings(arguments.timings), gpu), mwp_description, calibration_text)
     return 0
@@ -141,19 +145,19 @@ def _gpu(arguments: argparse.Namespace) -> GpuSpec:
     return load_gpu(arguments.like or arguments.gpu, overrides=arguments.overrides)
 
 
-def _answer(arguments: argparse.Namespace, document: dict[str, Any], description: Any, text_of: Any) -> None:
-    """Write the description, if one is asked for, and print the document."""
+def _answer(arguments: argparse.Namespace, document: dict[str, Any], describe: Describe, text_of: Callable[[Any], str]) -> None:
+    """Write the description, if requested, and print the document."""
     named = arguments.like or arguments.gpu
     if arguments.output:
         path = Path(arguments.output)
         like = named if not Path(named).exists() else str(Path(named).resolve())
         try:
-            path.write_text(mwp_description(document, like, path.stem), "utf-8")
+            path.write_text(describe(document, like, path.stem), "utf-8")
         except OSError as error:
             raise UsageError(f"cannot be written: {error.strerror}", place=str(path), remedy="name another file with -o") from None
     if arguments.json:
         print_json([document])
     elif arguments.output:
-        print_answer(text_of(document), line(["gpus", "show", arguments.output], "the description that was written"))
+        print_answer(text_of(document), line(["gpus", "show", arguments.output], "show the new description"))
     else:
-        print_answer(text_of(document), line([*arguments.command_line, "-o", "mine.yaml"], "keep it as a GPU description"))
+        print_answer(text_of(document), line([*arguments.command_line, "-o", "mine.yaml"], "save it as a GPU description"))

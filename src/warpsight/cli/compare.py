@@ -1,4 +1,4 @@
-"""`warpsight compare`: all models on one or more kernels, beside each other and compared with a reference."""
+"""`warpsight compare`: models compared with each other and with a reference, on one or more kernels."""
 
 from __future__ import annotations
 
@@ -31,24 +31,24 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser, several=True)
     options.add_gpu(parser)
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
-                        help="the performance models (default all; a model that cannot answer then says why)")
+                        help="the performance models (default: all that can answer)")
     options.add_method(parser)
-    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or a log of Accel-Sim; or "
-                        "reference cycles: columns gpu,kernel,cycles, where needed size, grid, block, "
-                        "cpi_stack.NAME; - reads stdin")
+    parser.add_argument("--against", metavar="CSV", help="measurements of ncu --csv or nvprof --csv, a log of Accel-Sim, or "
+                        "reference cycles (columns gpu,kernel,cycles, optionally size, grid, block, "
+                        "cpi_stack.NAME); - reads stdin")
     parser.add_argument("--gate", metavar="MODEL:PERCENT", dest="gates", action="append", default=[],
-                        help="exit with 1 when the model's MAPE is above this (repeatable)")
+                        help="exit with code 1 if the model's MAPE is above this (repeatable)")
     parser.add_argument("-o", "--output", metavar="FILE|-", help="CSV, one row per launch and model, to FILE, or to stdout for -")
-    parser.add_argument("--plot", metavar="FILE.svg", help="predicted against measured as a picture, on logarithmic axes")
+    parser.add_argument("--plot", metavar="FILE.svg", help="draw predicted over measured cycles, on logarithmic axes")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Compare and print; 1 when a gate fails."""
+    """Compare and print; exit code 1 if a gate fails."""
     if arguments.json and arguments.output == "-":
         raise UsageError("stdout can hold CSV or JSON, not both", place="-o", remedy="leave out one of them, or name a file")
     if arguments.plot and not arguments.against:
-        raise UsageError("there is nothing to draw predictions against", place="--plot", remedy="give --against CSV")
+        raise UsageError("needs a reference to compare with", place="--plot", remedy="give --against CSV")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     models = options.model_names(arguments) if arguments.models else None
     with ProgressBar() as bar:
@@ -81,7 +81,7 @@ def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
     judged = [row for row in document["summary"] if row["mape"] is not None]
     model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
     if len(document["launches"]) > 1 or "=" in arguments.paths[0]:
-        return line(["models", "show", model], "what the model assumes")
+        return line(["models", "show", model], "the model's assumptions")
     own = ("--against", "--gate", "-o", "--output", "--plot", "--model")
-    why = "which line its cycles come from"
+    why = "attribute its cycles to lines"
     return followed_by("explain", arguments.command_line, model, why, without=own, added=("--model", model))

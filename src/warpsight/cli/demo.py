@@ -1,4 +1,4 @@
-"""`warpsight demo`: one loop at two strides, side by side."""
+"""`warpsight demo`: a loop at two strides, side by side."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.demo.run import LAUNCHES, predictions, save
-from warpsight.pipeline.request import DEFAULT_MODEL
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import demo_text
 
@@ -21,17 +20,20 @@ examples:
 """
 
 
+_MODEL = "mdm"
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     options.add_gpu(parser)
-    parser.add_argument("--model", metavar="NAME", default=DEFAULT_MODEL, help=f"the performance model (default {DEFAULT_MODEL})")
+    parser.add_argument("--model", metavar="NAME", default=_MODEL, help=f"the performance model (default {_MODEL}, the paper's)")
     parser.add_argument("--save", metavar="DIR", help="write the kernel and its launch files into DIR instead of running them")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Show the demonstration, or save what it is made of."""
+    """Show the demonstration, or save its files."""
     return _save(arguments) if arguments.save else _show(arguments)
 
 
@@ -42,7 +44,7 @@ def _show(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(documents)
     else:
-        following = line(["demo", "--save", "my-demo"], "the kernel and its launches, to change and predict")
+        following = line(["demo", "--save", "my-demo"], "save the kernel and its launch files, to change and predict")
         print_answer(demo_text(documents, list(LAUNCHES), terminal_style()), following)
     return 0
 

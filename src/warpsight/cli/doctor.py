@@ -23,13 +23,13 @@ examples:
 def configure(parser: Parser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="every PTX opcode: executed or not, op "
-                        "class, and why not; with sass every native opcode of imported traces")
+    parser.add_argument("--isa", nargs="?", const="ptx", choices=("ptx", "sass"), help="list all PTX opcodes: supported or not, op "
+                        "class, and why not; with sass the opcodes of imported traces")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the table of instructions, or what was found on this machine."""
+    """Print the table of instructions, or the tools found on this machine."""
     if arguments.isa:
         native = native_table()
         rows = native if arguments.isa == "sass" else instruction_table()
@@ -37,11 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
             print(json_text(rows))
         else:
             text = native_rows_text(native) if arguments.isa == "sass" else instructions_text(rows)
-            print_answer(f"{text}\n\n{native_text(native)}", line(["demo"], "a kernel on this machine"))
+            print_answer(f"{text}\n\n{native_text(native)}", line(["demo"], "run a kernel on this machine"))
         return 0
     found = environment()
     if arguments.json:
         print_json([found])
     else:
-        print_answer(environment_text(found), line(["doctor", "--isa"], "the PTX instructions that are executed"))
+        print_answer(environment_text(found), line(["doctor", "--isa"], "list the supported PTX instructions"))
     return 0

@@ -1,4 +1,4 @@
-"""`warpsight dvfs`: kernels over core clock and memory speed."""
+"""`warpsight dvfs`: kernels over core clock and memory bandwidth."""
 
 from __future__ import annotations
 
@@ -29,28 +29,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     options.add_kernel(parser, any_number=True)
-    parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite, as warpsight")
+    parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite (for example warpsight)")
     options.add_gpu(parser)
-    parser.add_argument("--core-clock", metavar="VALUES", help="clocks of the SMs, as 1GHz:2GHz:100MHz or 1GHz,1.4GHz "
-                        "(default half to one and a half times the GPU's, in steps of a tenth)")
-    parser.add_argument("--memory", metavar="F[,F]", help="DRAM bandwidth, in parts of the GPU's, as 0.5,0.75,1 (default 1)")
-    parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="whether the L2 and the network have a clock "
-                        "of their own, so that they take the same seconds (default), or the core's")
-    parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at clocks, straight lines between")
-    parser.add_argument("--power", metavar="EXPR", help="or the power in W, of core_clock, any other key, and utilisation "
-                        "(0 to 1, the share of cycles in which instructions issue)")
+    parser.add_argument("--core-clock", metavar="VALUES", help="SM clocks, as 1GHz:2GHz:100MHz or 1GHz,1.4GHz "
+                        "(default: 0.5 to 1.5 times the GPU's, in steps of 0.1)")
+    parser.add_argument("--memory", metavar="F[,F]", help="DRAM bandwidth relative to the GPU's, as 0.5,0.75,1 (default 1)")
+    parser.add_argument("--l2-clock", choices=("own", "core"), default="own", help="clock domain of the L2 and the NoC: their own, "
+                        "so that their latency in seconds is constant (default), or the core's")
+    parser.add_argument("--power-curve", metavar="CLOCK=WATTS,...", help="the GPU's power at some clocks, interpolated linearly")
+    parser.add_argument("--power", metavar="EXPR", help="power in W, an expression over core_clock, other keys, and utilisation "
+                        "(0 to 1: the share of cycles in which an instruction issues)")
     options.add_models(parser)
     options.add_method(parser)
-    parser.add_argument("--svg", metavar="FILE", help="write the picture too")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the result")
     sweep.add_running(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Sweep the clocks and print."""
     if arguments.power is not None and arguments.power_curve is not None:
-        raise UsageError("two powers are given", place="--power", remedy="give --power or --power-curve")
+        raise UsageError("cannot be combined with --power-curve", place="--power", remedy="give one of the two")
     if not arguments.paths and arguments.suite is None:
-        raise UsageError("there are no kernels", place="KERNEL", remedy="give kernels, or --suite warpsight")
+        raise UsageError("is missing", place="KERNEL", remedy="give kernels, or --suite warpsight")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     factors = [] if arguments.memory is None else [_factor(text) for text in arguments.memory.split(",")]
     clocks = _around(gpu.core_clock_hz) if arguments.core_clock is None else arguments.core_clock
@@ -70,12 +70,12 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(documents)
     else:
         text = "\n\n".join(energy_text(document, terminal_style()) for document in documents)
-        print_answer(text, line(["models", "show", study.models[0]], "what the model assumes"))
+        print_answer(text, line(["models", "show", study.models[0]], "the model's assumptions"))
     return 0
 
 
 def _around(clock: float) -> str:
-    """Half to one and a half times a clock, in tenths."""
+    """0.5 to 1.5 times a clock, in steps of 0.1."""
     return ",".join(f"{round(clock * tenths / 10)} Hz" for tenths in range(5, 16))
 
 
@@ -83,4 +83,4 @@ def _factor(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise UsageError(f'"{text}" is no number', place="--memory", remedy="give factors, as 0.5,0.75,1") from None
+        raise UsageError(f'"{text}" is not a number', place="--memory", remedy="give factors, as 0.5,0.75,1") from None

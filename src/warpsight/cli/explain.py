@@ -1,4 +1,4 @@
-"""`warpsight explain`: which line the cycles of a prediction come from."""
+"""`warpsight explain`: the predicted cycles by source or PTX line."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)
-    parser.add_argument("--by", choices=_VIEWS, help="numbers beside each PTX line (line), source line (source) or basic block "
-                        "(block); default source, or line for a kernel without source lines")
+    parser.add_argument("--by", choices=_VIEWS, help="one row per PTX line (line), source line (source) or basic block "
+                        "(block); default: source, or line for a kernel without source lines")
     options.add_json(parser)
 
 
@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Explain and print."""
     models = options.model_names(arguments)
     if len(models) > 1:
-        raise UsageError("one model at a time", place="--model", remedy="run once for each, or use `warpsight compare`")
+        raise UsageError("takes one model", place="--model", remedy="run once for each, or use `warpsight compare`")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     with ProgressBar() as bar:
         request, method = options.kernel_request(arguments), options.method(arguments)

@@ -1,4 +1,4 @@
-"""`warpsight gpus`: list, show and check GPU descriptions, and import them from a simulator's configuration or a GPU of this machine."""
+"""`warpsight gpus`: list, show and check GPU descriptions, and import them from a simulator's configuration or a local GPU."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ from warpsight.reports.next_step import line
 
 def _add_import_parts(parts: Any) -> None:
     """Declare the two subcommands among `parts`."""
-    imported = parts.add_parser("import", help="a description from a GPGPU-Sim or Accel-Sim configuration")
+    imported = parts.add_parser("import", help="import a GPGPU-Sim or Accel-Sim configuration")
     imported.add_argument("files", metavar="FILE", nargs="+",
                           help="gpgpusim.config, trace.config and interconnect file, in any order")
     imported.add_argument("--shared-memory", metavar="SIZE", dest="carve_out",
-                          help="shared memory of an SM where L1 and shared memory are one (default: the most that there is)")
-    imported.add_argument("--policy", choices=("lrr", "gto"), help="the scheduler, in place of one that descriptions do not have")
+                          help="shared memory of an SM with a unified L1 and shared memory (default: the maximum)")
+    imported.add_argument("--policy", choices=("lrr", "gto"), help="the warp scheduler, if the configuration's is not supported")
     imported.add_argument("--pipeline-stages", metavar="N", default="2", dest="stages",
-                          help="cycles between dependent instructions beside the latencies of trace.config, which are those of the "
-                               "units alone (default: 2, as between 2 of the unit and the 4 measured on Volta and Turing)")
-    device = parts.add_parser("from-device", help="a description of a GPU of this machine, from its driver")
-    device.add_argument("--device", metavar="N", default="0", help="which GPU (default: 0)")
+                          help="cycles between dependent instructions in addition to the unit latencies of trace.config "
+                               "(default: 2; 2 of the unit plus 2 are the 4 measured on Volta and Turing)")
+    device = parts.add_parser("from-device", help="describe a GPU of this machine, from its driver")
+    device.add_argument("--device", metavar="N", default="0", help="the GPU's number (default: 0)")
     for part in (imported, device):
-        part.add_argument("-o", "--output", metavar="FILE", help="write the description there (default: to stdout)")
+        part.add_argument("-o", "--output", metavar="FILE", help="write the description to FILE (default: stdout)")
         options.add_json(part)
 
 
 def _import(arguments: argparse.Namespace) -> int:
-    """Read, write, and say what was carried over and what was not."""
+    """Import, write, and list what was and what was not carried over."""
     carve_out = None
     if arguments.carve_out is not None:
         carve_out = int(parse_quantity(arguments.carve_out, SIZE, key="the carve-out", place="--shared-memory"))
@@ -52,7 +52,7 @@ def _import(arguments: argparse.Namespace) -> int:
 
 
 def _from_device(arguments: argparse.Namespace) -> int:
-    """Ask the driver, write, and say what must be calibrated."""
+    """Query the driver, write, and list what must be calibrated."""
     name = Path(arguments.output).stem if arguments.output else ""
     return _answer_import(arguments, describe_device(count(arguments.device, "--device", 1024), name=name))
 
@@ -65,7 +65,7 @@ def count(text: str, place: str, most: int) -> int:
 
 
 def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
-    """The description to its file or to stdout; the answer names every key with its source."""
+    """Write the description to its file or to stdout; the answer lists every key with its source."""
     text = made_yaml(made)
     if arguments.output:
         try:
@@ -81,16 +81,16 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
     if arguments.json:
         print_json([document])
     elif arguments.output:
-        print_answer(made_text(document), line(["gpus", "check", arguments.output], "whether the description is sound"))
+        print_answer(made_text(document), line(["gpus", "check", arguments.output], "check the description"))
     else:
-        print(f"{text.rstrip()}\n# {line([*arguments.command_line, '-o', 'mine.yaml'], 'keep it as a GPU description')}")
+        print(f"{text.rstrip()}\n# {line([*arguments.command_line, '-o', 'mine.yaml'], 'save it as a GPU description')}")
     return 0
 
 
 _IMPORT_PARTS = {"import": _import, "from-device": _from_device}
 
 
-# -- `warpsight gpus`: list, show and check GPU descriptions, and make them from what others know.
+# -- The command and its other subcommands.
 
 _EXAMPLES = """\
 examples:
@@ -107,12 +107,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     parser.epilog = _EXAMPLES
     parts = parser.add_subparsers(dest="part", metavar="list|show|check|import|from-device", required=True, parser_class=Parser)
-    listing = parts.add_parser("list", help="the catalogue")
-    show = parts.add_parser("show", help="every value of one GPU, as the YAML that describes it, with sources")
+    listing = parts.add_parser("list", help="list the catalogue")
+    show = parts.add_parser("show", help="print a GPU's description as YAML: every value with its source")
     show.add_argument("gpu", metavar="NAME|FILE")
     show.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
                       help="change one key (repeatable)")
-    check = parts.add_parser("check", help="everything that is wrong with a description; exit code 2 if anything is")
+    check = parts.add_parser("check", help="list all errors of a description; exit code 2 if there are any")
     check.add_argument("gpu", metavar="NAME|FILE")
     for part in (listing, show, check):
         options.add_json(part)
@@ -120,7 +120,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do the part that was asked for."""
+    """Run the subcommand."""
     own = {"list": _list, "show": _show, "check": _check}
     return (own | _IMPORT_PARTS)[arguments.part](arguments)
 

@@ -1,6 +1,6 @@
-"""The command `warpsight`: the list of commands (name, module, one line of help), and the one that is asked for run.
+"""The command `warpsight`: the list of commands, the parsing of one, and its errors as one message and an exit code.
 
-A module is imported only when its command is used. Errors become one clear message and an exit code.
+A command's module is imported only when the command is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from warpsight.cli.parser import Parser, name_options
 class Command:
     """A command. Its module has `configure(parser)` and `run(arguments) -> exit code`.
 
-    `parts` are commands of two words, by the second one, where the first word alone is a command too.
+    `parts` are its subcommands by their second word, for commands that also work without one.
     """
 
     name: str
@@ -34,54 +34,54 @@ class Command:
 _STUDY = "warpsight.cli.sweep_study"
 _ANSWERS = "warpsight.cli.sweep_answers"
 _SWEEP_PARTS = (
-    Command("status", _STUDY, "how far a study is"),
-    Command("resume", _STUDY, "go on with a study that was interrupted, or whose code or kernels have changed"),
-    Command("collect", _STUDY, "write the table of what is computed so far"),
-    Command("best", _ANSWERS, "the best designs of a study under conditions"),
-    Command("pareto", _ANSWERS, "the designs that no other beats in performance and cost"),
-    Command("sensitivity", _ANSWERS, "which axis of a study matters, for each kernel"),
-    Command("map", _ANSWERS, "performance, or a part of the CPI stack, over two axes"),
-    Command("speedups", _ANSWERS, "speed-up of each kernel over a baseline design"),
+    Command("status", _STUDY, "show the progress of a study"),
+    Command("resume", _STUDY, "continue a study that was interrupted, or whose code or kernels have changed"),
+    Command("collect", _STUDY, "write the table of the results computed so far"),
+    Command("best", _ANSWERS, "list the best designs of a study under conditions"),
+    Command("pareto", _ANSWERS, "list the designs that are Pareto-optimal in performance and cost"),
+    Command("sensitivity", _ANSWERS, "show which axes of a study matter, for each kernel"),
+    Command("map", _ANSWERS, "show performance or a CPI-stack component over two axes"),
+    Command("speedups", _ANSWERS, "show the speedup of each kernel over a baseline design"),
 )
 
-_TRACE_PARTS = (Command("export", "warpsight.cli.trace_export", "write a trace as Accel-Sim reads it"),)
+_TRACE_PARTS = (Command("export", "warpsight.cli.trace_export", "export a trace in Accel-Sim's format"),)
 
 COMMANDS = (
-    Command("demo", "warpsight.cli.demo", "one loop at stride 1 and 32: the same work, far apart in time, and why"),
-    Command("predict", "warpsight.cli.predict", "cycles, what bounds them and the CPI stack of a kernel on a GPU"),
-    Command("explain", "warpsight.cli.explain", "which source or PTX line the cycles of a prediction come from"),
-    Command("advise", "warpsight.cli.advise", "what would make a kernel faster, each change evaluated, ranked by its gain"),
-    Command("report", "warpsight.cli.report", "one HTML file that shows a kernel, a result or a study: stacks, code, what if"),
-    Command("compare", "warpsight.cli.compare", "all models on one or more kernels, beside each other and a reference"),
-    Command("trace", "warpsight.cli.trace", "run a kernel on this machine and keep what it did, for later predictions",
+    Command("demo", "warpsight.cli.demo", "predict a loop at stride 1 and 32: the same work, very different times, and why"),
+    Command("predict", "warpsight.cli.predict", "predict the cycles, the bottleneck and the CPI stack of a kernel on a GPU"),
+    Command("explain", "warpsight.cli.explain", "attribute the predicted cycles to source or PTX lines"),
+    Command("advise", "warpsight.cli.advise", "suggest changes that would make a kernel faster, ranked by predicted gain"),
+    Command("report", "warpsight.cli.report", "write an HTML report of a kernel, a result or a study"),
+    Command("compare", "warpsight.cli.compare", "compare models with each other, and with measurements or reference cycles"),
+    Command("trace", "warpsight.cli.trace", "execute a kernel on this machine and store its trace for later predictions",
             {part.name: part for part in _TRACE_PARTS}),
-    Command("run", "warpsight.cli.run", "a whole CUDA program: run it here, each of its launches predicted"),
-    Command("simulate", "warpsight.cli.simulate", "a kernel on a GPU cycle by cycle: the reference that models are held against"),
-    Command("profile", "warpsight.cli.profile", "the interval profile of a kernel's representative warp"),
-    Command("cache", "warpsight.cli.cache", "L1 misses by class from reuse distances, of a kernel, a trace or an access list"),
-    Command("model", "warpsight.cli.model", "a prediction from an interval profile, without a kernel"),
-    Command("calibrate", "warpsight.cli.calibrate", "a GPU's description from timings of micro-benchmarks, which it has"),
-    Command("sweep", "warpsight.cli.sweep", "thousands of designs: kernels over axes of a GPU, and the answers they give",
+    Command("run", "warpsight.cli.run", "run a whole CUDA program on this machine and predict each kernel launch"),
+    Command("simulate", "warpsight.cli.simulate", "simulate a kernel on a GPU cycle by cycle, as a reference for the models"),
+    Command("profile", "warpsight.cli.profile", "show the interval profile of a kernel's representative warp"),
+    Command("cache", "warpsight.cli.cache", "model L1 misses by class from reuse distances"),
+    Command("model", "warpsight.cli.model", "predict from an interval profile, without a kernel"),
+    Command("calibrate", "warpsight.cli.calibrate", "run micro-benchmarks and fit a GPU description to their timings"),
+    Command("sweep", "warpsight.cli.sweep", "predict kernels on many GPU designs, and analyze the results",
             {part.name: part for part in _SWEEP_PARTS}),
-    Command("dvfs", "warpsight.cli.dvfs", "time, and energy by a power curve, over core clocks and memory speeds"),
-    Command("validate", "warpsight.cli.validate", "figures of the papers again, from the simulator and the models on a suite"),
-    Command("serve", "warpsight.cli.serve", "a folder of results on localhost, each as its report, shown again when it changes"),
+    Command("dvfs", "warpsight.cli.dvfs", "predict time and energy over core clocks and memory bandwidths"),
+    Command("validate", "warpsight.cli.validate", "reproduce the papers' figures with the simulator and the models on a suite"),
+    Command("serve", "warpsight.cli.serve", "serve the reports of a folder of results on localhost, reloaded on change"),
     Command("gpus", "warpsight.cli.gpus", "list, show, check and import GPU descriptions"),
     Command("models", "warpsight.cli.models", "list and show the performance models"),
-    Command("doctor", "warpsight.cli.doctor", "what this installation can do: tools, libraries, PTX instructions"),
+    Command("doctor", "warpsight.cli.doctor", "check this installation: tools, libraries, supported PTX instructions"),
 )
 
 BY_NAME = {command.name: command for command in COMMANDS}
 
 
-# -- The command `warpsight`: finds the command's module, runs it, and turns errors into one clear message and an exit code.
+# -- Running a command.
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 _HELP = """\
-warpsight: how fast a CUDA kernel runs on a GPU that you do not have, and where its cycles go
+warpsight: predict how fast a CUDA kernel runs on any GPU, and where its cycles go
 
-usage: warpsight COMMAND [options]      `warpsight COMMAND --help` explains one and gives an example
+usage: warpsight COMMAND [options]      `warpsight COMMAND --help` shows its options and examples
 
 commands:
 {commands}
@@ -96,7 +96,7 @@ example:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command line (default: the process's own) and return its exit code (DESIGN section 7)."""
+    """Run one command line (default: the process's own) and return its exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
     try:
         code = _dispatch(words)
@@ -111,14 +111,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader left (`| head`). Python would complain once more when it flushes stdout at exit.
+        # The reader closed the pipe (`| head`). Python would report it again when it flushes stdout at exit.
         _silence_stdout()
         return BROKEN_PIPE
 
 
 def _dispatch(words: list[str]) -> int:
     if not words or words[0] in ("--help", "-h", "help"):
-        print(_HELP.format(commands="\n".join(f"  {c.name:<9} {c.summary}" for c in COMMANDS)), end="")
+        print(_HELP.format(commands="\n".join(f"  {c.name:<10} {c.summary}" for c in COMMANDS)), end="")
         return 0 if words else UsageError.exit_code
     if words[0] == "--version":
         print(f"warpsight {__version__}")
@@ -133,7 +133,7 @@ def _dispatch(words: list[str]) -> int:
 
 
 def parse(words: list[str]) -> tuple[ModuleType, argparse.Namespace]:
-    """The module that answers a command line, and its options, checked. Raises `UsageError`; runs nothing."""
+    """The module of a command line's command, and its checked options. Raises `UsageError`; runs nothing."""
     name = words[0]
     command = BY_NAME.get(name)
     if command is None:

@@ -1,4 +1,4 @@
-"""`warpsight model`: a prediction from an interval profile, wherever that was made, or from MWP-CWP's own parameters."""
+"""`warpsight model`: a prediction from an interval profile of any origin, or from MWP-CWP's parameters."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from warpsight.cli import options
 from warpsight.cli.output import print_answer, print_json
 from warpsight.cli.predict import show
 from warpsight.gpu.loader import load_gpu
+from warpsight.pipeline.evaluate import predict_profile
 from warpsight.pipeline.files import read_profile_file
 from warpsight.pipeline.mwp_parameters import RESULTS, evaluate_parameters
-from warpsight.pipeline.predict import predict_profile
 from warpsight.pipeline.request import DEFAULT_GPU
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import parameters_text
@@ -28,8 +28,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     parser.add_argument("--profile", metavar="FILE|-", help="interval profile JSON, as `warpsight profile -o` writes it")
-    parser.add_argument("--params", metavar="FILE", help="instead, the parameters of Table 1 of the MWP-CWP paper (YAML or JSON), "
-                        "for --model mwp-cwp; no GPU is asked for")
+    parser.add_argument("--params", metavar="FILE", help="instead of a profile: the parameters of Table 1 of the MWP-CWP paper "
+                        "(YAML or JSON), for --model mwp-cwp; no GPU is needed")
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_json(parser)
@@ -43,7 +43,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.profile is None:
         raise UsageError("is missing", place="--profile", remedy="give an interval profile, or --params with --model mwp-cwp")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
-    predictions = predict_profile(read_profile_file(arguments.profile), gpu, options.model_names(arguments), origin=arguments.profile)
+    profile = read_profile_file(arguments.profile)
+    predictions = predict_profile(profile, gpu, options.model_names(arguments), origin=arguments.profile)
     show([prediction.to_json() for prediction in predictions], arguments)
     return 0
 
@@ -54,13 +55,13 @@ def _from_parameters(arguments: argparse.Namespace) -> int:
     unused = ((arguments.profile, "--profile"), (other_gpu, "--gpu"), (arguments.overrides, "--set"), (arguments.csv, "--csv"))
     for given, option in unused:
         if given:
-            raise UsageError("does not go with --params", place=option, remedy="leave it out; the file holds every number")
+            raise UsageError("cannot be combined with --params", place=option, remedy="leave it out; the file has every value")
     if options.model_names(arguments) != ("mwp-cwp",):
-        what = "parameters of Table 1 are those of one model"
-        raise UsageError(what, place="--params", remedy="add --model mwp-cwp, and no other")
+        what = "is for the model mwp-cwp only"
+        raise UsageError(what, place="--params", remedy="add --model mwp-cwp, and no other model")
     document = evaluate_parameters(arguments.params)
     if arguments.json:
         print_json([document])
     else:
-        print_answer(parameters_text(document, RESULTS), line(["models", "show", "mwp-cwp"], "what the model assumes"))
+        print_answer(parameters_text(document, RESULTS), line(["models", "show", "mwp-cwp"], "the model's assumptions"))
     return 0

@@ -23,25 +23,25 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the subcommands."""
     parser.epilog = _EXAMPLES
     parts = parser.add_subparsers(dest="part", metavar="list|show", required=True, parser_class=Parser)
-    listing = parts.add_parser("list", help="every model, plug-ins included")
-    show = parts.add_parser("show", help="one model: its equations, needs, assumptions and failures")
+    listing = parts.add_parser("list", help="list all models, including plug-ins")
+    show = parts.add_parser("show", help="show a model: equations, inputs, assumptions and limitations")
     show.add_argument("model", metavar="NAME")
     for part in (listing, show):
         options.add_json(part)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do the part that was asked for."""
+    """Run the subcommand."""
     if arguments.part == "list":
         documents = list_models()
         if arguments.json:
             print(json_text(documents))
         else:
-            print_answer(model_list_text(documents), line(["models", "show", documents[0]["name"]], "its equations and needs"))
+            print_answer(model_list_text(documents), line(["models", "show", documents[0]["name"]], "its equations and inputs"))
         return 0
     document = describe_model(arguments.model)
     if arguments.json:
         print_json([document])
     else:
-        print_answer(model_text(document), line(["demo", "--model", arguments.model], "what it says of two access patterns"))
+        print_answer(model_text(document), line(["demo", "--model", arguments.model], "its predictions for two access patterns"))
     return 0

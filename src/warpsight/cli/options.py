@@ -1,10 +1,11 @@
-"""The options that several commands share: which kernel, GPU and model, how to print, and who computes."""
+"""The options that several commands share: kernel, GPU, model and method, output, and executor."""
 
 from __future__ import annotations
 
 import argparse
 import re
 import sys
+from typing import Any
 
 from warpsight.base.errors import UsageError
 from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
@@ -16,19 +17,20 @@ from warpsight.pipeline.request import (
     DEFAULT_MODEL,
     INTERLEAVINGS,
     REPRESENTATIVES,
+    REQUEST_FIELDS,
     KernelRequest,
     Method,
 )
 
-_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (of Accel-Sim a folder, "
-                "list or kernel-N.traceg.xz; of PPT-GPU, AMALI or MDM a folder), or - for source on stdin")
+_KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (Accel-Sim: a folder, "
+                "list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), or - for source on stdin")
 
 
 def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studies: bool = False,
                any_number: bool = False) -> None:
-    """KERNEL, or with `several` one or more, and everything that says how it is compiled and launched.
+    """Declare KERNEL, or with `several` one or more, and the options that say how it is compiled and launched.
 
-    With `any_number` there may be none, and with `studies` a study file may stand in their place, or nothing.
+    With `any_number` there may be none; with `studies` a study file or nothing may take their place.
     """
     if studies:
         parser.add_argument("paths", metavar="STUDY|[NAME=]KERNEL", nargs="*",
@@ -36,81 +38,61 @@ def add_kernel(parser: argparse.ArgumentParser, *, several: bool = False, studie
     elif any_number:
         parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="*", help=f"kernels: each {_KERNEL_HELP}")
     elif several:
-        parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="+", help=f"{_KERNEL_HELP}; NAME as in --against, where needed")
+        parser.add_argument("paths", metavar="[NAME=]KERNEL", nargs="+", help=f"{_KERNEL_HELP}; NAME as in --against, if needed")
     else:
         parser.add_argument("path", metavar="KERNEL", help=_KERNEL_HELP)
-    group = parser.add_argument_group("launch (not for a trace folder; over a launch file these win)")
-    group.add_argument("--kernel", metavar="NAME", help="which kernel of the file, by source name or mangled")
+    group = parser.add_argument_group("launch (not for a trace folder; these override a launch file)")
+    group.add_argument("--kernel", metavar="NAME", help="the kernel in the file, by source name or mangled name")
     group.add_argument("--grid", metavar="X[,Y[,Z]]", help="blocks in the grid, as 128 or 16,16")
-    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads in a block, as 256 or 32,8")
+    group.add_argument("--block", metavar="X[,Y[,Z]]", help="threads per block, as 256 or 32,8")
     group.add_argument("--shared", metavar="BYTES", help="dynamic shared memory per block")
-    group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one argument, in order: "
+    group.add_argument("--arg", metavar="ARG", dest="args", action="append", help="one kernel argument, in order: "
                        "i32:1024, f32:0.5, 'f32[65536]:uniform', 'i32[4096]:randint(0,100)', file.npy")
-    group.add_argument("--seed", metavar="N", type=whole, help="seed of the argument rules (default 0)")
-    group.add_argument("--registers", metavar="N", type=whole, help="registers per thread, instead of the assembler's count")
+    group.add_argument("--seed", metavar="N", type=whole, help="seed for random arguments (default 0)")
+    group.add_argument("--registers", metavar="N", type=whole, help="registers per thread (default: the assembler's count)")
     group.add_argument("--max-instructions", metavar="N", type=whole, help="stop, with exit code 4, after this many warp "
                        "instructions (default 10,000,000,000)")
-    group.add_argument("--heap", metavar="BYTES", help="device memory for the kernel's own malloc (default 8Mi)")
+    group.add_argument("--heap", metavar="BYTES", help="device heap for malloc in the kernel (default 8Mi)")
     group.add_argument("--stack", metavar="BYTES", type=whole, help="call stack per thread, for recursion and calls through "
                        "pointers (default 8192)")
-    group.add_argument("--threads", metavar="N", type=whole, help="threads of this machine that run the blocks (default all); "
-                       "results and trace are the same")
-    group.add_argument("--sample", metavar="N|P%", help="record only so many blocks, or such a share of them, chosen at random "
-                       "(--seed); all are executed")
-    group.add_argument("--check", action="store_true", default=None, help="stop at reads of shared, local or allocated memory that "
-                       "was never written (slower)")
+    group.add_argument("--threads", metavar="N", type=whole, help="CPU threads that execute the blocks (default: all cores); "
+                       "the results and the trace do not depend on it")
+    group.add_argument("--sample", metavar="N|P%", help="record only N blocks, or P percent of them, chosen at random "
+                       "(by --seed); all blocks are executed")
+    group.add_argument("--check", action="store_true", default=None, help="stop at reads of uninitialized shared, local or "
+                       "allocated memory (slower)")
     imported = parser.add_argument_group("traces of other tools (Accel-Sim, PPT-GPU, AMALI, MDM)")
     imported.add_argument("--kernels", metavar="NAME[,NAME]", help="only launches of these kernels")
-    imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, counted from 1, as 1,3-5")
-    imported.add_argument("--isa-file", metavar="FILE.yaml", help="op classes and accesses of native opcodes, "
-                          "before the table's own")
+    imported.add_argument("--launches", metavar="N[,N-M]", help="only these launches, numbered from 1, as 1,3-5")
+    imported.add_argument("--isa-file", metavar="FILE.yaml", help="op classes and accesses of SASS opcodes; "
+                          "overrides the built-in table")
     compiling = parser.add_argument_group("compiling (CUDA sources)")
-    compiling.add_argument("--arch", metavar="ARCH", help="compile for this architecture (default compute_75)")
-    compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro")
-    compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="a folder of headers")
+    compiling.add_argument("--arch", metavar="ARCH", help="target architecture (default compute_75)")
+    compiling.add_argument("-D", "--define", metavar="NAME[=VALUE]", dest="defines", action="append", help="a macro (repeatable)")
+    compiling.add_argument("-I", "--include", metavar="DIR", dest="include_dirs", action="append", help="an include folder")
 
 
 def kernel_request(arguments: argparse.Namespace) -> KernelRequest:
-    """What `add_kernel` collected; an option that was not given is None."""
-    return KernelRequest(
-        path=arguments.path,
-        kernel=arguments.kernel,
-        grid=arguments.grid,
-        block=arguments.block,
-        shared=arguments.shared,
-        args=None if arguments.args is None else tuple(arguments.args),
-        seed=arguments.seed,
-        registers=arguments.registers,
-        max_instructions=arguments.max_instructions,
-        threads=arguments.threads,
-        sample=arguments.sample,
-        arch=arguments.arch,
-        defines=None if arguments.defines is None else tuple(arguments.defines),
-        include_dirs=None if arguments.include_dirs is None else tuple(arguments.include_dirs),
-        heap_bytes=arguments.heap,
-        stack_bytes=arguments.stack,
-        check=arguments.check,
-        kernels=arguments.kernels,
-        launches=arguments.launches,
-        isa_file=arguments.isa_file,
-        output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None,
-    )
+    """The values of `add_kernel`'s options; None for those not given."""
+    given = {each.name: getattr(arguments, each.key) for each in REQUEST_FIELDS}
+    values: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    return KernelRequest(arguments.path, output=sys.stderr if _answers_on_stdout_for_programs(arguments) else None, **values)
 
 
 def kernel_requests(arguments: argparse.Namespace) -> list[KernelRequest]:
-    """What `add_kernel` collected for several kernels: one request each, with the same options."""
+    """One request for each kernel of `add_kernel`, all with the same options."""
     return [kernel_request(argparse.Namespace(**vars(arguments), path=path)) for path in arguments.paths]
 
 
 def _answers_on_stdout_for_programs(arguments: argparse.Namespace) -> bool:
-    """What a kernel prints must then not stand among the answer."""
+    """Whether stdout is read by a program, so that a kernel's own output must go elsewhere."""
     return any(getattr(arguments, name, False) for name in ("json", "csv")) or getattr(arguments, "output", "") == "-"
 
 
 def add_gpu(parser: argparse.ArgumentParser) -> None:
     """--gpu and --set."""
-    parser.add_argument("--gpu", metavar="NAME|FILE", default=DEFAULT_GPU, help=f"the GPU (default {DEFAULT_GPU}); "
-                        "`warpsight gpus list` names those known")
+    parser.add_argument("--gpu", metavar="NAME|FILE", default=DEFAULT_GPU, help=f"a GPU of the catalogue (`warpsight gpus list`) "
+                        f"or a description file (default {DEFAULT_GPU})")
     parser.add_argument("--set", metavar="KEY=VALUE", dest="overrides", action="append", default=[],
                         help="change one key of the GPU, as sm_count=56 or 'dram.bandwidth=960 GB/s' (repeatable)")
 
@@ -118,11 +100,11 @@ def add_gpu(parser: argparse.ArgumentParser) -> None:
 def add_models(parser: argparse.ArgumentParser) -> None:
     """--model, repeatable or a comma list."""
     parser.add_argument("--model", metavar="NAME[,NAME]", dest="models", action="append",
-                        help=f"the performance model (default {DEFAULT_MODEL}; several make several predictions)")
+                        help=f"the performance models (default {DEFAULT_MODEL}; repeatable)")
 
 
 def model_names(arguments: argparse.Namespace) -> tuple[str, ...]:
-    """The models asked for, in order, each once."""
+    """The requested models, in order, each once."""
     given = ",".join(arguments.models or [DEFAULT_MODEL]).split(",")
     return tuple(dict.fromkeys(name.strip() for name in given))
 
@@ -131,7 +113,7 @@ ALL = "all"
 
 
 def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """--representative, --interleaving and --caches; with `several`, all representatives may be asked for."""
+    """--representative, --interleaving and --caches; with `several`, `--representative all` is accepted."""
     choices, every = ((*REPRESENTATIVES, ALL), f"; {ALL}: a row for each way") if several else (REPRESENTATIVES, "")
     parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
@@ -149,43 +131,43 @@ def method(arguments: argparse.Namespace) -> Method:
 
 
 def add_static(parser: argparse.ArgumentParser) -> None:
-    """--static and what the program text may leave open."""
-    group = parser.add_argument_group("from the program text alone (--model mwp-cwp)")
-    group.add_argument("--static", action="store_true", help="count instructions and transactions without running the kernel")
+    """--static and the hints for what the program text leaves open."""
+    group = parser.add_argument_group("static analysis (--model mwp-cwp)")
+    group.add_argument("--static", action="store_true", help="count instructions and transactions without executing the kernel")
     group.add_argument("--trips", metavar="LABEL=N", action="append", default=[],
-                       help="how often the body of a loop runs, where the text does not say (repeatable)")
+                       help="trip count of a loop, if the program text does not determine it (repeatable)")
     group.add_argument("--uncoalesced", metavar="LINE|all", action="append", default=[],
-                       help="PTX lines of memory instructions that are uncoalesced, where the text does not say")
-    group.add_argument("--coalesced", metavar="LINE|all", action="append", default=[], help="those that are coalesced")
+                       help="PTX lines of uncoalesced memory instructions, if the text does not determine it")
+    group.add_argument("--coalesced", metavar="LINE|all", action="append", default=[], help="PTX lines of coalesced ones")
     group.add_argument("--both-paths", action="store_true",
-                       help="count both sides of branches that depend on data, an upper bound")
+                       help="count both sides of data-dependent branches (an upper bound)")
 
 
-def told(arguments: argparse.Namespace) -> StaticHints | None:
-    """What `add_static` collected; None without --static."""
+def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
+    """The hints of `add_static`; None without --static."""
     given = [option for option in ("trips", "uncoalesced", "coalesced", "both_paths") if getattr(arguments, option)]
     if not arguments.static:
         if given:
             option = f"--{given[0].replace('_', '-')}"
-            raise UsageError("says something about a static analysis", place=option, remedy="add --static")
+            raise UsageError("needs --static", place=option, remedy="add --static")
         return None
     _refuse_executions(arguments)
     coalesced, uncoalesced = (parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
-        what = "the same instruction is said to be coalesced and uncoalesced"
+        what = "the same instruction is listed as coalesced and as uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
     return StaticHints(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
 
 
 def _refuse_executions(arguments: argparse.Namespace) -> None:
-    """Nothing that says how a kernel is executed, or what is made of its execution, goes with --static."""
+    """Raise UsageError for an option about the execution of a kernel, as --static executes nothing."""
     of_runs = ("max_instructions", "heap", "stack", "threads", "sample", "check", "warps")
     given = [option for option in of_runs if getattr(arguments, option)]
     methods = ("representative", "interleaving")
     given += [option for option in methods if getattr(arguments, option) != getattr(DEFAULT_METHOD, option)]
     if given:
         option = f"--{given[0].replace('_', '-')}"
-        raise UsageError("is of an execution, and --static executes nothing", place=option, remedy="leave out one of the two")
+        raise UsageError("is about the execution, and --static executes nothing", place=option, remedy="leave out one of the two")
 
 
 def add_json(parser: argparse.ArgumentParser) -> None:
@@ -210,22 +192,22 @@ def whole(text: str) -> int:
     return int(digits)
 
 
-# -- The options of commands that compute much: by whom.
+# -- The executor of commands that compute many results.
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
-    """Who computes: this process, others, or a cluster."""
-    group = parser.add_argument_group("who computes (docs/reference/executors.md)")
-    group.add_argument("--jobs", metavar="N", type=whole, help="processes (default one for each core)")
+    """--executor and its options: this process, other processes, or a cluster."""
+    group = parser.add_argument_group("execution (docs/reference/executors.md)")
+    group.add_argument("--jobs", metavar="N", type=whole, help="processes (default: one per core)")
     group.add_argument("--executor", metavar="NAME", help="inline, processes (the default), dask or slurm")
-    group.add_argument("--scheduler", metavar="ADDRESS", help="with dask: a running scheduler (default a cluster of this machine)")
-    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[], help="with slurm: what a job asks for: cores, "
+    group.add_argument("--scheduler", metavar="ADDRESS", help="with dask: a running scheduler (default: a local cluster)")
+    group.add_argument("--slurm", metavar="KEY=VALUE", action="append", default=[], help="with slurm: resources of a job: cores, "
                        "memory, workers (jobs), walltime, queue, account, ...")
-    group.add_argument("--worker-timeout", metavar="SECONDS", type=whole, help="with dask and slurm: end when no worker "
-                       "was there for so long (default 300, with slurm a day)")
+    group.add_argument("--worker-timeout", metavar="SECONDS", type=whole, help="with dask and slurm: stop if no worker "
+                       "is available for this long (default 300; with slurm one day)")
 
 
 def chosen_executor(arguments: argparse.Namespace) -> Executor:
-    """The executor that the options ask for; it starts nothing before it is used. Raises UsageError when they cannot be meant."""
+    """The executor of the options; nothing is started before it is used. Raises UsageError for options that do not fit."""
     return make_executor(
         arguments.executor,
         jobs=arguments.jobs,

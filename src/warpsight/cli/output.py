@@ -34,12 +34,12 @@ def print_answer(text: str, next_line: str) -> None:
 # -- A progress bar on stderr for work of more than two seconds; nothing at all when stderr is not a terminal.
 
 PATIENCE_SECONDS = 2.0
-# What runs before the first report: reading, compiling the kernel and, on the first run ever, the simulators.
+# Before the first report: reading and compiling the kernel and, on the first run ever, the simulators.
 _BEFORE = "preparing"
 
 
 class ProgressBar:
-    """A context whose `watch` is None when nobody would see it. The bar comes by itself once the work has taken its time."""
+    """A context manager; `watch` is None if stderr is not a terminal. The bar appears once the work has taken two seconds."""
 
     def __init__(self) -> None:
         visible = sys.stderr.isatty()
@@ -74,7 +74,7 @@ class ProgressBar:
     def _open(self) -> None:
         with self._lock:
             if not self._closed:
-                # transient: the bar leaves no trace between the command line and its answer; a file on stdout is not for it
+                # transient: the bar disappears when done; it never writes to a file on stdout
                 self._display = Progress(console=Console(stderr=True), transient=True, redirect_stdout=sys.stdout.isatty())
                 self._display.start()
                 self._draw(fresh=True)

@@ -19,7 +19,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(*args, **kwargs)
 
     def error(self, message: str) -> NoReturn:
-        """Raise `UsageError` with argparse's complaint, the option it is about as the place."""
+        """Raise `UsageError` with argparse's message, its option as the place."""
         place, what = self.prog, message
         named = re.match(r"argument ([^:]+): (.*)", message, re.DOTALL)
         if named:

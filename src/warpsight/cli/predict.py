@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from warpsight.base.errors import UsageError
@@ -10,10 +11,11 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline import curves
-from warpsight.pipeline.predict import known_models, launches_of, obtain_trace, predict_launches, predict_trace
-from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.evaluate import known_models, predict_trace
+from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
+from warpsight.pipeline.request import PAPERS_MODELS, KernelRequest
 from warpsight.pipeline.static_prediction import predict_static
+from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
 from warpsight.reports.prediction import predictions_text, rows_text
@@ -26,7 +28,7 @@ examples:
   warpsight predict launch.yaml --gpu gtx280 --model mwp-cwp --static --trips '$L__BB0_2=16'
   warpsight predict saxpy.trace --set sm_count=56 --set 'dram.bandwidth=960 GB/s' --json
   warpsight predict launch.yaml --warps 1:64
-  warpsight predict traces/bfs --kernels Kernel --launches 1-10          # a folder of Accel-Sim's tracer
+  warpsight predict traces/bfs --kernels Kernel --launches 1-10          # a trace folder of Accel-Sim
 """
 
 
@@ -37,8 +39,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser, several=True)
-    parser.add_argument("--warps", metavar="LEAST:MOST", type=options.span, help="a row for each number of whole blocks with so "
-                        "many warps resident on an SM, caches simulated again for each")
+    parser.add_argument("--warps", metavar="LEAST:MOST", type=options.span, help="a row for each number of resident blocks in "
+                        "this range of warps per SM; caches are simulated again for each")
     options.add_static(parser)
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row per prediction")
@@ -48,19 +50,21 @@ def run(arguments: argparse.Namespace) -> int:
     """Predict and print."""
     _refuse_two_sweeps(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
-    told = options.told(arguments)
-    if told is not None:
-        found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), told)
+    hints = options.static_hints(arguments)
+    if hints is not None:
+        found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), hints)
         show([prediction.to_json() for prediction in found], arguments)
         return 0
+    papers = () if arguments.models or arguments.json or arguments.csv else PAPERS_MODELS
     with ProgressBar() as bar:
-        predictions = _predictions(arguments, gpu, bar)
-    show([prediction.to_json() for prediction in predictions], arguments)
+        documents = [prediction.to_json() for prediction in _predictions(arguments, gpu, bar, papers)]
+    beside = [document for document in documents if document["model"] in papers]
+    show([document for document in documents if document not in beside], arguments, beside)
     return 0
 
 
-def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) -> list[Prediction]:
-    """One per model; with --warps, --representative all or several launches, one per model and row."""
+def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar, papers: Sequence[str]) -> list[Prediction]:
+    """One per model; with --warps, --representative all or several launches, one per model and row, without those of `papers`."""
     models, method = options.model_names(arguments), options.method(arguments)
     known_models(models)
     request = options.kernel_request(arguments)
@@ -68,14 +72,14 @@ def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) 
         return predict_launches(request, gpu, models, method, watch=bar.watch)
     trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
     if arguments.warps:
-        return curves.over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
+        return over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
     if arguments.representative == options.ALL:
-        return curves.over_representatives(trace, gpu, models, method, watch=bar.watch)
-    return predict_trace(trace, gpu, models, method, watch=bar.watch)
+        return over_representatives(trace, gpu, models, method, watch=bar.watch)
+    return predict_trace(trace, gpu, [*models, *papers], method, watch=bar.watch)
 
 
 def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool:
-    """Whether the input is a trace of a program with several launches: a row for each, unless the table has other rows already."""
+    """Whether the input is a program's trace with several launches, which get a row each unless the table has other rows."""
     if not request.is_foreign or arguments.warps or arguments.representative == options.ALL:
         return False
     return len(launches_of(request)) > 1
@@ -83,17 +87,17 @@ def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool
 
 def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:
     if arguments.warps and arguments.representative == options.ALL:
-        what = "a table has rows for --warps or for --representative all, not for both"
-        raise UsageError(what, place="--warps", remedy="ask for one after the other")
+        what = "cannot be combined with --representative all"
+        raise UsageError(what, place="--warps", remedy="run once for each")
 
 
-def show(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
-    """Print predictions as the options say: JSON, CSV, or text with what to try next."""
+def show(documents: list[dict[str, Any]], arguments: argparse.Namespace, papers: Sequence[dict[str, Any]] = ()) -> None:
+    """Print predictions as JSON, CSV, or text with a line for those of `papers` and the next command."""
     if arguments.json:
         print_json(documents)
     elif arguments.csv:
         print(predictions_csv(documents))
     else:
         rows = "varied" in documents[0]["provenance"]
-        text = rows_text if rows else predictions_text
-        print_answer(text(documents, terminal_style()), after_prediction(documents[0], arguments.command_line))
+        text = rows_text(documents, terminal_style()) if rows else predictions_text(documents, terminal_style(), papers)
+        print_answer(text, after_prediction(documents[0], arguments.command_line))

@@ -8,9 +8,10 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer
 from warpsight.gpu.loader import load_gpu
 from warpsight.intervals.interchange import profile_document, write_profile
+from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.files import write_profile_file
-from warpsight.pipeline.predict import obtain_trace, profile_trace
 from warpsight.pipeline.provenance import TOOL
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.intermediate import profile_text
 from warpsight.reports.next_step import line
 
@@ -46,6 +47,6 @@ def run(arguments: argparse.Namespace) -> int:
     written = ["model", "--profile", arguments.output, "--gpu", arguments.gpu]
     settings = [word for setting in arguments.overrides for word in ("--set", setting)]
     following = [*written, *settings] if arguments.output else [*arguments.command_line, "-o", "profile.json"]
-    why = "a prediction from it" if arguments.output else "keep it, for `warpsight model`"
+    why = "predict from it" if arguments.output else "save it for `warpsight model`"
     print_answer(profile_text(profile_document(profile), TOOL), line(following, why))
     return 0

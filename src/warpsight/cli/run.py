@@ -1,4 +1,4 @@
-"""`warpsight run`: a whole CUDA program, its kernels executed and predicted here."""
+"""`warpsight run`: a whole CUDA program, with its kernels executed and predicted on this machine."""
 
 from __future__ import annotations
 
@@ -35,25 +35,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_method(parser)
     parser.add_argument("--kernels", metavar="REGEX", help="trace and predict only kernels whose name matches")
     parser.add_argument("--launches", metavar="A:B", help="trace and predict only launches A to B of each kernel, "
-                        "counted from 1; the time of the others is scaled")
-    parser.add_argument("-o", "--output", metavar="DIR", help="keep the trace of each launch in a folder under DIR")
-    parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch, as a time-out, after this "
+                        "numbered from 1; the time of the others is extrapolated")
+    parser.add_argument("-o", "--output", metavar="DIR", help="store the trace of each launch in a folder under DIR")
+    parser.add_argument("--max-instructions", metavar="N", type=options.whole, help="stop a launch (as a time-out) after this "
                         "many warp instructions (default 10,000,000,000)")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the program, then print the table; the program's exit code, or 3 where it ended well but a kernel was refused."""
+    """Run the program, then print the table; the program's exit code, or 3 if it succeeded but a kernel was refused."""
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
         raise UsageError("which program?", place="warpsight run", remedy="`warpsight run ./program arguments`")
-    models = options.model_names(arguments)
-    if len(models) > 1:
-        raise UsageError("one model at a time: the program is told one time", place="--model", remedy="run once for each")
     document = run_program(
         command,
         load_gpu(arguments.gpu, overrides=arguments.overrides),
-        model=models[0],
+        models=options.model_names(arguments),
         method=options.method(arguments),
         selection=Selection.parse(arguments.kernels, arguments.launches),
         folder=Path(arguments.output) if arguments.output else None,

@@ -22,24 +22,24 @@ _PORT, _MOST_PORT = 8765, 65535
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
-    parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="files of `--json` results and folders of studies "
-                        "(default: this one)")
-    parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"on localhost (default {_PORT}; 0: any "
-                        "that is free)")
-    parser.add_argument("--open", action="store_true", help="show it in a browser")
+    parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="a folder with `--json` results and studies "
+                        "(default: the current folder)")
+    parser.add_argument("--port", metavar="N", type=options.whole, default=_PORT, help=f"port (default {_PORT}; 0: any "
+                        "free port)")
+    parser.add_argument("--open", action="store_true", help="open it in a browser")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serve until interrupted."""
     if arguments.port > _MOST_PORT:
-        raise UsageError(f"{arguments.port} is no port", place="--port", remedy=f"give one up to {_MOST_PORT}, or 0 for any")
+        raise UsageError(f"{arguments.port} is out of range", place="--port", remedy=f"give 0 (a free port) to {_MOST_PORT}")
     with Server(ResultFolder(arguments.folder), arguments.port) as server:
         print(server.url, flush=True)
-        print(f"serving {arguments.folder}, read-only, to this machine alone; Ctrl-C ends", file=sys.stderr, flush=True)
+        print(f"serving {arguments.folder} read-only, on localhost only; press Ctrl-C to stop", file=sys.stderr, flush=True)
         if arguments.open:
             webbrowser.open(server.url)
         try:
             server.serve_forever()
         except KeyboardInterrupt:
-            print("ended", file=sys.stderr)
+            print("stopped", file=sys.stderr)
     return 0

@@ -8,8 +8,8 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
-from warpsight.pipeline.predict import obtain_trace
 from warpsight.pipeline.simulation import simulate_trace, write_timeline
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import followed_by
 from warpsight.reports.prediction import predictions_text
@@ -28,18 +28,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_kernel(parser)
     options.add_gpu(parser)
     group = parser.add_argument_group("the simulation")
-    group.add_argument("--max-cycles", metavar="N", type=options.whole, help="stop, with exit code 4, after so many cycles "
+    group.add_argument("--max-cycles", metavar="N", type=options.whole, help="stop, with exit code 4, after this many cycles "
                        "(default 10,000,000,000)")
-    group.add_argument("--timeline", metavar="FILE.json", help="write what the warps of one SM did, for Perfetto or chrome://tracing")
-    group.add_argument("--timeline-sm", metavar="N", type=options.whole, help="which SM (default 0)")
+    group.add_argument("--timeline", metavar="FILE.json", help="write the timeline of an SM's warps, for Perfetto or chrome://tracing")
+    group.add_argument("--timeline-sm", metavar="N", type=options.whole, help="the SM of the timeline (default 0)")
     options.add_json(parser)
     parser.add_argument("--csv", action="store_true", help="print one CSV row")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Simulate, write the timeline if one is asked for, and print."""
+    """Simulate, write the timeline if requested, and print."""
     if arguments.timeline_sm is not None and not arguments.timeline:
-        raise UsageError("says which SM a timeline shows", place="--timeline-sm", remedy="add --timeline FILE.json")
+        raise UsageError("needs --timeline", place="--timeline-sm", remedy="add --timeline FILE.json")
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
     watch_sm = (arguments.timeline_sm or 0) if arguments.timeline else None
     with ProgressBar() as bar:
@@ -54,6 +54,6 @@ def run(arguments: argparse.Namespace) -> int:
         print(predictions_csv([document]))
     else:
         without = ("--max-cycles", "--timeline", "--timeline-sm")
-        hint = followed_by("compare", arguments.command_line, "warpsight", "what the models say", without=without)
+        hint = followed_by("compare", arguments.command_line, "warpsight", "compare the models", without=without)
         print_answer(predictions_text([document], terminal_style()), hint)
     return 0

@@ -1,4 +1,4 @@
-"""`warpsight sweep`: kernels on many designs."""
+"""`warpsight sweep`: predictions of kernels on many GPU designs."""
 
 from __future__ import annotations
 
@@ -35,38 +35,38 @@ examples:
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.epilog = _EXAMPLES + "\nof a study's folder: status, resume, collect, best, pareto, sensitivity, map, speedups\n" \
+    parser.epilog = _EXAMPLES + "\non a study's folder: status, resume, collect, best, pareto, sensitivity, map, speedups\n" \
                                 "(`warpsight sweep best --help`)"
     options.add_kernel(parser, studies=True)
-    parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite, as warpsight")
+    parser.add_argument("--suite", metavar="NAME|DIR", help="all kernels of a suite (for example warpsight)")
     options.add_gpu(parser)
     _several_values(parser)
-    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="keep only designs where this holds, as "
+    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs that satisfy this condition, as "
                         "'sm_count * l1.size <= 4*MiB' (repeatable)")
-    parser.add_argument("--sampling", metavar="KIND[:N[:SEED]]", default="grid", help="grid (every combination, default), or "
-                        "random:N or latin-hypercube:N designs, by a seed")
+    parser.add_argument("--sampling", metavar="KIND[:N[:SEED]]", default="grid", help="grid (all combinations, default), or "
+                        "N designs chosen by random:N or latin-hypercube:N, with a seed")
     options.add_models(parser)
     options.add_method(parser)
-    parser.add_argument("--simulator", metavar="N[:SEED]", help="run the simulator too, on so many designs (0: on all)")
-    parser.add_argument("--out", "-o", metavar="DIR", help="the study's folder: its description and results.parquet "
+    parser.add_argument("--simulator", metavar="N[:SEED]", help="also simulate N designs cycle by cycle (0: all)")
+    parser.add_argument("--out", "-o", metavar="DIR", help="the study's folder, for its description and results.parquet "
                         "(default NAME.sweep)")
-    parser.add_argument("--plan", action="store_true", help="print what would be computed and what is known, and compute nothing")
+    parser.add_argument("--plan", action="store_true", help="print what would be computed, and compute nothing")
     add_running(parser)
 
 
 def _several_values(parser: argparse.ArgumentParser) -> None:
     for action in parser._actions:
         if "--set" in action.option_strings:
-            action.help = ("one value: a key that holds on every design; several: an axis, as sm_count=15:80:5, "
+            action.help = ("one value: a key of all designs; several values: an axis, as sm_count=15:80:5, "
                            "noc.bandwidth=525GB/s,1050GB/s, l1.size=16KiB:64KiB:*2, core_clock=1GHz..2GHz (samples only), "
                            "launch.block=128,256 (repeatable)")  # fmt: skip
 
 
 def add_running(parser: argparse.ArgumentParser, *, results: bool = True) -> None:
-    """Where results are kept (with `results`), and who computes."""
+    """--results (with `results`), the executor and --json."""
     if results:
-        parser.add_argument("--results", metavar="DIR", help="where traces, profiles and rows are kept between runs "
-                            "(default in the user's cache folder)")
+        parser.add_argument("--results", metavar="DIR", help="the folder of traces, profiles and rows kept between runs "
+                            "(default: in the user's cache folder)")
     add_executor(parser)
     options.add_json(parser)
 
@@ -81,20 +81,20 @@ def run(arguments: argparse.Namespace) -> int:
             print_json([document])
         else:
             words = [word for word in arguments.command_line if word != "--plan"]
-            print_answer(plan_text(document, terminal_style()), line(words, "compute what is not known"))
+            print_answer(plan_text(document, terminal_style()), line(words, "compute the missing results"))
         return 0
     folder = make_folder(arguments.out or f"{study.name}.sweep", study, str(store.folder))
     return compute(folder, arguments)
 
 
 def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
-    """Compute what is missing of a study, write its table and say what happened. 1 when nothing at all could be computed."""
+    """Compute the missing results of a study, write its table and print a summary; 1 if nothing could be computed."""
     try:
         with chosen_executor(arguments) as executor, ProgressBar() as bar:
             outcome = run_sweep(folder.study, executor, results=folder.results, watch=bar.watch)
             write_results(outcome.plan, folder)
     except KeyboardInterrupt:
-        print(f"what was computed is kept; `warpsight sweep resume {folder.path}` goes on", file=sys.stderr)
+        print(f"the results so far are kept; `warpsight sweep resume {folder.path}` continues", file=sys.stderr)
         raise
     document = outcome_document(outcome, folder)
     if arguments.json:
@@ -107,13 +107,13 @@ def compute(folder: StudyFolder, arguments: argparse.Namespace) -> int:
 
 
 def study_asked_for(arguments: argparse.Namespace) -> Study:
-    """From a study file, or from kernels and options. Raises UsageError when both are given, or neither."""
+    """The study of a study file, or of kernels and options. Raises UsageError for both, or neither."""
     studies = [path for path in arguments.paths if is_study_file(path)]
     if studies:
         _refuse_what_the_file_says(arguments, studies[0])
         return read_study(studies[0])
     if not arguments.paths and arguments.suite is None:
-        raise UsageError("there are no kernels", place="KERNEL", remedy="give a study file, kernels, or --suite warpsight")
+        raise UsageError("is missing", place="KERNEL", remedy="give a study file, kernels, or --suite warpsight")
     return study_of_options(
         named_kernels(arguments), suite=arguments.suite, gpu=arguments.gpu, settings=arguments.overrides,
         constraints=arguments.where, models=options.model_names(arguments), sampling=_sampling(arguments.sampling),
@@ -122,21 +122,21 @@ def study_asked_for(arguments: argparse.Namespace) -> Study:
 
 
 def _refuse_what_the_file_says(arguments: argparse.Namespace, path: str) -> None:
-    """With a study file no option may say anything of the study: nobody would know which of the two holds."""
+    """Raise UsageError for an option that a study file also determines."""
     blank = Parser(prog="warpsight sweep")
     configure(blank)
     kept = ("paths", "out", "plan", "results", "jobs", "executor", "scheduler", "slurm", "worker_timeout", "json")
     for action in blank._actions:
         if action.dest not in (*kept, "help") and getattr(arguments, action.dest) != action.default:
-            what = f"is given, and {path} is a study file, which says it itself"
+            what = f"cannot be combined with the study file {path}, which determines it"
             remedy = "write it in the file, or give kernels instead of the file"
             raise UsageError(what, place=action.option_strings[-1], remedy=remedy)
     if len(arguments.paths) > 1:
-        raise UsageError("one study at a time", place=path, remedy="name the kernels in the study file")
+        raise UsageError("a study file must be the only input", place=path, remedy="name the kernels in the study file")
 
 
 def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelRequest]:
-    """The kernels that `options.add_kernel` collected, with the names that stand before them."""
+    """The kernels of `options.add_kernel`, with their names (`NAME=KERNEL`)."""
     found: list[StudyKernel | KernelRequest] = []
     for word in arguments.paths:
         name, equals, path = word.partition("=")
@@ -148,20 +148,20 @@ def named_kernels(arguments: argparse.Namespace) -> list[StudyKernel | KernelReq
 
 
 def _check_there(path: str) -> None:
-    """A name that is mistyped is told before anything is computed or written."""
+    """Raise UsageError for a missing file before anything is computed or written."""
     refuse_standard_input(path)
     if not os.path.exists(path):
         folder, name = os.path.split(path)
         near = suggestion(name, [each.name for each in Path(folder).glob("*")]) if os.path.isdir(folder or ".") else ""
         remedy = "give a .cu, .ptx or launch file, a manifest, a trace folder, or a study file"
-        raise UsageError(f"there is no such kernel{near}", place=path, remedy=remedy)
+        raise UsageError(f"does not exist{near}", place=path, remedy=remedy)
 
 
 def _sampling(text: str) -> Sampling:
-    """`grid`, or `random:N[:SEED]` and the like."""
+    """`grid`, `random:N[:SEED]` or `latin-hypercube:N[:SEED]`."""
     kind, *numbers = text.split(":")
     if kind not in (GRID, RANDOM, LATIN_HYPERCUBE) or len(numbers) > 2 or (kind == GRID and numbers):
-        what = f'"{text}" is no way to draw designs'
+        what = f'"{text}" is not a sampling'
         remedy = f"give {GRID}, {RANDOM}:N or {LATIN_HYPERCUBE}:N, with a seed as {RANDOM}:N:1"
         raise UsageError(what, place="--sampling", remedy=remedy)
     return Sampling(kind, *_wholes(numbers, "--sampling"))

@@ -26,25 +26,25 @@ _NEXT = {"best": "sensitivity", "pareto": "best", "sensitivity": "best", "map": 
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options of the part that `parser` is for."""
+    """Declare the options of the subcommand of `parser`."""
     part = parser.prog.rpartition(" ")[2]
     parser.epilog = f"example:\n{_EXAMPLES[part]}\n"
-    parser.add_argument("folder", metavar="DIR", help="what `warpsight sweep` wrote (its --out)")
+    parser.add_argument("folder", metavar="DIR", help="the study's folder (--out of `warpsight sweep`)")
     if part == "best":
-        parser.add_argument("--count", metavar="N", type=options.whole, default=10, help="how many (default 10)")
+        parser.add_argument("--count", metavar="N", type=options.whole, default=10, help="number of designs (default 10)")
     elif part == "pareto":
-        parser.add_argument("--cost", metavar="EXPR", action="append", required=True, help="what is to be small, over the designs' "
-                            "keys, as 'sm_count * l1.size' (repeatable: more objectives)")
+        parser.add_argument("--cost", metavar="EXPR", action="append", required=True, help="a cost to minimize, over the designs' "
+                            "keys, as 'sm_count * l1.size' (repeatable)")
     elif part == "map":
-        parser.add_argument("x", metavar="KEY", help="from left to right")
-        parser.add_argument("y", metavar="KEY", help="from bottom to top")
-        parser.add_argument("--value", metavar="COLUMN", default="performance", help="performance (default), a column of the "
-                            "results as cpi_stack.dram, or bound_by or class")
-        parser.add_argument("--kernel", metavar="NAME", help="of one kernel")
+        parser.add_argument("x", metavar="KEY", help="the horizontal axis")
+        parser.add_argument("y", metavar="KEY", help="the vertical axis")
+        parser.add_argument("--value", metavar="COLUMN", default="performance", help="performance (default), a results column "
+                            "such as cpi_stack.dram, bound_by or class")
+        parser.add_argument("--kernel", metavar="NAME", help="show one kernel (default: all)")
         parser.add_argument("--fix", metavar="KEY=VALUE", action="append", default=[],
-                            help="hold another axis at a value (repeatable)")
+                            help="fix another axis at a value (repeatable)")
         parser.add_argument("--others", choices=("mean", "best"),
-                            help="where designs differ in other keys too: their mean, or the best")
+                            help="over designs that differ in other keys: their mean, or the best")
     elif part == "speedups":
         parser.add_argument("--axis", metavar="KEY", help="only designs that differ from the baseline in this key")
         parser.add_argument("--designs", metavar="N,N", help="only these designs")
@@ -52,15 +52,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_question(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--model", metavar="NAME", help="whose results (default the study's first model; or simulator)")
-    parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance over several kernels: geomean "
-                        "(default) of their speed-ups, total time, worst, or one kernel's")
+    parser.add_argument("--model", metavar="NAME", help="the model, or simulator (default: the study's first model)")
+    parser.add_argument("--metric", metavar="NAME", default="geomean", help="performance of several kernels: geomean "
+                        "(default), total, worst, or the name of one kernel")
     parser.add_argument("--baseline", metavar="N", type=options.whole,
-                        help="the design that speed-ups are over (default the first with a result)")
-    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs on which this holds, over keys "
+                        help="the baseline design of speedups (default: the first with a result)")
+    parser.add_argument("--where", metavar="EXPR", action="append", default=[], help="only designs that satisfy this, over keys "
                         "and columns of the results (repeatable)")
     parser.add_argument("--kernels", metavar="NAME[,NAME]", help="only these kernels")
-    parser.add_argument("--svg", metavar="FILE", help="write the picture too")
+    parser.add_argument("--svg", metavar="FILE", help="also draw the answer")
     options.add_json(parser)
 
 
@@ -109,7 +109,7 @@ def _fixed(texts: list[str]) -> dict[str, float | str]:
     for text in texts:
         axis = parse_axis(text, f"--fix {text}")
         if len(axis.values) != 1:
-            raise UsageError("holds a key at several values", place=f"--fix {text}", remedy="give one value")
+            raise UsageError("has several values", place=f"--fix {text}", remedy="give one value")
         value = axis.values[0]
         found[axis.key] = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else float(value)
     return found

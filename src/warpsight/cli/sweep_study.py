@@ -1,4 +1,4 @@
-"""`warpsight sweep status`, `resume` and `collect`: the folder of a study that was started."""
+"""`warpsight sweep status`, `resume` and `collect`: work on a study's folder."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from warpsight.sweeps.run import collected_document, open_store, with_known_fail
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("folder", metavar="DIR", help="what `warpsight sweep` wrote (its --out)")
+    parser.add_argument("folder", metavar="DIR", help="the study's folder (--out of `warpsight sweep`)")
     if parser.prog.endswith(" resume"):
         sweep.add_running(parser, results=False)
     else:
@@ -23,7 +23,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Do the part that was asked for."""
+    """Run the subcommand."""
     folder = open_folder(arguments.folder)
     if arguments.part_of_command == "resume":
         return sweep.compute(folder, arguments)
@@ -38,6 +38,6 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([document])
     else:
-        following = ("best", "the best designs") if complete else ("resume", "compute what is missing")
+        following = ("best", "the best designs") if complete else ("resume", "compute the missing results")
         print_answer(text(document, terminal_style()), line(["sweep", following[0], str(folder.path)], following[1]))
     return 0

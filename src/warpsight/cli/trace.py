@@ -1,4 +1,4 @@
-"""`warpsight trace`: runs a kernel functionally on this machine and keeps its trace, or keeps a trace of another tool."""
+"""`warpsight trace`: executes a kernel on this machine and stores its trace, or converts the trace of another tool."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _EXAMPLES = """\
 examples:
   warpsight trace saxpy.cu --grid 4096 --block 256 --arg f32:2 --arg 'f32[1048576]:uniform' \\
     --arg 'f32[1048576]:zeros' -o saxpy.trace
-  warpsight trace traces/bfs/kernel-1.traceg.xz -o bfs-1.trace       # of Accel-Sim's tracer, in our form
-  warpsight trace export saxpy.trace -o saxpy.accelsim               # any trace, for Accel-Sim
+  warpsight trace traces/bfs/kernel-1.traceg.xz -o bfs-1.trace       # convert a trace of Accel-Sim
+  warpsight trace export saxpy.trace -o saxpy.accelsim               # export a trace for Accel-Sim
 """
 
 
@@ -23,8 +23,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     options.add_kernel(parser)
-    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to make")
-    parser.add_argument("--force", action="store_true", help="replace a trace that is already there")
+    parser.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to create")
+    parser.add_argument("--force", action="store_true", help="replace an existing trace")
     options.add_json(parser)
 
 
@@ -40,5 +40,5 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(summaries)
     else:
         text = "\n\n".join(trace_text(summary) for summary in summaries)
-        print_answer(text, line(["predict", summaries[0]["folder"]], "no need to run the kernel again"))
+        print_answer(text, line(["predict", summaries[0]["folder"]], "predict without executing the kernel again"))
     return 0

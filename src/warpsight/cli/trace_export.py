@@ -1,4 +1,4 @@
-"""`warpsight trace export`: a trace as Accel-Sim reads it."""
+"""`warpsight trace export`: a trace in Accel-Sim's format."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.epilog = _EXAMPLES
     options.add_kernel(parser)
     parser.add_argument(
-        "-o", "--output", metavar="DIR", required=True, help="the folder to make: kernelslist.g and kernel-1.traceg"
+        "-o", "--output", metavar="DIR", required=True, help="the folder to create, with kernelslist.g and kernel-1.traceg"
     )
-    parser.add_argument("--force", action="store_true", help="replace an exported trace that is already there")
+    parser.add_argument("--force", action="store_true", help="replace an existing exported trace")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Write the folder and print what is in it."""
+    """Write the folder and print its contents."""
     with ProgressBar() as bar:
         document = export_trace(options.kernel_request(arguments), arguments.output, overwrite=arguments.force, watch=bar.watch)
     if arguments.json:
         print_json([document])
     else:
-        print_answer(export_text(document), line(["predict", arguments.output], "the exported trace, read back"))
+        print_answer(export_text(document), line(["predict", arguments.output], "predict from the exported trace"))
     return 0

@@ -28,13 +28,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     parser.add_argument("--list", action="store_true", help="list the figures, and do nothing else")
-    parser.add_argument("--suite", metavar="NAME|DIR", default="warpsight", help="a suite that comes with Warpsight, or a "
+    parser.add_argument("--suite", metavar="NAME|DIR", default="warpsight", help="a suite shipped with Warpsight, or a "
                         "folder of kernels (default warpsight)")
     parser.add_argument("--figure", metavar="NAME[,NAME]", dest="figures", action="append", default=[],
-                        help="the figures to make; all makes every one")
+                        help="the figures to reproduce, or all")
     parser.add_argument("--kernels", metavar="NAME[,NAME]", action="append", default=[], help="only these kernels of the suite")
-    parser.add_argument("--out", metavar="DIR", help=f"where NAME.json, NAME.svg and NAME.md go (default {_OUT}; none with --json)")
-    parser.add_argument("--results", metavar="DIR", help="where results are kept between runs (default in the user's cache folder)")
+    parser.add_argument("--out", metavar="DIR", help=f"folder of NAME.json, NAME.svg, NAME.md (default {_OUT}; none with --json)")
+    parser.add_argument("--results", metavar="DIR", help="folder of kept results (default: in the user's cache folder)")
     options.add_json(parser)
     add_executor(parser)
 
@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
         with ProgressBar() as bar, executor:
             documents = validate(cast, figures, results=arguments.results, executor=executor, watch=bar.watch)
     except KeyboardInterrupt:
-        print("what was computed is kept; the same command goes on from there", file=sys.stderr)
+        print("the results so far are kept; run the same command again to continue", file=sys.stderr)
         raise
     written = write_figures(folder, documents) if folder else []
     if arguments.json:

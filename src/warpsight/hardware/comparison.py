@@ -21,9 +21,10 @@ from warpsight.hardware.measurements.launch import MeasuredLaunch
 from warpsight.hardware.references import Against, Reference, read_against
 from warpsight.intervals.usage import dram_bytes
 from warpsight.models.base import get_model, model_names
-from warpsight.pipeline.predict import ProfiledTrace, obtain_trace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
 from warpsight.traces.schema import LOAD, STORE, TraceHeader
 
@@ -152,8 +153,10 @@ class Answer:
         if self.prediction is None or reference is None or not reference.cpi_stack:
             return None
         ours, theirs = self.prediction.cpi_stack, reference.cpi_stack
-        name = max(theirs, key=lambda component: abs(ours[component] - theirs[component]))
-        return {"component": name, "predicted": ours[name], "reference": theirs[name], "difference": ours[name] - theirs[name]}
+        predicted = {component: ours.get(component, 0.0) for component in theirs}
+        name = max(theirs, key=lambda component: abs(predicted[component] - theirs[component]))
+        difference = predicted[name] - theirs[name]
+        return {"component": name, "predicted": predicted[name], "reference": theirs[name], "difference": difference}
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.kernels.mangling import display_name, normalised
-from warpsight.pipeline.predict import launches_of
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import launches_of
 from warpsight.traces.schema import TraceHeader
 
 

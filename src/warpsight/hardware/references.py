@@ -12,6 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from warpsight.hardware.measurements.accelsim import is_accelsim, read_accelsim
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.hardware.measurements.ncu import is_ncu, read_ncu
 from warpsight.hardware.measurements.nvprof import is_nvprof, read_nvprof
-from warpsight.result.prediction import COMPONENTS
+from warpsight.models.base import components_of, get_model, model_names
+from warpsight.result.prediction import SHARED
 from warpsight.traces.schema import TraceHeader
 
 REQUIRED = ("gpu", "kernel", "cycles")
@@ -107,9 +109,14 @@ def _check_header(names: Sequence[str], origin: str) -> None:
         if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")
         component = name.removeprefix(_STACK)
-        if name.startswith(_STACK) and component not in COMPONENTS:
-            what = f'"{name}" is no component of the CPI stack{suggestion(component, COMPONENTS)}'
-            raise FormatError(what, place=f"{origin}:1", remedy=f"known: {', '.join(COMPONENTS)}")
+        if name.startswith(_STACK) and component not in SHARED:
+            known = dict(SHARED)
+            for model in model_names():
+                with suppress(UsageError):  # a plug-in that cannot be loaded declares nothing
+                    known |= components_of(get_model(model))
+            if component not in known:
+                what = f'"{component}" is not a component of the CPI stack of any model{suggestion(component, known)}'
+                raise FormatError(what, place=f"{origin}:1", remedy=f"known: {', '.join(known)}")
 
 
 def _reference(row: dict[str, str], place: str) -> Reference:

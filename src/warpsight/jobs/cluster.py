@@ -42,7 +42,7 @@ def _library(name: str) -> ModuleType:
         return importlib.import_module(name)
     except ImportError as error:
         what = f"this executor needs a library that is not installed: {error}"
-        raise UsageError(what, place="--executor", remedy="pip install 'warpsight[cluster]'") from None
+        raise UsageError(what, place="executor", remedy="pip install 'warpsight[cluster]'") from None
 
 
 def quiet() -> Callable[[], None]:
@@ -73,7 +73,7 @@ _CLIENT_TRIES = 3
 _LOOK_SECONDS = 1.0
 _PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
 _ANSWER_SECONDS = 30.0
-_GO_ON = "what is finished is kept; the same command goes on from there"
+_GO_ON = "what is finished is kept; the same command continues"
 _KILLER = "the workers that ran it ended without a word, also when it ran alone, as when memory runs out"
 
 
@@ -164,15 +164,15 @@ class _Presence:
             self._speak_of_threads(max(threads.values()))
             return
         if trouble := self._connection.trouble():
-            raise UsageError(f"no worker comes: {trouble}", place="--executor", remedy=_GO_ON)
+            raise UsageError(f"no worker comes: {trouble}", place="executor", remedy=_GO_ON)
         now = monotonic()
         self._alone_since = self._alone_since or now
         if now - self._alone_since > _PATIENCE_SECONDS and not self._told:
             self._told = True
-            self._tell(f"no worker is there; waiting for one, at most {self._timeout:g} s (--worker-timeout)")
+            self._tell(f"no worker is there; waiting for one, at most {self._timeout:g} s")
         if now - self._alone_since > self._timeout:
             what = f"no worker was there for {self._timeout:g} s"
-            raise UsageError(what, place="--worker-timeout", remedy=f"start workers, or look at what they print; {_GO_ON}")
+            raise UsageError(what, place="worker_timeout", remedy=f"start workers, or look at what they print; {_GO_ON}")
 
     def _speak_of_threads(self, most: int) -> None:
         if most > 1 and not self._told_of_threads:
@@ -182,7 +182,7 @@ class _Presence:
 
 def lost() -> UsageError:
     """The error of a scheduler that was there and is no more, or has forgotten what it was given."""
-    return UsageError("the scheduler was lost, or restarted", place="--scheduler", remedy=f"start it again; {_GO_ON}")
+    return UsageError("the scheduler was lost, or restarted", place="scheduler", remedy=f"start it again; {_GO_ON}")
 
 
 class _Run(Generic[Task]):
@@ -241,11 +241,11 @@ class _Run(Generic[Task]):
             raise lost()
         if isinstance(answer, BaseException):
             what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"
-            raise UsageError(what, place="--executor", remedy=f"install the same packages everywhere; {_GO_ON}")
+            raise UsageError(what, place="executor", remedy=f"install the same packages everywhere; {_GO_ON}")
         kind, text, end = answer
         if kind == "refused":
             what = f"a worker would not compute the same: {text}"
-            raise UsageError(what, place="--executor", remedy=f"install the same everywhere, or end that worker; {_GO_ON}")
+            raise UsageError(what, place="executor", remedy=f"install the same everywhere, or end that worker; {_GO_ON}")
         record_outcome(self.reasons, task, TaskOutcome(text, end))
         self._count()
 

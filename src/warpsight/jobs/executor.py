@@ -14,11 +14,10 @@ from dataclasses import dataclass, fields
 from types import TracebackType
 from typing import NamedTuple, Protocol, TypeVar
 
-from warpsight.base.errors import UsageError, WarpsightError
+from warpsight.base.errors import NotKept, UsageError, WarpsightError
 from warpsight.base.progress import Progress
 from warpsight.base.registry import Registry
 from warpsight.jobs import executors
-from warpsight.jobs.store import NotKept
 
 Task = TypeVar("Task", bound=Hashable)
 Tell = Callable[[str], None]
@@ -98,19 +97,19 @@ def make_executor(
     """
     _load_ours()
     if jobs is not None and jobs < 1:
-        raise UsageError(f"{jobs} processes compute nothing", place="--jobs", remedy="give 1 or more")
+        raise UsageError(f"{jobs} processes compute nothing", place="jobs", remedy="give 1 or more")
     if worker_timeout is not None and not 0 < worker_timeout < float("inf"):
-        raise UsageError(f"{worker_timeout:g} is no time", place="--worker-timeout", remedy="give seconds, more than 0")
+        raise UsageError(f"{worker_timeout:g} is no time", place="worker_timeout", remedy="give seconds, more than 0")
     settings = Settings(jobs, scheduler, tuple(slurm), worker_timeout)
     if name is None and (jobs or default_jobs()) == 1:
         name, settings = "inline", Settings(None, scheduler, tuple(slurm), worker_timeout)
     name = name or "processes"
-    kind = EXECUTORS.get(name, place="--executor")
+    kind = EXECUTORS.get(name, place="executor")
     for field in fields(Settings):
         if getattr(settings, field.name) not in {None, ()} and field.name not in kind.takes:
             takers = [other for other in EXECUTORS if field.name in EXECUTORS.get(other).takes]
             what = f'the executor "{name}" does not take it'
-            raise UsageError(what, place=f"--{field.name.replace('_', '-')}", remedy=f"it is for --executor {' or '.join(takers)}")
+            raise UsageError(what, place=field.name, remedy=f"it is for the executor {' or '.join(takers)}")
     return kind.make(settings, tell or _to_stderr)
 
 

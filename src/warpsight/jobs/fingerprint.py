@@ -16,10 +16,11 @@ ALL = "all"
 # Packages (and files of this floor) whose code decides a result.
 _SOURCES: dict[str, tuple[str, ...]] = {
     TRACE: ("base", "isa", "traces", "kernels", "emulator", "addressing", "pipeline/kernel_input.py", "pipeline/files.py",
-            "pipeline/predict.py"),
+            "pipeline/tracing.py"),
     SIMULATOR: ("base", "isa", "gpu", "addressing", "traces", "result", "simulator", "pipeline/simulation.py"),
-    PROFILE: ("base", "isa", "gpu", "addressing", "traces", "caches", "intervals", "pipeline/predict.py"),
-    MODELS: ("base", "gpu", "result", "equations", "models", "sweeps"),
+    PROFILE: ("base", "isa", "gpu", "addressing", "traces", "caches", "intervals", "pipeline/evaluate.py",
+              "pipeline/stage_keys.py"),
+    MODELS: ("base", "gpu", "result", "equations", "models", "pipeline/evaluate.py", "pipeline/rows.py", "sweeps"),
     ALL: (".",),
 }
 # Compilers whose version changes what is recorded.

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from warpsight.base import diskcache
-from warpsight.base.errors import UsageError
+from warpsight.base.errors import NotKept
 
 _NEW = ".new"
 _MARK = ".mark"
@@ -28,17 +28,12 @@ _STALE_SECONDS = 24 * 3600.0
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
-class NotKept(UsageError):
-    """A result cannot be kept, and neither could the next one: whoever computes many of them ends here."""
-
-
 @dataclass(frozen=True)
 class StoreAddress:
-    """What a worker must know of a results folder: its place, the text of its mark, the option that it was given with."""
+    """What a worker must know of a results folder: its place and the text of its mark."""
 
     folder: str
     mark: str
-    option: str
 
 
 def default_folder(name: str) -> Path:
@@ -55,12 +50,10 @@ def _new_file(folder: Path) -> tuple[int, str]:
 class ResultStore:
     """Documents, bytes and trace folders below `folder`, which is made if it is missing.
 
-    `option` is the one that gives the folder (`--results`), for the remedy of an error. Raises NotKept, a UsageError, when the
-    folder cannot be written.
+    Raises NotKept, a UsageError, when the folder cannot be written.
     """
 
-    def __init__(self, folder: str | Path, *, option: str) -> None:
-        self.option = option
+    def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         try:
             self.folder = self.folder.absolute()
@@ -73,20 +66,20 @@ class ResultStore:
     @property
     def address(self) -> StoreAddress:
         """What a task carries, for `reopen` wherever it runs."""
-        return StoreAddress(str(self.folder), self._mark, self.option)
+        return StoreAddress(str(self.folder), self._mark)
 
     @classmethod
     def reopen(cls, address: StoreAddress) -> ResultStore:
         """The store at `address`, perhaps on another machine. Raises NotKept when the folder there is missing or is another one."""
         store = cls.__new__(cls)
-        store.folder, store._mark, store.option = Path(address.folder), address.mark, address.option
+        store.folder, store._mark = Path(address.folder), address.mark
         try:
             seen = (store.folder / _MARK).read_text("ascii")
         except (OSError, ValueError):
             seen = ""
         if seen != address.mark:
             what = f"the results folder of this run is not here, on {os.uname().nodename}"
-            raise NotKept(what, place=address.folder, remedy=f"give a folder that all machines share with {address.option}")
+            raise NotKept(what, place=address.folder, remedy="give a folder that all machines share as `results`")
         return store
 
     def get(self, kind: str, key: str) -> dict[str, Any] | None:
@@ -188,8 +181,8 @@ class ResultStore:
 
     def _refused(self, error: OSError | ValueError) -> NotKept:
         if isinstance(error, OSError) and error.errno in _FULL:
-            remedy = f"make room, or give another folder with {self.option}; the same command goes on from there"
+            remedy = "make room, or give another folder as `results`; the same command continues"
             return NotKept("the disk is full; what was finished is kept", place=str(self.folder), remedy=remedy)
         reason = getattr(error, "strerror", None) or str(error)
-        remedy = f"give a folder of yours with {self.option}"
+        remedy = "give a folder that you can write to as `results`"
         return NotKept(f"results cannot be kept here: {reason}", place=str(self.folder), remedy=remedy)

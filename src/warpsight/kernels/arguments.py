@@ -218,9 +218,9 @@ def _array(found: re.Match[str], seed: int, position: int, place: str) -> ArrayA
     shape = tuple(parse_size(part, place) for part in found["shape"].split(","))
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if size > _MAX_BYTES:
-        raise UsageError(f"the array would take more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
+        raise UsageError(f"the array needs more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
     if lacking := memory_shortage(size):
-        raise UsageError(f"the array would take {lacking}", place=place, remedy="use a smaller array")
+        raise UsageError(f"the array needs {lacking}", place=place, remedy="use a smaller array")
     if found["rule"] is None:
         remedy = f"write e.g. {found['type']}[{found['shape']}]:zeros"
         raise UsageError("the array has no rule that fills it", place=place, remedy=remedy)
@@ -261,7 +261,7 @@ def _scalar(text: str, parameter: Variable | None, place: str) -> bytes:
             require_scalar(dtype, parameter, place)
         return pack(found["value"], dtype, place)
     if _NUMBER.match(text) is None:
-        raise UsageError("is no argument", place=place, remedy=_HELP)
+        raise UsageError("is not an argument", place=place, remedy=_HELP)
     if parameter is None:
         raise UsageError("has no type", place=place, remedy=f"write it as i32:{text} or f32:{text}")
     return pack_for(text, parameter, place)

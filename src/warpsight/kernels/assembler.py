@@ -41,16 +41,16 @@ def assemble(ptx: str, path: str, architecture: Architecture) -> bytes:
         raise CompileError(f"the assembler (nvJitLink) does not know {architecture.real}", place=path)
     if done.returncode == 1 and done.stdout:
         raise CompileError(f"the assembler (nvJitLink) refuses it:\n{done.stdout.decode(errors='replace').strip()}", place=path)
-    raise CompileError("the assembler (nvJitLink) breaks down on it", place=path)
+    raise CompileError("the assembler (nvJitLink) crashes on it", place=path)
 
 
 # -- What NVIDIA's assembler decided about each kernel, read from a cubin (an ELF64 file with NVIDIA's own sections).
 #
-# The section layout has no public specification. Used here: `.nv.info` holds attributes as (format, attribute, size, payload), where
-# 0x2f is a pair (symbol index, registers per thread) and 0x11 a pair (symbol index, bytes of stack frame); `.nv.shared.<kernel>`
-# has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on (symbols
-# `.nv.reservedSmem.*` then stand in the symbol table). Before sm_90 the number of registers is also in bits 31 to 24 of the `sh_info`
-# of `.text.<kernel>`; the tests check that the two agree.
+# The section layout has no public specification. Used here: `.nv.info` holds attributes as (format, attribute, size, payload),
+# where 0x2f is a pair (symbol index, registers per thread) and 0x11 a pair (symbol index, bytes of stack frame);
+# `.nv.shared.<kernel>` has the size of the static shared memory, plus the 1 KiB that the system keeps for itself from sm_90 on
+# (symbols `.nv.reservedSmem.*` then stand in the symbol table). Before sm_90 the number of registers is also in bits 31 to 24 of
+# the `sh_info` of `.text.<kernel>`; the tests check that the two agree.
 
 _PLACE = "cubin"
 _REGISTER_COUNT = 0x2F

@@ -95,7 +95,7 @@ def require_supported(architecture: Architecture) -> None:
         listed = ", ".join(str(number) for number in known)
         raise UsageError(
             f"{architecture.virtual} is not an architecture that this NVRTC compiles for ({listed})",
-            place="--arch",
+            place="arch",
             remedy=f"use {min(known, key=lambda number: abs(number - architecture.number))}, or compile to .ptx elsewhere",
         )
 

@@ -132,35 +132,29 @@ def _check_block(block: Dim3, function: Function) -> None:
     if min(block) > 0 and threads > MAX_THREADS_PER_BLOCK:
         raise UsageError(
             f"the block {_shown(block)} has {threads:,} threads, above CUDA's limit of {MAX_THREADS_PER_BLOCK:,}",
-            place="--block",
+            place="block",
             remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads a block, and more blocks",
         )
-    _check_dims(block, MAX_BLOCK, "--block", "block")
+    _check_dims(block, MAX_BLOCK, "block", "block")
     if function.required_threads is not None and block != function.required_threads:
         raise UsageError(
             f"the block is {_shown(block)}, and {name} is compiled for {_shown(function.required_threads)} only (.reqntid)",
-            place="--block",
-            remedy=f"use --block {'x'.join(str(size) for size in function.required_threads)}",
+            place="block",
+            remedy=f"use `block='{'x'.join(str(size) for size in function.required_threads)}'`",
         )
     if function.max_threads is not None:
         most = function.max_threads[0] * function.max_threads[1] * function.max_threads[2]
         if threads > most:
             raise UsageError(
                 f"the block {_shown(block)} has {threads:,} threads, and {name} was compiled for at most {most:,} (.maxntid)",
-                place="--block",
+                place="block",
                 remedy=f"use at most {most:,} threads a block, or raise __launch_bounds__",
             )
 
 
 def make_launch(
-    source: KernelSource,
-    kernel: str | None,
-    grid: str | int | Sequence[int],
-    block: str | int | Sequence[int],
-    args: Sequence[Any] = (),
-    *,
-    shared: str | int = 0,
-    seed: int = 0,
+    source: KernelSource, kernel: str | None, grid: str | int | Sequence[int], block: str | int | Sequence[int],
+    args: Sequence[Any] = (), *, shared: str | int = 0, seed: int = 0,
 ) -> Launch:
     """A checked launch of `kernel` (as `find_kernel` reads it; None when `source` has only one).
 
@@ -169,10 +163,10 @@ def make_launch(
     """
     name = find_kernel(source, kernel)
     function = source.module.kernels[name]
-    grid_dims, block_dims = parse_dim3(grid, "--grid"), parse_dim3(block, "--block")
-    _check_dims(grid_dims, MAX_GRID, "--grid", "grid")
+    grid_dims, block_dims = parse_dim3(grid, "grid"), parse_dim3(block, "block")
+    _check_dims(grid_dims, MAX_GRID, "grid", "grid")
     _check_block(block_dims, function)
-    shared_bytes = parse_integer(shared, "--shared") if isinstance(shared, str) else whole_number(shared, "--shared", _EXAMPLES)
+    shared_bytes = parse_integer(shared, "shared") if isinstance(shared, str) else whole_number(shared, "shared", _EXAMPLES)
     if shared_bytes < 0:
-        raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="--shared", remedy="give 0 or more bytes")
+        raise UsageError(f"{shared_bytes} bytes of shared memory is negative", place="shared", remedy="give 0 or more bytes")
     return Launch(name, grid_dims, block_dims, bind(function, args, seed=seed), shared_bytes)

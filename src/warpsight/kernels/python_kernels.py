@@ -9,7 +9,7 @@ from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.kernels.numba_kernel import compile_numba, is_numba_kernel, launch_of
 from warpsight.kernels.triton_kernel import compile_triton, is_triton_kernel
 
-_REMEDY = "leave the option out, or give defines= and include_dirs="
+_REMEDY = "leave the option out, or pass `defines` and `include_dirs`"
 # What changes neither the kernel's meaning here nor what is counted.
 _NO_MATTER = ("--std", "-std", "-lineinfo", "--generate-line-info", "-G", "--device-debug", "-w", "--disable-warnings",
               "-default-device")  # fmt: skip

@@ -145,11 +145,11 @@ def register_use(source: KernelSource, kernel: str, override: int | None = None)
     if override is not None and not 1 <= override <= _MOST_REGISTERS:
         raise UsageError(
             f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits",
-            place="--registers",
+            place="registers",
             remedy="give what the assembler reports, or leave it out",
         )
     counted = _counted(source, kernel)
     if override is None:
         return counted
-    note = f"registers as given; without --registers: {counted.registers} ({counted.origin})"
+    note = f"registers as specified; without `registers`: {counted.registers} ({counted.origin})"
     return RegisterUse(override, "override", counted.static_shared_bytes, note, counted.local_bytes)

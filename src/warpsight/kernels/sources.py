@@ -86,20 +86,15 @@ def _only_for_cuda(name: str, **options: object) -> None:
     for option, value in options.items():
         if value:
             raise UsageError(
-                f"{name} is PTX, which is compiled already: {option} cannot change it",
+                f"{name} is PTX, which is compiled already: `{option}` cannot change it",
                 place=option,
                 remedy="leave the option out, or give the .cu file",
             )
 
 
 def load_source(
-    path_or_text: str | Path,
-    *,
-    arch: str | int | None = None,
-    kernel_expressions: Sequence[str] = (),
-    defines: Sequence[str] = (),
-    include_dirs: Sequence[str] = (),
-    name: str | None = None,
+    path_or_text: str | Path, *, arch: str | int | None = None, kernel_expressions: Sequence[str] = (), defines: Sequence[str] = (),
+    include_dirs: Sequence[str] = (), name: str | None = None,
 ) -> KernelSource:
     """Read, compile if need be, and parse kernels.
 
@@ -114,12 +109,10 @@ def load_source(
         data, shown = _read_bytes(path_or_text)
         shown, text = name or shown, _decode(data, name or shown)
     if _is_ptx(text, shown):
-        _only_for_cuda(shown, **{"--arch": arch, "--define": tuple(defines), "--include": tuple(include_dirs)})
+        _only_for_cuda(shown, arch=arch, defines=tuple(defines), include_dirs=tuple(include_dirs))
         return KernelSource(shown, text, parse_module(text, shown))
     options = CompileOptions(
-        parse_architecture(arch if arch is not None else DEFAULT_ARCHITECTURE),
-        tuple(defines),
-        tuple(include_dirs),
+        parse_architecture(arch if arch is not None else DEFAULT_ARCHITECTURE), tuple(defines), tuple(include_dirs),
         tuple(expression for expression in kernel_expressions if "<" in expression),
     )
     compiled = compile_cached(text, shown, options)
@@ -155,13 +148,13 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
         raise UsageError(
             "there is no kernel in it",
             place=source.path,
-            remedy="mark one `__global__` (not `static`); for a template give its instance: --kernel 'name<float>'",
+            remedy="mark one `__global__` (not `static`); for a template give its instance: `kernel='name<float>'`",
         )
     if name is None:
         if len(kernels) == 1:
             return kernels[0]
         what = f"there are {len(kernels)} kernels in it: {_listing(kernels)}"
-        raise UsageError(what, place=source.path, remedy="choose one with --kernel NAME")
+        raise UsageError(what, place=source.path, remedy="choose one with `kernel='NAME'`")
     if name in kernels:
         return name
     if (lowered := source.mangled_names.get(name)) in kernels:

@@ -33,10 +33,10 @@ class Architecture:
 
 
 def parse_architecture(text: str | int) -> Architecture:
-    """Read what `--arch` or a `.target` gives. Raises UsageError for anything that is no architecture."""
+    """Read an architecture as users and `.target` lines write it. Raises UsageError for any other text."""
     matched = re.fullmatch(r"(?:compute_|sm_)?(\d{2,3})([af]?)|(\d{1,2})\.(\d)([af]?)", str(text).strip().lower())
     if matched is None:
-        raise UsageError(f"{str(text)!r} is not a GPU architecture", place="--arch", remedy="write 75, compute_75 or sm_75")
+        raise UsageError(f"{str(text)!r} is not a GPU architecture", place="arch", remedy="write 75, compute_75 or sm_75")
     number, variant, major, minor, dotted_variant = matched.groups()
     if number is None:
         return Architecture(int(major + minor), dotted_variant)

@@ -49,7 +49,7 @@ def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str
     name = str(function.fn.__name__)
     if given.get("block") is not None:
         what = "Triton fixes the threads of a block: 32 x num_warps"
-        raise UsageError(what, place="block", remedy="give num_warps in constants=")
+        raise UsageError(what, place="block", remedy="pass num_warps in `constants`")
     if rest.get("shared") is not None:
         raise UsageError("Triton fixes the shared memory of a block", place="shared", remedy="leave it out")
     options = {key: constants.pop(key) for key in _OPTIONS if key in constants}
@@ -63,7 +63,7 @@ def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str
     if getattr(metadata, "global_scratch_size", 0):
         raise UnsupportedError(f"kernel {name} needs scratch in global memory", place=name, remedy="avoid tensor descriptors")
     if given.get("grid") is None:
-        raise UsageError("is missing: how many blocks in the grid?", place="--grid", remedy="give grid=, numbers or a function")
+        raise UsageError("is missing: how many blocks in the grid?", place="grid", remedy="pass numbers or a function as `grid`")
     grid = given["grid"](values) if callable(given["grid"]) else given["grid"]
     return {
         **rest,
@@ -145,7 +145,7 @@ def _compile(
         key = parameter.name
         if key not in values:
             if not parameter.has_default:
-                remedy = "give it in constants=" if parameter.is_constexpr else "give it in args="
+                remedy = "pass it in `constants`" if parameter.is_constexpr else "pass it in `args`"
                 raise UsageError(f'{name} needs a value for "{key}"', place="arguments", remedy=remedy)
             values[key] = parameter.default
         value = values[key]

@@ -22,7 +22,7 @@ DIVERGENT = "memory-divergent"
 
 @dataclass(frozen=True)
 class Variant:
-    """A GPU of the catalogue, changed by `overrides` (as `--set` takes them). `label` is for people, and makes no other GPU."""
+    """A GPU of the catalogue, changed by `overrides` (as `overrides` has them). `label` is for people, and makes no other GPU."""
 
     gpu: str
     overrides: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Cast:
         pool = self.divergent if divergent else self.others
         if not pool:
             kind = DIVERGENT if divergent else f"not {DIVERGENT}"
-            raise UsageError(f"no kernel is {kind}, and a figure shows one", place="--kernels", remedy="add a kernel of that class")
+            raise UsageError(f"no kernel is {kind}, and a figure shows one", place="kernels", remedy="add a kernel of that class")
         return next((member for member in pool if member.name == name), pool[0])
 
 

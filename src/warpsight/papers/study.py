@@ -23,10 +23,10 @@ from warpsight.jobs.fingerprint import SIMULATOR, TRACE, files_hash, fingerprint
 from warpsight.jobs.store import ResultStore, StoreAddress, default_folder
 from warpsight.models.base import get_model
 from warpsight.papers.results import Cast, Point, Results
+from warpsight.pipeline.evaluate import profile_trace
 from warpsight.pipeline.files import trace_into
-from warpsight.pipeline.predict import profile_trace, trace_occupancy
 from warpsight.pipeline.request import KernelRequest, Method
-from warpsight.pipeline.simulation import simulate_trace
+from warpsight.pipeline.simulation import simulate_trace, simulation_document
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import open_trace
 
@@ -97,7 +97,7 @@ def run_point(task: PointTask) -> str:
         trace = _opened(task.folder)
         gpu = task.point.variant.spec()
         _warm_up(task.point.what, trace, gpu)
-        found = _simulate(trace, gpu) if task.point.what == SIMULATOR else _profile(trace, gpu, task.point.representative)
+        found = simulation_document(trace, gpu) if task.point.what == SIMULATOR else _profile(trace, gpu, task.point.representative)
     except WarpsightError as error:
         found = {"failed": str(error)}
     store.put(task.point.what, task.key, found)
@@ -121,23 +121,6 @@ def _warm_up(what: str, trace: KernelTrace, gpu: GpuSpec) -> None:
             return
     else:
         _profile(trace, gpu, "kmeans")
-
-
-def _simulate(trace: KernelTrace, gpu: GpuSpec) -> dict[str, Any]:
-    resident = trace_occupancy(trace, gpu)
-    started = perf_counter()
-    answer = simulate_trace(trace, gpu, resident=resident).prediction
-    seconds = perf_counter() - started
-    details = answer.provenance["model"]
-    kept = ("l1_miss_latency", "l1_read_hit_rate", "l2_read_hit_rate", "counts")
-    numbers = ("cycles", "seconds", "warp_instructions", "ipc_gpu_warp", "cpi", "cpi_stack", "dpki", "bound_by")
-    return {
-        **{name: getattr(answer, name) for name in numbers},
-        "class": answer.memory_class,
-        "warps_per_sm": resident.warps_per_sm,
-        **{name: details[name] for name in kept},
-        "simulation_seconds": seconds,
-    }
 
 
 def _profile(trace: KernelTrace, gpu: GpuSpec, representative: str) -> dict[str, Any]:
@@ -165,7 +148,7 @@ def run_study(
     `results` is the folder (None: in the user's cache), `executor` who computes (None: this process, one after the other). Raises
     UsageError when the folder cannot be written, and what the executor raises.
     """
-    store = ResultStore(results if results is not None else default_folder("validation"), option="--results")
+    store = ResultStore(results if results is not None else default_folder("validation"))
     executor = executor or make_executor("inline")
     wanted = list(dict.fromkeys(points))
     traces, no_trace = _traces(store, cast, {point.kernel for point in wanted}, executor, watch)

@@ -23,9 +23,10 @@ from warpsight.caches.reuse.result import CacheResult
 from warpsight.caches.reuse.settings import ReuseSettings, settings_of
 from warpsight.gpu.occupancy import occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import obtain_trace, trace_occupancy
+from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import obtain_trace
 from warpsight.traces.schema import KernelTrace
 
 HIGHEST_BIT = 62  # addresses are held as signed numbers of 64 bits
@@ -205,15 +206,15 @@ def parse_index_bits(text: str) -> tuple[tuple[int, ...], ...]:
     groups = text.split(",")
     if not all(re.fullmatch(r"\d{1,2}(\^\d{1,2})*", group) for group in groups):
         what = f'"{text}" does not say which address bits make the set index'
-        raise UsageError(what, place="--index-bits", remedy="give for example 7^13,8^14,9^15,10^17,11^19,12")
+        raise UsageError(what, place="index_bits", remedy="give for example 7^13,8^14,9^15,10^17,11^19,12")
     bits = tuple(tuple(int(bit) for bit in group.split("^")) for group in groups)
     for group, written in zip(bits, groups, strict=True):
         if max(group) > HIGHEST_BIT:
             what = f"bit {max(group)} is none of an address"
-            raise UsageError(what, place="--index-bits", remedy=f"give bits of up to {HIGHEST_BIT}")
+            raise UsageError(what, place="index_bits", remedy=f"give bits of up to {HIGHEST_BIT}")
         if len(set(group)) < len(group):
             what = f'"{written}" has a bit twice, which leaves it out'
-            raise UsageError(what, place="--index-bits", remedy="give each bit of a group once")
+            raise UsageError(what, place="index_bits", remedy="give each bit of a group once")
     return bits
 
 
@@ -223,7 +224,7 @@ def line_bits(bits: tuple[tuple[int, ...], ...], line_bytes: int) -> tuple[tuple
     low = [bit for group in bits for bit in group if bit < shift]
     if low:
         what = f"bit {low[0]} of the address lies within a line of {line_bytes} B"
-        raise UsageError(what, place="--index-bits", remedy=f"give bits from {shift} on")
+        raise UsageError(what, place="index_bits", remedy=f"give bits from {shift} on")
     return tuple(tuple(bit - shift for bit in group) for group in bits)
 
 
@@ -240,7 +241,7 @@ def parse_axes(words: Sequence[str]) -> dict[str, list[int]]:
         axis, _, text = word.partition("=")
         if axis not in AXES or axis in found:
             what = f'"{word}" is not one of {", ".join(AXES)} with its values, each axis once'
-            raise UsageError(what, place="--sweep", remedy="give for example size=4K:64K ways=1,2,4,8")
+            raise UsageError(what, place="sweep", remedy="give for example size=4K:64K ways=1,2,4,8")
         found[axis] = [value for part in text.split(",") for value in _values(axis, part)]
     return found
 
@@ -249,13 +250,13 @@ def _values(axis: str, text: str) -> list[int]:
     first, colon, last = text.partition(":")
     least, most = _number(axis, first), _number(axis, last if colon else first)
     if least > most:
-        raise UsageError(f"{axis}={text} ends before it begins", place="--sweep", remedy="write the smaller value first")
+        raise UsageError(f"{axis}={text} ends before it begins", place="sweep", remedy="write the smaller value first")
     values = [least]
     while values[-1] * 2 <= most:
         values.append(values[-1] * 2)
     if values[-1] != most:
         remedy = f"end at {values[-1]} or {values[-1] * 2}, or list the values with commas"
-        raise UsageError(f"{axis}={text}: doubling from {least} never gives {most}", place="--sweep", remedy=remedy)
+        raise UsageError(f"{axis}={text}: doubling from {least} never gives {most}", place="sweep", remedy=remedy)
     return values
 
 
@@ -264,7 +265,7 @@ def _number(axis: str, text: str) -> int:
     digits = text[:-1] if unit > 1 else text
     if not (digits.isascii() and digits.isdigit()) or int(digits) == 0 or len(digits) > 9:
         remedy = "give a whole number of 1 or more, as 48K or 64"
-        raise UsageError(f'"{text}" is no value of {axis}', place="--sweep", remedy=remedy)
+        raise UsageError(f'"{text}" is no value of {axis}', place="sweep", remedy=remedy)
     return int(digits) * unit
 
 
@@ -280,7 +281,7 @@ def cache_sweep(accesses: Accesses, axes: dict[str, list[int]]) -> list[dict[str
         points.append(replace(base, **changes))
     if len(points) > MOST_POINTS:
         what = f"{len(points):,} points are more than {MOST_POINTS:,}"
-        raise UsageError(what, place="--sweep", remedy="give fewer values")
+        raise UsageError(what, place="sweep", remedy="give fewer values")
     for point in points:
         point.check()
     rows: dict[int, dict[str, Any]] = {}

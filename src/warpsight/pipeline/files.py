@@ -14,9 +14,9 @@ from warpsight.base.progress import Watch, stage
 from warpsight.intervals.interchange import read_profile, write_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.kernel_input import prepare
-from warpsight.pipeline.predict import WithPtx, convert_launches, obtain_trace, run_ready
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import WithPtx, convert_launches, obtain_trace, run_ready
 from warpsight.traces.exporters.accelsim.writer import KERNEL, LIST, export_accelsim
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import FolderSink, trace_bytes

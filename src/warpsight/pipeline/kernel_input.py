@@ -19,7 +19,7 @@ from warpsight.kernels.python_kernels import as_launch
 from warpsight.kernels.registers import RegisterUse, register_use
 from warpsight.kernels.sources import load_source
 from warpsight.kernels.values import check_kinds, parse_integer
-from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, OPTIONS, KernelRequest
+from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
 
 _PTX_REMEDY = "give a path, PTX text, what numba.cuda.compile returns, or a compiled Numba or Triton kernel"
@@ -88,14 +88,14 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
 
     Raises UsageError, FormatError, CompileError, UnsupportedError.
     """
-    check_kinds({name: getattr(request, name) for name in _CHECKED}, OPTIONS)
+    check_kinds({name: getattr(request, name) for name in _CHECKED})
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
     if limit < 1:
-        raise UsageError("0 instructions would run nothing", place="--max-instructions", remedy="give 1 or more, or leave it out")
+        raise UsageError("0 instructions would run nothing", place="max_instructions", remedy="give 1 or more, or leave it out")
     threads = _processors() if request.threads is None else request.threads
     if not 0 < threads <= MAX_THREADS:
         what = f"blocks cannot run on {threads} threads"
-        raise UsageError(what, place="--threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
+        raise UsageError(what, place="threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
     spec = launch_spec_of(request)
     source, launch = launch_spec.prepare(spec)
     with lines_of(source.path):
@@ -117,7 +117,7 @@ def sample_size(sample: str | int | None, blocks: int) -> int:
         count = int(re.sub("[_,]", "", text))
     else:
         what = f'"{text}" is neither a number of blocks nor a share of them'
-        raise UsageError(what, place="--sample", remedy="give for example 256, or 5%")
+        raise UsageError(what, place="sample", remedy="give for example 256, or 5%")
     return 0 if count >= blocks else count
 
 
@@ -128,13 +128,13 @@ def _processors() -> int:
 
 def _run_options(request: KernelRequest) -> RunOptions:
     heap = DEFAULT_HEAP_BYTES if request.heap_bytes is None else request.heap_bytes
-    size = parse_integer(heap, "--heap") if isinstance(heap, str) else heap
+    size = parse_integer(heap, "heap_bytes") if isinstance(heap, str) else heap
     if size < 0:
-        raise UsageError(f"{size} bytes of heap is negative", place="--heap", remedy="give 0 or more bytes")
+        raise UsageError(f"{size} bytes of heap is negative", place="heap_bytes", remedy="give 0 or more bytes")
     stack = DEFAULT_STACK_BYTES if request.stack_bytes is None else request.stack_bytes
     if not 0 < stack <= MAX_STACK_BYTES:
         what = f"a stack of {stack:,} bytes per thread cannot be had"
-        raise UsageError(what, place="--stack", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
+        raise UsageError(what, place="stack_bytes", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
     return RunOptions(size, request.output, bool(request.check), stack)
 
 

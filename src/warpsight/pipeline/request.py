@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from os.path import exists, isdir
 from pathlib import Path
 from typing import Any, TextIO
@@ -14,16 +14,22 @@ from warpsight.traces.importers.formats import TraceFormat, format_of
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
 DEFAULT_GPU = "mdm-pascal"
-DEFAULT_MODEL = "mdm"
+DEFAULT_MODEL = "warpsight"
+PAPERS_MODELS = ("mdm", "gpumech-plus", "gpumech")  # shown beside the default model
 REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
 CACHES = ("exact", "reuse-distance")
 DEFAULT_MAX_INSTRUCTIONS = 10**10
 
-OPTIONS = {"args": "--arg", "defines": "--define", "include_dirs": "--include", "max_instructions": "--max-instructions",
-            "heap_bytes": "--heap", "stack_bytes": "--stack",
-            "isa_file": "--isa-file"}
 IMPORTING = ("kernels", "launches", "isa_file")  # of what other tools have traced
+
+# What a field of a request holds that is more than a value of its type.
+DIMENSIONS, ARGUMENTS, PATHS = "dimensions", "arguments", "paths"
+
+
+def _of(*types: type, key: str = "", holds: str = "") -> Any:
+    """A field that is None when not given. Files and options have it under `key` (its name), as a JSON value of these types."""
+    return field(default=None, metadata={"types": types, "key": key, "holds": holds})
 
 
 @dataclass(frozen=True)
@@ -56,27 +62,27 @@ class KernelRequest:
     """
 
     path: Any
-    kernel: str | None = None
-    grid: Dimensions | None = None
-    block: Dimensions | None = None
-    shared: str | int | None = None
-    args: tuple[Any, ...] | None = None
-    seed: int | None = None
-    registers: int | None = None
-    max_instructions: int | None = None
-    threads: int | None = None
-    sample: str | int | None = None
-    arch: str | None = None
-    defines: tuple[str, ...] | None = None
-    include_dirs: tuple[str, ...] | None = None
-    heap_bytes: str | int | None = None
-    stack_bytes: int | None = None
+    kernel: str | None = _of(str)
+    grid: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)
+    block: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)
+    shared: str | int | None = _of(str, int)
+    args: tuple[Any, ...] | None = _of(list, holds=ARGUMENTS)
+    seed: int | None = _of(int)
+    registers: int | None = _of(int)
+    max_instructions: int | None = _of(int)
+    threads: int | None = _of(int)
+    sample: str | int | None = _of(str, int)
+    arch: str | None = _of(str)
+    defines: tuple[str, ...] | None = _of(list)
+    include_dirs: tuple[str, ...] | None = _of(list, holds=PATHS)
+    heap_bytes: str | int | None = _of(str, int, key="heap")
+    stack_bytes: int | None = _of(int, key="stack")
     output: TextIO | None = None
-    check: bool | None = None
+    check: bool | None = _of(bool)
     constants: Mapping[str, Any] | None = None
-    kernels: str | None = None
-    launches: str | None = None
-    isa_file: str | None = None
+    kernels: str | None = _of(str)
+    launches: str | None = _of(str)
+    isa_file: str | None = _of(str, holds=PATHS)
 
     @property
     def is_trace(self) -> bool:
@@ -99,7 +105,7 @@ class KernelRequest:
         for name in IMPORTING:
             if getattr(self, name) is not None:
                 what = f"applies to a trace of another tool, and {self.path} is none"
-                raise UsageError(what, place=OPTIONS.get(name, f"--{name}"), remedy="leave the option out")
+                raise UsageError(what, place=name, remedy="leave it out")
 
     def refuse_launch_options(self) -> None:
         """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed.
@@ -108,11 +114,24 @@ class KernelRequest:
         """
         found = self._format
         allowed = ("path", "output", *IMPORTING, *(found.takes if found else ()))
-        for field in fields(self):
-            if field.name not in allowed and getattr(self, field.name) is not None:
-                option = OPTIONS.get(field.name, f"--{field.name}")
-                raise UsageError(
-                    f"applies to a kernel, and {self.path} is a trace folder whose launch is already done",
-                    place=option,
-                    remedy="leave the option out, or trace the kernel again with it",
-                )
+        for each in fields(self):
+            if each.name not in allowed and getattr(self, each.name) is not None:
+                what = f"applies to a kernel, and {self.path} is a trace folder whose launch is already done"
+                raise UsageError(what, place=each.name, remedy="leave it out, or trace the kernel again with it")
+
+
+@dataclass(frozen=True)
+class RequestField:
+    """A field of a request that files and options can have: its `name`, its `key` there, its JSON `types`, what it `holds`."""
+
+    name: str
+    key: str
+    types: tuple[type, ...]
+    holds: str
+
+
+REQUEST_FIELDS = tuple(
+    RequestField(each.name, each.metadata["key"] or each.name, each.metadata["types"], each.metadata["holds"])
+    for each in fields(KernelRequest)
+    if each.metadata
+)

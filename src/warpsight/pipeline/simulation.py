@@ -11,7 +11,7 @@ from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import GpuSpec
-from warpsight.pipeline.predict import trace_occupancy
+from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import trace_provenance
 from warpsight.pipeline.request import Method
 from warpsight.result.prediction import Prediction, bound_by, memory_class
@@ -46,6 +46,16 @@ def simulate_trace(
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
     simulation = simulate_launch(trace, gpu, found.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress)
     return SimulatedLaunch(simulation, _as_prediction(trace, gpu, found, simulation, perf_counter() - started))
+
+
+def simulation_document(trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None = None) -> dict[str, Any]:
+    """What is kept of a simulation of `trace` on `gpu`: the keys of its prediction, its details without those over time,
+    `warps_per_sm` and `simulation_seconds`. Raises as `simulate_trace`.
+    """
+    resident = trace_occupancy(trace, gpu)
+    prediction = simulate_trace(trace, gpu, resident=resident, max_cycles=max_cycles).prediction
+    details = {name: value for name, value in prediction.provenance["model"].items() if name != "over_time"}
+    return {**prediction.to_json(), "provenance": None, **details, "warps_per_sm": resident.warps_per_sm}
 
 
 def _as_prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulation: Simulation, seconds: float) -> Prediction:

@@ -35,10 +35,10 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
     for model in chosen:
         if model.needs != _ONLY_COUNTS:
             what = f'the model "{model.name}" takes more of a kernel than its program text says'
-            raise UsageError(what, place="--static", remedy="add --model mwp-cwp, or leave out --static")
+            raise UsageError(what, place="static", remedy="use `model=mwp-cwp`, or leave `static` out")
     if request.is_trace:
         what = f"{request.path} is a trace folder, which has everything that was executed"
-        raise UsageError(what, place="--static", remedy="leave out --static")
+        raise UsageError(what, place="static", remedy="leave `static` out")
     ready = prepare(request)
     ready.check_fit(gpu)
     profile = static_profile(ready, gpu, told)

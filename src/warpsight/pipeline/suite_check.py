@@ -22,8 +22,8 @@ from warpsight.isa.ptx.program import Variable
 from warpsight.kernels.launch import Argument, ArrayArgument, ScalarArgument
 from warpsight.kernels.values import shown
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
-from warpsight.pipeline.predict import run_ready
 from warpsight.pipeline.suites import SuiteKernel
+from warpsight.pipeline.tracing import run_ready
 from warpsight.traces.schema import KernelTrace
 
 Array = npt.NDArray[Any]

@@ -140,7 +140,7 @@ def _locate(suite: str) -> Path:
         return folder
     known = shipped_suites()
     what = f'"{suite}" is neither a folder nor a suite that comes with Warpsight{suggestion(suite, known)}'
-    raise UsageError(what, place="--suite", remedy=f"known: {', '.join(known) or 'none'}; or give a folder of kernels")
+    raise UsageError(what, place="suite", remedy=f"known: {', '.join(known) or 'none'}; or give a folder of kernels")
 
 
 # -- The manifest of a kernel in a suite: what it is and what is expected of it, beside the keys of a launch file.

@@ -7,21 +7,20 @@ from typing import Any
 
 from warpsight.isa.sass.opcodes import SOURCE
 from warpsight.reports.terminal import WIDTH
-from warpsight.result.prediction import STACK
 
 _NEEDS = {
     "misses": "L1 misses of each interval (read_misses, write_misses)",
     "dram": "DRAM accesses of each interval (dram_reads, dram_writes)",
-    "launch": "the launch's blocks and residency",
-    "dpki": "divergent loads per kilo-instruction",
-    "demands": "what the launch asks of each resource (demands)",
-    "counts": "instructions by kind, coalesced and not (counts)",
+    "launch": "blocks of the launch, and resident blocks per SM",
+    "dpki": "divergent loads per 1000 instructions",
+    "demands": "the launch's demand on each resource (demands)",
+    "counts": "instruction counts by kind, coalesced and uncoalesced (counts)",
 }
 _LABEL = 14
 
 
 def model_list_text(documents: list[dict[str, Any]]) -> str:
-    """One model a line: name, title and where its equations are from."""
+    """One line per model: name, title and source of its equations."""
     name = max((len(document["name"]) for document in documents), default=0) + 3
     lines = [textwrap.wrap(f"{document['title']}. {document['source']}", WIDTH - name - 1) for document in documents]
     indent = " " * (name + 1)
@@ -31,32 +30,32 @@ def model_list_text(documents: list[dict[str, Any]]) -> str:
 
 
 def model_text(document: dict[str, Any]) -> str:
-    """One model: what it is, its equations, needs, assumptions, where it fails, the citation, and its CPI stack."""
+    """One model: description, equations, inputs, assumptions, limitations, citation, and its CPI stack."""
     lines = [f"{document['name']}   {document['title']}", ""]
     lines += [*textwrap.wrap(document["description"], WIDTH - 2, initial_indent="  ", subsequent_indent="  "), ""]
     for label, texts in _parts(document):
         lines += _labelled(label, texts)
-    lines += ["", " CPI stack   what it means, and how it comes about (W: warps resident on an SM)"]
+    lines += ["", " CPI stack   meaning, and how the model computes it (W: resident warps per SM)"]
     indent = " " * (_LABEL - 1)
     for name in document["stack"]:
-        lines.append(f" {STACK[name].name:<11} {STACK[name].meaning}")
+        lines.append(f" {name:<11} {document['meanings'][name]}")
         lines += textwrap.wrap(document["by_component"].get(name, ""), WIDTH, initial_indent=indent, subsequent_indent=indent)
     return "\n".join(lines)
 
 
 def models_page(documents: list[dict[str, Any]], command: str) -> str:
-    """The Markdown page of all models; `command` makes it again."""
+    """The Markdown page of all models; `command` regenerates it."""
     lines = [
         "# Models",
         "",
         f"<!-- made by: {command} -->",
         "",
-        "What `warpsight models show NAME` says of each; `--model NAME[,NAME]` chooses. The components of a CPI stack that a model",
-        "does not fill are 0; [cpi-stack.md](../explanation/cpi-stack.md) explains them. In their equations W are the warps",
-        "resident on an SM, N those that are active, and a sum is over the intervals of the representative warp and the waves of",
+        "What `warpsight models show NAME` prints; `--model NAME[,NAME]` selects models. The components that a model does not use",
+        "are 0; [cpi-stack.md](../explanation/cpi-stack.md) explains them. In the equations, W is the number of warps",
+        "resident on an SM, N that of the active ones, and a sum is over the intervals of the representative warp and the waves of",
         "the launch, divided by the instructions that an SM executes in them.",
         "",
-        "| model | is |",
+        "| model | description |",
         "|---|---|",
         *(f"| [`{document['name']}`](#{document['name']}) | {document['title']} |" for document in documents),
     ]
@@ -64,14 +63,14 @@ def models_page(documents: list[dict[str, Any]], command: str) -> str:
         lines += ["", f"## {document['name']}", "", f"{document['title']}.", *textwrap.wrap(document["description"], WIDTH), ""]
         for label, texts in _parts(document):
             lines += [f"- {label}:", *(f"  - {text}" for text in texts)] if len(texts) > 1 else [f"- {label}: {texts[0]}"]
-        lines += ["", "| component | comes about as |", "|---|---|"]
+        lines += ["", "| component | equation |", "|---|---|"]
         lines += [f"| `{name}` | {document['by_component'].get(name, '')} |" for name in document["stack"]]
     return "\n".join(lines) + "\n"
 
 
 def _parts(document: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """The labelled parts of a model in their order."""
-    needs = [_NEEDS.get(need, need) for need in document["needs"]] or ["the intervals alone"]
+    needs = [_NEEDS.get(need, need) for need in document["needs"]] or ["only the intervals"]
     return [
         ("source", [document["source"]]),
         ("equations", document["equations"]),
@@ -83,23 +82,23 @@ def _parts(document: dict[str, Any]) -> list[tuple[str, list[str]]]:
 
 
 def _labelled(label: str, texts: list[str]) -> list[str]:
-    """The texts in a column beside their label, each wrapped with a further indent."""
+    """The texts in a column next to their label, each wrapped with an indent."""
     column, lines = " " * _LABEL, []
     for text in texts:
         lines += textwrap.wrap(text, WIDTH, initial_indent=column, subsequent_indent=column + "  ")
     return [f"  {label:<{_LABEL - 2}}{lines[0][_LABEL:]}", *lines[1:]]
 
 
-# -- What an installation can do, as terminal text.
+# -- The installation as terminal text.
 
 _HINTS = {
-    "nvcc": "not on PATH: files with host code go through NVRTC",
+    "nvcc": "not on PATH: files with host code are compiled with NVRTC",
     "C compiler": "not on PATH: `warpsight run` needs one",
 }
 
 
 def instructions_text(rows: list[dict[str, Any]]) -> str:
-    """One opcode a line: executed or not, op class, what it is or why it is refused."""
+    """One line per opcode: executed or not, op class, description or the reason why it is refused."""
     name = max(len(row["opcode"]) for row in rows) + 2
     lines = [f" {'opcode':<{name}}{'executed':<10}{'op class':<12}what"]
     for row in rows:
@@ -107,12 +106,12 @@ def instructions_text(rows: list[dict[str, Any]]) -> str:
         what = row["what"] if row["executed"] else f"{row['what']} ({row['why_not']})"
         lines.append(f" {row['opcode']:<{name}}{mark:<10}{row['op_class']:<12}{what}")
     executed = sum(row["executed"] for row in rows)
-    lines += ["", f" {executed} of {len(rows)} opcodes are executed. A form of one that is not modelled is refused, with its line."]
+    lines += ["", f" {executed} of {len(rows)} opcodes are executed. Unsupported forms of an opcode are refused with their line."]
     return "\n".join(lines)
 
 
 def native_rows_text(rows: list[dict[str, Any]]) -> str:
-    """One native opcode a line."""
+    """One line per SASS opcode."""
     name = max(len(row["opcode"]) for row in rows) + 2
     lines = [f" {'opcode':<{name}}{'op class':<10}{'access':<16}what"]
     for row in rows:
@@ -122,11 +121,11 @@ def native_rows_text(rows: list[dict[str, Any]]) -> str:
 
 
 def native_text(rows: list[dict[str, Any]]) -> str:
-    """How many native opcodes imported traces may have, by op class, and where the table is from."""
+    """The SASS opcodes that imported traces may have, by op class, and the source of the table."""
     classes: dict[str, list[str]] = {}
     for row in rows:
         classes.setdefault(row["op_class"], []).append(row["opcode"])
-    lines = [f" {'op class':<12}{'opcodes':>8}  native opcodes (SASS) of imported traces"]
+    lines = [f" {'op class':<12}{'opcodes':>8}  SASS opcodes of imported traces"]
     for name, opcodes in sorted(classes.items(), key=lambda item: -len(item[1])):
         shown = ""
         for opcode in opcodes:
@@ -136,13 +135,13 @@ def native_text(rows: list[dict[str, Any]]) -> str:
             shown += f" {opcode}"
         lines.append(f" {name:<12}{len(opcodes):>8} {shown}")
     accesses = sum(bool(row["access"]) for row in rows)
-    lines += ["", f" {len(rows)} native opcodes, {accesses} of them access memory ({SOURCE}, sm_35 to sm_100). "
-              "Others are priced by the nearest name, with a warning."]
+    lines += ["", f" {len(rows)} SASS opcodes, {accesses} of them access memory ({SOURCE}, sm_35 to sm_100). "
+              "Others get the op class of the nearest name, with a warning."]
     return "\n".join(lines)
 
 
 def environment_text(document: dict[str, Any]) -> str:
-    """Versions, tools and the cache, a line each; what is missing says what to do."""
+    """Versions, tools and the cache, one line each; a missing one with its remedy."""
     lines = [f"warpsight {document['warpsight']}   Python {document['python']}   {document['machine']}", ""]
     for package, version in document["packages"].items():
         lines.append(f"  {package:<22}{version or f'missing: python -m pip install {package}'}")

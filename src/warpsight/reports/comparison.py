@@ -1,4 +1,4 @@
-"""A comparison of models as terminal text, CSV and a picture, with what a profiler measured beside what a model was given."""
+"""A comparison of models as terminal text, CSV and a picture; with a profiler's measurements also of the models' inputs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from warpsight.reports.drawing.svg import svg
 from warpsight.reports.prediction import dimensions
 from warpsight.reports.stack import decimals
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits
-from warpsight.result.prediction import COMPONENTS
+from warpsight.result.prediction import COMPONENTS, in_order
 
 
 def measured_lines(launch: dict[str, Any], style: Style) -> list[str]:
-    """The inputs with their errors, the stall reasons by component, the clock where it differs; nothing without a profiler."""
+    """The inputs with their errors, the stall reasons by component, the clock if it differs; nothing without a profiler."""
     reference = launch["reference"]
     if not reference or not reference.get("measured"):
         return []
@@ -32,7 +32,7 @@ def _inputs(rows: list[dict[str, Any]], style: Style) -> list[str]:
     merged = [_merged(row) for row in rows]
     table = aligned([
         Column("input", [row["name"] for row in rows], left=True),
-        Column("ours", [_value(row["kind"], row["predicted"]) for row in rows]),
+        Column("Warpsight", [_value(row["kind"], row["predicted"]) for row in rows]),
         Column("measured", [_value(row["kind"], row["measured"]) for row in rows]),
         Column("error", [_error(row) for row in rows]),
         *([Column("", merged, left=True)] if any(merged) else []),
@@ -65,8 +65,8 @@ def _stalls(reference: dict[str, Any]) -> list[str]:
     reasons: dict[str, list[str]] = {}
     for stall in reference["measured"]["stalls"]:
         reasons.setdefault(stall["component"] or "none near", []).append(stall["reason"])
-    told = [f"{name} {100 * share:.0f} % ({', '.join(reasons[name][:2])})" for name, share in shares.items() if share >= 0.005]
-    return textwrap.wrap(f" measured stalls: {'; '.join(told)}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+    parts = [f"{name} {100 * share:.0f} % ({', '.join(reasons[name][:2])})" for name, share in shares.items() if share >= 0.005]
+    return textwrap.wrap(f" measured stalls: {'; '.join(parts)}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)
 
 
 def _clock(clock: dict[str, Any] | None) -> list[str]:
@@ -74,8 +74,8 @@ def _clock(clock: dict[str, Any] | None) -> list[str]:
         return []
     measured, described = (significant(clock[side] / 1e9, 4) for side in ("measured", "described"))
     text = (
-        f" clock: measured at {measured} GHz, described as {described} GHz: the errors of cycles and of time differ "
-        "(--set core_clock=... predicts for the measured one)"
+        f" clock: measured at {measured} GHz, but {described} GHz in the GPU description: errors of cycles and of time differ "
+        "(set core_clock to predict for the measured one)"
     )
     return textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
 
@@ -86,7 +86,7 @@ _REFERENCE, _MEASURED = "reference", "measured"
 
 
 def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """One table a launch, models below each other; with a reference errors, a summary and the gates."""
+    """One table per launch, one row per model; with a reference also errors, a summary and the gates."""
     against = f"   against {PurePath(document['against']).name}" if document["against"] else ""
     parts = [f"{document['tool']}   {document['gpu']}   models {', '.join(document['models'])}{against}"]
     parts = textwrap.wrap(parts[0], WIDTH, subsequent_indent="  ", break_on_hyphens=False)
@@ -102,10 +102,11 @@ def comparison_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 
 def comparison_csv(document: dict[str, Any]) -> str:
-    """One row a launch and model; empty where there is nothing to say."""
+    """One row per launch and model; unknown values are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    stack = [f"cpi_stack.{name}" for name in COMPONENTS]
+    names = _components(document["launches"])
+    stack = [f"cpi_stack.{name}" for name in names]
     head = ["gpu", "kernel", "label", "model", "cycles", "reference_cycles", "relative_error", "cpi", *stack, "bound_by"]
     inputs = list(dict.fromkeys(row["name"] for launch in document["launches"] for row in launch["inputs"]))
     timed = ["seconds", "reference_seconds", "time_error"] if document["measured_by"] else []
@@ -117,7 +118,7 @@ def comparison_csv(document: dict[str, Any]) -> str:
             told, off = answer["prediction"] or {}, answer["most_off"] or {}
             row = [document["gpu"], launch["kernel"], launch["label"], answer["model"], told.get("cycles")]
             row += [reference.get("cycles"), answer["error"], told.get("cpi")]
-            row += [told.get("cpi_stack", {}).get(name) for name in COMPONENTS]
+            row += [told.get("cpi_stack", {}).get(name) for name in names]
             row += [told.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
             if timed:
                 row += [told.get("seconds"), reference.get("seconds"), answer["time_error"]]
@@ -125,6 +126,12 @@ def comparison_csv(document: dict[str, Any]) -> str:
             row += [value for name in inputs for value in given.get(name, (None, None))]
             writer.writerow(["" if value is None else value for value in row])
     return out.getvalue()
+
+
+def _components(launches: list[dict[str, Any]]) -> list[str]:
+    """The components of all predictions, in order; the shared ones always."""
+    stacks = [answer["prediction"]["cpi_stack"] for launch in launches for answer in launch["answers"] if answer["prediction"]]
+    return list(in_order(dict.fromkeys([*COMPONENTS, *(name for stack in stacks for name in stack)])))
 
 
 def _launch(launch: dict[str, Any], style: Style) -> list[str]:
@@ -147,7 +154,7 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
     extra = int(reference is not None)
     if reference is not None:
         stacks = [reference["cpi_stack"], *stacks]
-    names = [name for name in COMPONENTS if any(stack.get(name) for stack in stacks)]
+    names = [name for name in in_order({name: 0 for stack in stacks for name in stack}) if any(stack.get(name) for stack in stacks)]
     # models may be far apart, so each has the decimals that give its own CPI three digits
     digits = [decimals(answer["cpi"]) for answer in told]
     both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
@@ -218,9 +225,9 @@ def _largest(largest: dict[str, Any] | None) -> str:
 
 
 def _gate(gate: dict[str, Any], style: Style) -> str:
-    told = "has no error to judge" if gate["mape"] is None else f"MAPE {gate['mape']:.1f} %"
+    result = "no error" if gate["mape"] is None else f"MAPE {gate['mape']:.1f} %"
     verdict = "passed" if gate["passed"] else style.strong("FAILED")
-    return f" gate {gate['model']}:{gate['limit']:g}   {verdict}   {told}, at most {gate['limit']:g} % allowed"
+    return f" gate {gate['model']}:{gate['limit']:g}   {verdict}   {result}, limit {gate['limit']:g} %"
 
 
 def signed_percent(fraction: float) -> str:
@@ -228,10 +235,10 @@ def signed_percent(fraction: float) -> str:
     return f"{100 * fraction:+,.1f} %"
 
 
-# -- Predicted against measured, as a picture: a point for each launch and model, the diagonal where both are the same.
+# -- Predicted over measured, as a picture: a point for each launch and model, and the diagonal where both are equal.
 
 def comparison_svg(document: dict[str, Any]) -> str:
-    """A scatter chart of cycles and one of times, each where any were measured. Raises UsageError where there is no point."""
+    """A scatter chart of cycles and one of times, if any were measured. Raises UsageError if there is no point."""
     file = PurePath(document["against"] or "").name
     side = "measured" if document["measured_by"] else "reference"
     charts = []
@@ -239,10 +246,10 @@ def comparison_svg(document: dict[str, Any]) -> str:
         series = _series(document, key, scale)
         if series:
             x, y = Axis(f"{side} {name}", unit, LOG), Axis(f"predicted {name}", unit, LOG)
-            charts.append(Scatter(f"{document['gpu']}: predicted against {file}", x, y, series, diagonal=True))
+            charts.append(Scatter(f"{document['gpu']}: predicted over {file}", x, y, series, diagonal=True))
     if not charts:
-        what = "no model has a prediction beside a measured number of cycles or time"
-        raise UsageError(what, place="--plot", remedy="give --against a file with cycles or times")
+        what = "there is no launch with both a prediction and measured cycles or time"
+        raise UsageError(what, place="plot", remedy="compare `against` a file with cycles or times")
     return svg(charts)
 
 

@@ -1,4 +1,4 @@
-"""Explanations and advice as terminal text: cycles beside each line or basic block, and changes by what they gain."""
+"""Explanations and advice as terminal text: cycles of each line or basic block, and changes with their gains."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 
 from warpsight.base.units import percent, thousands, three_digits
 from warpsight.reports.prediction import heading, notes_text
-from warpsight.reports.stack import meaning
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, shortened
+from warpsight.result.prediction import components_of
 
 _LONGEST_GAP = 3
 _LEGEND = (
@@ -19,21 +19,21 @@ _LEGEND = (
     "representative warp; waits for: {operand}"
 )
 _OPERANDS = {
-    "line": "the pc that makes the operand waited for longest",
-    "source": "line and opcode that make the operand waited for longest",
-    "block": "the pc that makes the operand waited for longest",
+    "line": "pc of the producer of the operand with the longest stall",
+    "source": "line and opcode of the producer of the operand with the longest stall",
+    "block": "pc of the producer of the operand with the longest stall",
 }
 
 
 def explanation_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """Heading, table, what no line is charged with, total and legend. At most 120 columns; longer source text is cut."""
+    """Heading, table, cycles charged to no line, total and legend. At most 120 columns; longer source text is cut."""
     prediction, view = document["prediction"], document["by"]
     head = f"  predicted    {thousands(document['cycles'])} cycles, bound by {prediction['bound_by']}"
     rows = _with_gaps(document) if view == "source" else list(document["rows"])
     table = aligned([*_place(rows, view), *_figures(rows, view), _text(rows, document)])
     body = [style.strong(table[0]), *table[1 : 1 + len(rows)]]
     legend = textwrap.wrap(_LEGEND.format(operand=_OPERANDS[view]), WIDTH - 2, initial_indent=" ", subsequent_indent=" ")
-    notes = [f" note: {PurePath(file).name} is not at hand, so its text is missing" for file in document["missing_sources"]]
+    notes = [f" note: {PurePath(file).name} was not found, so its text is missing" for file in document["missing_sources"]]
     parts = [heading(prediction), "", head, "", *body, "", *_sums(document, style), "", *map(style.faint, [*legend, *notes])]
     return "\n".join(parts) + notes_text([prediction], style)
 
@@ -81,7 +81,7 @@ def _text(rows: list[dict[str, Any]], document: dict[str, Any]) -> Column:
 
 
 def _listing(rows: list[dict[str, Any]], document: dict[str, Any]) -> list[str]:
-    """The source text of each row, less the indentation that all lines share; the file's name where it changes."""
+    """The source text of each row without common indentation; the file's name where it changes."""
     several = len({row["file"] for row in rows} - {""}) > 1
     found, before = [], None
     for row in rows:
@@ -94,7 +94,7 @@ def _listing(rows: list[dict[str, Any]], document: dict[str, Any]) -> list[str]:
 
 
 def _with_gaps(document: dict[str, Any]) -> list[dict[str, Any]]:
-    """The rows and, between them, source lines without instructions; longer stretches of these as one row of dots."""
+    """The rows and, between them, source lines without instructions; longer gaps as one row of dots."""
     found: list[dict[str, Any]] = []
     for row in document["rows"]:
         before = found[-1] if found else None
@@ -109,20 +109,22 @@ def _with_gaps(document: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _sums(document: dict[str, Any], style: Style) -> list[str]:
-    """What no line is charged with, and the totals."""
+    """The cycles charged to no line, and the totals."""
     totals, rest = document["totals"], document["rest"]
     names = [*(part["component"] for part in rest), "total"]
     shares = [*(percent(part["share"]) for part in rest), percent(1)]
     issue = [*("" for _ in rest), _cycles(totals["issue_cycles"])]
     wait = [*(_cycles(part["wait_cycles"]) for part in rest), _cycles(totals["wait_cycles"])]
-    why = [*(f"{meaning(part['component'])}; charged to no line".lstrip("; ") for part in rest), "as `warpsight predict` gives it"]
+    components = components_of(document["prediction"])
+    meanings = [components[part["component"]].meaning for part in rest]
+    why = [*(f"{meaning}; charged to no line".lstrip("; ") for meaning in meanings), "equal to `warpsight predict`"]
     columns = [Column("", names, left=True), Column("share", shares), Column("issue", issue), Column("wait", wait)]
     lines = aligned([*columns, Column("", why, left=True)])
     return [*lines[:-1], style.strong(lines[-1])]
 
 
 def _operand(row: dict[str, Any], view: str) -> str:
-    """What is waited for longest."""
+    """The operand with the longest stall."""
     if not row["waits_for"]:
         return ""
     wait = row["waits_for"][0]
@@ -151,13 +153,13 @@ def _rate(fraction: float) -> str:
     return f"{100 * fraction:.0f} %"
 
 
-# -- Advice as terminal text: changes by what they gain, each with its reason and its cost.
+# -- Advice as terminal text: changes by their gain, each with its reason and its cost.
 
 _PLACE = 24
 
 
 def advice_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """Heading, the changes, and what was evaluated besides. At most 120 columns."""
+    """Heading, the changes, and a summary of the rest. At most 120 columns."""
     prediction, shown = document["prediction"], document["advice"]
     lines = [heading(prediction), "", f"  predicted    {thousands(document['cycles'])} cycles, bound by {document['bound_by']}", ""]
     if shown:
@@ -166,7 +168,7 @@ def advice_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         for change in shown:
             lines += _change(change, width, style)
     else:
-        lines.append(" no change that was evaluated saves 0.1 % of the cycles")
+        lines.append(" no evaluated change saves 0.1 % of the cycles")
     lines += ["", *_besides(document, style)]
     return "\n".join(lines) + notes_text([prediction], style)
 
@@ -177,21 +179,21 @@ def _change(change: dict[str, Any], width: int, style: Style) -> list[str]:
     head = f" {percent(change['gain']):>6}  {thousands(change['gain_cycles']):>{width}}  "
     title = textwrap.wrap(change["title"], WIDTH - len(head), break_on_hyphens=False)
     setting = f" (--set '{change['setting']}')" if change["setting"] else ""
-    told = f"{change['owner']}, {place}: {change['reason']}. Costs: {change['cost']}{setting}."
-    detail = textwrap.wrap(told, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
+    text = f"{change['owner']}, {place}: {change['reason']}. Costs: {change['cost']}{setting}."
+    detail = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent, break_on_hyphens=False)
     return [head + style.strong(title[0]), *(indent + part for part in title[1:]), *map(style.faint, detail)]
 
 
 def _besides(document: dict[str, Any], style: Style) -> list[str]:
     more = document["with_gain"] - len(document["advice"])
-    lines = [" gains are of each change alone, evaluated again, and do not add up; saved: cycles of the launch"]
+    lines = [" each gain is for one change alone, so gains do not add up; saved: cycles of the launch"]
     if more:
-        lines.append(f" {more} more with a smaller gain; a larger --top or --json shows them")
+        lines.append(f" {more} more with a smaller gain; use --top N or --json to show them")
     if document["without_gain"]:
         lines.append(f" {document['without_gain']} evaluated without gain (less than 0.1 %)")
     if document["not_tried"]:
         lines.append(f" {document['not_tried']} not evaluated: lines with less traffic than those above")
     for refused in document["refused"]:
-        told = f" not possible: {refused['title']}: {refused['why']}"
-        lines += textwrap.wrap(told, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
+        text = f" not possible: {refused['title']}: {refused['why']}"
+        lines += textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)
     return [style.faint(line) for line in lines]

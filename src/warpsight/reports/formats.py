@@ -1,4 +1,4 @@
-"""Documents and rows in formats for programs: JSON, CSV and Parquet."""
+"""Documents and rows as JSON, CSV and Parquet."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from warpsight.base.errors import UsageError
 
 
 def json_text(document: Any) -> str:
-    """Indented JSON, keys in the document's order. Raises ValueError on NaN or infinity, which JSON has no word for."""
+    """Indented JSON, keys in the document's order. Raises ValueError for NaN or infinity, which JSON cannot represent."""
     return json.dumps(document, indent=2, allow_nan=False, default=_plain)
 
 
 def documents_json(documents: list[Any]) -> str:
-    """One document as an object, several as a list (DESIGN section 2)."""
+    """One document as an object, several as a list."""
     return json_text(documents[0] if len(documents) == 1 else documents)
 
 
 def plain(document: Any) -> Any:
-    """The document as JSON would give it back: tuples as lists, keys as texts."""
+    """The document after a round trip through JSON: tuples become lists, keys become strings."""
     return json.loads(json_text(document))
 
 
 def _plain(value: Any) -> Any:
-    """NumPy scalars and arrays as Python's own."""
+    """NumPy scalars and arrays as Python objects."""
     if hasattr(value, "tolist"):
         return value.tolist()
     if isinstance(value, (set, frozenset)):
         return sorted(value)
-    raise TypeError(f"{type(value).__name__} does not belong in a result document")
+    raise TypeError(f"{type(value).__name__} cannot be part of a result document")
 
 
-# -- Predictions as CSV: one row each, the CPI stack spread over columns.
+# -- Predictions as CSV: one row each, one column per CPI-stack component.
 
 _FLAT = (
     "kernel", "gpu", "model", "cycles", "seconds", "warp_instructions", "ipc_sm_warp", "ipc_gpu_warp", "ipc_gpu_thread", "cpi",
@@ -45,9 +45,9 @@ _FLAT = (
 
 
 def predictions_csv(documents: list[dict[str, Any]]) -> str:
-    """A header and one row per prediction; `cpi_stack.NAME` columns as the documents have them. Unknown values are empty.
+    """A header and one row per prediction, with the documents' components as `cpi_stack.NAME`. Unknown values are empty.
 
-    What `provenance.varied` names comes first.
+    The keys of `provenance.varied` come first.
     """
     labels = dict.fromkeys(name for document in documents for name in document["provenance"].get("varied", ()))
     varied = [name for name in labels if name not in _FLAT]
@@ -74,19 +74,19 @@ def csv_table(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def write_text(path: str, text: str) -> None:
-    """Write `text` to `path`. Raises UsageError where that cannot be."""
+    """Write `text` to `path`. Raises UsageError if it cannot be written."""
     try:
         Path(path).write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name a file in a folder of yours") from None
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name a file in a writable folder") from None
 
 
 def write_parquet(path: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Write rows with the same keys to `path`, compressed with zstd. Raises UsageError where that cannot be."""
+    """Write rows with the same keys to `path`, compressed with zstd. Raises UsageError if it cannot be written."""
     import pyarrow
     from pyarrow import parquet
 
     try:
         parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path, compression="zstd")
     except OSError as error:
-        raise UsageError(f"cannot be written: {error}", place=path, remedy="name a file in a folder of yours") from None
+        raise UsageError(f"cannot be written: {error}", place=path, remedy="name a file in a writable folder") from None

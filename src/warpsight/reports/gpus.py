@@ -1,4 +1,4 @@
-"""GPU descriptions as terminal text and as pages of the documentation: listed, checked, imported, and fitted to measurements."""
+"""GPU descriptions as terminal text and as documentation pages: listed, checked, imported, and fitted to measurements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpsight.reports.terminal import WIDTH, Column, aligned
 
 
 def gpu_list_text(documents: list[dict[str, Any]]) -> str:
-    """One GPU a line: name and description."""
+    """One line per GPU: name and description."""
     width = max(map(len, (document["name"] for document in documents)), default=0) + 3
     return "\n".join(
         textwrap.fill(document["description"], WIDTH, initial_indent=f" {document['name']:<{width}}",
@@ -23,13 +23,13 @@ def gpu_list_text(documents: list[dict[str, Any]]) -> str:
 
 
 def problems_text(place: str, problems: list[str]) -> str:
-    """Everything that is wrong with a description, each with its remedy."""
+    """All errors of a description, each with its remedy."""
     count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
     return "\n".join([*(f"error: {problem}" for problem in problems), f"{place}: {count}"])
 
 
 def made_text(document: dict[str, Any]) -> str:
-    """A description that was made: every key with value and source, then what it does not say."""
+    """A new description: every key with value and source, then what it does not cover."""
     rows = document["values"].items()
     key_width = max((len(key) for key, _ in rows), default=0) + 2
     value_width = max((len(row["value"]) for _, row in rows), default=0) + 2
@@ -37,7 +37,7 @@ def made_text(document: dict[str, Any]) -> str:
     for key, row in rows:
         head = f" {key:<{key_width}}{row['value']:<{value_width}}"
         lines.append(textwrap.fill(row["source"] or "-", WIDTH, initial_indent=head, subsequent_indent=" " * len(head)))
-    lines += ["", f" not in the description, or not as it stands there ({len(document['notes'])}):"]
+    lines += ["", f" not carried over, or changed ({len(document['notes'])}):"]
     lines += [textwrap.fill(note, WIDTH, initial_indent=" - ", subsequent_indent="   ") for note in document["notes"]]
     return "\n".join(lines)
 
@@ -55,12 +55,12 @@ _ESTIMATED = "estimated"
 
 
 def gpu_page(gpu: GpuSpec, command: str) -> str:
-    """The page of one GPU: what it can do at most, every key with its value and source, and which numbers are estimates."""
+    """The page of one GPU: its peak rates, every key with its value and source, and which values are estimates."""
     rows = [row for row in describe(gpu) if row.key.partition(".")[0] not in _LEFT_OUT]
     estimated = [row.key for row in rows if row.source.startswith(_ESTIMATED)]
     lines = [f"<!-- written by {command} -->", f"# {gpu.name}", "", f"{gpu.description}.", "", *_peaks(gpu), ""]
     if estimated:
-        lines += [f"Estimated, and so the first to calibrate or to vary with `--set`: {_listed(estimated)}.", ""]
+        lines += [f"Estimated, so calibrate or vary these first: {_listed(estimated)}.", ""]
     for section, title in _SECTIONS.items():
         lines += [f"## {title}", "", "| key | value | source |", "|---|---|---|"]
         lines += [_row(row) for row in rows if row.key.rpartition(".")[0] == section]
@@ -72,9 +72,9 @@ def index_page(gpus: Sequence[GpuSpec], command: str) -> str:
     """The page that lists the catalogue."""
     lines = [
         f"<!-- written by {command} -->", "# GPUs of the catalogue", "",
-        "A number comes from a white paper, a data sheet, CUDA's guide, a published micro-benchmark or a simulator's correlated",
-        "configuration, or is called estimated with the reason. [What the keys mean](../reference/gpu-description.md).", "",
-        "| GPU | is | SMs | clock | fp32 | L2 | DRAM |", "|---|---|---|---|---|---|---|",
+        "A value comes from a white paper, a data sheet, CUDA's guide, a published micro-benchmark or a simulator's validated",
+        "configuration, or is marked as estimated, with the reason. [Meaning of the keys](../reference/gpu-description.md).", "",
+        "| GPU | description | SMs | clock | fp32 | L2 | DRAM |", "|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for gpu in gpus:
         peak = f"{three_digits(peak_flops(gpu, 'fp32') / 1e12)} TFLOPS"
@@ -86,13 +86,13 @@ def index_page(gpus: Sequence[GpuSpec], command: str) -> str:
 
 
 def _peaks(gpu: GpuSpec) -> list[str]:
-    """What the description makes of the GPU at most."""
+    """The peak rates of the GPU by its description."""
     rates = [f"{op} {three_digits(peak_flops(gpu, op) / 1e12)} TFLOPS" for op in ("fp32", "fp64")]
     network, memory = gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s
     balance = peak_flops(gpu, "fp32") / memory
     return [
-        f"At most: {', '.join(rates)} (a multiply-add is two operations), L2 to SMs {three_digits(network / 1e9)} GB/s, DRAM "
-        f"{three_digits(memory / 1e9)} GB/s, {three_digits(balance)} fp32 operations for each byte of DRAM.",
+        f"Peak: {', '.join(rates)} (a multiply-add is two operations), L2 to SMs {three_digits(network / 1e9)} GB/s, DRAM "
+        f"{three_digits(memory / 1e9)} GB/s, {three_digits(balance)} fp32 operations per byte of DRAM.",
     ]
 
 
@@ -107,7 +107,7 @@ def _listed(keys: Sequence[str]) -> str:
     return ", ".join(f"`{key}`" for key in keys)
 
 
-# -- A calibration as terminal text: the fitted numbers, then every timing with its residual.
+# -- A calibration of MWP-CWP as terminal text: the fitted values, then every timing with its residual.
 
 def calibration_text(document: dict[str, Any]) -> str:
     """The parameters, the errors and the notes."""
@@ -120,14 +120,14 @@ def calibration_text(document: dict[str, Any]) -> str:
     for row in document["residuals"]:
         error = f"{100 * row['relative_error']:+.2f} %"
         lines.append(f" {row['name']:<24}{thousands(row['cycles']):>14}{thousands(row['predicted']):>14}{error:>10}")
-    lines += ["", f"  mean absolute error {100 * document['mean_absolute_error']:.2f} %, of the whole cycles"]
+    lines += ["", f"  mean absolute error {100 * document['mean_absolute_error']:.2f} %, with parameters rounded to whole cycles"]
     return "\n".join([*lines, *(f" note: {note}" for note in document["notes"])])
 
 
-# -- A GPU fitted to micro-benchmarks as terminal text: what was fitted and how well, what the timings do not tell, and why.
+# -- A GPU fitted to micro-benchmarks as terminal text: the fitted keys with their quality, and why others are not determined.
 
 def microbenchmarks_text(document: dict[str, Any]) -> str:
-    """A table of the keys, beside the GPU's that was taken for what is not measured; then the refused ones."""
+    """A table of the fitted keys next to the values of the GPU inherited from; then the undetermined ones."""
     device = f"   {document['device']}" if document["device"] else ""
     head = f"{document['tool']}   {document['timings']}   {document['rows']} timings   like {document['gpu']}{device}"
     lines = textwrap.wrap(head, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
@@ -138,10 +138,10 @@ def microbenchmarks_text(document: dict[str, Any]) -> str:
             Column("fitted", [row["text"] for row in fitted]),
             Column(document["gpu"], [row["described"] for row in fitted]),
             Column("timings", [str(row["timings"]) for row in fitted]),
-            Column("goodness", [row["quality"] for row in fitted], left=True),
+            Column("quality", [row["quality"] for row in fitted], left=True),
         ]
         lines += ["", *aligned(table)]
     for row in document["refused"]:
-        told = f" {row['key']} is not told: {row['reason']}"
-        lines += ["", *textwrap.wrap(told, WIDTH, subsequent_indent="   ", break_on_hyphens=False)]
+        text = f" {row['key']} is not determined: {row['reason']}"
+        lines += ["", *textwrap.wrap(text, WIDTH, subsequent_indent="   ", break_on_hyphens=False)]
     return "\n".join(lines)

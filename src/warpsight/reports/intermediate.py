@@ -1,4 +1,4 @@
-"""Intermediate results as terminal text and pictures: a trace, the cache misses, an interval profile."""
+"""Intermediate results as terminal text and pictures: a trace, cache misses, an interval profile."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from warpsight.reports.terminal import Column, Style, aligned
 
 
 def trace_text(document: dict[str, Any]) -> str:
-    """The summary that `warpsight trace` prints: what ran, how much of it, how fast, how large."""
+    """The summary of `warpsight trace`: kernel, instruction counts, speed and size."""
     seconds, count = document["emulation_seconds"], document["warp_instructions"]
     rate = f" ({thousands(count / seconds)} warp instructions per second)" if seconds else ""
     lines = [
@@ -32,7 +32,7 @@ def trace_text(document: dict[str, Any]) -> str:
 
 
 def export_text(document: dict[str, Any]) -> str:
-    """What `warpsight trace export` has written."""
+    """The summary of `warpsight trace export`."""
     lines = [
         f"{document['tool']}   {document['source']} : {document['kernel']}   "
         f"grid {dimensions(document['grid'])} block {dimensions(document['block'])}",
@@ -46,15 +46,15 @@ def export_text(document: dict[str, Any]) -> str:
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
-# -- The answer of the reuse-distance cache model as terminal text.
+# -- The result of the reuse-distance cache model as terminal text.
 
 _MEANING = {
     "hits": "",
     "compulsory": "first use of a line",
-    "capacity": "a fully associative cache of this size would miss too",
-    "associativity": "it would not: too few ways, or an uneven set index",
-    "latency": "the line is on its way; asks for nothing more",
-    "mshr": "would not miss with unlimited miss registers",
+    "capacity": "also misses in a fully associative cache of this size",
+    "associativity": "conflict: too few ways, or an uneven set index",
+    "latency": "the line is in flight; causes no further request",
+    "mshr": "would not miss with unlimited MSHRs",
 }
 _BAR, _LISTED_INSTRUCTIONS = 30, 12
 
@@ -76,9 +76,9 @@ def cache_text(document: dict[str, Any], style: Style) -> str:
         f"  modelled       {thousands(document['blocks'])} blocks, {thousands(document['threads'])} threads on "
         f"{thousands(document['cores'])} cores, at most {document['blocks_per_core']} blocks on each",
         f"  accesses       {thousands(document['accesses'])} of threads, {thousands(document['transactions'])} transactions, "
-        f"{thousands(document['cancelled'])} accesses issued again for want of an MSHR",
+        f"{thousands(document['cancelled'])} accesses reissued because no MSHR was free",
         f"  miss rate      {style.strong(_percent(document['miss_rate']))}; "
-        f"{_percent(document['miss_rate_without_latency'])} without latency misses, as hardware counters count",
+        f"{_percent(document['miss_rate_without_latency'])} without latency misses, as in hardware counters",
         "",
         *_miss_classes(document),
     ]
@@ -98,7 +98,7 @@ def _miss_classes(document: dict[str, Any]) -> list[str]:
         Column("transactions", [thousands(document[name]) for name in names]),
         Column("share", [_percent(document[name] / total) for name in names]),
         Column("", ["#" * round(_BAR * document[name] / total) for name in names], left=True),
-        Column("what it means", [_MEANING[name] for name in names], left=True),
+        Column("meaning", [_MEANING[name] for name in names], left=True),
     ])
 
 
@@ -112,7 +112,7 @@ def _instructions(rows: Sequence[dict[str, Any]]) -> list[str]:
         Column("opcode", [row["opcode"] for row in shown], left=True),
     ])
     more = len(rows) - len(shown)
-    return [*lines, f" and {thousands(more)} more; --json gives all"] if more else lines
+    return [*lines, f" and {thousands(more)} more; --json prints all"] if more else lines
 
 
 def cache_sweep_text(rows: Sequence[dict[str, Any]], kernel: str, gpu: str) -> str:
@@ -127,13 +127,13 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-# -- Pictures of the reuse-distance cache model: the cumulative curve of distances, and a sweep in bars as in HPCA 2014, Fig. 12.
+# -- Pictures of the reuse-distance cache model: the cumulative curve of distances, and a sweep as bars as in HPCA 2014, Fig. 12.
 
 _KINDS = ("compulsory", "capacity", "associativity", "latency", "mshr")
 
 
 def curve_svg(curve: Sequence[tuple[int, float]], name: str, settings: dict[str, Any]) -> str:
-    """Share of transactions below each distance (`CacheResult.curve`) over lines, on a scale of powers of two."""
+    """Share of transactions below each distance (`CacheResult.curve`) over lines, on a logarithmic scale."""
     capacity = settings["size_bytes"] // settings["line_bytes"]
     return svg(
         Lines(
@@ -165,7 +165,7 @@ _LISTED_INTERVALS = 12
 
 
 def profile_text(document: dict[str, Any], tool: str) -> str:
-    """`document` is the interchange JSON (DESIGN section 2). Lists the intervals that stall longest, in the order they run."""
+    """`document` is the interchange JSON. Lists the intervals with the longest stalls, in program order."""
     intervals = document["intervals"]
     stalls = sum(interval["stall_cycles"] for interval in intervals)
     instructions = sum(interval["instructions"] for interval in intervals)
@@ -184,7 +184,7 @@ def profile_text(document: dict[str, Any], tool: str) -> str:
     longest = sorted(range(len(intervals)), key=lambda i: -intervals[i]["stall_cycles"])[:_LISTED_INTERVALS]
     lines += [_interval_row(number, intervals[number]) for number in sorted(longest)]
     if len(intervals) > _LISTED_INTERVALS:
-        lines.append(f" the {_LISTED_INTERVALS} that stall longest of {thousands(len(intervals))}; --json or -o FILE gives all")
+        lines.append(f" the {_LISTED_INTERVALS} longest stalls of {thousands(len(intervals))}; --json or -o FILE writes all")
     return "\n".join(lines)
 
 

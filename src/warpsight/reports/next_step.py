@@ -1,4 +1,4 @@
-"""The last line of an answer: the next useful command, ready to be pasted."""
+"""The last line of an answer: the next useful command, ready to paste."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from warpsight.reports.stack import dominant
 
-# For each component that a design can relieve: the GPU key, and whether more or less of it helps.
+# For each component that a design can reduce: the GPU key, and the factor that helps.
 _LEVERS = {
     "mshr": ("l1.mshrs", 2.0),
     "noc": ("noc.bandwidth", 2.0),
@@ -28,31 +28,31 @@ def line(command: Sequence[str], why: str = "") -> str:
 
 
 def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
-    """What to try after a prediction that `command` (without `warpsight`) gave: the same with the bottleneck relieved twofold."""
+    """What to try after the prediction of `command` (without `warpsight`): the same with twice the bottleneck's resource."""
     key, factor = _LEVERS.get(dominant(document), ("", 1.0))
     value = _scaled(_lookup(document["provenance"].get("gpu", {}), key), factor)
     if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):
         word = "twice" if factor > 1 else "half"
         return line([*command, "--set", f"{key}={value}"], f"{word} the {key}")
-    return line(["models", "show", document["model"]], "what the model assumes")
+    return line(["models", "show", document["model"]], "the model's assumptions")
 
 
 def followed_by(
     name: str, command: Sequence[str], model: str, why: str, *, without: Sequence[str] = (), flags: Sequence[str] = (),
     added: Sequence[str] = (),
 ) -> str:
-    """The line for the same kernel and GPU with the command `name`, less the options `without` with their values and the `flags`
-    that take none, and words `added`.
+    """The line for the same kernel and GPU with the command `name`, without the options `without` and their values and the `flags`
+    that take none, and with the words `added`.
 
-    Input that came on stdin cannot be read again: then what the model assumes.
+    Input from stdin cannot be read again: then the line shows the model's assumptions.
     """
     if "-" in command:
-        return line(["models", "show", model], "what the model assumes")
+        return line(["models", "show", model], "the model's assumptions")
     return line([*_same_input(name, command, without, flags), *added], why)
 
 
 def command_after(name: str, command: Sequence[str], *, without: Sequence[str], flags: Sequence[str], added: Sequence[str]) -> str:
-    """`warpsight NAME ...` for the same kernel and GPU, less the options `without` with their values and the `flags`, plus `added`.
+    """`warpsight NAME ...` for the same kernel and GPU, without the options `without` and the `flags`, plus `added`.
 
     The command is quoted for a shell.
     """
@@ -60,7 +60,7 @@ def command_after(name: str, command: Sequence[str], *, without: Sequence[str], 
 
 
 def _same_input(name: str, command: Sequence[str], without: Sequence[str], flags: Sequence[str]) -> list[str]:
-    """The words of `command` for another command, less the options `without` with their values, and `flags`."""
+    """The words of `command` for another command, without the options `without` and their values, and without `flags`."""
     words, skip = [name], False
     for word in command[1:]:
         if not skip and word.partition("=")[0] not in without and word not in flags:
@@ -70,7 +70,7 @@ def _same_input(name: str, command: Sequence[str], without: Sequence[str], flags
 
 
 def _lookup(spec: Any, key: str) -> str:
-    """A value by dotted key, flat or nested, as text; empty when it is not there."""
+    """A value by dotted key, flat or nested, as text; empty if it is missing."""
     if isinstance(spec, dict) and key in spec:
         return str(spec[key])
     for part in key.split("."):
@@ -79,7 +79,7 @@ def _lookup(spec: Any, key: str) -> str:
 
 
 def _scaled(text: str, factor: float) -> str:
-    """`480 GB/s` times a factor, unit kept; empty when it is no number or would become zero."""
+    """`480 GB/s` times a factor, unit kept; empty if it is not a number or would become zero."""
     found = re.fullmatch(r"(\d+(?:\.\d+)?)(\s*.*)", text)
     if not found:
         return ""

@@ -15,7 +15,7 @@ from warpsight.papers.validate import figure_names
 from warpsight.reports.drawing.svg import chart_of, svg
 from warpsight.reports.formats import json_text
 
-# A page says how many points failed; the first ones it shows, the document has them all.
+# Failed points that a page lists; the document has them all.
 _MOST_FAILED = 20
 
 
@@ -25,12 +25,12 @@ def figure_svg(document: dict[str, Any]) -> str:
 
 
 def heading(document: dict[str, Any]) -> str:
-    """The paper's name, the number there, and the title."""
+    """The paper's name, the figure's number there, and the title."""
     return f"{_paper(document)}, {document['paper']['place']}: {document['title']}"
 
 
 def figure_page(document: dict[str, Any]) -> str:
-    """The page, which shows NAME.svg beside it."""
+    """The page, which includes NAME.svg."""
     name, paper = document["figure"], document["paper"]
     parts = [
         f"<!-- Made from {name}.json by `{document['command']}`. Do not edit. -->",
@@ -41,18 +41,18 @@ def figure_page(document: dict[str, Any]) -> str:
         f"![{_cell(heading(document))}]({name}.svg)",
         *_numbers(document["numbers"]),
         *_claims(document["claims"]),
-        "## Where they differ, and why",
+        "## Differences, and why",
         "\n".join(f"- {sentence}" for sentence in [*document["differences"], *document["notes"]]),
     ]
     for table in document["tables"]:
         parts += [f"## {table['title']}", markdown_table(table["columns"], table["rows"])]
     parts += _failed(document["failed"])
-    parts.append(f"The data are in [{name}.json]({name}.json). Again: `{document['command']} --out DIR`.")
+    parts.append(f"The data are in [{name}.json]({name}.json). To reproduce: `{document['command']} --out DIR`.")
     return "\n\n".join(parts) + "\n"
 
 
 def index_page(documents: Sequence[dict[str, Any]]) -> str:
-    """A page that leads to those of `documents`, with the papers' numbers beside ours."""
+    """The index page of `documents`, with the papers' numbers and ours."""
     rows = []
     for document in documents:
         name = document["figure"]
@@ -66,16 +66,16 @@ def index_page(documents: Sequence[dict[str, Any]]) -> str:
     command = f"warpsight validate --suite {documents[0]['suite']} --figure all --out docs/validation" if documents else ""
     return "\n\n".join([
         f"<!-- Made from the JSON files beside it by `{command}`. Do not edit. -->",
-        "# The papers' figures again",
+        "# The papers' figures, reproduced",
         f"The simulator and the models on the suite {suites}, beside what the papers say. "
-        "[How they are made](../reference/validate.md).",
+        "[How they are reproduced](../reference/validate.md).",
         markdown_table(columns, rows),
-        "The command in this file's first line makes all of them again.",
+        "The command in this file's first line reproduces all of them.",
     ]) + "\n"  # fmt: skip
 
 
 def markdown_table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """A table; numbers to the right, in three significant digits."""
+    """A table; numbers right-aligned, with three significant digits."""
     numeric = [
         any(_is_number(row[k]) for row in rows) and all(_is_number(row[k]) or row[k] is None for row in rows)
         for k in range(len(columns))
@@ -95,13 +95,13 @@ def _numbers(numbers: Sequence[dict[str, Any]]) -> list[str]:
         [n["what"], _with_unit(n["ours"], n["unit"]), _with_unit(n["paper"], n["unit"]), _signed(n["difference"]), n["where"]]
         for n in numbers
     ]
-    return ["## Our numbers beside the paper's", markdown_table(["what", "here", "in the paper", "difference", "where"], rows)]
+    return ["## Our numbers and the paper's", markdown_table(["what", "here", "in the paper", "difference", "where"], rows)]
 
 
 def _claims(claims: Sequence[dict[str, Any]]) -> list[str]:
     if not claims:
         return []
-    words = {True: "yes", False: "**no**", None: "cannot be said"}
+    words = {True: "yes", False: "**no**", None: "unknown"}
     rows = [[claim["says"], words[claim["holds"]], claim["ours"], claim["where"]] for claim in claims]
     return ["## What the paper observes", markdown_table(["observation", "holds here", "by", "where"], rows)]
 
@@ -148,11 +148,11 @@ def _signed(value: float | None) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text that a table cell can hold."""
+    """Text escaped for a table cell."""
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-# -- Figures of the papers made again, for a terminal.
+# -- Reproduced figures as terminal text.
 
 _MOST_REASONS = 3
 
@@ -169,7 +169,7 @@ def list_text(figures: Sequence[dict[str, str]]) -> str:
 
 
 def figures_text(documents: Sequence[dict[str, Any]], written: Sequence[Path]) -> str:
-    """For each figure the papers' numbers beside ours, what holds and what does not, and where the page is."""
+    """For each figure the paper's numbers and ours, which observations hold, and where the page is."""
     blocks = []
     for place, document in enumerate(documents):
         lines = [heading(document), f"  {len(document['kernels'])} kernels of {document['suite']} on {document['gpu']['name']}"]
@@ -197,13 +197,13 @@ def _value(value: float | None, unit: str) -> str:
     return f"{value:,.1f} {unit}".rstrip()
 
 
-# -- The files of figures: data, picture and page, each written whole or not at all.
+# -- The files of figures: data, picture and page, each written atomically.
 
 INDEX = "README.md"
 
 
 def ready_folder(out: str) -> Path:
-    """The folder `out`, made if need be. Raises UsageError when nothing can be written there, before hours are spent."""
+    """The folder `out`, created if needed. Raises UsageError if it is not writable, before hours are spent."""
     folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -228,7 +228,7 @@ def write_figures(folder: Path, documents: Sequence[dict[str, Any]]) -> list[Pat
 
 
 def document_text(document: dict[str, Any]) -> str:
-    """The document as JSON, one row of data a line: quick to read through, and small in a repository."""
+    """The document as JSON with one line per row of data: easy to read, and small in a repository."""
     rows = ",\n  ".join(json.dumps(row, allow_nan=False) for row in document["rows"])
     head = json_text({**document, "rows": []})
     return head.replace('"rows": []', f'"rows": [\n  {rows}\n ]' if rows else '"rows": []', 1) + "\n"
@@ -259,7 +259,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _umask() -> int:
-    """The process's; it can only be read by setting it."""
+    """The process's umask, which can only be read by setting it."""
     mask = os.umask(0o022)
     os.umask(mask)
     return mask
@@ -267,4 +267,4 @@ def _umask() -> int:
 
 def _refused(path: Path, error: OSError | ValueError) -> UsageError:
     reason = getattr(error, "strerror", None) or str(error)
-    return UsageError(f"cannot be written: {reason}", place=str(path), remedy="name a folder of yours with --out")
+    return UsageError(f"cannot be written: {reason}", place=str(path), remedy="give a writable folder as `out`")

@@ -1,4 +1,4 @@
-"""Predictions as terminal text (DESIGN section 7): one, several in a table, the demonstration, whole programs, MWP-CWP's parameters."""
+"""Predictions as terminal text: one, several in a table, the demonstration, whole programs, MWP-CWP's parameters."""
 
 from __future__ import annotations
 
@@ -6,33 +6,46 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpsight.base.units import duration, percent, significant, thousands, three_digits
-from warpsight.reports.stack import decimals, dominant, meaning, queueing, shares, shown, stack_table, stacks_beside
+from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style
+from warpsight.result.prediction import components_of, relative_error
 
 _PLACES = {
-    "mshr": "for an MSHR", "noc_queue": "in the NoC's queue", "l2": "to the L2", "dram_queue": "in DRAM's queue", "dram": "in DRAM",
+    "mshr": "waiting for an MSHR", "noc_queue": "NoC queueing", "l2": "L2", "dram_queue": "DRAM queueing", "dram": "DRAM",
 }  # fmt: skip
 
 
-def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
-    """One block of text per prediction, the notes once at the end. Never wider than 120 columns, unless a file name is."""
+def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN, papers: Sequence[dict[str, Any]] = ()) -> str:
+    """One block of text per prediction, a line for those of `papers`, and the notes once at the end.
+
+    It is at most 120 columns wide, unless a file name is longer.
+    """
     blocks = [prediction_text(document, style) for document in documents]
-    return "\n\n".join(blocks) + notes_text(documents, style)
+    if papers:
+        cycles = documents[0]["cycles"]
+        models = [f"{each['model']} {thousands(each['cycles'])} ({_difference(each['cycles'], cycles)})" for each in papers]
+        blocks.append(f"  papers' models: {', '.join(models)}")
+    return "\n\n".join(blocks) + notes_text([*documents, *papers], style)
+
+
+def _difference(cycles: float, other: float) -> str:
+    """The relative difference of `cycles` to `other`: `+110 %`."""
+    return f"{100 * relative_error(cycles, other):+,.0f} %"
 
 
 def prediction_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """What ran where, the headline figures, what bounds them, and the CPI stack."""
+    """Heading, headline figures, bottleneck and CPI stack."""
     stack = [*stack_table(document, style), *_miss_latency(document)]
     return "\n".join([heading(document), "", *headline(document, style), "", *stack])
 
 
 def _miss_latency(document: dict[str, Any]) -> list[str]:
-    """Where a mean L1 read miss spends its cycles, for models that say it."""
+    """The parts of the mean latency of an L1 read miss, for models that give them."""
     parts = document["provenance"].get("model", {}).get("l1_miss_latency")
     if not parts:
         return []
     spent = ", ".join(f"{thousands(cycles)} {_PLACES.get(name, name)}" for name, cycles in parts.items() if cycles)
-    return ["", f" an L1 miss takes {thousands(sum(parts.values()))} cycles: {spent}"]
+    return ["", f" L1 miss latency {thousands(sum(parts.values()))} cycles: {spent}"]
 
 
 def heading(document: dict[str, Any]) -> str:
@@ -47,10 +60,10 @@ def heading(document: dict[str, Any]) -> str:
 
 
 def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
-    """Cycles, time, IPC and class; occupancy; what bounds the kernel."""
+    """Cycles, time, IPC and class; occupancy; bottleneck."""
     cycles, seconds = thousands(document["cycles"]), duration(document["seconds"])
-    found = "simulated" if "simulator" in document["provenance"].get("method", {}) else "predicted"
-    lines = [f"  {found}    {cycles} cycles   {seconds}   IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)"]
+    verb = "simulated" if "simulator" in document["provenance"].get("method", {}) else "predicted"
+    lines = [f"  {verb}    {cycles} cycles   {seconds}   IPC/SM {three_digits(document['ipc_sm_warp'])} (warp)"]
     if classification(document):
         lines.append(f"  class        {classification(document)}")
     if document["occupancy"]:
@@ -60,7 +73,7 @@ def headline(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
 
 
 def classification(document: dict[str, Any]) -> str:
-    """`memory-divergent (64.2 divergent loads per 1000 instructions)`; empty where the divergence is not known."""
+    """`memory-divergent (64.2 divergent loads per 1000 instructions)`; empty if the divergence is not known."""
     if document["dpki"] is None:
         return ""
     return f"{document['class']} ({three_digits(document['dpki'])} divergent loads per 1000 instructions)"
@@ -78,14 +91,14 @@ def dimensions(size: list[int] | tuple[int, ...]) -> str:
     return f"({','.join(str(n) for n in size)})"
 
 
-# -- Several predictions that differ in one thing as a table: a row each, the CPI stack in columns.
+# -- Several predictions as a table: one row each, the CPI stack in columns.
 
 _LABEL_WIDTH = 28
 _TITLES = {"warps_per_sm": "warps per SM", "representative": "representative"}
 
 
 def rows_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
-    """A table per model. `provenance.varied` of each document names what is different in its row."""
+    """A table per model. `provenance.varied` of each document names what varies in its row."""
     models = dict.fromkeys(document["model"] for document in documents)
     tables = [_rows_table([document for document in documents if document["model"] == model], style) for model in models]
     return "\n\n".join(tables) + notes_text(documents, style)
@@ -107,13 +120,13 @@ def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
         label = "".join(f"{_short_label(varied[key]):>{width}}" for key, width in labels.items())
         figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
         total = f"{document['cpi']:>{widths['CPI']},.{digits}f}"
-        parts = [style.component(name, f"{document['cpi_stack'][name]:>{widths[name]},.{digits}f}") for name in names]
+        parts = [style.component(name, f"{document['cpi_stack'].get(name, 0.0):>{widths[name]},.{digits}f}") for name in names]
         lines.append(f"{label}{figures}{total}   {''.join(parts)}")
     return "\n".join(lines)
 
 
 def _labels(documents: list[dict[str, Any]]) -> dict[str, int]:
-    """Width of the column of each thing that differs."""
+    """Width of the column of each varied quantity."""
     varied = [document["provenance"]["varied"] for document in documents]
     least = {"launch": 8}
     return {
@@ -126,21 +139,21 @@ def _short_label(value: Any) -> str:
     return text if len(text) <= _LABEL_WIDTH else f"{text[: _LABEL_WIDTH - 2]}.."
 
 
-# -- The demonstration: two predictions of one loop beside each other, with a line of explanation for each.
+# -- The demonstration: two predictions of a loop side by side, with one line of explanation each.
 
 _LABEL, _COLUMN = 15, 34
 
 
 def demo_text(documents: list[dict[str, Any]], strides: list[int], style: Style = PLAIN) -> str:
-    """Headline figures and CPI stacks of the same kernel at each stride, and what the difference comes from."""
+    """Headline figures and CPI stacks of the same kernel at each stride, and the cause of the difference."""
     first = documents[0]
     titles = [f"stride {stride}" for stride in strides]
     about = "the loop of Listing 1 in the MDM paper (MICRO 2020)"
     head = f"{first['provenance']['tool']}   {about}   {first['gpu']}   model {first['model']}"
     lines = [head, "", style.strong(_demo_row("", titles)), *_demo_numbers(documents), ""]
     lines += [*stacks_beside(documents, titles, style), ""]
-    told = zip(titles, documents, strides, strict=True)
-    lines += [f" {title:<10} {demo_explanation(document, stride)}" for title, document, stride in told]
+    columns = zip(titles, documents, strides, strict=True)
+    lines += [f" {title:<10} {demo_explanation(document, stride)}" for title, document, stride in columns]
     return "\n".join(lines) + notes_text(documents, style)
 
 
@@ -161,16 +174,17 @@ def _demo_row(label: str, cells: list[str]) -> str:
 
 
 def demo_explanation(document: dict[str, Any], stride: int) -> str:
-    """One line: how the loads fall on cache lines (a fact of the kernel), then where the cycles go (from the prediction)."""
+    """One line: how the loads map to cache lines (a fact of the kernel), then where the cycles go (from the prediction)."""
     lines = min(32, max(1, stride * 32 * 4 // 128))
-    access = "neighbours share a line" if lines == 1 else f"a line per thread, {lines} requests a load"
+    access = "neighbouring threads share a line" if lines == 1 else f"one line per thread, {lines} requests per load"
     if queueing(document) > 0.5:
-        return f"{access}: {percent(queueing(document))} of the cycles go to MSHRs and to NoC and DRAM queues"
+        return f"{access}: {percent(queueing(document))} of the cycles are spent waiting for MSHRs and in NoC and DRAM queues"
     largest = dominant(document)
-    return f"{access}: the largest part, {percent(shares(document)[largest])} of the cycles, is {largest}, {meaning(largest)}"
+    part = f"{percent(shares(document)[largest])} of the cycles"
+    return f"{access}: the largest part, {part}, is {largest}, {components_of(document)[largest].meaning}"
 
 
-# -- What a program's run was, as terminal text: one line per launch, or per kernel where there are many.
+# -- The run of a program as terminal text: one line per launch, or per kernel if there are many launches.
 
 _MOST_LAUNCHES = 40
 _NAME_WIDTH = 32
@@ -181,21 +195,28 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     totals = document["totals"]
     head = f"{document['tool']}   {' '.join(document['command'])}   {document['gpu']}   model {document['model']}"
     if not document["used_cuda"]:
-        return f"{head}\n\n  the program never called CUDA{_ended(document)}\n{_hint()}"
+        return f"{head}\n\n  the program did not call CUDA{_ended(document)}\n{_hint()}"
     if not document["launches"]:
         return f"{head}\n\n  no kernel was launched{_ended(document)}"
     many = totals["launches"] > _MOST_LAUNCHES
     table = _kernels(document, style) if many else _launches(document, style)
     notes = []
     if totals["scaled"]:
-        notes.append(f" note: ~ marks times scaled by instructions from the kernel's predictions ({totals['scaled']} launches)")
+        notes.append(f" note: ~ marks times extrapolated from predicted launches of the kernel ({totals['scaled']} launches)")
     if totals["failed"]:
-        notes.append(f" note: {totals['failed']} launches failed; the errors are above")
+        notes.append(f" note: {totals['failed']} launches failed; see the errors above")
     summary = (
         f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
     )
-    return "\n".join([head, "", *table, "", summary, *notes])
+    others = [_other(row, totals) for row in totals["others"]]
+    return "\n".join([head, "", *table, "", summary, *others, *notes])
+
+
+def _other(row: dict[str, Any], totals: dict[str, Any]) -> str:
+    """The total by a further model."""
+    change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
+    return f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}"
 
 
 def _ended(document: dict[str, Any]) -> str:
@@ -223,8 +244,9 @@ def _launches(document: dict[str, Any], style: Style) -> list[str]:
         mark = "~" if row["time"] == "scaled" else ""
         cycles = mark + thousands(row["cycles"]) if row["cycles"] is not None else "-"
         time = mark + duration(row["seconds"]) if row["seconds"] is not None else "-"
+        grid, block = dimensions(row["grid"]), dimensions(row["block"])
         lines.append(
-            f"{row['number']:>5}  {_name(row['kernel']):<{_NAME_WIDTH}} {dimensions(row['grid']):>14} {dimensions(row['block']):>12} "
+            f"{row['number']:>5}  {_name(row['kernel']):<{_NAME_WIDTH}} {grid:>14} {block:>12} "
             f"{thousands(row['warp_instructions']):>13} {cycles:>12} {time:>10}  {row['bound_by']}"
         )
     return lines
@@ -244,7 +266,7 @@ def _kernels(document: dict[str, Any], style: Style) -> list[str]:
     return lines
 
 
-# -- MWP-CWP from parameters as terminal text: one line per intermediate, with its equation.
+# -- MWP-CWP from parameters as terminal text: one line per intermediate result, with its equation.
 
 def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, str]]) -> str:
     """The results in order; `results` are (name, unit, equation)."""

@@ -24,15 +24,15 @@ from warpsight.reports.drawing.charts import Axis
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits, shortened
 
 _LONGEST_NUMBER = 12
-_METRICS = {"geomean": "geometric mean of the kernels' speeds", "total": "speed by the time of all kernels",
-            "worst": "speed of the worst kernel"}  # fmt: skip
+_METRICS = {"geomean": "geometric mean of the kernels' speedups", "total": "speedup of the total time",
+            "worst": "lowest speedup of any kernel"}  # fmt: skip
 # from the largest: the first that the greatest value reaches
 _SCALES = {FREQUENCY: ("GHz", "MHz", "Hz"), BANDWIDTH: ("GB/s", "MB/s", "B/s"), SIZE: ("MiB", "KiB", "B"), CYCLES: ("cycles",)}
 _PREFIXES = (("", 1.0), ("m", 1e-3), ("u", 1e-6), ("n", 1e-9), ("p", 1e-12), ("f", 1e-15), ("a", 1e-18))
 
 
 def key_text(key: str, value: Any) -> str:
-    """The value of a key in its unit (`1.05 TB/s`, `96 KiB`, `28`): as it is where that is short, else with four digits."""
+    """The value of a key in its unit (`1.05 TB/s`, `96 KiB`, `28`): in full if short, else with four digits."""
     if value is None:
         return "-"
     if isinstance(value, str):
@@ -42,7 +42,9 @@ def key_text(key: str, value: Any) -> str:
     if value < 0 or kind not in _SCALES or not (whole or kind in (FREQUENCY, BANDWIDTH)):
         return f"{value:.0f}" if whole and abs(value) < 1e15 else three_digits(value)
     text = format_quantity(int(value) if whole and kind in (SIZE, COUNT, CYCLES) else value, kind)
-    return text if len(text) <= _LONGEST_NUMBER or kind not in (FREQUENCY, BANDWIDTH) else format_quantity(float(f"{value:.3e}"), kind)
+    if len(text) <= _LONGEST_NUMBER or kind not in (FREQUENCY, BANDWIDTH):
+        return text
+    return format_quantity(float(f"{value:.3e}"), kind)
 
 
 def keys_text(keys: dict[str, Any]) -> str:
@@ -51,17 +53,17 @@ def keys_text(keys: dict[str, Any]) -> str:
 
 
 def metric_text(metric: str) -> str:
-    """What performance means by that metric."""
-    return _METRICS.get(metric, f"speed of {metric.removeprefix('kernel:')}")
+    """The meaning of performance by that metric."""
+    return _METRICS.get(metric, f"speedup of {metric.removeprefix('kernel:')}")
 
 
 def si_prefix(value: float) -> tuple[str, float]:
-    """The prefix that writes a value with one to three digits before the point, and what it stands for. From 1 on there is none."""
+    """The SI prefix (down to atto) for one to three digits before the point, and its factor; "" for values of 1 or more."""
     return next((each for each in _PREFIXES if value >= each[1]), _PREFIXES[-1])
 
 
 def axis_over(key: str, values: Sequence[float]) -> tuple[Axis, list[float]]:
-    """An axis for numbers of a key, in the largest unit that its greatest value reaches, and the values in that unit."""
+    """An axis for the values of a key, in the largest unit that the maximum reaches, and the values in that unit."""
     kind = KEYS[key].kind if key in KEYS else ""
     if kind not in _SCALES:
         return Axis(key), list(values)
@@ -70,28 +72,28 @@ def axis_over(key: str, values: Sequence[float]) -> tuple[Axis, list[float]]:
     return Axis(key, unit), [value / UNITS[kind][unit] for value in values]
 
 
-# -- What the texts of a sweep's answers share: what was asked of which designs, and tables that keep within the width.
+# -- Shared by all answers: the heading, and tables that keep within the width.
 
 _LONGEST_CELL = 40
 _MOST_ROWS = 40
 
 
 def spread(rows: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
-    """All rows if they are at most 40, else 40 evenly over them, the first and the last among them."""
+    """All rows if they are at most 40, else 40 evenly spaced ones, including the first and the last."""
     if len(rows) <= _MOST_ROWS:
         return rows
     return [rows[round(n * (len(rows) - 1) / (_MOST_ROWS - 1))] for n in range(_MOST_ROWS)]
 
 
 def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = True) -> list[str]:
-    """Tool, model, with `metric` what performance is and over which design; how many designs there are, are left out and why."""
+    """Tool, model, with `metric` the metric and the baseline; how many designs there are, how many are left out, and why."""
     kernels = document["kernels"]
     many = f"{len(kernels)} kernels" if len(kernels) > 1 else f"kernel {kernels[0]}"
     lines = _wrapped(f"{document['tool']}   {title}   model {document['model']}   {many}")
     if metric:
         base = document["baseline"]
-        meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speed of {kernels[0]}"
-        lines += _wrapped(f" performance: {meaning}, design {base['design']} is 1: {keys_text(base['keys'])}")
+        meaning = metric_text(document["metric"]) if len(kernels) > 1 else f"speedup of {kernels[0]}"
+        lines += _wrapped(f" performance: {meaning} over design {base['design']}: {keys_text(base['keys'])}")
     left = document["left_out"]
     parts = [f"{thousands(document['designs'])} designs"]
     if left["designs"]:
@@ -100,9 +102,9 @@ def head(document: dict[str, Any], title: str, style: Style, *, metric: bool = T
         parts.append(f"{thousands(document['excluded'])} excluded (kept: {' and '.join(document['where'])})")
     lines += _wrapped(f" {', '.join(parts)}; {thousands(document['chosen'])} considered")
     for row in left["reasons"]:
-        reason = " ".join(row["reason"].split())  # its remedy is on a line of its own
-        told = _wrapped(f"   failed on design {row['first']}: {reason} (rows: {row['rows']})")
-        lines += [style.faint(each) for each in told]
+        reason = " ".join(row["reason"].split())  # the remedy is on a separate line
+        wrapped = _wrapped(f"   failed on design {row['first']}: {reason} (rows: {row['rows']})")
+        lines += [style.faint(each) for each in wrapped]
     return lines
 
 
@@ -113,9 +115,9 @@ def key_columns(rows: Sequence[dict[str, Any]]) -> list[Column]:
 
 
 def table(columns: Sequence[Column], style: Style) -> list[str]:
-    """The columns as lines, the heading strong; those that do not fit are left out from the end, and a line says which.
+    """The columns as lines with a bold heading; those that do not fit are left out from the end, and a line lists them.
 
-    Headings and words longer than 40 letters are shortened, so that one name cannot take the room of all numbers.
+    Headings and words longer than 40 characters are shortened, so that a long name does not displace the numbers.
     """
     shown = [_short_column(each) for each in columns]
     headings = [column.heading for column in shown]
@@ -126,7 +128,7 @@ def table(columns: Sequence[Column], style: Style) -> list[str]:
     left = headings[len(shown) :]
     if left:
         named = ", ".join(left) if len(left) <= 8 else f"{', '.join(left[:8])} and {len(left) - 8} more"
-        lines += [style.faint(each) for each in _wrapped(f" too wide for: {named}; --json has all")]
+        lines += [style.faint(each) for each in _wrapped(f" columns that do not fit: {named}; --json has all")]
     return lines
 
 
@@ -142,12 +144,12 @@ def _wrapped(text: str) -> list[str]:
 # -- Answers of a sweep as terminal text: three significant digits, at most 120 columns.
 
 def answer_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """The text of any answer's document, told by its `answer`."""
+    """The text of any answer's document, by its `answer`."""
     return _TEXTS[document["answer"]](document, style)
 
 
 def best_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """The designs with their keys, best first, then what binds each kernel on each of them."""
+    """The designs with their keys, best first, then the bottleneck of each kernel on each of them."""
     rows = document["best"]
     columns = [
         Column("design", [str(row["design"]) for row in rows]),
@@ -159,7 +161,7 @@ def best_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         columns.append(Column("bound by", [row["kernels"][0]["bound_by"] for row in rows], left=True))
     lines = [*head(document, "best designs", style), "", *table([*columns, *key_columns(rows)], style)]
     if document["ties"]:
-        lines.append(style.faint(f" {thousands(document['ties'])} more as good as the last"))
+        lines.append(style.faint(f" {thousands(document['ties'])} more tie with the last"))
     if not single:
         kernels = [each["kernel"] for each in rows[0]["kernels"]]
         bound = [
@@ -167,7 +169,7 @@ def best_text(document: dict[str, Any], style: Style = PLAIN) -> str:
             for row in rows
         ]
         below = table([Column("kernel", kernels, left=True), *bound], style)
-        lines += ["", " speed of each kernel, and what binds it, by design", *below]
+        lines += ["", " speedup and bottleneck of each kernel, by design", *below]
     return "\n".join(lines)
 
 
@@ -181,10 +183,10 @@ def pareto_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         columns.append(Column("equal", [f"+{row['equal']}" if row["equal"] else "" for row in rows]))
     lines = [*head(document, "Pareto front", style), "", *table([*columns, *key_columns(rows)], style)]
     if len(rows) < len(document["front"]):
-        told = f" {len(rows)} of {thousands(len(document['front']))} points of the front, evenly along it; --json has all"
-        lines.append(style.faint(told))
-    lines.append(style.faint(f" {thousands(document['bettered'])} designs are bettered by one of these: no worse in anything, "
-                             "better in something"))  # fmt: skip
+        note = f" {len(rows)} of {thousands(len(document['front']))} points of the front; --json has all"
+        lines.append(style.faint(note))
+    dominated = f" {thousands(document['bettered'])} designs are dominated: no better in any objective, worse in at least one"
+    lines.append(style.faint(dominated))
     return "\n".join(lines)
 
 
@@ -196,7 +198,7 @@ def sensitivity_text(document: dict[str, Any], style: Style = PLAIN) -> str:
     lines += textwrap.wrap(f" share of the variance of {quantity} over {thousands(document['chosen'])} designs, by "
                            f"{document['about']}", WIDTH, subsequent_indent="   ", break_on_hyphens=False)  # fmt: skip
     if document["why"]:
-        lines += textwrap.wrap(f" taken as a sample: {document['why']}", WIDTH, subsequent_indent="   ")
+        lines += textwrap.wrap(f" treated as a sample: {document['why']}", WIDTH, subsequent_indent="   ")
     whole, *kernels = document["of"]
     lines += ["", *_shares(whole, grid, style)]
     if kernels:
@@ -225,15 +227,15 @@ def _shares(entry: dict[str, Any], grid: bool, style: Style) -> list[str]:
         columns.append(Column("8 of 10 within", spread))
     lines = table(columns, style)
     if entry["interactions"]:
-        told = f" no axis alone explains {percent(entry['interactions']['share'])}"
+        text = f" interactions of axes explain {percent(entry['interactions']['share'])}"
         pairs = [f"{' with '.join(each['keys'])} {percent(each['share'])}" for each in entry["interactions"]["pairs"]
                  if each["share"] >= 5e-4]  # fmt: skip
-        lines += textwrap.wrap(f"{told}: {', '.join(pairs)}" if pairs else told, WIDTH, subsequent_indent="   ")
+        lines += textwrap.wrap(f"{text}: {', '.join(pairs)}" if pairs else text, WIDTH, subsequent_indent="   ")
     return lines
 
 
 def map_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """A row for each y value, the greatest first, a column for each x value."""
+    """A row for each y value, the largest first, a column for each x value."""
     x, y = document["x"], document["y"]
     of = f" of {document['kernel']}" if document["kernel"] else ""
     fixed = "".join(f", {key}={key_text(key, value)}" for key, value in document["fixed"].items())
@@ -244,8 +246,8 @@ def map_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         cells = [document["values"][n][place] for n in order]
         columns.append(Column(key_text(x["key"], value), [_cell(cell) for cell in cells]))
     lines = [*head(document, "map", style), ""]
-    told = f" {document['value']}{of} over {x['key']} (across) and {y['key']} (down){fixed}{others}"
-    lines += textwrap.wrap(told, WIDTH, subsequent_indent="   ")
+    title = f" {document['value']}{of} over {x['key']} (across) and {y['key']} (down){fixed}{others}"
+    lines += textwrap.wrap(title, WIDTH, subsequent_indent="   ")
     return "\n".join([*lines, *table(columns, style)])
 
 
@@ -257,7 +259,7 @@ def speedups_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         title = key_text(axis, design["keys"][axis]) if axis else str(design["design"])
         cells = [row[place] for row in document["values"]] + ([document["geomean"][place]] if many else [])
         columns.append(Column(title, [_cell(cell) for cell in cells]))
-    lines = [*head(document, "speed-ups", style), "", f" times the baseline's speed, by {axis or 'design'}", *table(columns, style)]
+    lines = [*head(document, "speedups", style), "", f" speedup over the baseline, by {axis or 'design'}", *table(columns, style)]
     if axis is None:
         rows = spread(document["columns"])
         lines += ["", *table([Column("design", [str(row["design"]) for row in rows]), *key_columns(rows)], style)]
@@ -267,12 +269,12 @@ def speedups_text(document: dict[str, Any], style: Style = PLAIN) -> str:
 
 
 def _share(value: float | None) -> str:
-    # rounding error alone keeps a whole from being one
+    # rounding hides floating-point error at 100 %
     return "-" if value is None else percent(round(value, 12) + 0.0)
 
 
 def _signed(value: float | None) -> str:
-    # +0.00 says more than -0.00 of a number that is none of either
+    # never -0.00
     return "-" if value is None else f"{value if abs(value) >= 5e-3 else 0.0:+.2f}"
 
 
@@ -292,7 +294,7 @@ _UNITS = {"joules": "J", "edp": "J s", "ed2p": "J s^2"}
 
 
 def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """A row for each pair of clocks, all kernels together; then the clocks of the least of each measure, by kernel."""
+    """A row for each pair of clocks, for all kernels together; then the clocks with the minimum of each measure, by kernel."""
     whole = document["of"][0]
     columns = _clocks(document, whole["clocks"])
     names = [name for name in MEASURES if name in whole["best"]]
@@ -305,20 +307,20 @@ def energy_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         cells = [measure_text(name, row[name]) + mark for row, mark in zip(whole["clocks"], marks, strict=True)]
         columns.append(Column(f"{MEASURES[name]} ", cells))
     lines = [*head(document, "clocks", style, metric=False), *_power(document["power"]), "", *table(columns, style)]
-    lines += [style.faint(" *: the least"), ""]
-    lines += [" clocks of the least of each, by kernel", *_best(document, names, style)]
+    lines += [style.faint(" *: minimum"), ""]
+    lines += [" clocks with the minimum of each, by kernel", *_best(document, names, style)]
     lines += [style.faint(f" {note}") for note in document["notes"]]
     return "\n".join(lines)
 
 
 def _power(power: dict[str, Any] | None) -> list[str]:
-    """Where the watts come from."""
+    """The source of the power values."""
     if power is None:
-        return [" no power curve was given: times alone"]
+        return [" no power curve was given: only times"]
     if power["kind"] == "expression":
         return textwrap.wrap(f" power in W: {power['text']}", WIDTH, subsequent_indent="   ")
     ends = " to ".join(format_quantity(power["points"][place][0], FREQUENCY) for place in (0, -1))
-    return [f" power: straight lines through {len(power['points'])} points, {ends}"]
+    return [f" power: linear interpolation of {len(power['points'])} points, {ends}"]
 
 
 def measure_text(name: str, value: float) -> str:

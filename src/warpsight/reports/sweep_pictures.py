@@ -14,16 +14,16 @@ _MOST_GROUPS = 24
 
 
 def answer_picture(document: dict[str, Any], *, themed: bool = False) -> str | None:
-    """The picture of any answer's document, told by its `answer`; None for a list of best designs, which has none.
+    """The picture of any answer's document, by its `answer`; None for a list of best designs.
 
-    `themed`: for a page, in its own ink and paper.
+    `themed`: in the colours of the page around it.
     """
     charts = _CHARTS.get(document["answer"])
     return svg(charts(document), themed=themed) if charts else None
 
 
 def pareto_charts(document: dict[str, Any]) -> list[Chart]:
-    """Performance over the first cost: the front, and points off it. With two objectives the front is a flight of steps."""
+    """Performance over the first cost: the front, and points off it. With two objectives the front is a step line."""
     objectives = document["objectives"]
     front = [
         Dot(row["values"][1], row["values"][0], f"design {row['design']}: {keys_text(row['keys'])}", f"design-{row['design']}")
@@ -33,9 +33,9 @@ def pareto_charts(document: dict[str, Any]) -> list[Chart]:
            for values, design in zip(document["others"], document["others_designs"], strict=True)]  # fmt: skip
     shown = f", 1 of {document['others_of'] / len(off):.0f} shown" if len(off) < document["others_of"] else ""
     return [Scatter(
-        f"{document['model']}: performance against {objectives[1]['name']}",
-        Axis(objectives[1]["name"]), Axis(f"speed, design {document['baseline']['design']} is 1"),
-        [(f"bettered by others{shown}", off), ("Pareto front", front)],
+        f"{document['model']}: performance over {objectives[1]['name']}",
+        Axis(objectives[1]["name"]), Axis(f"speedup over design {document['baseline']['design']}"),
+        [(f"dominated{shown}", off), ("Pareto front", front)],
         front=1 if len(objectives) == 2 else None,
     )]  # fmt: skip
 
@@ -58,13 +58,13 @@ def sensitivity_charts(document: dict[str, Any]) -> list[Chart]:
 
 
 def map_charts(document: dict[str, Any]) -> list[Chart]:
-    """A cell for each pair of values, the greatest y on top; words in colours of their own."""
+    """A cell for each pair of values, the largest y on top; each word has its own colour."""
     x, y = document["x"], document["y"]
     of = f" of {document['kernel']}" if document["kernel"] else ""
     fixed = "".join(f", {key}={key_text(key, value)}" for key, value in document["fixed"].items())
     others = f", {document['others']} of other axes" if document["others"] else ""
     title = f"{document['model']}: {document['value']}{of}{fixed}{others}"
-    # a word that is empty says as little as a cell without a design
+    # an empty word is drawn as a cell without a design
     values = [[None if cell == "" else cell for cell in row] for row in reversed(document["values"])]
     rows = [key_text(y["key"], value) for value in reversed(y["values"])]
     columns = [key_text(x["key"], value) for value in x["values"]]
@@ -73,24 +73,24 @@ def map_charts(document: dict[str, Any]) -> list[Chart]:
 
 
 def speedups_charts(document: dict[str, Any]) -> list[Chart]:
-    """Lines over the axis if it is one of numbers, else bars by design; more than 24 of them show the geometric mean alone."""
+    """Lines over a numeric axis, else bars by design; more than 24 groups show only the geometric mean."""
     axis, columns = document["axis"], document["columns"]
     series = [Series(kernel, row) for kernel, row in zip(document["kernels"], document["values"], strict=True)]
     if len(series) > 1:
         series.append(Series("geometric mean", document["geomean"], 8))
-    title = f"{document['model']}: speed, design {document['baseline']['design']} is 1"
+    title = f"{document['model']}: speedup over design {document['baseline']['design']}"
     xs = [design["keys"][axis] for design in columns] if axis else []
     if xs and not any(isinstance(value, str) for value in xs):
         over, scaled = axis_over(str(axis), xs)
-        return [Lines(title, over, Axis("speed"), scaled, series)]
+        return [Lines(title, over, Axis("speedup"), scaled, series)]
     names = [str(value) for value in xs] or [str(design["design"]) for design in columns]
     if len(columns) > _MOST_GROUPS:
         series, title = series[-1:], f"{title}: {series[-1].name}"
-    return [Bars(title, Axis("speed"), names, series)]
+    return [Bars(title, Axis("speedup"), names, series)]
 
 
 def energy_charts(document: dict[str, Any], kernel: int = 0) -> list[Chart]:
-    """Time, and where the power is known energy and their products, over the core clock; a line for each speed of the memory.
+    """Time and, if the power is known, energy and their products over the core clock; a line for each memory bandwidth.
 
     `kernel` is the number of the entry of `of`; 0 is all kernels.
     """
@@ -109,8 +109,8 @@ def energy_charts(document: dict[str, Any], kernel: int = 0) -> list[Chart]:
             for row in entry["clocks"]:
                 if row["memory"] == memory:
                     values[places[row["core"]]] = row[name] / scale
-            told = f"{document['memory']}={key_text(document['memory'], memory)}" if document["memory"] else label
-            series.append(Series(told, values))
+            line = f"{document['memory']}={key_text(document['memory'], memory)}" if document["memory"] else label
+            series.append(Series(line, values))
         charts.append(Lines(f"{document['model']}, {entry['kernel']}: {label}", axis, Axis(label, prefix + unit), clocks, series))
     return charts
 
@@ -121,9 +121,9 @@ def energy_picture(document: dict[str, Any], kernel: int = 0) -> str:
 
 
 def cost_picture(seconds: Mapping[str, Sequence[tuple[int, float]]], title: str) -> str:
-    """What a sweep costs over its number of designs: (designs, seconds) by series, both axes logarithmic.
+    """The time of a sweep over its number of designs: (designs, seconds) by series, both axes logarithmic.
 
-    Beside each series a line shows time in proportion to designs, through the series' last point.
+    For each series a second line shows time proportional to designs, through the series' last point.
     """
     counts = sorted({count for each in seconds.values() for count, _ in each})
     series: list[Series] = []
@@ -132,7 +132,7 @@ def cost_picture(seconds: Mapping[str, Sequence[tuple[int, float]]], title: str)
         last = max(by_count)
         style = len(series) // 2
         series.append(Series(name, [by_count.get(count) for count in counts], style))
-        series.append(Series(f"in proportion to the {three_digits(by_count[last])} s of {thousands(last)}",
+        series.append(Series(f"proportional to the {three_digits(by_count[last])} s of {thousands(last)}",
                              [by_count[last] * count / last for count in counts], 7))  # fmt: skip
     return svg(Lines(title, Axis("designs", scale=LOG), Axis("time", "s", LOG), [float(count) for count in counts], series))
 

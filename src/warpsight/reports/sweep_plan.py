@@ -10,7 +10,7 @@ _MOST_REASONS, _MOST_NAMES = 5, 8
 
 
 def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """What a study takes, a line for each step, and how much of it is known."""
+    """The work of a study, one line per step, and how much of it is done."""
     designs = _number(document["designs"], "design")
     if document["excluded"]:
         designs += f" ({document['drawn']:,} drawn, {document['excluded']:,} excluded by constraints)"
@@ -22,23 +22,23 @@ def plan_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         f"  kernels    {_names(document['kernels'])}",
         f"  models     {_names(document['models'])}",
         "",
-        f"  {'step':<20}{'takes':>12}{'known':>12}{'to compute':>12}",
+        f"  {'step':<20}{'total':>12}{'known':>12}{'to compute':>12}",
     ]
     for step in document["steps"]:
         left = step["wanted"] - step["known"]
         lines.append(f"  {step['what']:<20}{step['wanted']:>12,}{step['known']:>12,}{left:>12,}")
     if document["refused_designs"]:
-        lines += ["", f"  {document['refused_designs']:,} designs have a derived value that cannot be; their rows will say so"]
+        lines += ["", f"  {document['refused_designs']:,} designs have an invalid derived value; their rows will have the reason"]
     refused = list(document["refused_kernels"].items())
     for kernel, reason in refused[:_MOST_REASONS]:
         lines += ["", f"  {kernel} cannot run: {reason}"]
     if len(refused) > _MOST_REASONS:
-        lines += ["", f"  nor can {len(refused) - _MOST_REASONS:,} more"]
-    return "\n".join([*lines, "", f"  kept in {document['results']}"])
+        lines += ["", f"  and {len(refused) - _MOST_REASONS:,} more kernels"]
+    return "\n".join([*lines, "", f"  results are kept in {document['results']}"])
 
 
 def outcome_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """What a run computed, what it knew, and where the table is."""
+    """What a run computed, what was known before, and where the table is."""
     lines = [collected_text(document, style), ""]
     for what, computed in document["computed"].items():
         known = document["known"][what]
@@ -46,19 +46,19 @@ def outcome_text(document: dict[str, Any], style: Style = PLAIN) -> str:
             lines.append(f"  {what:<14} {computed:,} computed, {known:,} known")
     if document["excluded_designs"]:
         lines.append(f"  constraints excluded {document['excluded_designs']:,} designs")
-    lines.append(f"  {document['seconds']:.1f} s; kept in {document['kept_in']}")
+    lines.append(f"  {document['seconds']:.1f} s; results are kept in {document['kept_in']}")
     return "\n".join(lines)
 
 
 def collected_text(document: dict[str, Any], style: Style = PLAIN) -> str:
-    """What is in a study's table."""
+    """The contents of a study's table."""
     head = f"study {document['study']}: {_number(document['rows'], 'row')} of {_number(document['designs'], 'design')}, "
     head += f"{_count(document['kernels'], 'kernel')}, {_count(document['models'], 'model')}"
     lines = [style.strong(head), f"  {document['table']}"]
     if document.get("before"):
-        lines.append(f"  results that it has lost are kept in {document['before']}")
+        lines.append(f"  results no longer in the table are kept in {document['before']}")
     if document["failed_rows"]:
-        lines.append(f"  {_number(document['failed_rows'], 'row')} without numbers:")
+        lines.append(f"  {_number(document['failed_rows'], 'row')} without a result:")
         reasons = list(document["reasons"].items())
         lines += [f"    {count:>8,}  {_first_line(reason)}" for reason, count in reasons[:_MOST_REASONS]]
         if len(reasons) > _MOST_REASONS:
@@ -80,6 +80,6 @@ def _names(names: list[str]) -> str:
 
 
 def _first_line(text: str) -> str:
-    """With what it announces: a compiler's first words."""
+    """The first line; after a colon also the second, such as a compiler's message."""
     first, *others = text.splitlines()
     return f"{first} {others[0].strip()}" if first.endswith(":") and others else first

@@ -1,4 +1,4 @@
-"""Text for a terminal: emphasis that can be switched off, and tables of aligned columns."""
+"""Text for a terminal: emphasis that can be disabled, and tables of aligned columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class Style:
-    """How to emphasise. With `colour` off, text passes through unchanged."""
+    """Emphasis. With `colour` off, text is unchanged."""
 
     colour: bool = False
 
@@ -37,7 +37,7 @@ class Style:
 PLAIN = Style()
 
 
-# -- Tables of plain text: columns as wide as what they hold, the last one cut to the width that is left.
+# -- Tables of plain text: columns as wide as their cells, the last one cut to the remaining width.
 
 _SHORTEST = 12
 
@@ -52,9 +52,9 @@ class Column:
 
 
 def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
-    """The heading line and one line per row, none with a space at its end; at most `width` wide.
+    """The heading line and one line per row, without trailing spaces, at most `width` wide.
 
-    Two spaces between columns, or one before those aligned right where the lines would be too wide.
+    Two spaces between columns, or one before right-aligned ones if the lines would be too wide.
     """
     texts = [[column.heading, *column.cells] for column in columns]
     widths = [max(map(len, text)) for text in texts]
@@ -75,12 +75,12 @@ def aligned(columns: Sequence[Column], width: int = WIDTH) -> list[str]:
 
 
 def fits(columns: Sequence[Column], width: int = WIDTH, *, cut: bool = True) -> bool:
-    """Whether `aligned` can keep these columns within `width`, the last one whole or, with `cut`, cut if need be."""
+    """Whether `aligned` can keep these columns within `width`; with `cut` the last one may be cut."""
     widths = [max(map(len, [column.heading, *column.cells])) for column in columns]
     gaps = 1 + sum(1 + column.left for column in columns[1:])
     return gaps + sum(widths[:-1]) + min(widths[-1], _SHORTEST if cut else width) <= width
 
 
 def shortened(text: str, width: int) -> str:
-    """`text` in at most `width` characters; two dots at the end say that something is missing."""
+    """`text` in at most `width` characters; two dots at the end mark a cut."""
     return text if len(text) <= width else text[: width - 2].rstrip() + ".."

@@ -1,7 +1,7 @@
 """The values of an axis from their text: `sm_count=15:80:5`, `noc.bandwidth=525GB/s,1050GB/s`, `l1.size=16KiB:64KiB:*2`,
 `sm.policy=lrr,gto`, `core_clock=1GHz..2GHz`, `launch.block=128,256`.
 
-Numbers are the same as `--set` makes of them: exact up to one last rounding of a frequency or bandwidth.
+Numbers are the same as in an override: exact up to one last rounding of a frequency or bandwidth.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from warpsight.base.units import format_quantity
 from warpsight.gpu.document import Content, flatten, value_text
 from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.evaluate import Designs
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
 from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, NUMBER, TEXTS, WHOLE, in_column, study_key
@@ -49,7 +50,7 @@ class DesignTable:
         return {name: _content(study_key(name, name), column[design]) for name, column in self.columns.items()}
 
     def settings(self, design: int) -> list[str]:
-        """The GPU keys of one design as `--set` takes them. Only of a design that is not refused."""
+        """The GPU keys of one design as `overrides` has them. Only of a design that is not refused."""
         return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if name in KEYS]
 
     def refusal(self, design: int) -> str:
@@ -199,7 +200,7 @@ Longs = npt.NDArray[np.int64]
 class Group:
     """Designs with the same interval profile of each kernel.
 
-    `overrides` are their GPU keys as `--set` takes them, those of the models alone left out; `launch` and `method` the values of
+    `overrides` are their GPU keys as `overrides` has them, those of the models alone left out; `launch` and `method` the values of
     such axes, by name without prefix. `designs` int64 [D] are their places in the table, in order.
     """
 
@@ -208,9 +209,13 @@ class Group:
     method: tuple[tuple[str, str], ...]
     designs: Longs
 
-    def method_over(self, method: Method) -> Method:
-        """`method` with what the axes say."""
-        return replace(method, **dict(self.method))
+    def on(self, base: GpuSpec, own: Mapping[str, Column], method: Method, overrides: tuple[str, ...] = ()) -> Designs:
+        """The group's designs around `base` with `overrides`; `own` are the columns of the keys in which they may differ.
+
+        `method` holds where the axes say nothing of it.
+        """
+        columns = {key: np.ascontiguousarray(values[self.designs], dtype=np.float64) for key, values in own.items()}
+        return Designs(base, replace(method, **dict(self.method)), (*overrides, *self.overrides), columns, len(self.designs))
 
 
 def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Collection[str]) -> list[Group]:
@@ -239,7 +244,7 @@ def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], membe
 
 
 def key_text(key: str, value: Any) -> str:
-    """A value of the table as `--set` takes it, without loss."""
+    """A value of the table as an override has it, without loss."""
     if not KEYS[key].numeric:
         return str(value)
     number = float(value)

@@ -40,14 +40,14 @@ def dvfs_study(
     Raises UsageError for a clock or factor that is none, and what `study_of_options` raises.
     """
     if l2_clock not in (OWN_CLOCK, CORE_CLOCK):
-        raise UsageError(f'there is no clock "{l2_clock}"', place="--l2-clock", remedy=f"give {OWN_CLOCK} or {CORE_CLOCK}")
+        raise UsageError(f'there is no clock "{l2_clock}"', place="l2_clock", remedy=f"give {OWN_CLOCK} or {CORE_CLOCK}")
     study = study_of_options(kernels, suite=suite, name="dvfs", gpu=name, settings=settings, models=models, method=method)
     if study.axes:
         what = f"{study.axes[0].key} has several values, and only clocks vary here"
-        raise UsageError(what, place="--set", remedy="give one value, or use `warpsight sweep`")
-    axes = [parse_axis(f"{CORE}={clocks}", f"--core-clock {clocks}")]
+        raise UsageError(what, place="overrides", remedy="give one value, or use `warpsight sweep`")
+    axes = [parse_axis(f"{CORE}={clocks}", f"core_clock {clocks}")]
     if axes[0].continuous:
-        raise UsageError("is a range without steps", place=f"--core-clock {clocks}", remedy="give for example 1GHz:2GHz:100MHz")
+        raise UsageError("is a range without steps", place=f"core_clock {clocks}", remedy="give for example 1GHz:2GHz:100MHz")
     if memory:
         axes.append(_memory_axis(gpu, memory))
     kept = tuple(text for text in study.overrides if text.partition("=")[0] not in (CORE, MEMORY if memory else CORE))
@@ -63,7 +63,7 @@ def _memory_axis(gpu: GpuSpec, factors: Sequence[float]) -> Axis:
     for factor in factors:
         if not 0 < factor <= 100:
             what = f"{factor:g} times the memory's speed is none"
-            raise UsageError(what, place="--memory", remedy="give factors above 0, as 0.5,0.75,1")
+            raise UsageError(what, place="memory", remedy="give factors above 0, as 0.5,0.75,1")
     values = tuple(gpu.dram.bandwidth_bytes_per_s * factor for factor in dict.fromkeys(factors))
     return Axis(MEMORY, values)
 
@@ -87,8 +87,8 @@ def power_points(text: str) -> PowerCurve:
         clock, _, watts = part.partition("=")
         number = watts.strip().removesuffix("W").strip()
         try:
-            points.append((float(parse_quantity(clock.strip(), FREQUENCY, key="clock", place="--power-curve")), float(number)))
+            points.append((float(parse_quantity(clock.strip(), FREQUENCY, key="clock", place="power_curve")), float(number)))
         except ValueError:
             what = f'"{part}" is no clock with its power'
-            raise UsageError(what, place="--power-curve", remedy="write for example 1GHz=90W,1.4GHz=120W") from None
-    return power_curve(points, "--power-curve")
+            raise UsageError(what, place="power_curve", remedy="write for example 1GHz=90W,1.4GHz=120W") from None
+    return power_curve(points, "power_curve")

@@ -17,8 +17,8 @@ from warpsight.jobs.fingerprint import TRACE, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.kernels.launch import input_hash, kernel_hash
 from warpsight.pipeline.kernel_input import launch_spec_of, prepare
-from warpsight.pipeline.predict import launches_of
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import launches_of
 from warpsight.sweeps.study import StudyKernel
 from warpsight.traces.store_format import HEADER
 

@@ -8,7 +8,6 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import COUNT, CYCLES, SIZE
 from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
 from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
-from warpsight.result.prediction import COMPONENTS
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
 
@@ -47,7 +46,7 @@ def study_key(name: str, place: str) -> Key:
     if name in _ALL:
         return _ALL[name]
     if _ARGUMENT.fullmatch(name):
-        return Key(name, "", ARGUMENT, "an argument of the kernel, as --arg has it", 0, _MOST_ARGUMENT)
+        return Key(name, "", ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
         what = f"{name} names no argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
@@ -80,10 +79,5 @@ def in_column(key: Key) -> str:
 
 DESIGN, KERNEL, MODEL, FAILED = "design", "kernel", "model", "failed"
 SIMULATOR = "simulator"  # in the column of models
-STACK = tuple(f"cpi_stack.{name}" for name in COMPONENTS)
-# float64, NaN in a row that failed
-NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "ipc_gpu_warp", "cpi", *STACK)
-WORDS = ("bound_by", "class", "occupancy_limiter")
 """`design` int64, then a column for each axis and derived key under the key's name (float64 in base units, or text), then `kernel`
-and `model` (text), the numbers, `warp_instructions` int64, `dpki` and `occupancy` float64, the words, and `failed`: the reason why
-a row has no numbers, empty in others."""
+(text), then those of `pipeline/rows.py`."""

@@ -17,29 +17,24 @@ from warpsight.base.errors import WarpsightError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.jobs.fingerprint import MODELS, PROFILE, SIMULATOR, fingerprint
+from warpsight.jobs.fingerprint import MODELS, SIMULATOR, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.models.base import get_model
-from warpsight.pipeline.predict import known_models, trace_occupancy
-from warpsight.pipeline.request import Method
+from warpsight.pipeline.evaluate import (
+    MISSES,
+    PROFILE,
+    Designs,
+    known_models,
+    misses_key,
+    need_counts,
+    profile_key,
+    trace_occupancy,
+)
+from warpsight.pipeline.stage_keys import model_only
 from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, simulator_designs
 from warpsight.sweeps.launches import StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
-from warpsight.sweeps.tasks import (
-    MISSES,
-    PARQUET,
-    ROWS,
-    RowsTask,
-    SharedWork,
-    SimulatorTask,
-    TraceTask,
-    design_gpu,
-    misses_key,
-    model_only,
-    need_counts,
-    opened,
-    profile_key,
-)
+from warpsight.sweeps.tasks import PARQUET, ROWS, KeptStages, RowsTask, SimulatorTask, TraceTask, opened
 
 SCHEMA = "1"
 # A task is large enough to be worth a process's turn and small enough for many to share the work and for little to be lost.
@@ -101,7 +96,7 @@ class Plan:
     def row_tasks(self) -> list[RowsTask]:
         """Batches whose rows are not kept and whose trace is there."""
         return [
-            RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.base, self.shared_work(batch),
+            RowsTask(self.store.address, batch.key, batch.launch.key, batch.launch.folder, self.designs(batch),
                      self.study.models, fingerprint(PROFILE))
             for batch in self.batches
             if batch.launch.known and not self.is_kept(batch)
@@ -126,21 +121,13 @@ class Plan:
         return self.store.get(SIMULATOR, each.key) is not None
 
     def overrides(self, design: int) -> tuple[str, ...]:
-        """The GPU keys of one design as `--set` takes them."""
+        """The GPU keys of one design as `overrides` has them."""
         return (*self.study.overrides, *self.table.settings(design))
 
-    def shared_work(self, batch: Batch) -> tuple[SharedWork, ...]:
-        """What the batch's task computes, group by group."""
+    def designs(self, batch: Batch) -> tuple[Designs, ...]:
+        """What the batch's task evaluates, group by group."""
         own = {key: values for key, values in self.table.columns.items() if key in self.own_keys}
-        return tuple(
-            SharedWork(
-                (*self.study.overrides, *group.overrides),
-                group.method_over(self.study.method),
-                {key: np.ascontiguousarray(values[group.designs], dtype=np.float64) for key, values in own.items()},
-                len(group.designs),
-            )
-            for group in batch.groups
-        )
+        return tuple(group.on(self.base, own, self.study.method, self.study.overrides) for group in batch.groups)
 
 
 def plan_sweep(study: Study, store: ResultStore) -> Plan:
@@ -182,7 +169,7 @@ def _keyed(plan: Plan, batch: Batch) -> Batch:
     if not batch.launch.key:
         return batch
     parts: list[str | bytes] = [SCHEMA, batch.launch.key, *plan.shared_key]
-    for work in plan.shared_work(batch):
+    for work in plan.designs(batch):
         parts += [*work.overrides, repr(work.method), str(work.count)]
         for key, values in work.columns.items():
             parts += [key, values.tobytes()]
@@ -246,33 +233,29 @@ def _shared(plan: Plan) -> tuple[dict[str, bool], dict[str, bool]]:
     misses: dict[str, bool] = {}
     profiles: dict[str, bool] = {}
     specs: dict[tuple[str, ...], GpuSpec | None] = {}
-    counts = need_counts(plan.study.models)
-    code = fingerprint(PROFILE)
-    for launch, overrides, method in _works(plan):
-        if overrides not in specs:
-            specs[overrides] = _gpu(plan, overrides)
-        gpu = specs[overrides]
-        if gpu is None:
-            continue
-        profile = profile_key(launch.key, gpu, method, code, counts)
-        if profile not in profiles:
-            profiles[profile] = launch.known and plan.store.get(PROFILE, profile) is not None
-            blocks = _blocks_per_sm(launch, gpu)
-            key = misses_key(launch.key, gpu, blocks, method, code)
-            misses[key] = profiles[profile] or (blocks > 0 and plan.store.get(MISSES, key) is not None)
+    counts, code = need_counts(plan.study.models), fingerprint(PROFILE)
+    for batch in plan.batches:
+        launch = batch.launch
+        kept = KeptStages(plan.store, launch.key, code)
+        for each in plan.designs(batch) if launch.key else ():
+            if each.overrides not in specs:
+                specs[each.overrides] = _gpu(each)
+            gpu = specs[each.overrides]
+            if gpu is None:
+                continue
+            key = profile_key(gpu, each.method, counts)
+            profile = f"{launch.key} {key}"
+            if profile not in profiles:
+                profiles[profile] = launch.known and kept.has(PROFILE, key)
+                blocks = _blocks_per_sm(launch, gpu)
+                key = misses_key(gpu, blocks, each.method)
+                misses[f"{launch.key} {key}"] = profiles[profile] or (blocks > 0 and kept.has(MISSES, key))
     return misses, profiles
 
 
-def _works(plan: Plan) -> Iterator[tuple[StudyLaunch, tuple[str, ...], Method]]:
-    for batch in plan.batches:
-        if batch.launch.key:
-            for group in batch.groups:
-                yield batch.launch, (*plan.study.overrides, *group.overrides), group.method_over(plan.study.method)
-
-
-def _gpu(plan: Plan, overrides: tuple[str, ...]) -> GpuSpec | None:
+def _gpu(designs: Designs) -> GpuSpec | None:
     try:
-        return design_gpu(plan.base, overrides)
+        return designs.gpu()
     except WarpsightError:  # its rows will say so; it costs nothing
         return None
 

@@ -38,7 +38,7 @@ class Outcome:
 
 def open_store(results: str | Path | None) -> ResultStore:
     """The folder in which intermediate and final results are kept between runs; None: in the user's cache."""
-    return ResultStore(results if results is not None else default_folder("sweeps"), option="--results")
+    return ResultStore(results if results is not None else default_folder("sweeps"))
 
 
 def run_sweep(study: Study, executor: Executor, *, results: str | Path | None = None, watch: Watch | None = None) -> Outcome:

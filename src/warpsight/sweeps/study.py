@@ -67,7 +67,7 @@ class StudyKernel:
 
 @dataclass(frozen=True)
 class Study:
-    """`overrides` are `key=value` texts that hold on every design, as `--set` takes them. `derived` keys are computed in order
+    """`overrides` are `key=value` texts that hold on every design, as `overrides` has them. `derived` keys are computed in order
     from the axes, other keys of the base GPU and each other; a design is kept where every one of `constraints` holds.
     """
 

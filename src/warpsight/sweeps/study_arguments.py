@@ -16,7 +16,7 @@ from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
-from warpsight.pipeline.predict import known_models
+from warpsight.pipeline.evaluate import known_models
 from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
 from warpsight.pipeline.suites import load_suite
 from warpsight.sweeps.axes import axis_of_list, axis_of_text, check_value, parse_axis
@@ -47,10 +47,10 @@ def study_of_options(
 ) -> Study:
     """The study of kernels, and of a suite by name or folder, around `gpu`.
 
-    `settings` are texts as `--set` takes them: a GPU key with one value holds on every design (`l1.ways=4`), a key with several
+    `settings` are texts as `overrides` has them: a GPU key with one value holds on every design (`l1.ways=4`), a key with several
     values is an axis (`sm_count=15:80:5`), and so is a launch or method key even with one. Axes are in the order given.
     `constraints` are expressions. A request without a name is called after its file. Raises UsageError or SpecError with the place
-    `--set TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
+    `overrides TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
     """
     known_models(models)
     named = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
@@ -59,9 +59,9 @@ def study_of_options(
         members += members_of_suite(load_suite(suite))
     overrides: list[str] = []
     axes: list[Axis] = []
-    places: dict[str, str] = {"kernels": "KERNEL", "sampling": "--sampling", "models": "--model"}
+    places: dict[str, str] = {"kernels": "KERNEL", "sampling": "sampling", "models": "models"}
     for text in settings:
-        place = f"--set {text}"
+        place = f"overrides {text}"
         axis = parse_axis(text, place)
         fixed = axis.key in KEYS and len(axis.values) == 1
         places[f"{'set' if fixed else 'axes'}.{axis.key}"] = place
@@ -76,7 +76,7 @@ def study_of_options(
         overrides=tuple(overrides),
         axes=tuple(axes),
         sampling=sampling,
-        constraints=tuple(parse_expression(text, f"--where {text}") for text in constraints),
+        constraints=tuple(parse_expression(text, f"constraints {text}") for text in constraints),
         models=tuple(models),
         method=method,
         simulator=simulator,

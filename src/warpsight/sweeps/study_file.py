@@ -15,20 +15,28 @@ from warpsight.gpu.keys import KEYS
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
 from warpsight.models.base import get_model
-from warpsight.pipeline.request import DEFAULT_GPU, DEFAULT_METHOD, DEFAULT_MODEL, KernelRequest, Method
+from warpsight.pipeline.request import (
+    ARGUMENTS,
+    DEFAULT_GPU,
+    DEFAULT_METHOD,
+    DEFAULT_MODEL,
+    DIMENSIONS,
+    PATHS,
+    REQUEST_FIELDS,
+    KernelRequest,
+    Method,
+    RequestField,
+)
 from warpsight.pipeline.suites import MANIFEST, Suite, load_suite, shipped_suites
 from warpsight.sweeps.axes import axis_of_list, axis_of_text
 from warpsight.sweeps.expressions import Expression, parse_expression
 from warpsight.sweeps.launches import members_of
 from warpsight.sweeps.names import METHOD, known_names, study_key
 from warpsight.sweeps.study import GRID, KINDS, MOST_DESIGNS, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
+from warpsight.sweeps.study_document import STUDY_FIELDS
 from warpsight.traces.importers.accelsim.files import is_kernel_file
 
-_TEXTS = ("kernel", "shared", "sample", "arch", "heap", "kernels", "launches")
-_NUMBERS = ("seed", "registers", "max_instructions", "threads", "stack")
-_LISTS = ("args", "defines", "include_dirs")
-_FIELDS = {"heap": "heap_bytes", "stack": "stack_bytes"}
-KERNEL_KEYS = ("path", "name", "grid", "block", *_TEXTS, *_NUMBERS, *_LISTS, "check", "isa_file")
+KERNEL_KEYS = ("path", "name", *(each.key for each in REQUEST_FIELDS))
 SUITE_KEYS = ("name", "only", "half")
 HALVES = ("development", "holdout")
 
@@ -123,32 +131,30 @@ def _of_mapping(node: YamlNode, folder: Path) -> StudyKernel:
     if "path" not in entries:
         node.refuse("a kernel has no path", "write {path: saxpy.cu, grid: 4096, block: 256}")
     values: dict[str, Any] = {"path": _path(entries["path"], folder)}
-    for key, entry in entries.items():
-        field = _FIELDS.get(key, key)
-        if key in ("grid", "block"):
-            values[field] = _dimensions(entry)
-        elif key in _TEXTS:
-            values[field] = entry.text()
-        elif key in _NUMBERS:
-            values[field] = entry.whole(0)
-        elif key in _LISTS:
-            values[field] = tuple(item.text() for item in entry.items())
-        elif key == "check":
-            values[field] = entry.flag()
-        elif key == "isa_file":
-            values[field] = str(folder / entry.text())
-    if "args" in values:
-        values["args"] = tuple(relative_argument(each, folder) for each in values["args"])
-    if "include_dirs" in values:
-        values["include_dirs"] = tuple(str(folder / each) for each in values["include_dirs"])
+    values |= {each.name: _request_value(each, entries[each.key], folder) for each in REQUEST_FIELDS if each.key in entries}
     request = KernelRequest(**values)
     if request.is_trace:
         try:
             request.refuse_launch_options()
         except UsageError as error:
-            key = error.place.removeprefix("--")
+            key = next((each.key for each in REQUEST_FIELDS if each.name == error.place), error.place)
             entries.get(key, node).refuse(f"{key} {error.what}", error.remedy)
     return StudyKernel(entries["name"].text() if "name" in entries else default_name(request), request)
+
+
+def _request_value(field: RequestField, node: YamlNode, folder: Path) -> Any:
+    if field.holds == DIMENSIONS:
+        return _dimensions(node)
+    if list in field.types:
+        texts = [item.text() for item in node.items()]
+        if field.holds == ARGUMENTS:
+            return tuple(relative_argument(each, folder) for each in texts)
+        return tuple(str(folder / each) for each in texts) if field.holds == PATHS else tuple(texts)
+    if field.types == (bool,):
+        return node.flag()
+    if field.types == (int,):
+        return node.whole(0)
+    return str(folder / node.text()) if field.holds == PATHS else node.text()
 
 
 def _dimensions(node: YamlNode) -> str:
@@ -161,8 +167,7 @@ def _dimensions(node: YamlNode) -> str:
 # -- A study file: YAML, every message with its line. docs/reference/study-file.md has every key.
 
 SCHEMA = "1"
-STUDY_KEYS = ("schema", "name", "kernels", "suite", "gpu", "set", "axes", "sampling", "derived", "constraints", "models", "method",
-              "simulator")
+STUDY_KEYS = ("schema", "suite", *(each.key for each in STUDY_FIELDS))
 _FILE = Composed("study", "the YAML file of a study", "start with kernels: [...] and axes: {sm_count: 15:80:5}", UsageError)
 _EITHER = Composed("study or launch", "YAML", "write a study file (docs/reference/study-file.md) or a launch file", UsageError)
 _METHOD_KEYS = tuple(name.removeprefix("method.") for name in METHOD)
@@ -176,11 +181,11 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     """
     shown = os.fspath(path)
     root = YamlNode(compose(Path(shown), shown, _FILE), "the study", shown)
-    return _Reader(root, Path(shown)).study()
+    return _StudyReader(root, Path(shown)).study()
 
 
-class _Reader:
-    """One file; `places` is where things were given, for what can only be said of them together."""
+class _StudyReader:
+    """Reads the fields of one file, each by the method named after its key; `places` are their lines, for checks of the whole."""
 
     def __init__(self, root: YamlNode, path: Path) -> None:
         self.root, self.path, self.folder = root, path, path.parent
@@ -190,19 +195,7 @@ class _Reader:
     def study(self) -> Study:
         """Everything that the file says."""
         self.schema()
-        study = Study(
-            name=self.name(),
-            kernels=self.kernels(),
-            gpu=self.gpu(),
-            overrides=self.overrides(),
-            axes=self.axes(),
-            sampling=self.sampling(),
-            derived=self.derived(),
-            constraints=self.constraints(),
-            models=self.models(),
-            method=self.method(),
-            simulator=self.simulator(),
-        )
+        study = Study(**{each.name: getattr(self, each.key)() for each in STUDY_FIELDS})
         check_study(study, {"kernels": str(self.path), **self.places})
         return study
 
@@ -218,7 +211,7 @@ class _Reader:
         if not name.isprintable():
             self.entries["name"].refuse("name has characters that cannot be printed", "write a plain name")
         if not name.strip(" .") or "/" in name:
-            remedy = "write a plain name; --out says where the folder is"
+            remedy = "write a plain name; `out` names the folder"
             self.entries["name"].refuse(f'"{name}" cannot be the name of a folder', remedy)
         return name
 
@@ -243,8 +236,8 @@ class _Reader:
             self.entries["gpu"].refuse(what, f"the catalogue has: {', '.join(catalog_names())}")
         return str(self.folder / name)
 
-    def overrides(self) -> tuple[str, ...]:
-        """`set`, as a mapping or as texts."""
+    def set(self) -> tuple[str, ...]:
+        """Overrides, as a mapping or as texts."""
         if "set" not in self.entries:
             return ()
         node = self.entries["set"]

@@ -12,9 +12,8 @@ from warpsight.base.progress import Watch
 from warpsight.base.registry import Registry
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.pipeline.predict import ProfiledTrace, predict_profiled, profile_trace
+from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, predict_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
@@ -39,25 +38,26 @@ class Case:
 
     def with_trace(self, trace: KernelTrace) -> Prediction:
         """For another trace: evaluates caches, profile and model again."""
-        return self._predict(profile_trace(trace, self.gpu, self.profiled.method, watch=self.watch), self.gpu)
+        return self._only(predict_trace(trace, self.gpu, [self.model], self.profiled.method, watch=self.watch))
 
     def with_gpu(self, gpu: GpuSpec) -> Prediction:
         """On another GPU: evaluates occupancy, caches, profile and model again."""
-        return self._predict(profile_trace(self.trace, gpu, self.profiled.method, watch=self.watch), gpu)
+        profiled = self.profiled
+        return self._only(
+            predict_trace(self.trace, gpu, [self.model], profiled.method, store=profiled.store, watch=self.watch)
+        )
 
     def with_misses(self, misses: MissProfile, trace: KernelTrace | None = None) -> Prediction:
         """With other cache counts, and optionally another trace that is not simulated again: evaluates profile and model again."""
-        trace = trace or self.trace
-        method = self.profiled.method.representative
-        profile = build_profile(trace, misses, self.gpu, self.profiled.occupancy, representative=method)
-        return self._predict(replace(self.profiled, trace=trace, misses=misses, profile=profile), self.gpu)
+        return self._only(predict_profiled(self.profiled.changed(self.gpu, misses, trace), self.gpu, [self.model]))
 
     def with_profile(self, profile: IntervalProfile) -> Prediction:
         """With another interval profile: evaluates the model again."""
-        return self._predict(replace(self.profiled, profile=profile), self.gpu)
+        return self._only(predict_profiled(replace(self.profiled, profile=profile), self.gpu, [self.model]))
 
-    def _predict(self, profiled: ProfiledTrace, gpu: GpuSpec) -> Prediction:
-        (prediction,) = predict_profiled(profiled, gpu, [self.model])
+    @staticmethod
+    def _only(predictions: list[Prediction]) -> Prediction:
+        (prediction,) = predictions
         return prediction
 
 
@@ -65,9 +65,9 @@ class Case:
 class WhatIf:
     """A change and how to evaluate it.
 
-    `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes, `owner`
-    whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise WarpsightError.
-    `setting` is the change as a GPU override (`key=value`), empty if there is none.
+    `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes,
+    `owner` whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise
+    WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none.
     """
 
     title: str

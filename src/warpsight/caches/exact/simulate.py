@@ -3,7 +3,7 @@
 Hits and misses are exact for the order in which the accesses arrive, and that order is the *interleaving*:
 
 `clocked` (the default). SMs act in the order of their clocks. A warp reaches its next access after the instructions between (one
-per cycle and scheduler, each as late as its operands demand) and after the data that they use has arrived; the scheduler picks among
+per cycle and scheduler, each as late as its operands demand) and after its data has arrived; the scheduler picks among
 the eligible warps, greedy-then-oldest or round-robin as the GPU says. Issued accesses wait in order, `sm.access_queue` at most, for
 the load-store unit, which takes n cycles for n line requests. A miss holds an MSHR until its data is back: after the latency of its
 level, and its queueing delays at the L2 slice's port to the network and at the memory channel. A request for a line in flight is a

@@ -42,7 +42,7 @@ class _Loop:
 def build_driver(module: Any, warp_function: Any, independent: bool, checks: bool = False) -> None:
     """Add `run` to the module; `independent` when the lanes of the kernel's warps are scheduled independently.
 
-    With `checks` each block starts with nothing written (`ops/validity.py`).
+    With `checks` each block starts with nothing written (`validity.py`).
     """
     function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "run")
     context, first, end = function.args

@@ -80,9 +80,9 @@ class Emitter(Frame):
         assert ins is not None
         source = f" ({ins.file}:{ins.line})" if ins.file else ""
         return UnsupportedError(
-            f'opcode "{ins.text}"{source}: {why}. Totals would be wrong, so none are given.',
+            f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.',
             place=f"{self.kernel.path}:{ins.ptx_line}",
-            remedy="rewrite the line without it, or compile for another --arch",
+            remedy="rewrite the line without it, or compile for another architecture (`arch`)",
         )
 
     # -- registers -----------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ class Frame(ABC):
     builder: Builder
     context: Value
     fault_block: Any
-    checks = False  # reads of memory that was never written are faults (`--check`)
+    checks = False  # reads of memory that was never written are faults (`check`)
     is_compact = False  # accesses call functions, rather than being in line
 
     @property
@@ -144,11 +144,7 @@ class HelperFrame(Frame):
 
 
 def call_helper(
-    frame: Frame,
-    name: str,
-    site: Value | int,
-    arguments: list[Value],
-    results: list[Any],
+    frame: Frame, name: str, site: Value | int, arguments: list[Value], results: list[Any],
     body: Callable[[HelperFrame], list[Value]],
 ) -> list[Value]:
     """Call the module's function `name`, made by `body` on first use, and leave if it recorded a fault.

@@ -1,7 +1,7 @@
 """What code generation needs to know of an instruction level. `ptx/instruction_set.py` supplies it for PTX.
 
-SASS will supply the same from `sass/instruction_set.py`. Until then code generation reads a few things of PTX itself, which will move
-here: which opcodes end a basic block, the operands of branches, barriers and calls, and the types of operands in `Emitter`.
+SASS will supply the same from `sass/instruction_set.py`. Until then code generation reads a few things of PTX itself, which will
+move here: which opcodes end a basic block, the operands of branches, barriers and calls, and the types of operands in `Emitter`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from warpsight.isa.ptx.program import Instruction
 class InstructionSet:
     """An instruction level: what is emitted for an instruction, and the functions that the emitted code calls.
 
-    `emit` emits one instruction that does not end its basic block; `special(emitter, name)` gives the 32 lanes of a special register.
-    Both raise UnsupportedError for what is not modelled. Library functions are shared by all kernels: `library_functions_of` names
-    those that a module calls, `build_library_function` makes the module of one. `callbacks` gives, by symbol, the address of each
-    function that is not made by LLVM; it is compiled when its address is first asked for.
+    `emit` emits one instruction that does not end its basic block; `special(emitter, name)` gives the 32 lanes of a special
+    register. Both raise UnsupportedError for what is not modelled. Library functions are shared by all kernels:
+    `library_functions_of` names those that a module calls, `build_library_function` makes the module of one. `callbacks` gives, by
+    symbol, the address of each function that is not made by LLVM; it is compiled when its address is first asked for.
     """
 
     level: str

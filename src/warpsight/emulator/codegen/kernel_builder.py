@@ -16,8 +16,8 @@ from warpsight.emulator.codegen.recording import BlockRecord, emit_block_entry, 
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.emulator.codegen.warp_function import WarpFunction
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import is_block_barrier, memory_access
 from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import is_block_barrier, memory_access
 
 # -- Which basic blocks get their bookkeeping and memory accesses in line, and which call the functions that do the same.
 #
@@ -67,9 +67,9 @@ def blocks_in_line(function: Function, graph: ControlFlowGraph) -> frozenset[int
 # -- Emits one LLVM function that runs one warp of a kernel to its next barrier or its end.
 #
 # Control flow follows the reconvergence stack on immediate post-dominators: `mask` are the running lanes, `reconverge` the block at
-# which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for the
-# block where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack is
-# bounded.
+# which they wait for others. A divergent branch leaves an entry for the lanes that run later and, unless one exists, an entry for
+# the block where all meet. Reaching that block, or the end of the kernel, pops. Masks of waiting entries are disjoint, so the stack
+# is bounded.
 
 # Above this, LLVM's time to compile grows much faster than the kernel (209 targets and 1,751 registers: 31 s, in memory 3 s), and
 # what it compiles is no faster, so registers then stay in the save area all the time.
@@ -80,8 +80,8 @@ class KernelBuilder(WarpFunction):
     """Builds the warp function of one kernel. After `build`, `site_count` and `state_stride` say what it expects."""
 
     def __init__(
-        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str, instructions: InstructionSet,
-        checks: bool = False, probes: bool = False,
+        self, module: Any, function: Function, graph: ControlFlowGraph, symbols: SymbolTable, path: str,
+        instructions: InstructionSet, checks: bool = False, probes: bool = False,
     ) -> None:
         super().__init__(module, function, graph, symbols, path, instructions.special)
         self.instructions, self.checks, self.probes = instructions, checks, probes

@@ -113,10 +113,11 @@ def strike(state, mask):  # type: ignore[no-untyped-def]
 
 # -- Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and when barriers open.
 #
-# A warp's stack (see skeleton.py) is then a list of groups of lanes. A group that has closed a loop many times without a store gives
-# way: first to the other warps of its block; then, when its turn has come again to no avail, to the lanes of its own warp, which
-# no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one again.
-# Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no level.
+# A warp's stack (see `warp_function.py`) is then a list of groups of lanes. A group that closed a loop many times without a store
+# gives way: first to the other warps of its block; then, when its turn has come again to no avail, to the lanes of its own warp,
+# which no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one
+# again. Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no
+# level.
 #
 # A warp arrives at a barrier as a whole (PTX ISA, barrier: a thread waits for all threads of its warp that have not exited, and the
 # warp counts as 32). Warps that have ended no longer count at a barrier without a thread count.
@@ -143,7 +144,9 @@ _ASSEMBLING = -1  # third word of a parked entry until its whole warp has arrive
 
 # Enumerations do not compile to plain numbers everywhere.
 _WARPS, _STRIDE = int(Slot.WARPS_PER_BLOCK), int(Slot.STATE_STRIDE)
-_FAULT_ADDRESS, _STALL_ROUNDS, _WARP, _SLOTS = (int(s) for s in (Slot.FAULT_ADDRESS, Slot.STALL_ROUNDS, Slot.FAULT_WARP, Slot.COUNT))
+_FAULT_ADDRESS, _STALL_ROUNDS, _WARP, _SLOTS = (
+    int(s) for s in (Slot.FAULT_ADDRESS, Slot.STALL_ROUNDS, Slot.FAULT_WARP, Slot.COUNT)
+)
 _DIFFER, _APART, _DEADLOCK, _OPERAND = (
     int(f) for f in (Fault.BARRIERS_DIFFER, Fault.MEETING_APART, Fault.DEADLOCK, Fault.BARRIER_OPERAND)
 )

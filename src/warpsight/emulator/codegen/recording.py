@@ -34,8 +34,8 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import MAX_REPEAT, PATH_ENTRY_BYTES, WARP, Slot
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import is_async_copy, memory_access
 from warpsight.isa.ptx.program import Address, Function, Instruction
+from warpsight.isa.ptx.rules import is_async_copy, memory_access
 from warpsight.traces.path_store import LANES_SHIFT
 from warpsight.traces.schema import SECTOR_SPACES
 
@@ -172,8 +172,8 @@ def internal_function(module: ir.Module, name: str, result: ir.Type, arguments: 
 
 # -- Probes: code that looks for chosen accesses and leaves the address of each of their lanes.
 #
-# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at each load, store
-# and atomic, the running warp with those that are looked for; all other code has none of this and is as fast as ever.
+# A trace keeps the sectors of an access, and not which lane asked for which. Code compiled with probes compares, at each load,
+# store and atomic, the running warp with those that are looked for; all other code has none of this and is as fast as ever.
 
 PER_INSTRUCTION = 2
 # A row: the warp of the launch that is looked for (-1: none), how many of its accesses come before (-1: found), mask, addresses.
@@ -213,7 +213,7 @@ class Probes:
         self._rows = []
         for each in self._wanted:
             if taken[each.pc] == PER_INSTRUCTION:
-                raise ValueError(f"instruction {each.pc} has {PER_INSTRUCTION} probes and no more")
+                raise ValueError(f"instruction {each.pc} can have at most {PER_INSTRUCTION} probes")
             row = self._table[each.pc, taken[each.pc]]
             row[_SOUGHT], row[_BEFORE] = each.warp, each.before
             self._rows.append(row)

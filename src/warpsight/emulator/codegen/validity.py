@@ -1,4 +1,4 @@
-"""With `--check`: which bytes of shared, local and allocated memory have been written. Without it none of this is emitted.
+"""With `check`: which bytes of shared, local and allocated memory have been written. Without it none of this is emitted.
 
 Each byte has a shadow, 0 until it is written and 255 from then on, at a fixed distance from it on the host.
 """
@@ -24,8 +24,8 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, Fault, Slot
-from warpsight.isa.ptx.opcodes import memory_access
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.rules import memory_access
 
 _WINDOWS = {"shared": (SHARED_WINDOW, Slot.SHARED_SHADOW), "local": (LOCAL_WINDOW, Slot.LOCAL_SHADOW)}
 _WRITERS = frozenset({"st", "atom", "red"})
@@ -76,13 +76,13 @@ def note_access(
 
 
 def require_seen(function: Function, path: str) -> None:
-    """Raise UnsupportedError for an instruction whose writes `--check` would miss."""
+    """Raise UnsupportedError for an instruction whose writes `check` would miss."""
     for instruction in function.instructions:
         access = memory_access(instruction)
         unseen = access is not None and access.access != "load" and instruction.opcode not in _WRITERS
         if unseen or instruction.opcode in _UNSEEN or "async" in instruction.modifiers:
             raise UnsupportedError(
-                f'what "{instruction.text}" writes is not seen by --check',
+                f'`check` does not see what "{instruction.text}" writes, and would report reads of it',
                 place=f"{path}:{instruction.ptx_line}",
-                remedy="run it without --check",
+                remedy="run it without `check`",
             )

@@ -49,8 +49,8 @@ class RegisterSlot:
 class WarpFunction:
     """Base of `KernelBuilder`: what code that is being emitted asks of the warp function.
 
-    `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to. `mask` (the running lanes), `reconverge` (the block
-    at which they wait for others) and `popped` are i32 stack slots. `special(emitter, name)` emits a special register.
+    `bodies` are the LLVM blocks of the basic blocks, `arrivals` those to jump to. `mask` (the running lanes), `reconverge` (the
+    block at which they wait for others) and `popped` are i32 stack slots. `special(emitter, name)` emits a special register.
     """
 
     def __init__(

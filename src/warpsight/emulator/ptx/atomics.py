@@ -6,8 +6,6 @@ operands and its result to zero of the same sign, on shared memory it does not; 
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from warpsight.emulator.codegen.access import check_global, check_window, conflict_degree, merge, record_sectors
@@ -48,8 +46,8 @@ from warpsight.emulator.ptx.memory import (
     window_offset,
     without_policy,
 )
-from warpsight.isa.ptx.opcodes import value_type
 from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.ptx.rules import value_type
 
 HALVES = ("f16", "bf16")
 PACKED = {"f16x2": "f16", "bf16x2": "bf16"}
@@ -135,8 +133,8 @@ def _flushed(builder: Builder, value: Value, flush: Value) -> Value:
 
 # -- `atom` and `red`: lanes one after the other, lowest first, so that the outcome is the same every time.
 #
-# Each shape (space, operation, type, elements) is one out-of-line function of the kernel. The elements of a vector are operated on in
-# order; a lane's are done before the next lane's.
+# Each shape (space, operation, type, elements) is one out-of-line function of the kernel. The elements of a vector are operated on
+# in order; a lane's are done before the next lane's.
 
 _BITS, _INTEGERS = ("b32", "b64"), ("u32", "s32", "u64", "s64")
 _TYPES = {
@@ -156,7 +154,8 @@ def operation_of(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
     return operation, kind
 
 
-def _atomic(emitter: Emitter, instruction: Instruction) -> None:
+def atomic(emitter: Emitter, instruction: Instruction) -> None:
+    """`atom` and `red` in every state space that has them, with vectors of floats in device memory."""
     allow_words(emitter, instruction, *_TYPES, "global", *SHARED_SPACES, *VECTORS, "noftz", *CACHE_WORDS)
     operation, kind = operation_of(emitter, instruction)
     returns, sources = instruction.opcode == "atom", 2 if operation == "cas" else 1
@@ -269,6 +268,3 @@ def record_sharing(frame: Frame, addresses: Value) -> None:
     """Append how many active lanes share one of the <32 x i64> addresses, as an event byte."""
     count = frame.builder.call(most_sharing(frame.builder.module), [addresses, frame.active_mask])
     emit_event_byte(frame, count)
-
-
-HANDLERS: dict[str, Any] = {"atom": _atomic, "red": _atomic}

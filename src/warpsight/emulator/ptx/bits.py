@@ -26,7 +26,8 @@ from warpsight.emulator.ptx.common import allow, operands, outlined, the_type
 from warpsight.isa.ptx.program import Immediate, Instruction
 
 
-def _logic(emitter: Emitter, instruction: Instruction) -> None:
+def logic(emitter: Emitter, instruction: Instruction) -> None:
+    """`and`, `or`, `xor`."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
     d, a, b = operands(emitter, instruction, 3)
@@ -35,7 +36,8 @@ def _logic(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, emit(emitter.read(a, kind), emitter.read(b, kind)), kind)
 
 
-def _not(emitter: Emitter, instruction: Instruction) -> None:
+def invert(emitter: Emitter, instruction: Instruction) -> None:
+    """`not`, and `cnot`: 1 where the source is 0, else 0."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
@@ -47,7 +49,7 @@ def _not(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(d, emitter.builder.not_(value), kind)
 
 
-def _shift(emitter: Emitter, instruction: Instruction) -> None:
+def shift(emitter: Emitter, instruction: Instruction) -> None:
     """Amounts past the width give 0 (the sign for an arithmetic right shift): PTX clamps, it does not wrap."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
@@ -73,7 +75,7 @@ def _shifted(emitter: Emitter, opcode: str, kind: str, value: Value, amount: Val
     return emitter.builder.ashr(value, amount) if is_signed(kind) else emitter.builder.lshr(value, amount)
 
 
-def _lop3(emitter: Emitter, instruction: Instruction) -> None:
+def lop3(emitter: Emitter, instruction: Instruction) -> None:
     """Any function of three bits: the or over the minterms in the table. With `.or`/`.and` also p = (d != 0) op q."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "or", "and")
@@ -94,7 +96,7 @@ def _lop3(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, result, kind)
 
 
-def _funnel(emitter: Emitter, instruction: Instruction) -> None:
+def funnel_shift(emitter: Emitter, instruction: Instruction) -> None:
     """`shf.{l,r}.{wrap,clamp}.b32 d, a, b, c`: shift the 64-bit {b:a}."""
     allow(emitter, instruction, "l", "r", "wrap", "clamp")
     d, a, b, c = operands(emitter, instruction, 4)
@@ -114,7 +116,7 @@ def _funnel(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.trunc(value, vector(I32)), "b32")
 
 
-def _bfe(emitter: Emitter, instruction: Instruction) -> None:
+def bfe(emitter: Emitter, instruction: Instruction) -> None:
     """Extract `len` bits from `pos`; past the top the sign (or 0) fills, and len 0 gives 0."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
@@ -137,7 +139,7 @@ def _bfe(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.select(empty, splat_constant(element, 0), result), kind)
 
 
-def _bfi(emitter: Emitter, instruction: Instruction) -> None:
+def bfi(emitter: Emitter, instruction: Instruction) -> None:
     """Insert the low `len` bits of a into b at `pos`."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
@@ -164,7 +166,8 @@ def _count(emitter: Emitter, name: str, value: Value) -> Value:
     return emitter.builder.call(function, [value, I1(0)])
 
 
-def _popc_clz(emitter: Emitter, instruction: Instruction) -> None:
+def count_bits(emitter: Emitter, instruction: Instruction) -> None:
+    """`popc` and `clz`."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
@@ -172,7 +175,7 @@ def _popc_clz(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, emitter.reinterpret(value, I32), "u32")
 
 
-def _bfind(emitter: Emitter, instruction: Instruction) -> None:
+def bfind(emitter: Emitter, instruction: Instruction) -> None:
     """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt`: the shift that brings it to the top."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "shiftamt")
@@ -188,25 +191,12 @@ def _bfind(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "u32")
 
 
-def _brev(emitter: Emitter, instruction: Instruction) -> None:
+def brev(emitter: Emitter, instruction: Instruction) -> None:
+    """`brev`: the bits in reverse order."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
     emitter.write(d, call_same(emitter.builder, "bitreverse", emitter.read(a, kind)), kind)
-
-
-LOGIC_HANDLERS = {
-    **dict.fromkeys(("and", "or", "xor"), _logic),
-    **dict.fromkeys(("not", "cnot"), _not),
-    **dict.fromkeys(("shl", "shr"), _shift),
-    "lop3": _lop3,
-    "shf": _funnel,
-    "bfe": _bfe,
-    "bfi": _bfi,
-    **dict.fromkeys(("popc", "clz"), _popc_clz),
-    "bfind": _bfind,
-    "brev": _brev,
-}
 
 
 # -- Bytes and bit fields chosen at run time: prmt, bmsk, szext.
@@ -222,7 +212,7 @@ _MODES = {
 }
 
 
-def _prmt(emitter: Emitter, instruction: Instruction) -> None:
+def prmt(emitter: Emitter, instruction: Instruction) -> None:
     """Each nibble of the selector picks a byte of {b, a}, its top bit replicates that byte's sign; a mode picks all four."""
     allow(emitter, instruction, *_MODES)
     d, a, b, c = operands(emitter, instruction, 4)
@@ -274,7 +264,7 @@ def _ones(builder: Builder, width: Value) -> Value:
     return builder.sub(builder.shl(one, width), one)
 
 
-def _bmsk(emitter: Emitter, instruction: Instruction) -> None:
+def bmsk(emitter: Emitter, instruction: Instruction) -> None:
     """`bmsk d, position, width`: ones from a position on; what lies past bit 31 is lost."""
     the_type(emitter, instruction)
     allow(emitter, instruction, "clamp", "wrap")
@@ -284,7 +274,7 @@ def _bmsk(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, emitter.builder.trunc(shifted, vector(I32)), "b32")
 
 
-def _szext(emitter: Emitter, instruction: Instruction) -> None:
+def szext(emitter: Emitter, instruction: Instruction) -> None:
     """The low bits of a, as many as b says, extended by their sign or by zero; of none 0, of 32 or more (`.clamp`) all of a."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "clamp", "wrap")
@@ -296,6 +286,3 @@ def _szext(emitter: Emitter, instruction: Instruction) -> None:
     down = call_same(builder, "umin", away, splat_constant(I64, 63))
     field = builder.ashr(up, down) if is_signed(kind) else builder.lshr(up, down)
     emitter.write(d, builder.trunc(builder.select(none, splat_constant(I64, 0), field), vector(I32)), "b32")
-
-
-FIELD_HANDLERS = {"prmt": _prmt, "bmsk": _bmsk, "szext": _szext}

@@ -23,6 +23,7 @@ from warpsight.emulator.codegen.lanes import (
     vector_suffix,
 )
 from warpsight.emulator.codegen.recording import internal_function
+from warpsight.isa.ptx.opcodes import OPCODES
 from warpsight.isa.ptx.program import Instruction
 
 _TYPE = re.compile(r"^(?:pred|[bus](?:8|16|32|64|128)|f16|f16x2|bf16|bf16x2|tf32|f32|f32x2|f64|[us]16x2|e4m3x2|e5m2x2)$")
@@ -56,6 +57,12 @@ def allow(emitter: Emitter, instruction: Instruction, *known: str) -> None:
     for modifier in instruction.modifiers:
         if not _TYPE.match(modifier) and modifier not in known:
             raise emitter.unsupported(f"modifier .{modifier} is not modelled")
+
+
+def roundings(emitter: Emitter) -> tuple[str, ...]:
+    """The rounding modifiers that PTX has for the current instruction's opcode, `rn` first; none for most opcodes."""
+    assert emitter.instruction is not None
+    return tuple(OPCODES[emitter.instruction.opcode].rounding.split())
 
 
 def operands(emitter: Emitter, instruction: Instruction, low: int, high: int | None = None) -> tuple[Any, ...]:
@@ -105,7 +112,7 @@ def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> V
     """
     builder, words = emitter.builder, instruction.modifiers
     if ("xorsign" in words) != ("abs" in words):
-        raise emitter.unsupported("PTX has .xorsign.abs together only")
+        raise emitter.unsupported("PTX has .xorsign together with .abs only")
     name = instruction.opcode + ("imum" if "NaN" in words else "imumnum")
     x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in words else (a, b)
     value = call_same(builder, name, x, y)

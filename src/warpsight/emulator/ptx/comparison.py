@@ -69,19 +69,19 @@ def _outcomes(emitter: Emitter, instruction: Instruction, kind: str, sources: tu
     builder = emitter.builder
     if kind in HALF_TYPES:
         if "ftz" in instruction.modifiers and HALF_TYPES[kind] == "bf16":
-            raise emitter.unsupported("PTX has no .ftz of bf16")
+            raise emitter.unsupported("PTX has no .ftz for bf16")
         patterns = (flush_patterns(emitter, instruction, read_patterns(emitter, s, kind), HALF_TYPES[kind]) for s in sources[:2])
         holds = _compare_floats(emitter, instruction, *(widen(builder, p, HALF_TYPES[kind]) for p in patterns))
     else:
         if "ftz" in instruction.modifiers and kind != "f32":
-            raise emitter.unsupported(f"PTX has no .ftz of .{kind}")
+            raise emitter.unsupported(f"PTX has no .ftz for .{kind}")
         a, b = (flush_if(emitter, instruction, kind, emitter.read(s, kind)) for s in sources[:2])
         holds = (_compare_floats if is_float(kind) else partial(_compare, kind=kind))(emitter, instruction, a=a, b=b)
     lanes = [holds] if holds.type.count == WARP else [builder.shuffle_vector(holds, holds, half) for half in _HALVES]
     return [_combined(emitter, instruction, x, sources[2:]) for x in lanes]
 
 
-def _setp(emitter: Emitter, instruction: Instruction) -> None:
+def setp(emitter: Emitter, instruction: Instruction) -> None:
     """`setp.op p|q`: q is the negation; of a pair, p is for the low half and q for the high one."""
     allow(emitter, instruction, *COMPARISONS, *COMBINE, "ftz")
     kind = next((m for m in reversed(instruction.modifiers) if m in HALF_TYPES), "") or the_type(emitter, instruction)
@@ -93,7 +93,7 @@ def _setp(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(instruction.pair, second, "pred")
 
 
-def _set(emitter: Emitter, instruction: Instruction) -> None:
+def set_value(emitter: Emitter, instruction: Instruction) -> None:
     """`set.op.dtype.stype`: all ones, or 1.0 where dtype is a float; for each half of a pair."""
     allow(emitter, instruction, *COMPARISONS, *COMBINE, "ftz")
     kinds = kinds_of(instruction)
@@ -115,7 +115,8 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(d, parts[0], to if to not in HALF_TYPES and to != "f32" else f"b{element.width}")
 
 
-def _selp(emitter: Emitter, instruction: Instruction) -> None:
+def selp(emitter: Emitter, instruction: Instruction) -> None:
+    """`selp d, a, b, p`: a where p holds, else b."""
     allow(emitter, instruction)
     kind = the_type(emitter, instruction)
     d, a, b, p = operands(emitter, instruction, 4)
@@ -123,7 +124,7 @@ def _selp(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, chosen, kind)
 
 
-def _slct(emitter: Emitter, instruction: Instruction) -> None:
+def slct(emitter: Emitter, instruction: Instruction) -> None:
     """`slct.dtype.ctype d, a, b, c`: a where c >= 0."""
     allow(emitter, instruction, "ftz")
     kinds = types_of(emitter, instruction)
@@ -139,12 +140,10 @@ def _slct(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.select(holds, emitter.read(a, kinds[0]), emitter.read(b, kinds[0])), kinds[0])
 
 
-COMPARISON_HANDLERS = {"setp": _setp, "set": _set, "selp": _selp, "slct": _slct}
+# -- Moving data between registers: mov with packing.
 
-
-# -- Moving data between registers: mov with packing; and what has no effect on a functional model.
-
-def _mov(emitter: Emitter, instruction: Instruction) -> None:
+def mov(emitter: Emitter, instruction: Instruction) -> None:
+    """`mov`, with packing and unpacking of vectors."""
     allow(emitter, instruction, "v2", "v4")
     kind = "b128" if kinds_of(instruction) == ["b128"] else the_type(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
@@ -187,10 +186,3 @@ def _unpack(emitter: Emitter, parts: Vector, a: object, kind: str) -> None:
     for k, part in enumerate(parts.elements):
         piece = builder.trunc(builder.lshr(value, splat_constant(element, k * size)), vector(ir.IntType(size)))
         emitter.write(part, piece, f"b{size}")
-
-
-def _nothing(emitter: Emitter, instruction: Instruction) -> None:
-    """Waiting and signals to a profiler change nothing that the kernel computes."""
-
-
-MOVEMENT_HANDLERS = {"mov": _mov, "nanosleep": _nothing, "pmevent": _nothing}

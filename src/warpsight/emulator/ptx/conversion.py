@@ -24,7 +24,7 @@ from warpsight.emulator.codegen.lanes import (
     vector_suffix,
 )
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.common import allow, canonical, flush_if, kinds_of, operands, saturate
+from warpsight.emulator.ptx.common import allow, canonical, flush_if, kinds_of, operands, roundings, saturate
 from warpsight.emulator.ptx.floating_point import read_patterns, write_patterns
 from warpsight.emulator.ptx.rounding import DIRECTED, convert, integer_to_odd, narrow, relu, to_odd, widen
 from warpsight.isa.ptx.program import Instruction
@@ -54,7 +54,7 @@ def convert_packed(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "rn", "rz", "rna", "relu", "satfinite")
     mode = next((m for m in ("rn", "rz", "rna") if m in words), "")
     if not mode or (mode == "rna") > (to == "tf32") or (mode == "rna" and "relu" in words):
-        raise emitter.unsupported("its rounding is none that PTX has here")
+        raise emitter.unsupported("PTX does not have this rounding here")
     if source == "f32" and (to in _PAIRS or to == "tf32"):
         _from_single(emitter, instruction, to, mode)
     elif mode == "rn" and to in _EIGHT and source == "f16x2" and "satfinite" in words:
@@ -128,7 +128,8 @@ _FRACTION = {"f16": 10, "bf16": 7, "f32": 23, "f64": 52}
 _RANGE = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
 
 
-def _cvt(emitter: Emitter, instruction: Instruction) -> None:
+def cvt(emitter: Emitter, instruction: Instruction) -> None:
+    """`cvt` of every type."""
     if is_packed(instruction):
         convert_packed(emitter, instruction)
         return
@@ -153,16 +154,14 @@ def _cvt(emitter: Emitter, instruction: Instruction) -> None:
 def _check(emitter: Emitter, instruction: Instruction, to: str, source: str) -> None:
     """Which modifiers PTX defines for a pair of types, and where it demands a rounding."""
     words = set(instruction.modifiers)
-    rounding = ("rn", *DIRECTED)
+    rounding = roundings(emitter)
     allow(emitter, instruction, *rounding, *_TO_INTEGRAL, "sat", "ftz", "relu", "satfinite")
     if "ftz" in words and "f32" not in (to, source):
-        raise emitter.unsupported("PTX has .ftz of f32 only")
+        raise emitter.unsupported("PTX has .ftz for f32 only")
     if words & {"relu", "satfinite"} and (to not in _SIXTEEN or source != "f32" or words & {"sat", "ftz", "rm", "rp"}):
-        raise emitter.unsupported("PTX has .relu and .satfinite of conversions from f32 to narrower types, rounded by .rn or .rz")
+        raise emitter.unsupported("PTX has .relu and .satfinite for conversions from f32 to narrower types, rounded by .rn or .rz")
     if "sat" in words and "bf16" in (to, source):
-        raise emitter.unsupported("PTX has no .sat of bf16")
-    if "rna" in words:
-        raise emitter.unsupported("PTX has .rna of tf32 only")
+        raise emitter.unsupported("PTX has no .sat for bf16")
     if to in _FLOATS and words & set(_TO_INTEGRAL) and to != source:
         raise emitter.unsupported("PTX rounds to a whole number between equal types only")
     inexact = to in _FLOATS and (source in _INTEGERS or _FRACTION[to] < _FRACTION[source] or _RANGE[to] < _RANGE[source])
@@ -252,6 +251,3 @@ def clamped(emitter: Emitter, value: Value, source: str, want: int, signed: bool
     if is_signed(source) and low > -(1 << (have - 1)):
         value = call_same(builder, "smax", value, splat_constant(element, low & ((1 << have) - 1)))
     return value
-
-
-HANDLERS = {"cvt": _cvt}

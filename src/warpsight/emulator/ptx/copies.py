@@ -41,8 +41,8 @@ from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, reco
 from warpsight.emulator.ptx.common import operands
 from warpsight.emulator.ptx.mbarriers import complete_bytes, emit_copy_arrival
 from warpsight.emulator.ptx.memory import allow_words
-from warpsight.isa.ptx.opcodes import bulk_spaces, is_async_copy
 from warpsight.isa.ptx.program import Instruction, Negated, Register
+from warpsight.isa.ptx.rules import bulk_spaces, is_async_copy
 
 _BULK_WORDS = (
     "async", "bulk", "reduce", "global", "shared::cta", "shared::cluster", "mbarrier::complete_tx::bytes", "bulk_group",
@@ -293,7 +293,8 @@ def check_runs(helper: HelperFrame, mask: Value, addresses: Value, sizes: Value,
 _WORDS = ("async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 
-def _copy(emitter: Emitter, instruction: Instruction) -> None:
+def cp(emitter: Emitter, instruction: Instruction) -> None:
+    """`cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, and the groups and barriers that wait for them."""
     words = instruction.modifiers
     if is_async_copy(instruction):
         _copy_lanes(emitter, instruction)
@@ -372,6 +373,3 @@ def _copy_body(helper: HelperFrame, size: int) -> list[Value]:
 
     for_each_lane(builder, helper.active_mask, body)
     return []
-
-
-HANDLERS = {"cp": _copy}

@@ -21,14 +21,15 @@ _PRIORITIES = ("L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evi
 _LINE = 128  # bytes that `discard` and `applypriority` work on: PTX has no other size
 
 
-def _fence(emitter: Emitter, instruction: Instruction) -> None:
+def fence(emitter: Emitter, instruction: Instruction) -> None:
+    """`membar` and `fence`."""
     allow(emitter, instruction, *_FENCE_WORDS)
     found = instruction.operands
     if found and not ("tensormap::generic" in instruction.modifiers and len(found) == 2 and isinstance(found[0], Address)):
         raise emitter.unsupported("a fence has no such operands")
 
 
-def _prefetch(emitter: Emitter, instruction: Instruction) -> None:
+def prefetch(emitter: Emitter, instruction: Instruction) -> None:
     """A hint: also with an address that is not mapped it does nothing."""
     allow(emitter, instruction, "global", "local", "L1", "L2", "L2::evict_last", "L2::evict_normal")
     (address,) = operands(emitter, instruction, 1)
@@ -43,16 +44,18 @@ def _line_address(emitter: Emitter, instruction: Instruction, *words: str) -> ob
     return emitter.effective_address(address)
 
 
-def _discard(emitter: Emitter, instruction: Instruction) -> None:
+def discard(emitter: Emitter, instruction: Instruction) -> None:
+    """`discard`: checked as a write of a whole line."""
     addresses = _line_address(emitter, instruction, "L2")
     check_global(emitter, addresses, _LINE, True, I64(emitter.kernel.next_site()))
 
 
-def _applypriority(emitter: Emitter, instruction: Instruction) -> None:
+def applypriority(emitter: Emitter, instruction: Instruction) -> None:
+    """`applypriority`: a hint."""
     _line_address(emitter, instruction, "L2::evict_normal")
 
 
-def _createpolicy(emitter: Emitter, instruction: Instruction) -> None:
+def createpolicy(emitter: Emitter, instruction: Instruction) -> None:
     """`createpolicy.fractional`, `.range` and `.cvt`."""
     allow(emitter, instruction, "fractional", "range", "global", "cvt", "L2", *_PRIORITIES)
     words = instruction.modifiers
@@ -71,14 +74,3 @@ def _createpolicy(emitter: Emitter, instruction: Instruction) -> None:
     else:
         raise emitter.unsupported("it needs .fractional, .range or .cvt")
     emitter.write(d, splat_constant(I64, 0), "b64")
-
-
-HANDLERS = {
-    "membar": _fence,
-    "fence": _fence,
-    "prefetch": _prefetch,
-    "prefetchu": _prefetch,
-    "discard": _discard,
-    "applypriority": _applypriority,
-    "createpolicy": _createpolicy,
-}

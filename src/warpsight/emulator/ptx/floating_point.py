@@ -7,8 +7,6 @@ host's default. `min`, `max` and conversions give the canonical one.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
@@ -24,22 +22,23 @@ from warpsight.emulator.ptx.common import (
     integer_view,
     operands,
     outlined,
+    roundings,
     saturate,
     the_type,
 )
-from warpsight.emulator.ptx.rounding import DIRECTED, FORMATS, compute, lanes_like, narrow, relu, same, to_odd, widen
+from warpsight.emulator.ptx.rounding import FORMATS, compute, lanes_like, narrow, relu, same, to_odd, widen
 from warpsight.isa.ptx.program import Instruction, Operand
 
 
 def _check(emitter: Emitter, instruction: Instruction, kind: str, *more: str) -> None:
     """Refuse other modifiers than `more` and, of f32, `.ftz`."""
     if kind not in ("f32", "f64"):
-        raise emitter.unsupported(f"PTX has no {instruction.opcode} of .{kind}")
+        raise emitter.unsupported(f"PTX has no {instruction.opcode} for .{kind}")
     allow(emitter, instruction, *more, *(("ftz",) if kind == "f32" else ()))
 
 
-def _with_sat(kind: str) -> tuple[str, ...]:
-    return ("rn", *DIRECTED, *(("sat",) if kind == "f32" else ()))
+def _with_sat(emitter: Emitter, kind: str) -> tuple[str, ...]:
+    return (*roundings(emitter), *(("sat",) if kind == "f32" else ()))
 
 
 def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str) -> Value:
@@ -48,23 +47,27 @@ def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str
 
 def add_sub_mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`add`, `sub`, `mul`: never contracted, so that the rounding is PTX's."""
-    _check(emitter, instruction, kind, *_with_sat(kind))
+    _check(emitter, instruction, kind, *_with_sat(emitter, kind))
     d, a, b = operands(emitter, instruction, 3)
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
     result = compute(emitter, instruction, f"f{instruction.opcode}", x, y)
     emitter.write(d, finish_float(emitter, instruction, kind, result), kind)
 
 
-def fma(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+def multiply_add(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`fma`, and `mad` of floats, which is a fused multiply-add from sm_20 on."""
-    _check(emitter, instruction, kind, *_with_sat(kind))
+    _check(emitter, instruction, kind, *_with_sat(emitter, kind))
     d, *sources = operands(emitter, instruction, 4)
     values = [_read(emitter, instruction, s, kind) for s in sources]
     emitter.write(d, finish_float(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
 
 
-def _fma(emitter: Emitter, instruction: Instruction) -> None:
-    fma(emitter, instruction, the_type(emitter, instruction))
+def fma(emitter: Emitter, instruction: Instruction) -> None:
+    """`fma` of any float."""
+    if is_half(instruction):
+        half_arithmetic(emitter, instruction)
+    else:
+        multiply_add(emitter, instruction, the_type(emitter, instruction))
 
 
 def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -72,7 +75,7 @@ def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
     `.approx` multiplies by a reciprocal, which is 0 where the divisor is above 2^126: the result is then 0, of infinity a NaN.
     """
-    _check(emitter, instruction, kind, "rn", *DIRECTED, *(("approx", "full") if kind == "f32" else ()))
+    _check(emitter, instruction, kind, *roundings(emitter), *(("approx", "full") if kind == "f32" else ()))
     d, a, b = operands(emitter, instruction, 3)
     builder = emitter.builder
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
@@ -86,7 +89,7 @@ def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 def refuse(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """An opcode that PTX does not define for floats."""
-    raise emitter.unsupported(f"PTX has no {instruction.opcode} of .{kind}")
+    raise emitter.unsupported(f"PTX has no {instruction.opcode} for .{kind}")
 
 
 def sign(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -107,22 +110,25 @@ def min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     emitter.write(d, finish_float(emitter, instruction, kind, value), kind)
 
 
-def _unary(emitter: Emitter, instruction: Instruction) -> None:
-    """rcp, sqrt, rsqrt, sin, cos, lg2, ex2, tanh."""
+def special_function(emitter: Emitter, instruction: Instruction) -> None:
+    """`rcp`, `sqrt`, `rsqrt`, `sin`, `cos`, `lg2`, `ex2`, `tanh`."""
+    if is_half(instruction):
+        half_arithmetic(emitter, instruction)
+        return
     kind = the_type(emitter, instruction)
     opcode, words = instruction.opcode, instruction.modifiers
     d, a = operands(emitter, instruction, 2)
     if kind == "f64" and {"approx", "ftz"} <= set(words) and opcode in ("rcp", "rsqrt"):
         emitter.write(d, _coarse(emitter, instruction, emitter.read(a, kind)), kind)
         return
-    roundings = ("rn", *DIRECTED) if opcode in ("rcp", "sqrt") else ()
-    _check(emitter, instruction, kind, *roundings, *(("approx",) if kind == "f32" or opcode == "rsqrt" else ()))
-    if not set(words) & {"approx", *roundings}:
+    rounded = roundings(emitter)
+    _check(emitter, instruction, kind, *rounded, *(("approx",) if kind == "f32" or opcode == "rsqrt" else ()))
+    if not set(words) & {"approx", *rounded}:
         raise emitter.unsupported("it needs .approx or a rounding")
     if opcode == "tanh" and "ftz" in words:
-        raise emitter.unsupported("PTX has no .ftz of tanh")
-    if kind == "f64" and not roundings and opcode != "rsqrt":
-        raise emitter.unsupported("PTX has it of .f32 only")
+        raise emitter.unsupported("PTX has no .ftz for tanh")
+    if kind == "f64" and not rounded and opcode != "rsqrt":
+        raise emitter.unsupported("PTX has it for .f32 only")
     builder, x = emitter.builder, _read(emitter, instruction, a, kind)
     one = splat_constant(scalar_type(kind), 1.0)
     if opcode == "rcp":
@@ -158,7 +164,7 @@ def _upper(emitter: Emitter, value: Value) -> Value:
     return builder.select(builder.fcmp_unordered("uno", value, value), value, cut)
 
 
-def _copysign(emitter: Emitter, instruction: Instruction) -> None:
+def copysign(emitter: Emitter, instruction: Instruction) -> None:
     """`copysign d, a, b`: the sign of a on the magnitude of b."""
     kind = the_type(emitter, instruction)
     _check(emitter, instruction, kind)
@@ -166,7 +172,7 @@ def _copysign(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, call_same(emitter.builder, "copysign", emitter.read(b, kind), emitter.read(a, kind)), kind)
 
 
-def _testp(emitter: Emitter, instruction: Instruction) -> None:
+def testp(emitter: Emitter, instruction: Instruction) -> None:
     """`testp.{finite,infinite,number,notanumber,normal,subnormal}`."""
     kind = the_type(emitter, instruction)
     tests = ("finite", "infinite", "number", "notanumber", "normal", "subnormal")
@@ -196,21 +202,11 @@ def _testp(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, value, "pred")
 
 
-HANDLERS = {
-    "fma": _fma,
-    **dict.fromkeys(("rcp", "sqrt", "rsqrt", "sin", "cos", "lg2", "ex2", "tanh"), _unary),
-    "copysign": _copysign,
-    "testp": _testp,
-}
-
-
 # -- Arithmetic in 16 bits: f16 and bf16, and f16x2 and bf16x2, which are two of them in a 32-bit register.
 #
 # Computed in wider types that make one rounding exact: single for sums and for products of f16, double for products of bf16 (whose
-# range is that of single) and for fused multiply-add. A pair is a vector of 64 lanes, the low half of a register first. Results that
-# are NaN are 0x7FFF.
-
-Handler = Callable[[Emitter, Instruction], None]
+# range is that of single) and for fused multiply-add. A pair is a vector of 64 lanes, the low half of a register first. Results
+# that are NaN are 0x7FFF.
 
 HALF_TYPES = {"f16": "f16", "f16x2": "f16", "bf16": "bf16", "bf16x2": "bf16"}
 _SOURCES = {"add": 2, "sub": 2, "mul": 2, "fma": 3, "neg": 1, "abs": 1, "min": 2, "max": 2, "ex2": 1, "tanh": 1}
@@ -220,7 +216,6 @@ _MODIFIERS = {
     "min": ("ftz", "NaN", "xorsign", "abs"), "max": ("ftz", "NaN", "xorsign", "abs"),
     "ex2": ("approx", "ftz"), "tanh": ("approx",),
 }  # fmt: skip
-HALF_OPCODES = tuple(_SOURCES)
 _PAIRS = ir.VectorType(I16, 2 * WARP)
 
 
@@ -229,13 +224,9 @@ def type_of(instruction: Instruction) -> str:
     return next((m for m in reversed(instruction.modifiers) if m in HALF_TYPES), "")
 
 
-def half_or_else(handler: Handler) -> Handler:
-    """A handler that leaves all types but 16-bit floats to `handler`."""
-
-    def emit(emitter: Emitter, instruction: Instruction) -> None:
-        (_arithmetic if type_of(instruction) else handler)(emitter, instruction)
-
-    return emit
+def is_half(instruction: Instruction) -> bool:
+    """Whether an instruction is for `half_arithmetic`: its opcode exists for 16-bit floats and it names such a type."""
+    return instruction.opcode in _SOURCES and bool(type_of(instruction))
 
 
 def read_patterns(emitter: Emitter, operand: Operand, kind: str) -> Value:
@@ -263,7 +254,8 @@ def flush_patterns(emitter: Emitter, instruction: Instruction, value: Value, nam
     return builder.select(tiny, builder.and_(value, same(value, 0x8000)), value)
 
 
-def _arithmetic(emitter: Emitter, instruction: Instruction) -> None:
+def half_arithmetic(emitter: Emitter, instruction: Instruction) -> None:
+    """An arithmetic instruction of a 16-bit type or a pair of them."""
     opcode, kind = instruction.opcode, type_of(instruction)
     name = HALF_TYPES[kind]
     allow(emitter, instruction, *_MODIFIERS[opcode])
@@ -286,9 +278,9 @@ def _check_half(emitter: Emitter, instruction: Instruction, name: str) -> None:
     """What PTX does not define: `.ftz` and `.sat` of bf16, but for `ex2`, which has nothing else."""
     words = set(instruction.modifiers)
     if name == "bf16" and instruction.opcode != "ex2" and words & {"ftz", "sat"}:
-        raise emitter.unsupported("PTX has no .ftz and no .sat of bf16")
+        raise emitter.unsupported("PTX has no .ftz and no .sat for bf16")
     if instruction.opcode == "ex2" and (name == "bf16") != ("ftz" in words):
-        raise emitter.unsupported("PTX has ex2 of bf16 with .ftz, and of f16 without")
+        raise emitter.unsupported("PTX has ex2 for bf16 with .ftz, and for f16 without")
 
 
 def _rounded(emitter: Emitter, instruction: Instruction, wide: list[Value], name: str) -> Value:

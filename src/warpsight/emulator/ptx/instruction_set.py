@@ -1,12 +1,12 @@
-"""The one table of what the emulator executes: opcode to the function that emits it; and the functions that all kernels share,
-compiled at first use.
+"""PTX as an instruction set of the emulator: the handler of each opcode, and the library of functions that all kernels share.
 
-A kernel calls them by name; the name says all that the function depends on.
+A kernel calls a library function by name; the name says all that the function depends on. It is compiled at first use.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import cast
 
 from llvmlite import ir
 
@@ -15,6 +15,7 @@ from warpsight.emulator.codegen.frame import HelperFrame, helper_type
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I64, PTR
 from warpsight.emulator.ptx import (
+    arithmetic,
     atomics,
     bits,
     comparison,
@@ -22,7 +23,6 @@ from warpsight.emulator.ptx import (
     copies,
     fences,
     floating_point,
-    integers,
     matrix_tiles,
     mbarriers,
     memory,
@@ -39,6 +39,7 @@ from warpsight.emulator.ptx.mma import multiply_inside, product_types
 from warpsight.emulator.ptx.wmma import MatrixAccess, move_matrix
 from warpsight.emulator.textures.fetch import fetch_function, query_function
 from warpsight.emulator.textures.surfaces import surface_function
+from warpsight.isa.ptx.opcodes import CONTROL, OPCODES
 from warpsight.isa.ptx.program import Instruction
 
 _PREFIXES = ("warpsight.mma.", "warpsight.wmma.")
@@ -63,35 +64,25 @@ def build_library_function(name: str) -> ir.Module:
     return module
 
 
-# -- The one table of what the emulator executes: opcode to the function that emits it. A new opcode goes into a module of `ops/`.
+# -- Handlers. A row of the table of opcodes names one; a new opcode is a row there and a function in a file of this folder.
 
 Handler = Callable[[Emitter, Instruction], None]
 
-HANDLERS: dict[str, Handler] = {}
-_FAMILIES = (
-    integers.ARITHMETIC_HANDLERS, integers.EXTENDED_HANDLERS, bits.LOGIC_HANDLERS, bits.FIELD_HANDLERS, memory.ACCESS_HANDLERS,
-    memory.ADDRESS_HANDLERS, memory.STACK_HANDLERS, comparison.COMPARISON_HANDLERS, comparison.MOVEMENT_HANDLERS,
-    textures.TEXTURE_HANDLERS, textures.SURFACE_HANDLERS, warp.WARP_HANDLERS, warp.COLLECTIVE_HANDLERS, atomics.HANDLERS,
-    conversion.HANDLERS, copies.HANDLERS, system.HANDLERS, fences.HANDLERS, floating_point.HANDLERS, matrix_tiles.HANDLERS,
-    mbarriers.HANDLERS, mma.HANDLERS, wmma.HANDLERS, video.HANDLERS,
-)  # fmt: skip
-for _family in _FAMILIES:
-    for _opcode, _handler in _family.items():
-        assert _opcode not in HANDLERS, _opcode
-        HANDLERS[_opcode] = _handler
-for _opcode in floating_point.HALF_OPCODES:
-    HANDLERS[_opcode] = floating_point.half_or_else(HANDLERS[_opcode])
-for _opcode in ("st", "red"):
-    HANDLERS[_opcode] = mbarriers.async_or_else(_opcode, HANDLERS[_opcode])
+_FAMILIES = {
+    module.__name__.rpartition(".")[2]: module
+    for module in (
+        arithmetic, atomics, bits, comparison, conversion, copies, fences, floating_point, matrix_tiles, mbarriers, memory, mma,
+        system, textures, video, warp, wmma,
+    )
+}  # fmt: skip
 
-# PTX has these for integers or untyped bits alone.
-_WITHOUT_FLOATS = frozenset({
-    "and", "or", "xor", "not", "cnot", "shl", "shr", "lop3", "shf", "bfe", "bfi", "bfind", "brev", "clz", "popc", "fns", "bmsk",
-    "szext", "prmt", "sad", "mul24", "mad24", "addc", "subc", "madc", "dp2a", "dp4a",
-})  # fmt: skip
 
-# Block-ending opcodes live in `branching`; they are executed too.
-CONTROL_OPCODES = ("bra", "brx", "call", "ret", "exit", "trap", "bar", "barrier")
+def _handler(name: str) -> Handler:
+    family, function = name.split(".")
+    return cast(Handler, getattr(_FAMILIES[family], function))
+
+
+HANDLERS = {row.name: _handler(row.handler) for row in OPCODES.values() if row.handler not in ("", CONTROL)}
 
 
 def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
@@ -99,7 +90,7 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
     handler = HANDLERS.get(instruction.opcode)
     if handler is None:
         raise emitter.unsupported("it is not modelled")
-    if instruction.opcode in _WITHOUT_FLOATS:
+    if OPCODES[instruction.opcode].bits_only:
         for kind in kinds_of(instruction):
             if "f" in kind or kind.startswith("e"):
                 raise emitter.unsupported(f"PTX has it for integers and bits, not for .{kind}")

@@ -257,7 +257,8 @@ def double_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Va
         how: list[Any] = []
     else:
         set.add(helper.function.attributes, "strictfp")  # llvmlite's own list of attributes lacks it
-        fused = intrinsic(module, "llvm.experimental.constrained.fma.v8f64", _ROW_OF_DOUBLES, [*([_ROW_OF_DOUBLES] * 3), words, words])
+        types = [*([_ROW_OF_DOUBLES] * 3), words, words]
+        fused = intrinsic(module, "llvm.experimental.constrained.fma.v8f64", _ROW_OF_DOUBLES, types)
         how = [ir.MetaDataString(module, text) for text in ("round.dynamic", "fpexcept.ignore")]
         switch = intrinsic(module, "llvm.set.rounding", ir.VoidType(), [I32])
         helper.builder.call(switch, [I32(rounding)])

@@ -28,7 +28,7 @@ _SPACES = ("shared", "shared::cta")
 _ROW_BYTES = 16
 
 
-def _ldmatrix(emitter: Emitter, instruction: Instruction) -> None:
+def ldmatrix(emitter: Emitter, instruction: Instruction) -> None:
     """`ldmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 r, [p]`."""
     count, turned = _form(emitter, instruction)
     d, address = operands(emitter, instruction, 2)
@@ -46,7 +46,7 @@ def _ldmatrix(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(part, value, "b32")
 
 
-def _stmatrix(emitter: Emitter, instruction: Instruction) -> None:
+def stmatrix(emitter: Emitter, instruction: Instruction) -> None:
     """`stmatrix.sync.aligned.m8n8.num{.trans}{.shared}.b16 [p], r`."""
     count, turned = _form(emitter, instruction)
     address, source = operands(emitter, instruction, 2)
@@ -62,7 +62,7 @@ def _stmatrix(emitter: Emitter, instruction: Instruction) -> None:
     call_helper(emitter, name, I64(emitter.kernel.next_site()), [_offsets(emitter, instruction, address), *values], [], body)
 
 
-def _movmatrix(emitter: Emitter, instruction: Instruction) -> None:
+def movmatrix(emitter: Emitter, instruction: Instruction) -> None:
     """`movmatrix.sync.aligned.m8n8.trans.b16 d, a`."""
     if set(instruction.modifiers) != {"sync", "aligned", "m8n8", "trans", "b16"}:
         raise emitter.unsupported("only .sync.aligned.m8n8.trans.b16 is modelled")
@@ -144,6 +144,3 @@ def transposed(frame: Frame, value: Value) -> Value:
         for s in range(2)
     )
     return builder.or_(low, builder.shl(high, splat_constant(I32, 16)))
-
-
-HANDLERS = {"ldmatrix": _ldmatrix, "stmatrix": _stmatrix, "movmatrix": _movmatrix}

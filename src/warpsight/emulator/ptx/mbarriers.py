@@ -12,7 +12,6 @@ count and a byte count past the limit stop the launch.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
@@ -43,7 +42,8 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
 from warpsight.emulator.codegen.recording import internal_function
-from warpsight.emulator.ptx.atomics import Shape, operation_of, shared_place
+from warpsight.emulator.ptx import memory
+from warpsight.emulator.ptx.atomics import Shape, atomic, operation_of, shared_place
 from warpsight.emulator.ptx.common import operands
 from warpsight.emulator.ptx.memory import SHARED_SPACES, VECTORS, allow_words, memory_type, vector_parts
 from warpsight.isa.ptx.program import Instruction
@@ -147,7 +147,8 @@ def _unrecorded_place(frame: Frame, offsets: Value) -> Value:
     return builder.add(builder.zext(offsets, vector(I64)), splat(builder, frame.slot(Slot.SHARED_PTR)))
 
 
-def _mbarrier(emitter: Emitter, instruction: Instruction) -> None:
+def mbarrier(emitter: Emitter, instruction: Instruction) -> None:
+    """`mbarrier` in its forms; `_FORMS` lists them."""
     allow_words(emitter, instruction, *_WORDS)
     if "b64" not in instruction.modifiers:
         raise emitter.unsupported("its type is not .b64")
@@ -288,8 +289,6 @@ _FORMS = {
     "pending_count": _pending_count,
 }
 
-HANDLERS = {"mbarrier": _mbarrier}
-
 
 # -- `st.async` and `red.async`: a store or a reduction in shared memory whose bytes complete on an mbarrier object of the block.
 
@@ -297,7 +296,7 @@ _ASYNC_WORDS = ("async", "weak", "relaxed", "cluster", "shared::cluster", "mbarr
 _OPERATIONS = ("inc", "dec", "min", "max", "add", "and", "or", "xor")
 
 
-def _store(emitter: Emitter, instruction: Instruction) -> None:
+def _store_async(emitter: Emitter, instruction: Instruction) -> None:
     """`st.async [address], value, [mbarrier]`."""
     allow_words(emitter, instruction, *_ASYNC_WORDS, *VECTORS)
     address, source, barrier = operands(emitter, instruction, 3)
@@ -311,7 +310,7 @@ def _store(emitter: Emitter, instruction: Instruction) -> None:
     complete_bytes(emitter, emitter.effective_address(barrier, 32), splat_constant(I64, access.size))
 
 
-def _reduce(emitter: Emitter, instruction: Instruction) -> None:
+def _reduce_async(emitter: Emitter, instruction: Instruction) -> None:
     """`red.async [address], value, [mbarrier]`."""
     allow_words(emitter, instruction, *_ASYNC_WORDS, *_OPERATIONS)
     address, source, barrier = operands(emitter, instruction, 3)
@@ -323,11 +322,11 @@ def _reduce(emitter: Emitter, instruction: Instruction) -> None:
     complete_bytes(emitter, emitter.effective_address(barrier, 32), splat_constant(I64, bits_of(kind) // 8))
 
 
-def async_or_else(opcode: str, other: Callable[[Emitter, Instruction], None]) -> Callable[[Emitter, Instruction], None]:
-    """The handler of `st` or `red`: `.async` here, the rest by `other`."""
-    own = {"st": _store, "red": _reduce}[opcode]
+def store(emitter: Emitter, instruction: Instruction) -> None:
+    """`st`, and `st.async`."""
+    (_store_async if "async" in instruction.modifiers else memory.store)(emitter, instruction)
 
-    def emit(emitter: Emitter, instruction: Instruction) -> None:
-        (own if "async" in instruction.modifiers else other)(emitter, instruction)
 
-    return emit
+def reduce(emitter: Emitter, instruction: Instruction) -> None:
+    """`red`, and `red.async`."""
+    (_reduce_async if "async" in instruction.modifiers else atomic)(emitter, instruction)

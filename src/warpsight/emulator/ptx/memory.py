@@ -114,7 +114,8 @@ def space_of(instruction: Instruction) -> str:
     return name.split("::")[0]
 
 
-def _load(emitter: Emitter, instruction: Instruction) -> None:
+def load(emitter: Emitter, instruction: Instruction) -> None:
+    """`ld` and `ldu`."""
     allow_words(emitter, instruction, *VECTORS, *SPACES, *CACHE_WORDS)
     d, address = without_policy(emitter, instruction, 2)
     kind, parts = _shape(emitter, instruction, d)
@@ -133,7 +134,8 @@ def _load(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(part, value, kind)
 
 
-def _store(emitter: Emitter, instruction: Instruction) -> None:
+def store(emitter: Emitter, instruction: Instruction) -> None:
+    """`st`."""
     allow_words(emitter, instruction, *VECTORS, *SPACES, *CACHE_WORDS)
     address, source = without_policy(emitter, instruction, 2)
     kind, parts = _shape(emitter, instruction, source)
@@ -284,16 +286,11 @@ def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -
     host = builder.add(builder.zext(offsets, vector(I64)), start)
     return [
         gather(
-            builder,
-            builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)),
-            frame.active,
+            builder, builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)), frame.active,
             access.element,
         )
         for k in range(access.count)
     ]
-
-
-ACCESS_HANDLERS = {"ld": _load, "ldu": _load, "st": _store}
 
 
 # -- Addresses: between state spaces and the generic one, which space one lies in, and other blocks of a cluster.
@@ -311,7 +308,7 @@ def _space(emitter: Emitter, instruction: Instruction) -> str:
     return found[0]
 
 
-def _cvta(emitter: Emitter, instruction: Instruction) -> None:
+def cvta(emitter: Emitter, instruction: Instruction) -> None:
     """To generic adds the space's window, `.to` takes it away; global and constant addresses are generic as they are."""
     allow(emitter, instruction, "to", *SPACES)
     kind = the_type(emitter, instruction)
@@ -321,7 +318,7 @@ def _cvta(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.sub(value, window) if "to" in instruction.modifiers else builder.add(value, window), kind)
 
 
-def _isspacep(emitter: Emitter, instruction: Instruction) -> None:
+def isspacep(emitter: Emitter, instruction: Instruction) -> None:
     """`isspacep.space p, a`: constant data lie in the arena between global ones; parameters are in .global's window too (PTX)."""
     allow(emitter, instruction, *SPACES)
     p, a = operands(emitter, instruction, 2)
@@ -344,7 +341,7 @@ def _isspacep(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(p, result, "pred")
 
 
-def _mapa(emitter: Emitter, instruction: Instruction) -> None:
+def mapa(emitter: Emitter, instruction: Instruction) -> None:
     """`mapa{.shared::cluster}.type d, a, rank`: the same address in block `rank` of the cluster."""
     allow(emitter, instruction, "shared::cluster")
     kind = the_type(emitter, instruction)
@@ -358,16 +355,13 @@ def _mapa(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.select(here, emitter.read(a, kind), nowhere), kind)
 
 
-def _getctarank(emitter: Emitter, instruction: Instruction) -> None:
+def getctarank(emitter: Emitter, instruction: Instruction) -> None:
     """`getctarank{.shared::cluster}.type d, a`: the rank of the block that owns a shared address, always 0."""
     allow(emitter, instruction, "shared::cluster")
     kind = the_type(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
     emitter.read(a, kind)
     emitter.write(d, splat_constant(ir.IntType(32), 0), "u32")
-
-
-ADDRESS_HANDLERS = {"cvta": _cvta, "isspacep": _isspacep, "mapa": _mapa, "getctarank": _getctarank}
 
 
 # -- `alloca`, `stacksave`, `stackrestore`: a stack in each lane's local memory, behind the declared local variables.
@@ -406,7 +400,7 @@ def _address_of_top(emitter: Emitter) -> Value:
     return builder.add(used, splat_constant(I64, emitter.kernel.symbols.stack_start))
 
 
-def _alloca(emitter: Emitter, instruction: Instruction) -> None:
+def alloca(emitter: Emitter, instruction: Instruction) -> None:
     """`alloca.type d, size{, align}`: a local address, aligned to 8 bytes unless said otherwise."""
     allow(emitter, instruction)
     kind = the_type(emitter, instruction)
@@ -424,7 +418,8 @@ def _alloca(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, emitter.reinterpret(place, I32) if kind == "u32" else place, kind)
 
 
-def _save(emitter: Emitter, instruction: Instruction) -> None:
+def stacksave(emitter: Emitter, instruction: Instruction) -> None:
+    """`stacksave d`: the local address of the top of the stack."""
     allow(emitter, instruction)
     kind = the_type(emitter, instruction)
     (d,) = operands(emitter, instruction, 1)
@@ -432,10 +427,8 @@ def _save(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, emitter.reinterpret(top, I32) if kind == "u32" else top, kind)
 
 
-def _restore(emitter: Emitter, instruction: Instruction) -> None:
+def stackrestore(emitter: Emitter, instruction: Instruction) -> None:
+    """`stackrestore a`: back to a top that was saved."""
     allow(emitter, instruction)
     (a,) = operands(emitter, instruction, 1)
     _set_top(emitter, emitter.reinterpret(emitter.read(a, the_type(emitter, instruction)), I64))
-
-
-STACK_HANDLERS = {"alloca": _alloca, "stacksave": _save, "stackrestore": _restore}

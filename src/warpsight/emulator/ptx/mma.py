@@ -33,7 +33,7 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.common import operands
+from warpsight.emulator.ptx.common import operands, roundings
 from warpsight.emulator.ptx.matrix_products import (
     double_rows,
     expanded,
@@ -166,9 +166,7 @@ class Matrices:
         each = len(fragment[0][0])
         tables = [
             constant_table(
-                module,
-                f"places_d{s}",
-                [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
+                module, f"places_d{s}", [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
             )
             for s in range(each)
         ]
@@ -213,7 +211,6 @@ def _gather_words(builder: Builder, base: Value, numbers: Value, word: Any) -> V
 # -- `mma.sync.aligned` of every shape and type up to sm_90, and `mma.sp.sync.aligned`.
 
 LAYOUTS = ("row", "col")
-ROUNDINGS = ("rn", "rz", "rm", "rp")
 _ALWAYS = ("sync", "aligned")
 _SPARSE = ("sp", "sp::ordered_metadata")
 
@@ -252,7 +249,7 @@ def variant_of(emitter: Emitter, words: Words, element: str) -> str:
         if not variant or not words.take("popc"):
             raise emitter.unsupported("a product of bits needs .xor.popc or .and.popc")
     elif element == "f64":
-        variant = words.take(*ROUNDINGS)
+        variant = words.take(*roundings(emitter))
         variant = "" if variant == "rn" else variant
     elif accumulators(element) == ("s32",):
         variant = words.take("satfinite")
@@ -260,7 +257,7 @@ def variant_of(emitter: Emitter, words: Words, element: str) -> str:
     return variant
 
 
-def _mma(emitter: Emitter, instruction: Instruction) -> None:
+def mma(emitter: Emitter, instruction: Instruction) -> None:
     """`mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c`."""
     words = Words(emitter, instruction.modifiers)
     if words.take(*_SPARSE):
@@ -325,7 +322,7 @@ def write_fragment(emitter: Emitter, operand: Any, values: list[Value], element:
 def _checked(emitter: Emitter, operand: Any, count: int, element: str) -> list[Any]:
     parts = elements_of(operand)
     if len(parts) != count:
-        raise emitter.unsupported(f"a fragment of {len(parts)} registers where {count} belong")
+        raise emitter.unsupported(f"a fragment of {len(parts)} registers; {count} expected")
     bits = 64 if element == "f64" else 32
     for part in parts:
         if isinstance(part, Register):
@@ -333,6 +330,3 @@ def _checked(emitter: Emitter, operand: Any, count: int, element: str) -> list[A
             if declared is not None and (declared == "pred" or bits_of(declared) != bits):
                 raise emitter.unsupported(f"register {part.name} is not of {bits} bits")
     return parts
-
-
-HANDLERS = {"mma": _mma}

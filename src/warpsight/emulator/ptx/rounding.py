@@ -56,7 +56,7 @@ def _directed(emitter: Emitter, name: str, mode: str, kind: Any, values: tuple[V
         how = [ir.MetaDataString(module, text) for text in ("round.dynamic", "fpexcept.ignore")]
         result = builder.call(operation, [*function.args, *how])
         builder.call(switch, [I32(_NEAREST)])
-        if name == "uitofp":  # without AVX-512 LLVM subtracts two equal numbers to convert 0, which is -0 where that is rounded down
+        if name == "uitofp":  # without AVX-512 LLVM subtracts two equal numbers to convert 0, which is -0 under round-down
             zero = builder.icmp_unsigned("==", function.args[0], ir.Constant(types[0], None))
             result = builder.select(zero, ir.Constant(kind, None), result)
         builder.ret(result)
@@ -66,8 +66,8 @@ def _directed(emitter: Emitter, name: str, mode: str, kind: Any, values: tuple[V
 # -- Floating-point formats narrower than single: what they look like, and conversion from and to single, with one rounding.
 #
 # Lanes of such a format are integers here (`bf16` and `e4m3` have no LLVM type). Everything works on any number of lanes, so that a
-# packed pair (`f16x2`) is a vector of 64. A source wider than single is first rounded to odd, after which a second rounding is exact:
-# the odd last bit says that something was lost, and is below every bit that the second rounding looks at.
+# packed pair (`f16x2`) is a vector of 64. A source wider than single is first rounded to odd, after which a second rounding is
+# exact: the odd last bit says that something was lost, and is below every bit that the second rounding looks at.
 
 @dataclass(frozen=True)
 class Format:

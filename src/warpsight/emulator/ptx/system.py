@@ -1,8 +1,8 @@
 """What the system around a kernel provides: special registers, calls of functions of the device runtime, and `brkpt`.
 
 The numbers of the machine (`%smid`) are those of a single large SM; a cluster is one block. Clocks count warp instructions of the
-launch, `%globaltimer` too, as nanoseconds. Performance counters (`%pm`), driver registers (`%envreg`) and the shared memory that the
-system reserves are 0. For the functions Python does the work (`emulator/run/externals.py`).
+launch, `%globaltimer` too, as nanoseconds. Performance counters (`%pm`), driver registers (`%envreg`) and the shared memory that
+the system reserves are 0. For the functions Python does the work (`emulator/run/externals.py`).
 """
 
 from __future__ import annotations
@@ -107,14 +107,15 @@ def _clock(emitter: Emitter, half: str) -> Value:
     return builder.trunc(count if half == "low" else builder.lshr(count, I64(32)), I32)
 
 
-# -- `call` of a function that the runtime provides, and `brkpt`. Python does the work (`emulator/run/externals.py`), a warp at a time.
+# -- `call` of a function that the runtime provides, and `brkpt`. Python does the work (`emulator/run/externals.py`), a warp at a
+# time.
 
 MOST_EXTERNAL_ARGUMENTS = max(len(external.parameters) for external in EXTERNALS.values())
 _NUMBERS = {name: number for number, name in enumerate(EXTERNALS)}
 _ROW_BYTES = 8 * WARP
 
 
-def _call(emitter: Emitter, instruction: Instruction) -> None:
+def call(emitter: Emitter, instruction: Instruction) -> None:
     """Arguments travel as rows of 32 i64 in a stack slot; the result comes back in the first row."""
     returns, target, arguments = operands(emitter, instruction, 3)
     if not isinstance(target, Symbol) or target.name not in EXTERNALS:
@@ -136,11 +137,12 @@ def _call(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(returns.elements[0], sized, external.result)
 
 
-def _breakpoint(emitter: Emitter, instruction: Instruction) -> None:
+def breakpoint_fault(emitter: Emitter, instruction: Instruction) -> None:
     """`brkpt` stops the launch: without a debugger nothing could continue it."""
     operands(emitter, instruction, 0, 0)
     builder, mask = emitter.builder, emitter.active_mask
     emitter.stop_if(builder.icmp_signed("!=", mask, I32(0)), Fault.BREAKPOINT, lambda: (trailing_zeros(builder, mask), I64(0)))
 
 
-HANDLERS = {"call": _call, "brkpt": _breakpoint}
+def no_effect(emitter: Emitter, instruction: Instruction) -> None:
+    """`nanosleep`, `pmevent`: waiting and signals to a profiler change nothing that the kernel computes."""

@@ -159,7 +159,7 @@ _COMPONENTS = {"r": 1, "g": 2, "b": 3, "a": 4}
 _ADDRESS_MODES = {AddressMode.WRAP: 0, AddressMode.MIRROR: 1, AddressMode.CLAMP: 3, AddressMode.BORDER: 4}  # PTX's numbers
 
 
-def _fetch(emitter: Emitter, instruction: Instruction) -> None:
+def fetch(emitter: Emitter, instruction: Instruction) -> None:
     """Level of detail and gradients choose among mip levels, and there is one: they are read and have no effect."""
     gather = instruction.opcode == "tld4"
     allow(emitter, instruction, "v2", "v4", *GEOMETRIES, *(_COMPONENTS if gather else ("base", *_EXTRAS)))
@@ -226,7 +226,7 @@ _OF_SURFACE = ("width", "height", "depth", "array_size", "channel_data_type", "c
 _OF_SAMPLER = ("filter_mode", "addr_mode_0", "addr_mode_1", "addr_mode_2")
 
 
-def _query(emitter: Emitter, instruction: Instruction) -> None:
+def query(emitter: Emitter, instruction: Instruction) -> None:
     """A field of a descriptor; sizes that the object lacks are 1. `txq.level` answers for level 0, the only one."""
     surface = instruction.opcode == "suq"
     names = [m for m in instruction.modifiers if m not in ("level", "b32")]
@@ -251,7 +251,8 @@ def _query(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.trunc(found, vector(I32)), "b32")
 
 
-def _is_type(emitter: Emitter, instruction: Instruction) -> None:
+def istypep(emitter: Emitter, instruction: Instruction) -> None:
+    """`istypep.{texref,surfref,samplerref} p, a`."""
     uses = {"texref": Use.TEXTURE, "surfref": Use.SURFACE, "samplerref": Use.SAMPLER}
     d, source = operands(emitter, instruction, 2)
     use = uses.get(instruction.modifiers[0]) if len(instruction.modifiers) == 1 else None
@@ -267,9 +268,6 @@ def _word(emitter: Emitter, operand: Any, word: Row, uses: list[Use], *, optiona
     return call_native(emitter, "warpsight_image_query", "", what, [handles, handles], [none] * 4, [])[0]
 
 
-TEXTURE_HANDLERS = {"tex": _fetch, "tld4": _fetch, "txq": _query, "suq": _query, "istypep": _is_type}
-
-
 # -- `suld`, `sust`, `sured`: PTX ISA, section "Surface Instructions". Cache operators have no effect.
 
 _BOUNDS = ("trap", "clamp", "zero")
@@ -278,7 +276,7 @@ _OPERATIONS = {"suld": 0, "sust": 1, "add": 2, "min": 3, "max": 4, "and": 5, "or
 
 
 def _what(emitter: Emitter, instruction: Instruction, geometry: str, operation: int, kind: str, count: int) -> int:
-    """The access as `emulator.surfaces` reads it."""
+    """The access as `textures/surfaces.py` reads it."""
     form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in _BOUNDS), "trap")
     if form not in ("b", "p") or "cube" in geometry:
         raise emitter.unsupported("this form of surface access is not modelled")
@@ -304,7 +302,8 @@ def _shape(emitter: Emitter, instruction: Instruction, side: object) -> tuple[st
     return kind, parts
 
 
-def _load(emitter: Emitter, instruction: Instruction) -> None:
+def surface_load(emitter: Emitter, instruction: Instruction) -> None:
+    """`suld`."""
     d, surface, place = operands(emitter, instruction, 3)
     kind, parts = _shape(emitter, instruction, d)
     if instruction.modifiers[0] != "b":
@@ -317,7 +316,8 @@ def _load(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(part, value if kind == "b64" else emitter.builder.trunc(value, vector(scalar_type(kind))), kind)
 
 
-def _store(emitter: Emitter, instruction: Instruction) -> None:
+def surface_store(emitter: Emitter, instruction: Instruction) -> None:
+    """`sust`."""
     surface, place, source = operands(emitter, instruction, 3)
     kind, parts = _shape(emitter, instruction, source)
     if instruction.modifiers[0] == "p" and kind != "b32":
@@ -329,7 +329,8 @@ def _store(emitter: Emitter, instruction: Instruction) -> None:
     call_native(emitter, "warpsight_surface", "store", what, [handles, handles], where, values)
 
 
-def _reduce(emitter: Emitter, instruction: Instruction) -> None:
+def surface_reduce(emitter: Emitter, instruction: Instruction) -> None:
+    """`sured`."""
     operations = [m for m in instruction.modifiers if m in _OPERATIONS]
     allow(emitter, instruction, "b", *operations, "1d", "2d", "3d", *_BOUNDS)
     surface, place, source = operands(emitter, instruction, 3)
@@ -349,6 +350,3 @@ def _wide(emitter: Emitter, operand: Operand | None, kind: str) -> Value:
     bits = scalar_type(f"b{bits_of(kind)}")
     value = emitter.builder.bitcast(emitter.read(operand, f"b{bits_of(kind)}"), vector(bits))
     return value if bits == I64 else emitter.builder.zext(value, vector(I64))
-
-
-SURFACE_HANDLERS = {"suld": _load, "sust": _store, "sured": _reduce}

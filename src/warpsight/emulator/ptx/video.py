@@ -20,8 +20,6 @@ from warpsight.isa.ptx.program import Instruction
 _SIGNS = ("u32", "s32")
 _COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="}
 _SECOND = ("add", "min", "max")
-_OPERATIONS = ("vadd", "vsub", "vabsdiff", "vmin", "vmax")
-_SIMD = (*_OPERATIONS, "vavrg")
 
 
 @dataclass(frozen=True)
@@ -160,18 +158,20 @@ def _finish(scope: _Scope, form: _Form, value: Value, signed: bool) -> Value:
     return builder.or_(moved, builder.and_(scope.sources[2], splat_constant(I32, ~mask & 0xFFFFFFFF)))
 
 
-def _scalar(scope: _Scope) -> Value:
+@_handler
+def scalar(scope: _Scope) -> Value:
     """`vadd`, `vsub`, `vabsdiff`, `vmin`, `vmax`."""
     form = _Form.of(scope, 3, ("sat", *_SECOND))
     value = _combine(scope.builder, scope.instruction.opcode, *_sources(scope, form))
     return _finish(scope, form, value, form.signed[0])
 
 
-def _shift(scope: _Scope) -> Value:
+@_handler
+def shift(scope: _Scope) -> Value:
     """`vshl`, `vshr`: by an unsigned amount, at most 32 (`.clamp`) or modulo 32 (`.wrap`)."""
     form = _Form.of(scope, 3, ("sat", "clamp", "wrap", *_SECOND))
     if form.signed[2] or ("clamp" in form.words) == ("wrap" in form.words):
-        raise scope.unsupported("its amount is unsigned, and .clamp or .wrap")
+        raise scope.unsupported("it needs an unsigned amount and .clamp or .wrap")
     builder = scope.builder
     a, b = _sources(scope, form)
     wrapped, clamped = builder.and_(b, splat_constant(I64, 31)), call_same(builder, "umin", b, splat_constant(I64, 32))
@@ -185,7 +185,8 @@ def _shift(scope: _Scope) -> Value:
     return _finish(scope, form, shifted, form.signed[0])
 
 
-def _set(scope: _Scope) -> Value:
+@_handler
+def compare(scope: _Scope) -> Value:
     """`vset`: 1 where the comparison holds."""
     form = _Form.of(scope, 2, (*_COMPARISONS, *_SECOND))
     return _finish(scope, form, _compared(scope, form, *_sources(scope, form)), False)
@@ -226,7 +227,8 @@ class _Long:
         return builder.or_(builder.lshr(self.low, splat_constant(I64, count)), upper)
 
 
-def _mad(scope: _Scope) -> Value:
+@_handler
+def multiply_add(scope: _Scope) -> Value:
     """`vmad`: a * b + c, the product or c negated, plus one with `.po`, shifted down, saturated to the type of the result.
 
     The result is signed if a or b is or if something is negated; c is extended alike. Bits past 32 are lost.
@@ -252,7 +254,8 @@ def _mad(scope: _Scope) -> Value:
     return builder.trunc(result, vector(I32))
 
 
-def _simd(scope: _Scope) -> Value:
+@_handler
+def simd(scope: _Scope) -> Value:
     """`vadd2` .. `vset4`: elements of a and b chosen from both, then merged with c, or added to it."""
     opcode, ways, builder = scope.instruction.opcode[:-1], int(scope.instruction.opcode[-1]), scope.builder
     compares = opcode == "vset"
@@ -292,12 +295,3 @@ def _chosen(scope: _Scope, form: _Form, position: int, ways: int) -> list[int]:
     if not good or (position and len(found) != ways):
         raise scope.unsupported(f"selector .{name} is not understood")
     return found
-
-
-HANDLERS = {
-    **dict.fromkeys(_OPERATIONS, _handler(_scalar)),
-    **dict.fromkeys(("vshl", "vshr"), _handler(_shift)),
-    "vset": _handler(_set),
-    "vmad": _handler(_mad),
-    **dict.fromkeys((f"{name}{ways}" for name in (*_SIMD, "vset") for ways in (2, 4)), _handler(_simd)),
-}

@@ -39,7 +39,7 @@ from warpsight.emulator.ptx.common import allow, operands, the_type
 from warpsight.isa.ptx.program import Instruction, Negated, Operand
 
 
-def _vote(emitter: Emitter, instruction: Instruction) -> None:
+def vote(emitter: Emitter, instruction: Instruction) -> None:
     """`vote[.sync].{all,any,uni,ballot}` among the active lanes (of the member mask, which PTX wants to equal them)."""
     allow(emitter, instruction, "sync", "all", "any", "uni", "ballot")
     d, p, *member = operands(emitter, instruction, 2, 3)
@@ -65,13 +65,14 @@ def _member_mask(emitter: Emitter, operand: Operand) -> Value:
     return builder.extract_element(emitter.read(operand, "b32"), lane)
 
 
-def _activemask(emitter: Emitter, instruction: Instruction) -> None:
+def activemask(emitter: Emitter, instruction: Instruction) -> None:
+    """`activemask d`: the mask of the active lanes."""
     allow(emitter, instruction)
     (d,) = operands(emitter, instruction, 1)
     emitter.write(d, splat(emitter.builder, emitter.active_mask), "b32")
 
 
-def _elect(emitter: Emitter, instruction: Instruction) -> None:
+def elect(emitter: Emitter, instruction: Instruction) -> None:
     """`elect.sync d|p, mask`: the leader is the lowest member (PTX leaves that open); d is its number, p is set in it alone."""
     allow(emitter, instruction, "sync")
     d, member = operands(emitter, instruction, 2)
@@ -83,7 +84,7 @@ def _elect(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(instruction.pair, builder.icmp_signed("==", IOTA32, leader), "pred")
 
 
-def _shfl(emitter: Emitter, instruction: Instruction) -> None:
+def shfl(emitter: Emitter, instruction: Instruction) -> None:
     """`shfl[.sync].{up,down,bfly,idx}.b32 d|p, a, b, c[, mask]`: PTX ISA's lane formula, segment mask in c's high half."""
     allow(emitter, instruction, "sync", "up", "down", "bfly", "idx")
     d, a, b, c, *_member = operands(emitter, instruction, 4, 5)
@@ -122,20 +123,10 @@ def _shfl(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(instruction.pair, valid, "pred")
 
 
-def _warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
+def warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
     """`bar.warp.sync`: lanes of a warp that run in step are already there; others have waited at the start of the block."""
     if "warp" not in instruction.modifiers:
         raise emitter.unsupported("a barrier must end its basic block")
-
-
-WARP_HANDLERS = {
-    "vote": _vote,
-    "activemask": _activemask,
-    "elect": _elect,
-    "shfl": _shfl,
-    "bar": _warp_barrier,
-    "barrier": _warp_barrier,
-}
 
 
 # -- Values that lanes of a warp compare or combine: match, redux; and `fns`, which counts in such a mask.
@@ -165,7 +156,7 @@ def _of_each_lane(
     return [load_as(builder, result, vector(I32), 64) for result in results]
 
 
-def _match(emitter: Emitter, instruction: Instruction) -> None:
+def match(emitter: Emitter, instruction: Instruction) -> None:
     """`match.any.sync d, a, mask`: the members with this lane's value; `.all d|p`: all members if they agree, else none."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "any", "all", "sync")
@@ -189,7 +180,7 @@ def _match(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(instruction.pair, builder.icmp_signed("!=", found[1], splat_constant(I32, 0)), "pred")
 
 
-def _redux(emitter: Emitter, instruction: Instruction) -> None:
+def redux(emitter: Emitter, instruction: Instruction) -> None:
     """`redux.sync.op.type d, a, mask`: one value of all members, the same in each."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction, "sync", "add", "min", "max", "and", "or", "xor")
@@ -212,7 +203,7 @@ def _redux(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, _of_each_lane(emitter, mask, ("reduced",), of_lane)[0], kind)
 
 
-def _find_nth_set(emitter: Emitter, instruction: Instruction) -> None:
+def fns(emitter: Emitter, instruction: Instruction) -> None:
     """`fns.b32 d, mask, base, offset`: the |offset|-th set bit from `base` on, up or down; with offset 0 bit `base` itself."""
     the_type(emitter, instruction)
     allow(emitter, instruction)
@@ -238,6 +229,3 @@ def _find_nth_set(emitter: Emitter, instruction: Instruction) -> None:
     place = builder.select(down, builder.sub(top, place), place)
     none = builder.or_(builder.icmp_signed("==", left, zero), far)
     emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "b32")
-
-
-COLLECTIVE_HANDLERS = {"match": _match, "redux": _redux, "fns": _find_nth_set}

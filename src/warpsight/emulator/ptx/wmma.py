@@ -233,7 +233,8 @@ _SPACES = ("global", "shared", "shared::cta")
 _MULTIPLICANDS = ("f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1")
 
 
-def _wmma(emitter: Emitter, instruction: Instruction) -> None:
+def wmma(emitter: Emitter, instruction: Instruction) -> None:
+    """`wmma.load`, `wmma.mma` and `wmma.store`."""
     what, *words = instruction.modifiers or ("",)
     if what == "mma":
         _multiply(emitter, instruction, words)
@@ -342,6 +343,3 @@ def _tiles(product: Product, a: list[Value], b: list[Value], c: list[Value], tal
         i, j = (t, 0) if tall else (0, t)
         found.append([a[i * of_a : (i + 1) * of_a], b[j * of_b : (j + 1) * of_b], c[t * of_c : (t + 1) * of_c]])
     return found
-
-
-HANDLERS = {"wmma": _wmma}

@@ -17,13 +17,7 @@ class Buffer:
     """One linear buffer: cursor and end live in the context, so that native code can append."""
 
     def __init__(
-        self,
-        context: npt.NDArray[np.int64],
-        cursor: Slot,
-        end: Slot,
-        soft: Slot | None,
-        shape: tuple[int, ...],
-        dtype: Any,
+        self, context: npt.NDArray[np.int64], cursor: Slot, end: Slot, soft: Slot | None, shape: tuple[int, ...], dtype: Any,
         head: int = 0,
     ) -> None:
         self._context, self._cursor, self._end, self._soft, self._head = context, cursor, end, soft, head
@@ -133,8 +127,10 @@ def count_per_warp(segments, first_warp, totals):  # type: ignore[no-untyped-def
     cache=True,
     nogil=True,
 )
-def gather_streams(segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors):  # type: ignore[no-untyped-def]
-    """Copy each segment to its warp's place; `place` [warps, 3] holds the next free position of each stream and is advanced."""
+def gather_streams(  # type: ignore[no-untyped-def]
+    segments, first_warp, path, events, sectors, place, out_path, out_events, out_sectors
+):
+    """Copy each segment to its warp's place; `place` [warps, 3] holds the next free position of each stream, and is advanced."""
     for k in range(len(segments) - 1):
         warp = segments[k, 0] - first_warp
         at, count = place[warp, 0], segments[k + 1, 1] - segments[k, 1] - 1

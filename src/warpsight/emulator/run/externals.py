@@ -207,14 +207,8 @@ class Externals:
     """The device runtime of one launch. `assertion` is what the failed assertion said, `freed` what a fault's block was."""
 
     def __init__(
-        self,
-        context: npt.NDArray[np.int64],
-        memory: Memory,
-        sites: npt.NDArray[np.int64],
-        function: Function,
-        path: str,
-        launch: Launch,
-        output: TextIO | None,
+        self, context: npt.NDArray[np.int64], memory: Memory, sites: npt.NDArray[np.int64], function: Function, path: str,
+        launch: Launch, output: TextIO | None,
     ) -> None:
         self._context, self._memory, self._sites, self._function = context, memory, sites, function
         self._path, self._launch, self._output = path, launch, output

@@ -15,8 +15,8 @@ from warpsight.emulator.codegen.layout import LOCAL_WINDOW, SHARED_WINDOW, WARP,
 from warpsight.emulator.codegen.symbols import STACK_LIMIT, SymbolTable
 from warpsight.emulator.run.memory import Allocation, Memory, nearest
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import memory_access
 from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import memory_access
 from warpsight.kernels.launch import Launch
 
 # Kind to (name for programs, words for people).
@@ -36,20 +36,20 @@ _WHAT = {
     Fault.DOUBLE_FREE: ("double-free", "free of memory that is free already"),
     Fault.BAD_FREE: ("bad-free", "free of an address that malloc did not give"),
     Fault.UNWRITTEN: ("uninitialised", "read of memory that was never written"),
-    Fault.LIMIT: ("instruction-limit", "limit of instructions"),
+    Fault.LIMIT: ("instruction-limit", "instruction limit"),
     Fault.MBARRIER_STATE: ("mbarrier-state", "use of shared memory that holds no mbarrier object"),
     Fault.MBARRIER_COUNT: ("mbarrier-count", "more arrivals or bytes than the mbarrier object can count"),
     Fault.ALLOCA_OVERFLOW: ("alloca-overflow", "use of a thread's stack past its end"),
     Fault.BULK_SIZE: ("bulk-size", "copy of a size that PTX does not allow"),
     Fault.WARP_INCOMPLETE: ("warp-incomplete", "use of only some of the 32 threads of a warp"),
-    Fault.BAD_IMAGE: ("bad-image", "use of what is no texture, surface or sampler object"),
+    Fault.BAD_IMAGE: ("bad-image", "use of a value that is not a texture, surface or sampler object"),
     Fault.IMAGE_KIND: ("image-kind", "use of a texture or surface object that the instruction does not suit"),
     Fault.SURFACE_BOUNDS: ("surface-out-of-bounds", "access outside of a surface"),
     Fault.STACK_OVERFLOW: ("stack-overflow", "call stack overflow"),
     Fault.CALL_DEPTH: ("stack-overflow", "call stack overflow"),
-    Fault.CALL_TARGET: ("call-target", "call of something that is no function of this prototype"),
+    Fault.CALL_TARGET: ("call-target", "call of an address that is not a function of this prototype"),
     Fault.RETURN_TARGET: ("return-target", "return to a call that was never made (the call stack was overwritten)"),
-    Fault.BARRIER_OPERAND: ("barrier-operand", "no barrier from 0 to 15, or a thread count that is not a multiple of 32,"),
+    Fault.BARRIER_OPERAND: ("barrier-operand", "barrier number above 15, or thread count that is not a multiple of 32,"),
 }
 # What the recorded number is, for kinds in which it is no address.
 _NUMBERED_FAULTS = {
@@ -67,9 +67,9 @@ _NUMBERED_FAULTS = {
     Fault.BARRIER_OPERAND: "thread count {0:,}",
 }
 _REMEDY = {
-    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with --shared",
+    Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
-    Fault.BREAKPOINT: "no debugger is there to go on: compile the kernel without it",
+    Fault.BREAKPOINT: "there is no debugger that could continue: compile the kernel without it",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
     Fault.BARRIERS_DIFFER: "let all threads of a block that have not ended reach the same barrier",
     Fault.USE_AFTER_FREE: "keep the memory until its last use",
@@ -83,7 +83,7 @@ _REMEDY = {
     Fault.WARP_INCOMPLETE: "use whole warps (a block size that is a multiple of 32) and no branch in which lanes of a warp differ",
     Fault.BAD_IMAGE: "pass a live object of the dimensions, layers and format that the kernel fetches from",
     Fault.IMAGE_KIND: "pass a live object of the dimensions, layers and format that the kernel fetches from",
-    Fault.STACK_OVERFLOW: "end the recursion sooner, or give a larger stack with --stack (stack_bytes in Python)",
+    Fault.STACK_OVERFLOW: "end the recursion sooner, or give a larger stack with `stack_bytes`",
     Fault.CALL_DEPTH: "end the recursion sooner: more calls at a time are not modelled, however large the stack",
     Fault.CALL_TARGET: "check that the pointer was set, and to a function of this type in the same PTX",
     Fault.RETURN_TARGET: "check indices into local arrays: they share memory with the call stack",
@@ -153,17 +153,8 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
         detail, place=place_of(scene.path, instruction), remedy=_REMEDY.get(kind, "check the index against the array's size")
     )
     error.details = FaultDetails(
-        name,
-        scene.name,
-        instruction.ptx_line,
-        instruction.file,
-        instruction.line,
-        block,
-        thread,
-        near.address,
-        near.allocation,
-        near.distance,
-        scene.assertion if kind == Fault.ASSERTION else None,
+        name, scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread, near.address, near.allocation,
+        near.distance, scene.assertion if kind == Fault.ASSERTION else None,
     )
     return error
 
@@ -246,7 +237,7 @@ def limit_error(limit: int, record: dict[str, int], scene: FaultScene) -> LimitE
         f"kernel {scene.name} passed {limit:,} warp instructions near PTX line {instruction.ptx_line}, in the warp of "
         f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]}); it may never end",
         place=place_of(scene.path, instruction),
-        remedy="raise --max-instructions if it is meant to run that long",
+        remedy="raise `max_instructions` if it is meant to run that long",
     )
     error.details = FaultDetails(
         _WHAT[Fault.LIMIT][0], scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread

@@ -77,7 +77,7 @@ def choose_blocks(blocks: int, count: int, seed: int) -> npt.NDArray[np.bool_]:
     """
     if blocks > MOST_BLOCKS:
         what = f"a sample of {blocks:,} blocks cannot be chosen: at most {MOST_BLOCKS:,} can be numbered"
-        raise LimitError(what, place="--sample", remedy="launch fewer blocks, or record all of them")
+        raise LimitError(what, place="sample", remedy="launch fewer blocks, or record all of them")
     chosen = np.zeros(blocks, np.bool_)
     chosen[np.random.default_rng(abs(seed)).choice(blocks, count, replace=False)] = True
     return chosen
@@ -136,17 +136,13 @@ def prepare_kernel(
     """
     with lines_of(source.path):
         function = inline_calls(source.module, source.module.functions[kernel])
-        return PreparedKernel(source, function, compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes))
+        native = compile_kernel(source.module, function, source.ptx, PTX, checks, global_base, probes)
+        return PreparedKernel(source, function, native)
 
 
 def execute(
-    prepared: PreparedKernel,
-    launch: Launch,
-    memory: Memory,
-    *,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None,
-    options: RunOptions = DEFAULT_OPTIONS,
+    prepared: PreparedKernel, launch: Launch, memory: Memory, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
     run = _Run(prepared, launch, memory, max_instructions, progress, options)
@@ -159,13 +155,8 @@ def execute(
 
 
 def lane_addresses(
-    source: KernelSource,
-    launch: Launch,
-    wanted: Sequence[Wanted],
-    *,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None,
-    options: RunOptions = DEFAULT_OPTIONS,
+    source: KernelSource, launch: Launch, wanted: Sequence[Wanted], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> list[LaneAddresses | None]:
     """Execute the launch as far as its last `wanted` access; of each the lanes' addresses, None where it was not made.
 
@@ -191,12 +182,7 @@ class _Run:
     """One launch in progress."""
 
     def __init__(
-        self,
-        prepared: PreparedKernel,
-        launch: Launch,
-        memory: Memory | None,
-        limit: int,
-        progress: Progress | None,
+        self, prepared: PreparedKernel, launch: Launch, memory: Memory | None, limit: int, progress: Progress | None,
         options: RunOptions,
     ) -> None:
         source, function, native = prepared.source, prepared.function, prepared.native
@@ -216,12 +202,7 @@ class _Run:
         self.options = options
         heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
         self.memory = memory or DeviceMemory(
-            symbols,
-            launch,
-            names,
-            source.path,
-            with_workspace=needs_workspace(function),
-            heap_bytes=heap_bytes,
+            symbols, launch, names, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes,
             checks=options.check,
         )
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
@@ -240,7 +221,7 @@ class _Run:
             )
         except MemoryError as error:
             what = f"kernel {self.name}: there is no memory for the blocks and traces of {len(self.workers) + 1:,} threads"
-            raise LimitError(what, place="--threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
+            raise LimitError(what, place="threads", remedy="run on fewer threads, or with smaller blocks and stacks") from error
         worker.externals = Externals(
             worker.context, self.memory, worker.sites, self.function, self.source.path, self.launch, self.options.output
         )
@@ -354,19 +335,9 @@ class _Run:
 
 
 def emulate(
-    source: KernelSource,
-    launch: Launch,
-    *,
-    registers: RegisterUse,
-    sink: TraceSink | None = None,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None,
-    threads: int = 1,
-    sample: int = 0,
-    seed: int = 0,
-    options: RunOptions = DEFAULT_OPTIONS,
-    prepared: PreparedKernel | None = None,
-    memory: Memory | None = None,
+    source: KernelSource, launch: Launch, *, registers: RegisterUse, sink: TraceSink | None = None,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, progress: Progress | None = None, threads: int = 1, sample: int = 0,
+    seed: int = 0, options: RunOptions = DEFAULT_OPTIONS, prepared: PreparedKernel | None = None, memory: Memory | None = None,
 ) -> KernelTrace:
     """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
 
@@ -399,34 +370,18 @@ def emulate(
 
 
 def _header(
-    run: _Run,
-    registers: RegisterUse,
-    paths: PathTable,
-    warps_of_path: npt.NDArray[np.int64],
-    inputs: str,
-    seconds: float,
+    run: _Run, registers: RegisterUse, paths: PathTable, warps_of_path: npt.NDArray[np.int64], inputs: str, seconds: float,
 ) -> TraceHeader:
     source, launch, native = run.source, run.launch, run.native
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
     sampled = 0 if run.chosen is None else int(run.chosen.sum())
     return TraceHeader(
-        kernel=run.name,
-        mangled=launch.kernel,
-        source=source.path,
-        grid=launch.grid,
-        block=launch.block,
-        static_shared_bytes=native.symbols.static_shared_bytes,
-        dynamic_shared_bytes=launch.shared_bytes,
-        registers_per_thread=registers.registers,
-        registers_from=registers.origin,
-        target=source.target,
-        kernel_hash=kernel_hash(launch.kernel, source.ptx),
-        input_hash=inputs,
-        warp_instructions=run.instructions,
+        kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
+        static_shared_bytes=native.symbols.static_shared_bytes, dynamic_shared_bytes=launch.shared_bytes,
+        registers_per_thread=registers.registers, registers_from=registers.origin, target=source.target,
+        kernel_hash=kernel_hash(launch.kernel, source.ptx), input_hash=inputs, warp_instructions=run.instructions,
         thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
-        emulation_seconds=seconds,
-        tool_version=__version__,
-        sampled_blocks=sampled,
+        emulation_seconds=seconds, tool_version=__version__, sampled_blocks=sampled,
         sampled_instructions=recorded if sampled else 0,
     )
 

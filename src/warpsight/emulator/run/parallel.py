@@ -132,10 +132,10 @@ def conflict(tables: list[npt.NDArray[np.uint8]]) -> bool:
 
 # -- Blocks on several threads, with the outcome of blocks in order. Native code holds no interpreter lock.
 #
-# Chunks of consecutive blocks are handed out in order, so each worker's chunks follow each other as they would in order. What remains
-# to be seen is whether two workers touched a sector that one of them wrote: then the outcome might have been another, and the launch
-# is run again in order. The first two chunks run one after the other, so that a kernel whose blocks share sectors is found out
-# before anything is lost.
+# Chunks of consecutive blocks are handed out in order, so each worker's chunks follow each other as they would in order. What
+# remains to be seen is whether two workers touched a sector that one of them wrote: then the outcome might have been another, and
+# the launch is run again in order. The first two chunks run one after the other, so that a kernel whose blocks share sectors is
+# found out before anything is lost.
 
 MIN_BLOCKS = 16
 CHUNKS_PER_WORKER = 32

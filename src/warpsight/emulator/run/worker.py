@@ -48,13 +48,7 @@ class Worker:
     """Runs blocks of one launch. `poll` is called now and then while native code runs, and may raise to stop it."""
 
     def __init__(
-        self,
-        native: NativeKernel,
-        launch: Launch,
-        memory: Memory,
-        shared_bytes: int,
-        local_bytes: int,
-        poll: Poll,
+        self, native: NativeKernel, launch: Launch, memory: Memory, shared_bytes: int, local_bytes: int, poll: Poll,
         checks: bool = False,
     ) -> None:
         self.native, self.launch, self.memory = native, launch, memory
@@ -67,11 +61,8 @@ class Worker:
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self._poll = poll
         self.residents = Residents(
-            self.context,
-            shared=shared_bytes,
-            local=self.warps_per_block * WARP * local_bytes,
-            states=self.warps_per_block * native.state_stride,
-            kernel=launch.kernel,
+            self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
+            states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
         )
         self._keep = self._fill_context()
         if checks:
@@ -125,7 +116,7 @@ class Worker:
         return [patterns, parameters, tids]
 
     def _add_shadows(self) -> list[npt.NDArray[np.generic]]:
-        """For `--check`: a byte of shadow for each byte of shared, local and allocated memory."""
+        """For `check`: a byte of shadow for each byte of shared, local and allocated memory."""
         c, keep = self.context, []
         for pointer, size, shadow in (
             (Slot.SHARED_PTR, self.shared_bytes, Slot.SHARED_SHADOW),
@@ -223,9 +214,9 @@ class Worker:
 
 # -- Blocks that are suspended because all of their warps wait for something that another block does.
 #
-# As on a GPU, such blocks stay where they are, with their shared and local memory and their warps' registers, while others run. They
-# take turns in the order of their numbers, so that a launch has one outcome. Blocks are started beside them as long as turns of those
-# that are there change nothing.
+# As on a GPU, such blocks stay where they are, with their shared and local memory and their warps' registers, while others run.
+# They take turns in the order of their numbers, so that a launch has one outcome. Blocks are started beside them as long as turns
+# of those that are there change nothing.
 
 MAX_BYTES = 1 << 32  # of all suspended blocks of a launch together
 FIRST_ROUNDS = 16  # turns of its warps that a block has without progress before it is suspended
@@ -336,7 +327,7 @@ class Residents:
                 raise LimitError(
                     f"kernel {self._kernel}: {len(waiting):,} blocks wait for one that has not been started, "
                     f"and more than {MAX_BYTES >> 30} GiB would be needed to keep further ones",
-                    remedy="launch no more blocks than can wait for each other, as a GPU demands it too",
+                    remedy="launch no more blocks than can be resident at the same time; a GPU requires that too",
                 )
         self._enter(self._home)
         return following

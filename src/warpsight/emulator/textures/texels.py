@@ -1,8 +1,8 @@
 """What texture and surface instructions share in native code: their request, the look-up of a handle, checked memory, sectors.
 
 These functions are compiled by Numba and called once per warp instruction with the address of a request: `REQUEST_WORDS` int64
-words that the kernel's code fills (`ptx/textures.py`) and that say in `FAILURE` and the words after it how it went. Addresses are the
-host's where a word is called a pointer. Texels are powers of two long and aligned, so each lies in one sector.
+words that the kernel's code fills (`ptx/textures.py`) and that say in `FAILURE` and the words after it how it went. Addresses are
+the host's where a word is called a pointer. Texels are powers of two long and aligned, so each lies in one sector.
 """
 
 from __future__ import annotations

@@ -24,8 +24,8 @@ from warpsight.kernels.images import Image
 from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch, ScalarArgument, input_hash
 from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
 from warpsight.pipeline.kernel_input import prepare
-from warpsight.pipeline.predict import run_ready
 from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.tracing import run_ready
 
 HELPERS = "helpers.cu"
 _FLOATS = ("f16", "f16x2", "bf16", "bf16x2", "f32", "f32x2", "f64")

@@ -17,7 +17,7 @@ from warpsight.intervals.static.loops import REMEDY, Loop, StaticHints
 from warpsight.intervals.static.threads import LANES, Coalescing, Registers, Tally
 from warpsight.intervals.static.values import Content, Linear, Mask, Unknown, counters_of, negated, same
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.opcodes import is_block_barrier
+from warpsight.isa.ptx.rules import is_block_barrier
 from warpsight.isa.ptx.program import Address, Function, Instruction, Symbol
 from warpsight.traces.schema import StaticInstruction
 

@@ -76,12 +76,9 @@ class _Rewriter:
             self._give_results(last)
             self.instructions.append(last)
         return replace(
-            function,
-            instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
-            labels={name: place[index] for name, index in function.labels.items()},
-            registers=function.registers | self.registers,
-            variables=self.variables,
-            parameters=tuple(_in_param(p) for p in function.parameters),
+            function, instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
+            labels={name: place[index] for name, index in function.labels.items()}, registers=function.registers | self.registers,
+            variables=self.variables, parameters=tuple(_in_param(p) for p in function.parameters),
             returns=tuple(_in_param(r) for r in function.returns),
         )
 

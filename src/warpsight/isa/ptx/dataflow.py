@@ -7,8 +7,8 @@ from itertools import pairwise
 
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.names import SINK
-from warpsight.isa.ptx.opcodes import destination_count
 from warpsight.isa.ptx.program import Address, Function, Instruction, Negated, Operand, Register, Vector
+from warpsight.isa.ptx.rules import destination_count
 
 CARRY = "%.cc"  # the carry of extended-precision arithmetic: a predicate register that no program can name
 

@@ -135,10 +135,7 @@ _NONE = frozenset({"ret", "exit", "trap", "brkpt"})
 
 
 def check_instruction(
-    opcode: str,
-    operands: tuple[Operand | Negated, ...],
-    guard: Guard | None,
-    types: Mapping[str, str],
+    opcode: str, operands: tuple[Operand | Negated, ...], guard: Guard | None, types: Mapping[str, str],
     fail: Callable[[str], FormatError],
 ) -> None:
     """Raise FormatError, made by `fail`, for too few operands, and for a guard or a `!` of what is no predicate.
@@ -147,9 +144,9 @@ def check_instruction(
     """
     count = len(operands)
     if count < _LEAST.get(opcode, 0):
-        raise fail(f'"{opcode}" has {count} operands where PTX asks for {_LEAST[opcode]}')
+        raise fail(f'"{opcode}" has {count} operands, and PTX requires {_LEAST[opcode]}')
     if count and opcode in _NONE:
-        raise fail(f'"{opcode}" has operands, and PTX gives it none')
+        raise fail(f'"{opcode}" has operands, and PTX defines none for it')
     tested = [operand.register.name for operand in operands if isinstance(operand, Negated)]
     if guard is not None:
         tested.append(guard.register.name)
@@ -274,7 +271,7 @@ class BodyReader:
         """A label stands before the next instruction. (A label of .branchtargets or of a prototype marks none.)"""
         scope = self._names.scopes[-1]
         if name in scope.labels or (len(self._names.scopes) == 1 and name in self._labels):
-            raise self._fail(f'label "{name}" is there twice')
+            raise self._fail(f'label "{name}" is defined twice')
         # A label may be used before it stands: only when its scope closes is it known which uses mean it. An inner label never
         # takes the plain name, which may still come in an outer scope.
         number, flat = 0, name
@@ -292,7 +289,7 @@ class BodyReader:
             self._names.open(len(self._instructions), len(self._targets), self._line)
             return
         if len(self._names.scopes) == 1:
-            raise self._fail("this } closes nothing")
+            raise self._fail("unmatched }")
         scope = self._names.close()
         self._resolve_labels(scope)
         if scope.registers or scope.ranges or scope.symbols:
@@ -352,7 +349,7 @@ class BodyReader:
             self._variables(name, text)
         elif name == ".branchtargets":
             if label in self._targets:
-                raise self._fail(f'label "{label}" is there twice')
+                raise self._fail(f'label "{label}" is defined twice')
             self._targets[label] = self._list_of_names(name, label, text)
         elif name == ".calltargets":
             self._call_targets[label] = self._list_of_names(name, label, text)

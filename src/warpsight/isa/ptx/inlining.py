@@ -14,7 +14,6 @@ from warpsight.isa.ptx.callgraph import CallPlan, plan_calls, symbols_of
 from warpsight.isa.ptx.constants import type_bits
 from warpsight.isa.ptx.linking import EXTERNALS, FRAME, External, KeptCall, Linker, return_register, why_not
 from warpsight.isa.ptx.names import SINK
-from warpsight.isa.ptx.opcodes import value_type
 from warpsight.isa.ptx.program import (
     Address,
     Function,
@@ -28,6 +27,7 @@ from warpsight.isa.ptx.program import (
     Variable,
     Vector,
 )
+from warpsight.isa.ptx.rules import value_type
 
 Refuse = Callable[[Instruction, str], UnsupportedError]
 
@@ -91,10 +91,10 @@ def _move(instruction: Instruction, part: Operand, place: Register, kind: str) -
 
 # -- Calls of device functions: expanded in place where that is possible, else the function's body follows the kernel's.
 #
-# Compilers inline almost everything; what they leave as `.func` is `__noinline__` code and slow paths of the double-precision library
-# (`pow`, `sin`). Expanded, a call and a return stay what they are to the machine, one branch each, and arguments travel in registers.
-# Recursive functions, those called through pointers, and those whose copies would make the kernel too large stay functions: `linking`
-# gives them frames on a call stack.
+# Compilers inline almost everything; what they leave as `.func` is `__noinline__` code and slow paths of the double-precision
+# library (`pow`, `sin`). Expanded, a call and a return stay what they are to the machine, one branch each, and arguments travel in
+# registers. Recursive functions, those called through pointers, and those whose copies would make the kernel too large stay
+# functions: `linking` gives them frames on a call stack.
 
 _MOST_INSTRUCTIONS = 200_000
 _ONCE = ("shared", "global", "const")
@@ -126,7 +126,7 @@ def inline_calls(module: Module, function: Function) -> Function:
 def _refusal(module: Module, instruction: Instruction, why: str) -> UnsupportedError:
     source = f" ({instruction.file}:{instruction.line})" if instruction.file else ""
     return UnsupportedError(
-        f'opcode "{instruction.text}"{source}: {why}. Totals would be wrong, so none are given.',
+        f'opcode "{instruction.text}"{source}: {why}. The results would be wrong, so nothing is run.',
         place=f"{module.path}:{instruction.ptx_line}",
         remedy="rewrite the line without it, or let the compiler inline the function (__forceinline__)",
     )
@@ -187,11 +187,8 @@ class _Expansion:
     def finished(self, function: Function) -> Function:
         """The whole as one function."""
         whole = replace(
-            function,
-            instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
-            registers={**self.registers, **self.arguments.registers},
-            labels=self.labels,
-            variables=self.variables,
+            function, instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
+            registers={**self.registers, **self.arguments.registers}, labels=self.labels, variables=self.variables,
             branch_targets=self.branch_targets,
         )
         return self._linker.link(whole)

@@ -106,7 +106,7 @@ def split_top(text: str, fail: Callable[[str], FormatError]) -> list[str]:
         elif kind in "]})":
             depth -= 1
             if depth < 0:
-                raise fail(f'"{kind}" closes nothing')
+                raise fail(f'"{kind}" has no opening bracket')
         elif depth == 0:
             pieces.append(text[begin : match.start()].strip())
             begin = match.end()

@@ -2,7 +2,7 @@
 the functions that the runtime of the GPU provides.
 
 The CUDA C++ Programming Guide lists them under "Formatted Output", "Dynamic Global Memory Allocation" and "Assertion". What they do
-is in `emulator/externals.py`.
+is in `emulator/run/externals.py`.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def why_not(name: str) -> str:
 # -- Functions that are called rather than expanded: their frames on each thread's call stack, and what each call copies and saves.
 #
 # A frame holds, from its start, the function's parameters and results (the same places for all functions of one prototype), the
-# `.param` variables of its calls, the `.local` variables of a recursive function, and the registers that it saves around calls which
-# may come back to it. The register `FRAME` is the address of the running function's frame in local memory.
+# `.param` variables of its calls, the `.local` variables of a recursive function, and the registers that it saves around calls
+# which may come back to it. The register `FRAME` is the address of the running function's frame in local memory.
 
 Refuse = Callable[[Instruction, str], UnsupportedError]
 
@@ -189,10 +189,8 @@ class Linker:
             sites[index] = replace(site, saved=tuple(saved))
         frame = {name: max(FRAME_ALIGN, -(-end // FRAME_ALIGN) * FRAME_ALIGN) for name, end in frame.items()}
         return replace(
-            whole,
-            call_sites={index: replace(site, frame=frame[site.caller]) for index, site in sites.items()},
-            callables={name: replace(each, frame=frame[name]) for name, each in whole.callables.items()},
-            frame=frame[whole.name],
+            whole, call_sites={index: replace(site, frame=frame[site.caller]) for index, site in sites.items()},
+            callables={name: replace(each, frame=frame[name]) for name, each in whole.callables.items()}, frame=frame[whole.name],
         )
 
 
@@ -222,10 +220,8 @@ class _Rewriter:
             self._rewrite(each)
         moved.append(len(self._instructions))
         return replace(
-            self._whole,
-            instructions=tuple(replace(each, index=index) for index, each in enumerate(self._instructions)),
-            registers=self._registers,
-            labels={name: moved[index] for name, index in self._whole.labels.items()},
+            self._whole, instructions=tuple(replace(each, index=index) for index, each in enumerate(self._instructions)),
+            registers=self._registers, labels={name: moved[index] for name, index in self._whole.labels.items()},
         ), moved
 
     def _rewrite(self, each: Instruction) -> None:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from warpsight.isa.ptx.opcodes import destination_count, is_block_barrier, is_warp_barrier
 from warpsight.isa.ptx.program import Address, Function, Immediate, Instruction, Operand, Register, Vector
+from warpsight.isa.ptx.rules import destination_count, is_block_barrier, is_warp_barrier
 
 _COLLECTIVES = frozenset({"shfl", "vote", "match", "redux", "elect"})
 _ORDERING = frozenset({"membar", "fence", "nanosleep"})

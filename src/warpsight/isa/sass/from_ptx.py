@@ -7,33 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from warpsight.isa.ptx.opcodes import OPCODES
 from warpsight.isa.sass.opcodes import TABLE
 
-_BY_TYPE = {  # PTX opcode: (integer, f32, f64, f16)
-    "add": ("IADD3", "FADD", "DADD", "HADD2"),
-    "sub": ("IADD3", "FADD", "DADD", "HADD2"),
-    "mul": ("IMAD", "FMUL", "DMUL", "HMUL2"),
-    "mad": ("IMAD", "FFMA", "DFMA", "HFMA2"),
-    "fma": ("IMAD", "FFMA", "DFMA", "HFMA2"),
-    "neg": ("IADD3", "FADD", "DADD", "HADD2"),
-    "abs": ("IABS", "FADD", "DADD", "HADD2"),
-    "min": ("IMNMX", "FMNMX", "DSETP.MIN.AND", "HMNMX2"),  # DMNMX ended with sm_62
-    "max": ("IMNMX", "FMNMX", "DSETP.MAX.AND", "HMNMX2"),
-    "setp": ("ISETP.GE.AND", "FSETP.GE.AND", "DSETP.GE.AND", "HSETP2.GE.AND"),
-    "set": ("ISETP.GE.AND", "FSET", "DSETP.GE.AND", "HSET2"),
-}
-_CLASS_COLUMN = {"int": 0, "fp32": 1, "fp64": 2, "fp16": 3}
-_BY_NAME = {
-    "and": "LOP3.LUT", "or": "LOP3.LUT", "xor": "LOP3.LUT", "not": "LOP3.LUT", "lop3": "LOP3.LUT", "cnot": "LOP3.LUT",
-    "shl": "SHF.L.U32", "shr": "SHF.R.U32", "shf": "SHF.L.U32", "popc": "POPC", "clz": "FLO.U32",
-    "bfind": "FLO.U32", "brev": "BREV",
-    "prmt": "PRMT", "mov": "MOV", "cvta": "MOV", "selp": "SEL", "slct": "SEL", "vote": "VOTE.ANY", "match": "MATCH.ANY",
-    "shfl": "SHFL.IDX", "bra": "BRA", "brx": "BRX", "ret": "RET.ABS", "exit": "EXIT", "call": "CALL.ABS", "trap": "BPT.TRAP",
-    "bar": "BAR.SYNC", "barrier": "BAR.SYNC", "membar": "MEMBAR.SC.GPU", "fence": "MEMBAR.SC.GPU", "nanosleep": "NANOSLEEP",
-    "dp4a": "IDP.4A.S8.S8", "dp2a": "IDP.2A.S16.S8", "sad": "VABSDIFF", "bmsk": "BMSK", "activemask": "VOTE.ANY", "redux": "REDUX",
-    "rcp": "MUFU.RCP", "sqrt": "MUFU.SQRT", "rsqrt": "MUFU.RSQ", "sin": "MUFU.SIN", "cos": "MUFU.COS", "lg2": "MUFU.LG2",
-    "ex2": "MUFU.EX2", "tanh": "MUFU.TANH",
-}  # fmt: skip
+_CLASS_COLUMN = {"int": 0, "fp32": 1, "fp64": 2, "fp16": 3}  # of `Opcode.sass`
 _BY_CLASS = {
     "int": "IADD3", "fp32": "FFMA", "fp64": "DFMA", "fp16": "HFMA2", "sfu": "MUFU.RCP",
     "tensor": "HMMA.16816.F32", "shared": "SHFL.IDX",
@@ -65,10 +42,10 @@ def sass_opcode(opcode: str, op_class: str, space: str, access: str, access_byte
         return _conversion(words)
     if words[0] == "bar" and "warp" in words:
         return "WARPSYNC"
-    chosen = _BY_TYPE.get(words[0])
-    if chosen is not None and op_class in _CLASS_COLUMN:
-        return chosen[_CLASS_COLUMN[op_class]]
-    return _BY_NAME.get(words[0], _BY_CLASS[op_class])
+    native = OPCODES[words[0]].sass.split() if words[0] in OPCODES else []
+    if len(native) > 1:
+        return native[_CLASS_COLUMN[op_class]] if op_class in _CLASS_COLUMN else _BY_CLASS[op_class]
+    return native[0] if native else _BY_CLASS[op_class]
 
 
 def architecture(opcodes: Iterable[str]) -> int:

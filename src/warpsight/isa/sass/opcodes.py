@@ -1,10 +1,9 @@
 """What each native opcode is: the one table of SASS, sm_35 to sm_100.
 
-Names and meanings are those of NVIDIA's "CUDA Binary Utilities", section "Instruction Set Reference"
-(tables for Kepler, Maxwell and
-Pascal, Volta, Turing, Ampere and Ada, Hopper, Blackwell). The op class follows the pipeline that executes it (CUDA C++ Programming
-Guide, table "Throughput of Native Arithmetic Instructions"; the Nsight Compute guide's list of pipelines): conversions, bit counts
-and special functions are done by the narrow unit that is called `sfu` here.
+Names and meanings are those of NVIDIA's "CUDA Binary Utilities", section "Instruction Set Reference" (tables for Kepler, Maxwell
+and Pascal, Volta, Turing, Ampere and Ada, Hopper, Blackwell). The op class follows the pipeline that executes it (CUDA C++
+Programming Guide, table "Throughput of Native Arithmetic Instructions"; the Nsight Compute guide's list of pipelines): conversions,
+bit counts and special functions are done by the narrow unit that is called `sfu` here.
 
 A key is an opcode or the beginning of one up to a dot, `F2F` or `F2F.F64`; the longest that fits wins. Another name for a row is
 only entered where NVIDIA's tables have it.
@@ -19,7 +18,7 @@ from pathlib import Path
 
 from warpsight.base.errors import UsageError
 from warpsight.base.yaml_nodes import Composed, YamlNode, compose
-from warpsight.isa.ptx.opcodes import OP_CLASSES
+from warpsight.isa.op_classes import OP_CLASSES
 
 SOURCE = "NVIDIA CUDA Binary Utilities, Instruction Set Reference"
 
@@ -29,7 +28,7 @@ LOAD, STORE, ATOMIC = "load", "store", "atomic"
 
 @dataclass(frozen=True, slots=True)
 class SassOpcode:
-    """One row. `op_class` as in `isa.opcodes.OP_CLASSES`; `space` and `access` are empty unless it touches memory.
+    """One row. `op_class` as in `isa.op_classes.OP_CLASSES`; `space` and `access` are empty unless it touches memory.
 
     `wide` says which operands are register pairs whatever the access: "d" destinations, "s" sources, "" none.
     """
@@ -72,11 +71,7 @@ TABLE: dict[str, SassOpcode] = {
             "VIMNMX3 BMSK SGXT QUADI",
         ),
         *_rows("int", "integer multiply-add with a double-width result", "IMAD.WIDE UIMAD.WIDE", wide="d"),
-        *_rows(
-            "int",
-            "logic, shifts and bit fields",
-            "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP",
-        ),
+        *_rows("int", "logic, shifts and bit fields", "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP"),
         *_rows("int", "move", "MOV MOV32I P2R R2P R2B B2R S2R S2UR R2UR REDUX CS2R.32 MOVM GETLMEMBASE SETLMEMBASE LEPC AL2P"),
         *_rows("int", "special register pair", "CS2R", wide="d"),
         *_rows(
@@ -145,9 +140,6 @@ TABLE: dict[str, SassOpcode] = {
 TMA = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED")
 """Opcodes whose lines in a trace have the fields of a bulk copy."""
 
-ENDS_BLOCK = frozenset(name for name, row in TABLE.items() if row.op_class == "branch")
-"""After these another lane may go another way."""
-
 
 # -- How many bytes each lane moves, read from the opcode: what an instrumentation tool says about it can be wrong.
 
@@ -194,7 +186,7 @@ class Meaning:
 
 
 class SassTable:
-    """The table with the rows of a user's file before it (`isa_file.read_isa_file`).
+    """The table with the rows of a user's file before it (`read_isa_file`).
 
     `numbers` are opcodes by the numbers that some tools write in their place.
     """
@@ -286,7 +278,7 @@ def read_isa_file(path: str | Path | None) -> SassTable:
                 rows[opcode] = _row(opcode, node)
             continue
         if not name.replace(".", "").replace("_", "").isalnum() or name != name.upper():
-            node.refuse(f'"{name}" is no opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
+            node.refuse(f'"{name}" is not an opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
         rows[name] = _row(name, node)
     return SassTable(rows, numbers)
 

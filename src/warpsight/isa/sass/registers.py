@@ -42,11 +42,10 @@ def _is_predicate(name: str) -> bool:
 
 # -- The registers that a native instruction reads and writes, from the names that a trace lists.
 #
-# A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is: the
-# data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
-# sections
-# "Matrix Fragments for mma": the same registers). Zero registers
-# (R255, UR63 or UR255, P7 and UP7: PT) carry nothing and are left out.
+# A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is:
+# the data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
+# sections "Matrix Fragments for mma": the same registers). Zero registers (R255, UR63 or UR255, P7 and UP7: PT) carry nothing and
+# are left out.
 
 ZERO = frozenset({"R255", "RZ", "UR63", "UR255", "URZ", "P7", "PT", "UP7", "UPT"})
 _NAME = re.compile(r"(UR|UP|R|P)(\d{1,3})")

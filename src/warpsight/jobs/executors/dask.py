@@ -18,7 +18,7 @@ def _make(settings: Settings, tell: Tell) -> Executor:
     distributed = distributed_library()
     if settings.scheduler is not None and settings.jobs is not None:
         remedy = "start as many workers as you want, and leave it out"
-        raise UsageError("the workers of a scheduler that runs already are not started here", place="--jobs", remedy=remedy)
+        raise UsageError("the workers of a scheduler that runs already are not started here", place="jobs", remedy=remedy)
 
     def connect() -> Connection:
         if settings.scheduler is not None:
@@ -38,12 +38,12 @@ def _to(distributed: ModuleType, address: str) -> Connection:
         loud()
         what = f"the scheduler {address} cannot be reached: {error}"
         remedy = 'start one with "dask scheduler" and give the address that it says (tcp://HOST:8786)'
-        raise UsageError(what, place="--scheduler", remedy=remedy) from None
+        raise UsageError(what, place="scheduler", remedy=remedy) from None
     if there != distributed.__version__:
         client.close(timeout=_CONNECT_SECONDS)
         loud()
         what = f"the scheduler has distributed {there}, and here is {distributed.__version__}"
-        raise UsageError(what, place="--scheduler", remedy="install the same on all machines")
+        raise UsageError(what, place="scheduler", remedy="install the same on all machines")
 
     def close() -> None:
         with suppress(Exception):  # of a scheduler that was lost there is nothing to take leave from
@@ -73,8 +73,8 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
             client = new_client(distributed, cluster)
         except (OSError, ValueError, RuntimeError) as error:
             loud()
-            remedy = "look at its words above, or use --executor processes"
-            raise UsageError(f"the local cluster does not start: {error}", place="--executor", remedy=remedy) from None
+            remedy = "read its output above, or use `executor=processes`"
+            raise UsageError(f"the local cluster does not start: {error}", place="executor", remedy=remedy) from None
 
     def close() -> None:
         with suppress(Exception):  # whatever is wrong with them, they end with this process
@@ -89,7 +89,7 @@ def _local(distributed: ModuleType, jobs: int) -> Connection:
 EXECUTORS.add(
     "dask",
     ExecutorKind(
-        "workers of a Dask cluster, by --scheduler, or of this machine",
+        "workers of a Dask cluster, at `scheduler`, or of this machine",
         frozenset({"jobs", "scheduler", "worker_timeout"}),
         _make,
     ),

@@ -17,7 +17,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, distributed_library, jobqueue_library, new_client, quiet
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell
 
-PLACE = "--slurm"
+PLACE = "slurm"
 _WALLTIME = re.compile(r"\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2}")
 _MEMORY = re.compile(r"0*[1-9]\d*[KMGT]i?B")
 _WORKERS = re.compile(r"(?:(?P<least>\d+):)?(?P<most>\d+)")
@@ -66,7 +66,7 @@ def slurm_options(texts: Sequence[str]) -> SlurmOptions:
         given.setdefault(key, []).append(value)
     for key, example in (("cores", "8"), ("memory", "16GB"), ("workers", "4")):
         if key not in given:
-            raise UsageError(f"{key} is missing", place=PLACE, remedy=f"give what a job asks for: --slurm {key}={example}")
+            raise UsageError(f"{key} is missing", place=PLACE, remedy=f"state what a job requests: `slurm={key}={example}`")
     one = {key: values[0] for key, values in given.items()}
     least, most = _workers(one["workers"])
     return SlurmOptions(
@@ -124,7 +124,7 @@ def _make(settings: Settings, tell: Tell) -> Executor:
     for command in ("sbatch", "scancel"):
         if shutil.which(command) is None:
             what = f"there is no command {command} here"
-            raise UsageError(what, place="--executor slurm", remedy="start it on a machine that submits jobs to Slurm")
+            raise UsageError(what, place="executor slurm", remedy="start it on a machine that submits jobs to Slurm")
     timeout = settings.worker_timeout or WORKER_SECONDS
     return ClusterExecutor("slurm", lambda: _connect(distributed, jobqueue, options), timeout, tell)
 
@@ -176,8 +176,8 @@ def _connect(distributed: ModuleType, jobqueue: ModuleType, options: SlurmOption
             client = new_client(distributed, cluster)
         except (OSError, ValueError, RuntimeError) as error:
             close()
-            remedy = "correct --slurm; interface= names the network"
-            raise UsageError(f"the cluster does not start: {error}", place="--executor slurm", remedy=remedy) from None
+            remedy = "correct `slurm`; interface= names the network"
+            raise UsageError(f"the cluster does not start: {error}", place="executor slurm", remedy=remedy) from None
     return Connection(client, close, lambda: jobs.refused[-1] if jobs.refused else "")
 
 
@@ -230,5 +230,5 @@ def _job_class(jobs: Jobs) -> type:
 
 EXECUTORS.add(
     "slurm",
-    ExecutorKind("workers in jobs of a Slurm cluster, by --slurm", frozenset({"slurm", "worker_timeout"}), _make),
+    ExecutorKind("workers in jobs of a Slurm cluster, described by `slurm`", frozenset({"slurm", "worker_timeout"}), _make),
 )

@@ -12,7 +12,7 @@ from warpsight.papers.figures.errors import said
 from warpsight.papers.results import Cast, Member, Point, Results, Variant
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
 
-# As `predict --representative` calls them, and as the paper does.
+# As `Method.representative` and the paper call them.
 WAYS = {"max": "MAX", "min": "MIN", "kmeans": "Clustering"}
 _MODEL = "gpumech"
 # What is within this of the best, in points of per cent, is as good.

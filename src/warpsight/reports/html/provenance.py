@@ -1,4 +1,4 @@
-"""The provenance section: the model's assumptions and which of them this kernel violates, the GPU key by key, how to reproduce it."""
+"""The provenance section: the model's assumptions and which of them are violated, the GPU key by key, and how to reproduce it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One launch in the trace of another tool, whatever its format, and the choice among several."""
+"""One launch in the trace of another tool, in any format, and the choice among several."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.kernels.mangling import display_name
 from warpsight.traces.schema import KernelTrace, TraceSink
@@ -18,16 +18,20 @@ Progress = Callable[[int, int], None]
 REMEDY = "copy the trace again, or trace the program again"
 
 
+def damaged(what: str, place: str) -> FormatError:
+    """The error for a trace that is cut or damaged at `place`."""
+    return FormatError(what, place=place, remedy=f"the trace is cut or damaged here: {REMEDY}")
+
+
 @dataclass(frozen=True)
 class KernelHeader:
-    """What a file says of its launch. Bytes of shared memory are static and dynamic ones together; `binary` is the SM
-    architecture as 80.
+    """What a trace says of a launch.
 
-    Base addresses are 0 where the tracer did not write them, `binary` is where it does not name the architecture.
-    `thread_instructions` is only in files that Warpsight wrote, else -1; in those of PTX a name is one register, of whatever size
-    (`one_register`), where a native one begins a pair or a quad. `other` are keys that no tracer known here writes. `lines` and
-    `bytes` are the header's own, up to and with the line of `#` that ends it. `origin` is what to say of the tool where it is not
-    Accel-Sim's.
+    `number` is the tool's own; `shared_bytes` static and dynamic together; `binary` the SM architecture as 80, 0 if it is not
+    known. `origin` is the first note on the trace: what made it, and for which GPU. `shared_base` and `local_base` are the windows
+    of the generic address space, 0 if they are not known; `thread_instructions` is -1 if they are not known. With `one_register`
+    an operand is one register of any size (PTX), else the first of a pair or a quad. `tracer` is the version of the rules for
+    operands that a trace follows (Accel-Sim's), `nvbit` the version of NVBit.
     """
 
     name: str
@@ -38,18 +42,18 @@ class KernelHeader:
     registers: int
     binary: int
     stream: int
-    shared_base: int
-    local_base: int
-    nvbit: str
-    version: int
-    lineinfo: bool
-    format: str
-    thread_instructions: int
-    one_register: bool
-    other: tuple[str, ...]
-    lines: int
-    bytes: int
-    origin: str = ""
+    origin: str
+    shared_base: int = 0
+    local_base: int = 0
+    thread_instructions: int = -1
+    one_register: bool = False
+    tracer: int = 6
+    nvbit: str = ""
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return self.block[0] * self.block[1] * self.block[2]
 
     @property
     def blocks(self) -> int:
@@ -59,13 +63,13 @@ class KernelHeader:
     @property
     def warps_per_block(self) -> int:
         """Warps in a block."""
-        return -(-self.block[0] * self.block[1] * self.block[2] // 32)
+        return -(-self.threads_per_block // 32)
 
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """What a user says of a launch where a format does not: shapes as ``16x64`` or numbers, bytes of shared memory of a block,
-    registers of a thread. None where nothing was said.
+    """What the user states about a launch if the format does not: shapes as ``16x64`` or numbers, bytes of shared memory per block,
+    registers per thread. None: not stated.
     """
 
     grid: str | int | Sequence[int] | None = None
@@ -76,9 +80,9 @@ class LaunchFacts:
 
 @dataclass(frozen=True)
 class Launch(ABC):
-    """One launch of a program. `number` counts from 1 in the order of the trace; `isa` says what opcodes are.
+    """One launch of a program. `number` counts from 1 in the order of the trace; `isa` gives the meaning of opcodes.
 
-    `path` is the file that names this launch alone, where a folder has several.
+    `path` is the file of this launch, where a folder has several.
     """
 
     number: int
@@ -111,7 +115,7 @@ AnyLaunch = TypeVar("AnyLaunch", bound=Launch)
 
 
 def select(launches: Sequence[AnyLaunch], kernels: str | None, numbers: str | None) -> list[AnyLaunch]:
-    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (as ``1,3-5``).
+    """The launches of `kernels` (names separated by commas, as written or mangled) among `numbers` (as ``1,3-5``).
 
     Raises UsageError.
     """
@@ -126,11 +130,11 @@ def select(launches: Sequence[AnyLaunch], kernels: str | None, numbers: str | No
             if name not in known:
                 shown = ", ".join(dict.fromkeys(launch.kernel for launch in launches))
                 raise UsageError(
-                    f'"{name}" is no kernel of the trace{suggestion(name, known)}', place="--kernels", remedy=f"it has {shown}"
+                    f'the trace has no kernel "{name}"{suggestion(name, known)}', place="kernels", remedy=f"it has {shown}"
                 )
         chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
     if not chosen:
-        raise UsageError("no launch is left", place="--kernels", remedy="give others, or leave out --launches")
+        raise UsageError("no launch is left", place="kernels", remedy="name other kernels, or leave out `launches`")
     return chosen
 
 
@@ -139,12 +143,12 @@ def _names(launch: Launch) -> set[str]:
 
 
 def _numbers(text: str, most: int) -> set[int]:
-    found: set[int] = set()
+    chosen: set[int] = set()
     for part in text.split(","):
         ends = re.fullmatch(r"\s*(\d{1,9})\s*(?:-\s*(\d{1,9})\s*)?", part)
         first, last = (int(ends[1]), int(ends[2] or ends[1])) if ends else (0, 0)
         if not 1 <= first <= last <= most:
-            what = f'"{part.strip()}" is no launch or range of launches; there are {most:,}, counted from 1'
-            raise UsageError(what, place="--launches", remedy="write e.g. 1,3-5")
-        found.update(range(first, last + 1))
-    return found
+            what = f'"{part.strip()}" is not a launch or a range of launches; there are {most:,}, counted from 1'
+            raise UsageError(what, place="launches", remedy="write e.g. 1,3-5")
+        chosen.update(range(first, last + 1))
+    return chosen

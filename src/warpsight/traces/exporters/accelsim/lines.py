@@ -1,4 +1,4 @@
-"""The lines of one warp: instructions from its path, and addresses of lanes that make its events, the reverse of what an importer does."""
+"""The lines of one warp: instructions from its path, addresses of lanes that make its events; the reverse of an importer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from warpsight.isa.sass.opcodes import TMA, matrix_rows
-from warpsight.traces.importers.accelsim.layout import (
+from warpsight.traces.importers.layout import (
     FIRST_REGION,
     LOCAL_PAGE_ROWS,
     LOCAL_PAGE_SECTORS,

@@ -1,7 +1,8 @@
-"""The text of a kernel's file: its header (what was launched, on what, how the lines are written) and the lines behind it."""
+"""The text of a kernel's file: its header (what was launched, where, the form of the lines) and the lines behind it."""
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,8 +10,8 @@ from typing import NoReturn
 
 from warpsight.base.errors import FormatError
 from warpsight.traces.importers.accelsim.files import is_raw, pieces
-from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT
 from warpsight.traces.importers.launch import KernelHeader
+from warpsight.traces.importers.layout import ADDRESS_LIMIT
 
 MOST_HEADER_BYTES = 1 << 20
 _OURS = {"written by"}
@@ -20,9 +21,31 @@ VERSIONS = range(1, 7)
 _MOST_GRID = ((1 << 31) - 1, 65_535, 65_535)  # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability"
 
 
-def read_header(text: bytes, place: str) -> KernelHeader:
+@dataclasses.dataclass(frozen=True)
+class TraceFileHeader(KernelHeader):
+    """The header of a kernel's file. `other` are keys that no known tracer writes, `lines` and `bytes` the size of the header with
+    the line of `#` that ends it, `tracer` the version of the tracer.
+    """
+
+    lineinfo: bool = False
+    other: tuple[str, ...] = ()
+    lines: int = 0
+    bytes: int = 0
+
+    def notes(self) -> list[str]:
+        """Notes on what the header says."""
+        notes = []
+        if self.tracer < 6:
+            notes.append("this tracer leaves out predicates, uniform registers or constants: dependences through them are not seen")
+        if self.other:
+            named = ", ".join(f"-{key[:40]}" for key in self.other[:6])
+            notes.append(f"keys of the header that no known tracer writes are ignored: {named}")
+        return notes
+
+
+def read_header(text: bytes, place: str) -> TraceFileHeader:
     """Parse the header that `text` begins with. Raises FormatError, at file and line, for what is missing or no number."""
-    reader = _Reader(place)
+    reader = _HeaderLines(place)
     at = 0
     while at < len(text) and at < MOST_HEADER_BYTES:
         end = text.find(b"\n", at)
@@ -33,9 +56,9 @@ def read_header(text: bytes, place: str) -> KernelHeader:
         start, at = at, end + 1
         if line.startswith("#BEGIN_TB"):  # a block's first line, where the one about the form of lines is left out
             reader.line -= 1
-            return reader.finish("", start)
+            return reader.finish(start)
         if line.startswith("#"):
-            return reader.finish(line, at)
+            return reader.finish(at)
         if line:
             reader.take(line)
     raise FormatError(
@@ -43,7 +66,7 @@ def read_header(text: bytes, place: str) -> KernelHeader:
     )
 
 
-class _Reader:
+class _HeaderLines:
     """The header's lines by key."""
 
     def __init__(self, place: str) -> None:
@@ -51,32 +74,35 @@ class _Reader:
         self._values: dict[str, tuple[int, str]] = {}
 
     def take(self, line: str) -> None:
-        found = _LINE.fullmatch(line)
-        if found is None:
-            self._refuse(f'"{line[:60]}" is no line of a header, which are written -key = value')
-        key = " ".join(found[1].split())
+        match = _LINE.fullmatch(line)
+        if match is None:
+            self._refuse(f'"{line[:60]}" is not a line of a header (-key = value)')
+        key = " ".join(match[1].split())
         if key in self._values:
-            self._refuse(f"-{key} is given twice; which one is meant?")
-        self._values[key] = (self.line, found[2].strip())
+            self._refuse(f"-{key} is given twice")
+        self._values[key] = (self.line, match[2].strip())
 
-    def finish(self, last: str, size: int) -> KernelHeader:
-        lines = self._last = self.line  # which from here on is that of the value at hand
+    def finish(self, size: int) -> TraceFileHeader:
+        lines = self._last = self.line  # from here on, `line` is that of the current value
         version = self._number("accelsim tracer version")
         if version not in VERSIONS:
             self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
-        header = KernelHeader(
-            self._text("kernel name"), self._number("kernel id", 0), self._triple("grid dim"), self._triple("block dim"),
-            self._number("shmem"), self._number("nregs"), self._number("binary version"), self._number("cuda stream id", 0, 20),
-            self._address("shmem base_addr"), self._address("local mem base_addr"), self._text("nvbit version", ""), version,
-            self._number("enable lineinfo", 0) != 0, last, self._number("thread instructions", -1),
-            self._number("one register an operand", 0) != 0,
-            tuple(sorted(self._values.keys() - _OURS)), lines, size,
+        header = TraceFileHeader(
+            name=self._text("kernel name"), number=self._number("kernel id", 0), grid=self._triple("grid dim"),
+            block=self._triple("block dim"), shared_bytes=self._number("shmem"), registers=self._number("nregs"),
+            binary=self._number("binary version"), stream=self._number("cuda stream id", 0, 20), origin="",
+            shared_base=self._address("shmem base_addr"), local_base=self._address("local mem base_addr"),
+            nvbit=self._text("nvbit version", ""), lineinfo=self._number("enable lineinfo", 0) != 0,
+            thread_instructions=self._number("thread instructions", -1),
+            one_register=self._number("one register an operand", 0) != 0, tracer=version,
+            other=tuple(sorted(self._values.keys() - _OURS)), lines=lines, bytes=size,
         )  # fmt: skip
-        threads = header.block[0] * header.block[1] * header.block[2]
         fits = all(n <= most for n, most in zip(header.grid, _MOST_GRID, strict=True))
-        if threads > 1024 or header.blocks > 1 << 40 or not fits:
+        if header.threads_per_block > 1024 or header.blocks > 1 << 40 or not fits:
             self._refuse(f"grid {header.grid} of blocks {header.block} is larger than any GPU launches")
-        return header
+        tool = f"Accel-Sim tracer {version}" + (f", NVBit {header.nvbit}" if header.nvbit else "")
+        origin = f"SASS of sm_{header.binary} ({tool}): addresses and control flow carry over to other GPUs, opcodes do not"
+        return dataclasses.replace(header, origin=origin)
 
     def _text(self, key: str, default: str | None = None) -> str:
         if key in self._values:
@@ -84,7 +110,7 @@ class _Reader:
             return text
         if default is None:
             self.line = self._last
-            self._refuse(f"the header does not say -{key}")
+            self._refuse(f"the header has no -{key}")
         return default
 
     def _parsed(self, key: str, default: int | None, pattern: str, parse: Callable[[str], int]) -> int:
@@ -99,30 +125,30 @@ class _Reader:
         return self._parsed(key, default, rf"\d{{1,{digits}}}", int)
 
     def _address(self, key: str) -> int:
-        found = self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
-        if found >= ADDRESS_LIMIT:
-            self._refuse(f"-{key} is {found:#x}, which is no address below {ADDRESS_LIMIT:#x}")
-        return found
+        address = self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
+        if address >= ADDRESS_LIMIT:
+            self._refuse(f"-{key} is {address:#x}, which is not an address below {ADDRESS_LIMIT:#x}")
+        return address
 
     def _triple(self, key: str) -> tuple[int, int, int]:
         text = self._text(key)
-        found = _TRIPLE.fullmatch(text)
-        if not found or min(int(found[k]) for k in (1, 2, 3)) < 1:
+        match = _TRIPLE.fullmatch(text)
+        if not match or min(int(match[k]) for k in (1, 2, 3)) < 1:
             self._refuse(f'-{key} is "{text[:40]}", not three counts as (8,1,1)')
-        return int(found[1]), int(found[2]), int(found[3])
+        return int(match[1]), int(match[2]), int(match[3])
 
     def _refuse(self, what: str) -> NoReturn:
         raise FormatError(what, place=f"{self.place}:{self.line}", remedy="correct the line, or trace the program again")
 
 
-# -- The lines of a kernel's file behind its header, in the order in which they are read, and where each of them stands.
+# -- The lines of a kernel's file behind its header, and where each of them stands.
 
 _MASK = re.compile(r"[0-9a-fA-F]{8}")
 _PEEK_BYTES = 1 << 16
 
 
-def header_of(path: Path) -> KernelHeader:
-    """The header of a kernel's file; not more of the file is read than that takes. Raises FormatError."""
+def header_of(path: Path) -> TraceFileHeader:
+    """The header of a kernel's file, of which no more is read than necessary. Raises FormatError."""
     text = b""
     for piece in pieces(path):
         text += piece
@@ -134,11 +160,11 @@ def header_of(path: Path) -> KernelHeader:
 
 
 class GroupedText:
-    """A file whose lines are grouped by block and warp already, as it stands."""
+    """A file whose lines are grouped by block and warp already."""
 
     ordered = True
 
-    def __init__(self, path: Path, header: KernelHeader) -> None:
+    def __init__(self, path: Path, header: TraceFileHeader) -> None:
         self._path, self._header = path, header
 
     def __iter__(self) -> Iterator[bytes]:
@@ -152,14 +178,14 @@ class GroupedText:
         return f"{self._path}:{self._header.lines + line}"
 
 
-def prefix_numbers(path: Path, header: KernelHeader) -> int:
+def prefix_numbers(path: Path, header: TraceFileHeader) -> int:
     """How many numbers stand before the pc (and the source line): block and warp of raw files and of tracer versions 1 and 2.
 
-    Raw files have 4 (block, warp), 6 (SM and warp slot too) or 11 (cluster too). Raises FormatError if the first line is no
-    instruction.
+    Raw files have 4 (block, warp), 6 (also SM and warp slot) or 11 (also the cluster). Raises FormatError if the first line is not
+    an instruction.
     """
     if not is_raw(path):
-        return 4 if header.version < 3 else 0
+        return 4 if header.tracer < 3 else 0
     text = b""
     for piece in GroupedText(path, header):
         text += piece
@@ -174,7 +200,7 @@ def prefix_numbers(path: Path, header: KernelHeader) -> int:
                 return k - 1 - header.lineinfo
         place = f"{path}:{header.lines + number}"
         raise FormatError(
-            f"no line of a raw trace, which begin with block and warp: {line[:70]!r}",
+            f"not a line of a raw trace, which begins with block and warp: {line[:70]!r}",
             place=place,
             remedy="give the file as the tracer wrote it, or grouped by post-traces-processing (.traceg)",
         )

@@ -1,41 +1,17 @@
-"""Compiled: tokens and numbers of a trace's lines, and the lines that say which block and warp the instructions belong to.
+"""Compiled: tokens and numbers of a trace's lines, and the lines that give the block and warp of the instructions.
 
-Every line ends with a line feed inside the buffer. The decorators of all compiled parts of the parser come first.
+Every line ends with a line feed inside the buffer, where all of these functions stop.
 """
 
 from __future__ import annotations
 
-import hashlib
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from warpsight.base.compiled import jit
-from warpsight.traces.importers.accelsim.layout import Answer, Phase, Row, Slot
-
-# Without Numba's run time (_nrt) arrays that are handed on are not counted: counting took four fifths of the time. Nothing here
-# allocates memory.
-_PLAIN: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
-
-
-compiled = jit(**_PLAIN)  # what only compiled code calls
-compiled_and_kept = jit(**_PLAIN, cache=True)
-inlined = jit(**_PLAIN, forceinline=True)
-
-
-def source_fingerprint() -> int:
-    """A number that changes with the text of any module here.
-
-    Numba keys a kept function by its own file alone; a function that closes over this number is keyed by its callees' files too.
-    """
-    digest = hashlib.sha256()
-    for file in sorted(Path(__file__).resolve().parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
-
-
-# -- Compiled: tokens and numbers of a trace's lines. Every line ends with a line feed inside the buffer, where all of these stop.
+from warpsight.traces.importers.accelsim.layout import LineAnswer, Phase
+from warpsight.traces.importers.layout import compiled, compiled_and_kept, inlined
+from warpsight.traces.importers.streams import add_finished, start_warp
 
 # ruff: noqa: PLR1714, SIM109
 
@@ -44,7 +20,7 @@ SPACE, TAB, CR, LF = 32, 9, 13, 10
 
 @inlined
 def blanks(buf: Any, p: Any) -> Any:
-    """The place of the next byte that is no blank."""
+    """The place of the next byte that is not a blank."""
     while buf[p] == SPACE or buf[p] == TAB or buf[p] == CR:
         p += 1
     return p
@@ -80,7 +56,7 @@ def digit(c: Any) -> Any:
 
 @inlined
 def hexadecimal(buf: Any, p: int) -> Any:
-    """(value, place behind it) of a hexadecimal number of at most 15 digits, `0x` before it or not; place -1 if it is none."""
+    """(value, place behind it) of a hexadecimal number of at most 15 digits, with or without `0x`; place -1 if it is none."""
     p = blanks(buf, p)
     if buf[p] == 48 and (buf[p + 1] == 120 or buf[p + 1] == 88):
         p += 2
@@ -101,7 +77,7 @@ def hexadecimal(buf: Any, p: int) -> Any:
 
 @inlined
 def decimal(buf: Any, p: int) -> Any:
-    """(value, place behind it) of a decimal number of at most 18 digits, signed or not; place -1 if it is none."""
+    """(value, place behind it) of a decimal number of at most 18 digits, with or without a sign; place -1 if it is none."""
     value, p = decimal_of_list(buf, p)
     return value, (p if p < 0 or buf[p] <= SPACE else np.int64(-1))
 
@@ -151,9 +127,9 @@ def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any
 
 @inlined
 def tail(buf: Any, p: int) -> Any:
-    """The place of the line feed behind a line's last fields, numbers and the words Val and NoVal, and how many fields they are.
+    """The place of the line feed behind a line's last fields, numbers and the words Val and NoVal, and the number of fields.
 
-    The place is -1 - that of a byte that fits neither. Fields behind Val, which are as many as registers, do not count.
+    The place is -1 - that of a byte that belongs to neither. Fields behind Val, one for each register, do not count.
     """
     fields = np.int64(0)
     valued = False
@@ -176,8 +152,8 @@ def tail(buf: Any, p: int) -> Any:
 def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
     """Find the parts of an instruction line from its pc (or source line) on: `parts` receives where head and text begin and end.
 
-    The text goes from the number of destinations to the memory width. Gives the mask, or -1 where it is wrong (parts[0] is
-    the place then).
+    The text goes from the number of destinations to the memory width. Returns the mask, or a negative number if a field is wrong
+    (at parts[0]): -1 for the mask.
     """
     parts[0] = p
     for _ in range(head_tokens):
@@ -212,34 +188,9 @@ def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
     return mask
 
 
-@inlined
-def population(mask: int) -> Any:
-    """Bits that are set in a mask of 32 bits."""
-    mask = mask - ((mask >> 1) & 0x55555555)
-    mask = (mask & 0x33333333) + ((mask >> 2) & 0x33333333)
-    return ((((mask + (mask >> 4)) & 0x0F0F0F0F) * 0x01010101) & 0xFFFFFFFF) >> 24
-
-
-# -- Compiled: the lines that say which block and warp the instructions belong to.
+# -- Compiled: the lines that give the block and warp of the instructions.
 
 # ruff: noqa: PLR0912, SIM110
-
-_POS, _LINE, _PHASE, _BLOCK, _WARP = int(Slot.POS), int(Slot.LINE), int(Slot.PHASE), int(Slot.BLOCK), int(Slot.WARP)
-_DECLARED, _GOT, _LAST, _EPOCH = int(Slot.DECLARED), int(Slot.GOT), int(Slot.LAST), int(Slot.EPOCH)
-_FIRST, _ENTRIES, _EVENTS, _SECTORS, _ROWS = (
-    int(Slot.FIRST_ENTRY), int(Slot.ENTRIES), int(Slot.EVENTS), int(Slot.SECTORS), int(Slot.ROWS),
-)  # fmt: skip
-_X, _Y, _Z, _WARPS = int(Slot.GRID_X), int(Slot.GRID_Y), int(Slot.GRID_Z), int(Slot.WARPS_PER_BLOCK)
-_PREVIOUS, _ORDERED, _WRONG_AT = int(Slot.PREVIOUS_BLOCK), int(Slot.ORDERED), int(Slot.WRONG_AT)
-_OUTSIDE, _IN_BLOCK, _IN_WARP = int(Phase.OUTSIDE), int(Phase.BLOCK), int(Phase.WARP)
-_R_BLOCK, _R_WARP, _R_ENTRIES, _R_EVENTS = int(Row.BLOCK), int(Row.WARP), int(Row.ENTRIES), int(Row.EVENTS)
-_R_SECTORS, _R_LINE, _R_COUNT = int(Row.SECTORS), int(Row.LINE), int(Row.INSTRUCTIONS)
-_NO_LINE, _NUMBER, _NESTED, _NOT_IN_BLOCK = int(Answer.NO_LINE), int(Answer.NUMBER), int(Answer.NESTED), int(Answer.NOT_IN_BLOCK)
-_NO_BLOCK, _GRID, _NO_WARP, _COUNT = (
-    int(Answer.NO_BLOCK_NUMBER), int(Answer.OUTSIDE_GRID), int(Answer.NO_SUCH_WARP), int(Answer.MISCOUNT),
-)  # fmt: skip
-_ORDER, _NOT_IN_WARP, _TWICE = int(Answer.ORDER), int(Answer.NOT_IN_WARP), int(Answer.TWICE)
-_NO_COUNT = int(Answer.NO_COUNT)
 
 _BEGIN = np.frombuffer(b"#BEGIN_TB", np.uint8)
 _END = np.frombuffer(b"#END_TB", np.uint8)
@@ -291,34 +242,25 @@ def is_cluster_line(buf: Any, p: int) -> Any:
 
 
 @inlined
-def add_row(warp: int, st: Any, out: Any) -> None:
-    """Note where a finished warp's streams end."""
-    row = out.rows[st[_ROWS]]
-    row[_R_BLOCK], row[_R_WARP], row[_R_LINE], row[_R_COUNT] = st[_BLOCK], warp, st[_LINE], st[_GOT]
-    row[_R_ENTRIES], row[_R_EVENTS], row[_R_SECTORS] = st[_ENTRIES], st[_EVENTS], st[_SECTORS]
-    st[_ROWS] += 1
-
-
-@inlined
-def end_warp(st: Any, out: Any) -> Any:
+def end_warp(cursor: Any, st: Any, out: Any) -> Any:
     """Close the running warp, if any: 0, or what is wrong."""
-    if st[_WARP] < 0:
-        return 0
-    if st[_DECLARED] < 0:
-        return _NO_COUNT
-    if st[_GOT] != st[_DECLARED]:
-        return _COUNT
-    add_row(st[_WARP], st, out)
-    st[_WARP], st[_DECLARED], st[_GOT], st[_LAST] = -1, -1, 0, -1
-    st[_FIRST] = st[_ENTRIES]
-    return 0
+    if st.warp < 0:
+        return np.int64(0)
+    if cursor.declared < 0:
+        return np.int64(LineAnswer.NO_COUNT)
+    if st.executed != cursor.declared:
+        return np.int64(LineAnswer.MISCOUNT)
+    add_finished(st.warp, st, out)
+    start_warp(-1, st)
+    cursor.declared = -1
+    return np.int64(0)
 
 
 @inlined
-def begin_block(buf: Any, p: int, st: Any) -> Any:
+def begin_block(buf: Any, p: int, cursor: Any, st: Any) -> Any:
     """`thread block = x,y,z`: 0, or what is wrong."""
-    if st[_PHASE] != _IN_BLOCK or st[_BLOCK] >= 0:
-        return _NOT_IN_BLOCK if st[_PHASE] == _OUTSIDE else _NESTED
+    if cursor.phase != Phase.BLOCK or st.block >= 0:
+        return LineAnswer.NOT_IN_BLOCK if cursor.phase == Phase.OUTSIDE else LineAnswer.NESTED
     p = after_equals(buf, p, _THREAD_BLOCK)
     x = y = z = np.int64(-1)
     if p >= 0:
@@ -328,64 +270,64 @@ def begin_block(buf: Any, p: int, st: Any) -> Any:
     if p >= 0 and buf[p] == 44:
         z, p = decimal_of_list(buf, p + 1)
     if not ends(buf, p) or x < 0 or y < 0 or z < 0:
-        return _NUMBER
-    if x >= st[_X] or y >= st[_Y] or z >= st[_Z]:
-        return _GRID
-    st[_BLOCK] = x + st[_X] * (y + st[_Y] * z)
-    if st[_ORDERED] and st[_BLOCK] <= st[_PREVIOUS]:
-        return _ORDER
-    if st[_BLOCK] == st[_PREVIOUS]:
-        return _TWICE
-    st[_PREVIOUS] = st[_BLOCK]
+        return LineAnswer.NUMBER
+    if x >= cursor.grid_x or y >= cursor.grid_y or z >= cursor.grid_z:
+        return LineAnswer.OUTSIDE_GRID
+    st.block = x + cursor.grid_x * (y + cursor.grid_y * z)
+    if cursor.ordered and st.block <= cursor.previous_block:
+        return LineAnswer.ORDER
+    if st.block == cursor.previous_block:
+        return LineAnswer.TWICE
+    cursor.previous_block = st.block
     return 0
 
 
 @compiled
-def structure(buf: Any, p: int, st: Any, out: Any) -> Any:
-    """Read one line that is no instruction. Gives 0 and moves on, or what is wrong."""
-    st[_WRONG_AT] = p
+def structure(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
+    """Read one line that is not an instruction. Returns 0 and moves on, or the answer that says what is wrong."""
+    cursor.wrong_at = p
     wrong = 0
     if begins(buf, p, _BEGIN) and ends(buf, p + len(_BEGIN)):
-        wrong = _NESTED if st[_PHASE] != _OUTSIDE else 0
-        st[_PHASE], st[_BLOCK], st[_WARP] = _IN_BLOCK, -1, -1
+        wrong = LineAnswer.NESTED if cursor.phase != Phase.OUTSIDE else 0
+        cursor.phase, st.block, st.warp = Phase.BLOCK, -1, -1
     elif begins(buf, p, _END) and ends(buf, p + len(_END)):
-        if st[_PHASE] == _OUTSIDE:
-            return _NOT_IN_BLOCK
-        if st[_BLOCK] < 0:
-            return _NO_BLOCK
-        wrong = end_warp(st, out)
+        if cursor.phase == Phase.OUTSIDE:
+            return LineAnswer.NOT_IN_BLOCK
+        if st.block < 0:
+            return LineAnswer.NO_BLOCK_NUMBER
+        wrong = end_warp(cursor, st, out)
         if wrong == 0:
-            add_row(-1, st, out)
-            st[_PHASE] = _OUTSIDE
+            add_finished(-1, st, out)
+            cursor.phase = Phase.OUTSIDE
     elif begins(buf, p, _THREAD_BLOCK):
-        wrong = begin_block(buf, p, st)
+        wrong = begin_block(buf, p, cursor, st)
     elif is_cluster_line(buf, p):
-        wrong = _NOT_IN_BLOCK if st[_PHASE] != _IN_BLOCK else 0
+        wrong = LineAnswer.NOT_IN_BLOCK if cursor.phase != Phase.BLOCK else 0
     elif begins(buf, p, _WARP_WORD):
-        wrong = begin_warp(buf, p, st, out)
+        wrong = begin_warp(buf, p, cursor, st, out)
     elif begins(buf, p, _INSTS):
-        if st[_PHASE] != _IN_WARP or st[_GOT] > 0 or st[_DECLARED] >= 0:
-            return _NOT_IN_WARP
+        if cursor.phase != Phase.WARP or st.executed > 0 or cursor.declared >= 0:
+            return LineAnswer.NOT_IN_WARP
         p = after_equals(buf, p, _INSTS)
         if p >= 0:
-            st[_DECLARED], p = decimal(buf, p)
-        wrong = _NUMBER if not ends(buf, p) or st[_DECLARED] < 0 else 0
-    elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or st[_PHASE] != _OUTSIDE:  # other comments stand between blocks alone
-        return _NO_LINE
+            cursor.declared, p = decimal(buf, p)
+        wrong = LineAnswer.NUMBER if not ends(buf, p) or cursor.declared < 0 else 0
+    elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or cursor.phase != Phase.OUTSIDE:  # other comments stand only between blocks
+        return LineAnswer.NO_LINE
     if wrong == 0:
-        st[_POS] = line_end(buf, st[_WRONG_AT]) + 1
-        st[_LINE] += 1
+        cursor.position = line_end(buf, cursor.wrong_at) + 1
+        st.line += 1
     return wrong
 
 
 @inlined
-def begin_warp(buf: Any, p: int, st: Any, out: Any) -> Any:
+def begin_warp(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
     """`warp = n`: 0, or what is wrong."""
-    if st[_PHASE] == _OUTSIDE:
-        return _NOT_IN_BLOCK
-    if st[_BLOCK] < 0:
-        return _NO_BLOCK
-    wrong = end_warp(st, out)
+    if cursor.phase == Phase.OUTSIDE:
+        return LineAnswer.NOT_IN_BLOCK
+    if st.block < 0:
+        return LineAnswer.NO_BLOCK_NUMBER
+    wrong = end_warp(cursor, st, out)
     if wrong:
         return wrong
     p = after_equals(buf, p, _WARP_WORD)
@@ -393,10 +335,10 @@ def begin_warp(buf: Any, p: int, st: Any, out: Any) -> Any:
     if p >= 0:
         number, p = decimal(buf, p)
     if not ends(buf, p):
-        return _NUMBER
-    if number < 0 or number >= st[_WARPS]:
-        return _NO_WARP
-    st[_PHASE], st[_WARP], st[_DECLARED], st[_GOT], st[_LAST] = _IN_WARP, number, -1, 0, -1
-    st[_FIRST] = st[_ENTRIES]
-    st[_EPOCH] += 1
-    return 0
+        return LineAnswer.NUMBER
+    if number < 0 or number >= cursor.warps_per_block:
+        return LineAnswer.NO_SUCH_WARP
+    cursor.phase, cursor.declared = Phase.WARP, -1
+    start_warp(number, st)
+    st.epoch += 1
+    return np.int64(0)

@@ -1,67 +1,46 @@
-"""A kernel's trace file read piece by piece: text in, streams of whole thread blocks out, then chunks of a trace; errors in words."""
+"""A kernel's trace file read piece by piece: text in, streams of whole thread blocks out, errors with file and line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
 
 from warpsight.base.errors import FormatError, LimitError, WarpsightError
-from warpsight.traces.importers.accelsim import layout as at
+from warpsight.isa.sass.opcodes import SassTable
 from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES
-from warpsight.traces.importers.accelsim.instructions import LineTable, WrongLine
-from warpsight.traces.importers.accelsim.layout import ADDRESS_LIMIT, MOST_SECTORS, Answer, Phase, Row, Slot
+from warpsight.traces.importers.accelsim.header import TraceFileHeader
+from warpsight.traces.importers.accelsim.layout import CURSOR, KEY, LineAnswer, Lines, Phase
 from warpsight.traces.importers.accelsim.native import parse
 from warpsight.traces.importers.accelsim.native_text import code_of
-from warpsight.traces.importers.launch import REMEDY, KernelHeader
-from warpsight.traces.path_store import PathStore
-from warpsight.traces.schema import TraceChunk
+from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
+from warpsight.traces.importers.launch import REMEDY, damaged
+from warpsight.traces.importers.layout import ADDRESS_LIMIT, Answer, Bytes, Ints
+from warpsight.traces.importers.streams import BlockStreams, StreamBuffer, refusal, shortened
 
 _WHAT = {
-    Answer.NO_LINE: "no line of a trace",
-    Answer.NO_MASK: "the active mask is no hexadecimal number of 32 bits",
-    Answer.FIELDS: "the fields after the mask are not registers, opcode, registers and memory width",
-    Answer.MODE: "the form of the addresses is none of 0 (list), 1 (base and stride) and 2 (base and deltas)",
-    Answer.ADDRESS: f"too few addresses for the active lanes, or one that is no number below {ADDRESS_LIMIT:#x}",
-    Answer.TAIL: "what follows the memory fields are not numbers, Val or NoVal",
-    Answer.NUMBER: "a number is missing after =",
-    Answer.NESTED: "a block begins before the last one has ended",
-    Answer.NOT_IN_BLOCK: "this stands outside of #BEGIN_TB and #END_TB",
-    Answer.NO_BLOCK_NUMBER: "the line thread block = x,y,z is missing before it",
-    Answer.OUTSIDE_GRID: "the block is not in the grid",
-    Answer.NOT_IN_WARP: "an instruction, or insts =, that belongs to no warp",
-    Answer.NO_SUCH_WARP: "a block of this launch has no warp of that number",
-    Answer.TWICE: "the block is there twice",
-    Answer.LOCAL_WINDOW: "a local address is in no window of local memory",
-    Answer.NO_COUNT: "the line insts = of the warp is missing before it",
-    Answer.PREFIX: "the line begins with another block or warp than the one that it stands in",
-    Answer.STRIDE: "a base and a stride for lanes that do not follow each other",
-    Answer.BULK: "the fields of a bulk copy are not barrier, multicast, bytes, mode 3 or 4, and addresses",
-    Answer.SECTOR_COUNT: f"one access touches more than {MOST_SECTORS} sectors",
+    LineAnswer.NO_LINE: "not a line of a trace",
+    LineAnswer.NO_MASK: "the active mask is not a hexadecimal number of 32 bits",
+    LineAnswer.FIELDS: "the fields after the mask are not registers, opcode, registers and memory width",
+    LineAnswer.MODE: "the form of the addresses is not 0 (list), 1 (base and stride) or 2 (base and deltas)",
+    LineAnswer.ADDRESS: f"too few addresses for the active lanes, or one that is not a number below {ADDRESS_LIMIT:#x}",
+    LineAnswer.TAIL: "the fields after the memory fields are not numbers, Val or NoVal",
+    LineAnswer.NUMBER: "a number is missing after =",
+    LineAnswer.NESTED: "a block begins before the last one has ended",
+    LineAnswer.NOT_IN_BLOCK: "this stands outside of #BEGIN_TB and #END_TB",
+    LineAnswer.NO_BLOCK_NUMBER: "the line thread block = x,y,z is missing before it",
+    LineAnswer.OUTSIDE_GRID: "the block is not in the grid",
+    LineAnswer.NOT_IN_WARP: "an instruction, or insts =, that belongs to no warp",
+    LineAnswer.NO_SUCH_WARP: "a block of this launch has no warp of that number",
+    LineAnswer.TWICE: "the block is there twice",
+    LineAnswer.NO_COUNT: "the line insts = of the warp is missing before it",
+    LineAnswer.PREFIX: "the line begins with another block or warp than the one that it stands in",
+    LineAnswer.STRIDE: "a base and a stride for lanes that are not contiguous",
+    LineAnswer.BULK: "the fields of a bulk copy are not barrier, multicast, bytes, mode 3 or 4, and addresses",
 }
-_LIMITS = {
-    Answer.REGIONS: "the kernel's addresses lie in more than 255 regions of 256 MiB, more than a trace can number",
-    Answer.TOO_MANY_FRAGMENTS: "the kernel has more than 16 million distinct runs of instructions",
-}
-
-
-def refusal(answer: int, place: str, text: str, got: int, declared: int, warp: int) -> WarpsightError:
-    """The error for `answer` at `place`, with the line's `text`; `got` of `declared` lines of `warp` had come."""
-    kind = Answer(answer)
-    if kind in _LIMITS:
-        return LimitError(_LIMITS[kind], place=place, remedy="trace fewer instructions or a smaller launch")
-    if kind is Answer.MISCOUNT:
-        what = f"warp {warp} has {got:,} instructions, and insts = says {declared:,}"
-        return FormatError(what, place=place, remedy=f"the trace is cut or damaged here: {REMEDY}")
-    shown = text if len(text) <= 70 else f"{text[:67]}..."
-    return FormatError(f"{_WHAT[kind]}: {shown!r}", place=place, remedy=f"the trace is cut or damaged here: {REMEDY}")
-
-
-# -- A kernel's trace file read piece by piece: pieces of text in, streams of whole thread blocks out.
-
-_ENTRIES, _EVENTS, _SECTORS, _ROWS = 1 << 19, 1 << 21, 1 << 21, 1 << 16
-_MOST_GROWTH = 1 << 27
+_COUNTER, _NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]{1,12}"), re.compile(r"[0-9]{1,12}")
 
 
 class Text(Protocol):
@@ -73,64 +52,111 @@ class Text(Protocol):
         """The text in pieces, from the line after the header on."""
 
     def place(self, line: int) -> str:
-        """Where the line is that came as number `line`, from 1."""
+        """Where the line that came as number `line`, from 1, stands."""
 
 
 class OutOfOrder(Exception):
     """The blocks of a file are not in order of their numbers."""
 
 
-class Streams:
-    """The warps of some whole blocks, in the order of the file.
+class LineTable:
+    """The instructions of a kernel by the text of their lines: `lines` is the table that the compiled parser searches."""
 
-    `rows` int64 [warps, Row.WIDTH] with ends in the streams, and rows of warp -1 that end the blocks.
-    """
+    def __init__(self, instructions: InstructionTable) -> None:
+        self._instructions = instructions
+        self.lines = Lines(np.zeros(len(instructions.rows), KEY), np.zeros(1 << 14, np.uint8), np.zeros(1024, np.int32))
+        self._used = 0  # of the pool
 
-    def __init__(self, rows: at.Longs, entries: at.Words, events: at.Bytes, sectors: at.Words) -> None:
-        self.rows, self.entries, self.events, self.sectors = rows, entries, events, sectors
+    def add(self, head: bytes, text: bytes, code: int, lineinfo: bool) -> None:
+        """Enter a line with the parts `head` (pc, and before it the source line) and `text` (registers to memory width) and their
+        hash `code`.
+
+        Raises InvalidInstruction, LimitError.
+        """
+        first = self._add_instruction(head.decode("ascii", "replace").split(), text.decode("ascii", "replace").split(), lineinfo)
+        end = len(self._instructions.instructions)
+        keys, pool, table = self.lines
+        if len(keys) < len(self._instructions.rows):
+            keys = np.concatenate((keys, np.zeros(len(self._instructions.rows) - len(keys), KEY)))
+        while self._used + len(head) + len(text) > len(pool):
+            pool = np.concatenate((pool, np.zeros_like(pool)))
+        pool[self._used : self._used + len(head) + len(text)] = np.frombuffer(head + text, np.uint8)
+        keys["at"][first:end], keys["head"][first:end], keys["text"][first:end] = self._used, len(head), len(text)
+        keys["guess"][first:end] = -1
+        self._used += len(head) + len(text)
+        self.lines = Lines(keys, pool, table)
+        if 4 * end > len(table):
+            self.lines = Lines(keys, pool, self._rehashed(2 * len(table), end))
+        else:
+            _insert(table, code, first)
+
+    def _add_instruction(self, head: list[str], text: list[str], lineinfo: bool) -> int:
+        try:
+            at = 1 + int(text[0])
+            written, opcode, read = tuple(text[1:at]), text[at], tuple(text[at + 2 : at + 2 + int(text[at + 1])])
+            addressed = int(text[-1]) > 0
+        except (ValueError, IndexError):  # a control character that is no blank to the parser
+            raise InvalidInstruction(f'"{" ".join(text)[:40]}" is not registers, opcode, registers and memory width') from None
+        counter, number = head[-1], head[0] if lineinfo else "0"
+        if not _COUNTER.fullmatch(counter) or not _NUMBER.fullmatch(number):
+            raise InvalidInstruction(f'"{" ".join(head)[:30]}" is not a program counter')
+        return self._instructions.add(int(counter, 16), int(number), opcode, written, read, addressed)
+
+    def _rehashed(self, size: int, end: int) -> Ints:
+        keys, pool, _ = self.lines
+        table = np.zeros(size, np.int32)
+        entered = set()
+        for k, (at, head, text, _) in enumerate(keys[:end].tolist()):
+            if at not in entered:  # else the second row of a line
+                entered.add(at)
+                _insert(table, int(code_of(pool, at, at + head, at + head, at + head + text)), k)
+        return table
+
+
+def _insert(table: Ints, code: int, row: int) -> None:
+    slot = code & (len(table) - 1)
+    while table[slot]:
+        slot = (slot + 1) & (len(table) - 1)
+    table[slot] = row + 1
 
 
 class Parser:
-    """Reads one kernel. `streams()` gives the blocks as they come; afterwards the tables hold what all of them share.
+    """Reads one kernel (a `streams.Producer`); `prefix` numbers stand before the pc of each line."""
 
-    `odd` is the place of the first memory line whose last fields are more or fewer than those of the first one.
-    """
+    def __init__(self, header: TraceFileHeader, isa: SassTable, text: Text, prefix: int) -> None:
+        self.buffer = StreamBuffer(header)
+        self.table = InstructionTable(isa, one_register=header.one_register)
+        self._text, self._lines = text, LineTable(self.table)
+        self._cursor: Any = np.zeros(1, CURSOR)[0]
+        self._cursor["declared"] = self._cursor["previous_block"] = -1
+        self._cursor["prefix"], self._cursor["lineinfo"], self._cursor["ordered"] = prefix, header.lineinfo, text.ordered
+        self._cursor["grid_x"], self._cursor["grid_y"], self._cursor["grid_z"] = header.grid
+        self._cursor["warps_per_block"] = header.warps_per_block
 
-    def __init__(self, header: KernelHeader, lines: LineTable, text: Text, prefix: int) -> None:
-        self.header, self.text, self.lines = header, text, lines
-        self.fragments = at.Fragments(np.zeros((1 << 13, 2), np.int64), np.zeros(1 << 14, np.int64))
-        self.places = at.Places(
-            np.zeros(at.REGION_LIMIT, np.int64), np.zeros((at.LOCAL_WINDOW_BYTES // (4 * at.LOCAL_PAGE_ROWS) + 2, 2), np.int64)
+    def place(self, line: int) -> str:
+        """Where the line stands."""
+        return self._text.place(line)
+
+    @property
+    def odd_note(self) -> str:
+        """The note on memory lines whose last fields are more or fewer than those of the first one, if there are any."""
+        odd, total = int(self._cursor["odd_lines"]), int(self._cursor["memory_lines"])
+        if not odd:
+            return ""
+        return (
+            f"{odd:,} of {total:,} memory lines have more or fewer fields at their end than the first one ({self._odd_place}): "
+            "addresses may be missing or extra there"
         )
-        self.out = at.Out(
-            np.zeros((_ENTRIES, 2), np.uint32), np.zeros(_EVENTS, np.uint8), np.zeros(_SECTORS, np.uint32),
-            np.zeros((_ROWS, Row.WIDTH), np.int64),
-        )  # fmt: skip
-        self._scratch = at.Scratch(
-            *(np.zeros(n, np.int64) for n in (32, 32, 128, 4)), *(np.zeros((32, 2), np.int64) for _ in range(2))
-        )
-        self.state = np.zeros(Slot.COUNT, np.int64)
-        self._set(prefix)
-        self._stuck = -1
-        self.odd = ""
 
-    def _set(self, prefix: int) -> None:
-        header, st = self.header, self.state
-        st[[Slot.BLOCK, Slot.WARP, Slot.DECLARED, Slot.LAST, Slot.PREVIOUS_BLOCK, Slot.REGION]] = -1
-        st[Slot.PREFIX], st[Slot.LINEINFO], st[Slot.ORDERED] = prefix, header.lineinfo, self.text.ordered
-        st[Slot.SHARED_BASE], st[Slot.LOCAL_BASE] = header.shared_base, header.local_base
-        # The blocks of a cluster (sm_90 and up, at most 16) have their shared memory side by side in the window.
-        st[Slot.SHARED_BYTES] = at.SHARED_WINDOW_BYTES * (16 if header.binary >= 90 else 1)
-        st[[Slot.GRID_X, Slot.GRID_Y, Slot.GRID_Z]] = header.grid
-        st[Slot.WARPS_PER_BLOCK] = header.warps_per_block
+    _odd_place = ""
 
-    def streams(self) -> Iterator[Streams]:
+    def streams(self) -> Iterator[BlockStreams]:
         """The launch in parts of whole blocks. Raises FormatError with file and line, LimitError, OutOfOrder."""
         buffer = np.zeros(1 << 23, np.uint8)
         held = 0
-        for piece in self.text:
+        for piece in self._text:
             if held > MOST_LINE_BYTES:
-                raise FormatError("a line that does not end", place=self._place(), remedy=f"the trace is damaged here: {REMEDY}")
+                raise FormatError("a line that does not end", place=self._here(), remedy=f"the trace is damaged here: {REMEDY}")
             while held + len(piece) + 2 > len(buffer):
                 buffer = np.concatenate((buffer, np.zeros_like(buffer)))
             buffer[held : held + len(piece)] = np.frombuffer(piece, np.uint8)
@@ -138,176 +164,68 @@ class Parser:
             newest = piece.rfind(b"\n")
             if newest < 0:
                 continue
-            end = held - len(piece) + newest + 1
-            yield from self._read(buffer, end)
-            done = int(self.state[Slot.POS])
+            yield from self._read(buffer, held - len(piece) + newest + 1)
+            done = int(self._cursor["position"])
             buffer[: held - done] = buffer[done:held].copy()
             held -= done
-            self.state[Slot.POS] = 0
-        self.state[Slot.FINAL] = 1
+            self._cursor["position"] = 0
+        self._cursor["final"] = 1
         if held:
             buffer[held] = ord("\n")
             yield from self._read(buffer, held + 1)
-        self._is_whole()
-        yield from self._drained()
+        if self._cursor["phase"] != Phase.OUTSIDE:
+            what = f"the file ends inside thread block {int(self.buffer.state['block'])}"
+            raise FormatError(what, place=self._here(), remedy=f"the trace is cut: {REMEDY}")
+        yield from self.buffer.drained()
 
-    def _read(self, buffer: at.Bytes, end: int) -> Iterator[Streams]:
-        """Parse `buffer[:end]`, which ends with a line."""
+    def _read(self, text: Bytes, end: int) -> Iterator[BlockStreams]:
+        """Parse `text[:end]`, which ends with a line."""
+        buffer = self.buffer
         while True:
-            answer = int(parse(buffer, end, self.state, self.lines.native, self.fragments, self.out, self.places, self._scratch))
-            if self.state[Slot.ODD_LINES] and not self.odd:
-                self.odd = self.text.place(int(self.state[Slot.ODD_LINE]))
-            if answer == Answer.MORE:
+            answer = int(
+                parse(
+                    text, end, self._cursor, buffer.state, self.table.rows, self._lines.lines, buffer.fragments, buffer.out,
+                    buffer.places, buffer.scratch,
+                )
+            )  # fmt: skip
+            if self._cursor["odd_lines"] and not self._odd_place:
+                self._odd_place = self._text.place(int(self._cursor["odd_line"]))
+            if answer == Answer.DONE:
                 return
-            if answer == Answer.NEW_LINE:
-                self._enter(buffer)
+            if answer == LineAnswer.NEW_LINE:
+                self._enter(text)
             elif answer == Answer.FRAGMENTS_FULL:
-                self._more_fragments()
+                buffer.more_fragments()
             elif answer == Answer.FULL:
-                yield from self._drained()
-                self._make_room()
-            elif answer == Answer.ORDER:
+                yield from buffer.drained()
+                buffer.make_room(self._here())
+            elif answer == LineAnswer.ORDER:
                 raise OutOfOrder
             else:
-                self._refuse(answer, buffer)
+                raise self._refusal(answer, text)
 
-    def _enter(self, buffer: at.Bytes) -> None:
-        """Take up a line whose text is new."""
-        head, head_end, text, text_end = (int(self.state[Slot.HEAD + k]) for k in range(4))
+    def _enter(self, buffer: Bytes) -> None:
+        """Enter a line whose text is new."""
+        head, head_end, text, text_end = (int(self._cursor[name]) for name in ("head", "head_end", "text", "text_end"))
         code = int(code_of(buffer, head, head_end, text, text_end))
+        lineinfo = bool(self._cursor["lineinfo"])
         try:
-            self.lines.add(buffer[head:head_end].tobytes(), buffer[text:text_end].tobytes(), code, bool(self.state[Slot.LINEINFO]))
-        except WrongLine as error:
-            raise FormatError(str(error), place=self._place(), remedy=f"the trace is cut or damaged here: {REMEDY}") from None
+            self._lines.add(buffer[head:head_end].tobytes(), buffer[text:text_end].tobytes(), code, lineinfo)
+        except InvalidInstruction as error:
+            raise damaged(str(error), self._here()) from None
         except LimitError as error:
-            raise LimitError(error.what, place=self._place(), remedy=error.remedy) from None
+            raise LimitError(error.what, place=self._here(), remedy=error.remedy) from None
 
-    def _more_fragments(self) -> None:
-        rows, old = self.fragments
-        count = int(self.state[Slot.FRAGMENTS])
-        table = np.zeros(4 * len(old), np.int64)
-        for number in range(count):
-            start, length = rows[number].tolist()
-            slot = (start * 40503 + length * 2654435761) & (len(table) - 1)
-            while table[slot]:
-                slot = (slot + 1) & (len(table) - 1)
-            table[slot] = number + 1
-        self.fragments = at.Fragments(np.vstack((rows, np.zeros_like(rows), np.zeros_like(rows), np.zeros_like(rows))), table)
+    def _here(self) -> str:
+        return self._text.place(int(self.buffer.state["line"]) + 1)
 
-    def _drained(self) -> Iterator[Streams]:
-        """Hand out the blocks that are complete; what is left moves to the front."""
-        out, st = self.out, self.state
-        rows = out.rows[: st[Slot.ROWS]]
-        ends = np.flatnonzero(rows[:, Row.WARP] < 0)
-        if not len(ends):
-            return
-        last = int(ends[-1])
-        done = rows[: last + 1].copy()
-        e, v, s = (int(done[-1, k]) for k in (Row.ENTRIES, Row.EVENTS, Row.SECTORS))
-        yield Streams(done, out.entries[:e].copy(), out.events[:v].copy(), out.sectors[:s].copy())
-        left = len(rows) - last - 1
-        for stream, first, slot in ((out.entries, e, Slot.ENTRIES), (out.events, v, Slot.EVENTS), (out.sectors, s, Slot.SECTORS)):
-            kept = int(st[slot]) - first
-            stream[:kept] = stream[first : first + kept].copy()
-            st[slot] = kept
-        st[Slot.FIRST_ENTRY] = max(0, int(st[Slot.FIRST_ENTRY]) - e)
-        out.rows[:left] = out.rows[last + 1 : last + 1 + left].copy()
-        out.rows[:left, [Row.ENTRIES, Row.EVENTS, Row.SECTORS]] -= np.array([e, v, s])
-        st[Slot.ROWS] = left
-
-    def _make_room(self) -> None:
-        """Twice the room in each stream that is more than half full of one block, or where one line needs it."""
-        st, parts = self.state, list[Any](self.out)
-        stuck = self._stuck == int(st[Slot.LINE])
-        self._stuck = int(st[Slot.LINE])
-        for k, slot in enumerate((Slot.ENTRIES, Slot.EVENTS, Slot.SECTORS, Slot.ROWS)):
-            if stuck or 2 * int(st[slot]) > len(parts[k]):
-                if len(parts[k]) > _MOST_GROWTH:
-                    what = "one thread block has more instructions than can be held in memory at a time"
-                    raise LimitError(what, place=self._place(), remedy="trace fewer instructions of each block")
-                parts[k] = np.concatenate((parts[k], np.zeros_like(parts[k])))
-        self.out = at.Out(*parts)
-
-    def _is_whole(self) -> None:
-        if self.state[Slot.PHASE] == Phase.OUTSIDE:
-            return
-        what = f"the file ends inside thread block {int(self.state[Slot.BLOCK])}"
-        raise FormatError(what, place=self._place(), remedy=f"the trace is cut: {REMEDY}")
-
-    def _place(self) -> str:
-        return self.text.place(int(self.state[Slot.LINE]) + 1)
-
-    def _refuse(self, answer: int, buffer: at.Bytes) -> None:
-        st = self.state
-        p = int(st[Slot.POS])
+    def _refusal(self, answer: int, buffer: Bytes) -> WarpsightError:
+        """The error for `answer`."""
+        state, p = self.buffer.state, int(self._cursor["position"])
+        if answer == LineAnswer.MISCOUNT:
+            what = f"warp {state['warp']} has {state['executed']:,} instructions, and insts = says {self._cursor['declared']:,}"
+            return damaged(what, self._here())
         text = buffer[p : p + 200].tobytes().split(b"\n")[0].decode("ascii", "replace").strip()
-        raise refusal(answer, self._place(), text, int(st[Slot.GOT]), int(st[Slot.DECLARED]), int(st[Slot.WARP]))
-
-
-# -- The warps of finished blocks as chunks of a trace: in order, all warps of a block there, paths numbered.
-
-class BlockOrder:
-    """Makes chunks and keeps count: `blocks` so far, `empty` warps among them, `first_empty` the place of one."""
-
-    def __init__(self, header: KernelHeader, text: Text) -> None:
-        self._warps, self._text = header.warps_per_block, text
-        self.blocks = self.empty = 0
-        self.first_empty = ""
-        self._numbers: list[at.Longs] = []
-
-    def chunk(self, streams: Streams, paths: PathStore) -> TraceChunk:
-        """The next chunk. Raises FormatError where a warp of a block is there twice."""
-        rows = streams.rows
-        ends = rows[:, Row.WARP] < 0
-        block: at.Longs = np.cumsum(ends) - ends  # how manieth block of this part
-        count = int(ends.sum())
-        begins = np.vstack((np.zeros((1, Row.WIDTH), np.int64), rows[:-1]))
-        here = np.flatnonzero(~ends)
-        place = block[here] * self._warps + rows[here, Row.WARP]
-        total = count * self._warps
-        times = np.bincount(place, minlength=total)
-        if len(here) and int(times.max()) > 1:
-            k = int(np.flatnonzero(times[place] > 1)[1])
-            where = self._text.place(int(rows[here[k], Row.LINE]))
-            raise FormatError(
-                f"warp {rows[here[k], Row.WARP]} of the block is there twice", place=where, remedy="trace the program again"
-            )
-        executed = np.zeros(total, np.int64)
-        executed[place] = rows[here, Row.INSTRUCTIONS]
-        self._note_empty(executed, block, rows)
-        parts: list[tuple[Any, at.Longs]] = []
-        for column, stream in ((Row.ENTRIES, streams.entries), (Row.EVENTS, streams.events), (Row.SECTORS, streams.sectors)):
-            first = np.zeros(total, np.int64)
-            size = np.zeros(total, np.int64)
-            first[place], size[place] = begins[here, column], rows[here, column] - begins[here, column]
-            parts.append(_gathered(stream, first, size))
-        (entries, entry_offset), (events, event_offset), (sectors, sector_offset) = parts
-        chunk = TraceChunk(
-            self.blocks * self._warps, paths.number(np.ascontiguousarray(entries), entry_offset), event_offset, events,
-            sector_offset, sectors,
-        )  # fmt: skip
-        self.blocks += count
-        self._numbers.append(rows[ends, Row.BLOCK])
-        return chunk
-
-    @property
-    def numbers(self) -> list[int] | None:
-        """The numbers of the blocks, where some are missing; else None."""
-        found = np.concatenate(self._numbers) if self._numbers else np.zeros(0, np.int64)
-        return None if bool((found == np.arange(len(found))).all()) else [int(number) for number in found]
-
-    def _note_empty(self, executed: at.Longs, block: at.Longs, rows: at.Longs) -> None:
-        empty = np.flatnonzero(executed == 0)
-        if len(empty) and not self.empty:
-            last = int(np.flatnonzero(block == int(empty[0]) // self._warps)[-1])
-            self.first_empty = self._text.place(int(rows[last, Row.LINE]) + 1)
-        self.empty += len(empty)
-
-
-def _gathered(stream: at.Words | at.Bytes, first: at.Longs, size: at.Longs) -> tuple[Any, at.Longs]:
-    """The pieces of `stream` that begin at `first` and have `size` items, one after the other, and their offsets [n + 1]."""
-    offset = np.concatenate((np.zeros(1, np.int64), np.cumsum(size)))
-    if bool((first[size > 0] == offset[:-1][size > 0]).all()) and offset[-1] == len(stream):
-        return stream, offset
-    index = np.repeat(first - offset[:-1], size) + np.arange(int(offset[-1]))
-    return stream[index], offset
+        if answer < Answer.FORMAT:
+            return refusal(Answer(answer), self._here(), text)
+        return damaged(f"{_WHAT[LineAnswer(answer)]}: {shortened(text)!r}", self._here())

@@ -1,4 +1,7 @@
-"""Files whose lines are not in order of blocks and warps: put in order with temporary files, never held in memory."""
+"""Files whose lines are not in order of blocks and warps: sorted with temporary files, never held in memory as a whole.
+
+Raw files of the tracer have the lines of all warps mixed. A grouped file may have its blocks in any order.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +17,22 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.traces.importers.accelsim import layout as at
 from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES
-from warpsight.traces.importers.accelsim.header import GroupedText
-from warpsight.traces.importers.accelsim.native_text import LF, blanks, compiled_and_kept, decimal, line_end, source_fingerprint
-from warpsight.traces.importers.launch import KernelHeader
+from warpsight.traces.importers.accelsim.header import GroupedText, TraceFileHeader
+from warpsight.traces.importers.accelsim.layout import FINGERPRINT
+from warpsight.traces.importers.accelsim.native_text import LF, blanks, decimal, line_end
+from warpsight.traces.importers.layout import Bytes, Longs, compiled_and_kept
 
 
 def _build(fingerprint: int) -> Any:
-    """The function, kept on disk as long as no source here changes."""
+    """The function, kept on disk as long as none of its sources changes."""
 
     @compiled_and_kept
     def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any, number: Any) -> Any:
         """The warp (block * warps + warp of the block) and the start of each line in `buf[:end]`, which ends with a line.
 
-        Key -1 for lines that are blank or comments. Gives the number of lines, or -1 - the number of the line that has no block and
-        warp of the grid. `starts` has
-        one entry more, the end; `number` int64 [4] is work space.
+        Key -1 for lines that are blank or comments. Returns the number of lines, or -1 - the number of the line that has no block
+        and warp of the grid. `starts` has one more entry, the end; `number` int64 [4] is work space.
         """
         p = np.int64(0)
         n = 0 * fingerprint
@@ -52,12 +54,12 @@ def _build(fingerprint: int) -> Any:
     return raw_lines
 
 
-raw_lines = _build(source_fingerprint())
+raw_lines = _build(FINGERPRINT)
 
 
 @compiled_and_kept
 def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> Any:
-    """Copy the lines `order` of `buf` one after the other to `out`; gives their bytes."""
+    """Copy the lines `order` of `buf` one after the other to `out`. Returns their bytes."""
     at = np.int64(0)
     for k in range(len(order)):
         first, last = starts[order[k]], starts[order[k] + 1]
@@ -67,10 +69,6 @@ def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> Any:
     return at
 
 
-# -- Files whose lines are not in order of blocks and warps: put in order by way of temporary files, never held in memory whole.
-#
-# Raw files of the tracer have the lines of all warps mixed. A grouped file may have its blocks in any order.
-
 _PARTS = 128
 _END = b"#END_TB"
 _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})")
@@ -79,7 +77,7 @@ _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{
 class _Parts:
     """Temporary files: each holds the text of a range of blocks, beside it an int64 table of its items.
 
-    They go away with this object.
+    They are deleted with this object.
     """
 
     def __init__(self, blocks: int, columns: int) -> None:
@@ -91,11 +89,11 @@ class _Parts:
             raise _disk_refuses(error) from None
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
 
-    def part_of(self, block: at.Longs) -> at.Longs:
+    def part_of(self, block: Longs) -> Longs:
         """The part that a block belongs to: ranges of equal size, in order."""
         return np.asarray(block, np.int64) * self.count // self._blocks
 
-    def append(self, part: int, text: bytes, items: at.Longs) -> None:
+    def append(self, part: int, text: bytes, items: Longs) -> None:
         """Add text and its items."""
         try:
             with (self._folder / f"{part}.text").open("ab") as file:
@@ -105,7 +103,7 @@ class _Parts:
         except OSError as error:
             raise _disk_refuses(error) from None
 
-    def read(self, part: int) -> tuple[at.Bytes, at.Longs]:
+    def read(self, part: int) -> tuple[Bytes, Longs]:
         """Text and items of a part; both empty if it has none."""
         text, items = self._folder / f"{part}.text", self._folder / f"{part}.items"
         if not text.exists():
@@ -114,14 +112,14 @@ class _Parts:
         return np.concatenate((np.fromfile(text, np.uint8), np.full(1, 10, np.uint8))), table
 
 
-class _Ordered:
+class _SortedText:
     """Text in order, with the lines of the file that its own lines come from."""
 
     ordered = False
 
-    def __init__(self, source: GroupedText, header: KernelHeader) -> None:
+    def __init__(self, source: GroupedText, header: TraceFileHeader) -> None:
         self._source, self._header = source, header
-        self._lines: list[tuple[int, at.Longs]] = []  # of the last pieces: number of the first line, and the lines in the file
+        self._lines: list[tuple[int, Longs]] = []  # of the last pieces: number of the first line, and the lines in the file
         self._given = 0
 
     def place(self, line: int) -> str:
@@ -131,13 +129,13 @@ class _Ordered:
                 return self._source.place(int(lines[line - 1 - first]))
         return self._source.place(0)
 
-    def _give(self, text: bytes, lines: at.Longs) -> bytes:
+    def _give(self, text: bytes, lines: Longs) -> bytes:
         self._lines = [*self._lines[-2:], (self._given, lines)]
         self._given += len(lines)
         return text
 
 
-class SortedBlocks(_Ordered):
+class SortedBlocks(_SortedText):
     """A grouped file with its blocks in order of their numbers."""
 
     def __iter__(self) -> Iterator[bytes]:
@@ -175,7 +173,7 @@ class SortedBlocks(_Ordered):
             yield self._header.blocks - 1, line, held  # cut: the parser says where
 
 
-class RawLines(_Ordered):
+class RawLines(_SortedText):
     """A raw file, grouped by block and warp. `cut`: the place of the last line if it has no end."""
 
     cut = ""
@@ -194,7 +192,7 @@ class RawLines(_Ordered):
             for first, last in pairwise(cuts.tolist()):
                 yield self._block(text, starts, order[first:last], items)
 
-    def _block(self, text: at.Bytes, starts: at.Longs, order: at.Longs, items: at.Longs) -> bytes:
+    def _block(self, text: Bytes, starts: Longs, order: Longs, items: Longs) -> bytes:
         """One block in the form of a grouped file."""
         x, y, _ = self._header.grid
         warps = self._header.warps_per_block
@@ -231,7 +229,7 @@ class RawLines(_Ordered):
             self._split_lines(np.frombuffer(held + b"\n", np.uint8), line, parts)
         return parts
 
-    def _split_lines(self, buffer: at.Bytes, line: int, parts: _Parts) -> int:
+    def _split_lines(self, buffer: Bytes, line: int, parts: _Parts) -> int:
         header = self._header
         most = int((buffer == 10).sum())
         keys, starts = np.empty(most + 1, np.int64), np.empty(most + 2, np.int64)
@@ -257,5 +255,5 @@ class RawLines(_Ordered):
 
 
 def _disk_refuses(error: OSError) -> UsageError:
-    what = f"the lines cannot be put in order on disk ({error.strerror or error})"
+    what = f"the lines cannot be sorted on disk ({error.strerror or error})"
     return UsageError(what, place=tempfile.gettempdir(), remedy="make space there, or name another place with TMPDIR")

@@ -1,8 +1,8 @@
-"""The launches of a folder of MDM's tools, each read to one trace when it is asked for, with notes on what the format leaves out."""
+"""The launches of a folder of MDM's tools, each read to one trace on demand, with notes on what the format leaves out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,20 +14,21 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.values import parse_integer
-from warpsight.traces.importers.accelsim.importer import HELD_BYTES, Source, import_text
-from warpsight.traces.importers.accelsim.instructions import LineTable
-from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, LaunchFacts, Progress
+from warpsight.traces.importers.build import Source, build_trace
+from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
+from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, LaunchFacts, Progress, damaged
+from warpsight.traces.importers.layout import Longs
 from warpsight.traces.importers.lines import Lines, read_lines
 from warpsight.traces.importers.mdm.files import (
     CACHE_FILES,
     FUNCTIONAL,
     INSTRUCTIONS,
     MEMORY,
+    NO_ACCESSES,
     Accesses,
     CacheFile,
     Log,
     LoggedKernel,
-    Longs,
     Program,
     clean,
     kernel_of,
@@ -36,20 +37,8 @@ from warpsight.traces.importers.mdm.files import (
     read_cache_file,
     read_log,
 )
-from warpsight.traces.importers.pieces import (
-    BLOCK_ENDS,
-    WARP_LINES,
-    LineForm,
-    Piece,
-    PieceText,
-    block_begins,
-    lanes_of_warp,
-    listed,
-    masked,
-    warp_begins,
-)
-from warpsight.traces.schema import KernelTrace, TraceSink
-from warpsight.traces.spill import SpillingSink
+from warpsight.traces.importers.streams import ArrayProducer, WarpArrays, WarpStream, lanes_of_warp, ranges
+from warpsight.traces.schema import SECTOR_BYTES, KernelTrace, TraceSink
 
 _ORIGIN = (
     "SASS of a GPU that MDM's tool does not name: addresses and control flow carry over to other GPUs, opcodes do not"
@@ -59,7 +48,7 @@ _MOST_SHARED = 1 << 30
 
 @dataclass(frozen=True)
 class TracedKernel(Launch):
-    """One launch: the folder, its number in the names of files, what the tool printed, and what the user says."""
+    """One launch: the folder, its number in the names of files, what the tool printed, and what the user states."""
 
     folder: Path
     file_number: int
@@ -68,20 +57,17 @@ class TracedKernel(Launch):
 
     @cached_property
     def header(self) -> KernelHeader:
-        """The launch as printed or as the user says. Raises UsageError for what neither says or both say differently."""
+        """The launch as printed or as the user states. Raises UsageError for what neither or both, differently, state."""
         printed = self._printed()
         grid = self._shape("grid", self.facts.grid, printed.grid if printed else None)
         block = self._shape("block", self.facts.block, printed.block if printed else None)
         registers = self._number("registers", self.facts.registers, printed.registers if printed else None, 255)
         shared = self._number("shared", self.facts.shared, printed.shared_bytes if printed else None, _MOST_SHARED)
         if block[0] * block[1] * block[2] > 1024 or grid[0] * grid[1] * grid[2] > 1 << 40:
-            place = printed.place if printed else "--block"
+            place = printed.place if printed else "block"
             raise UsageError(f"grid {grid} of blocks {block} is larger than any GPU launches", place=place, remedy="correct it")
         name = printed.name if printed else f"kernel_{self.file_number}"
-        return KernelHeader(
-            name, self.file_number, grid, block, shared, registers, 0, printed.stream if printed else 0, 0, 0, "", 6, False, "", -1,
-            False, (), 0, 0, _ORIGIN,
-        )  # fmt: skip
+        return KernelHeader(name, self.file_number, grid, block, shared, registers, 0, printed.stream if printed else 0, _ORIGIN)
 
     def files(self) -> tuple[Path, ...]:
         """As `Launch.files`."""
@@ -92,7 +78,9 @@ class TracedKernel(Launch):
 
     def trace(self, sink: TraceSink | None = None, progress: Progress | None = None) -> KernelTrace:
         """As `Launch.trace`."""
-        return import_kernel(self, sink, progress)
+        reader = KernelReader(self)
+        source = Source(reader.path, self.header, reader.program.isa, lambda: notes_of(reader))
+        return build_trace(source, ArrayProducer(self.header, reader.table, reader.warps(), reader.path), sink, progress)
 
     def _printed(self) -> LoggedKernel | None:
         """The launch in what the tool printed: the tool counts from 1 what it has launched."""
@@ -105,35 +93,32 @@ class TracedKernel(Launch):
         return kernels[self.file_number - 1]
 
     def _shape(
-        self, name: str, given: str | int | object, printed: tuple[int, int, int] | None
+        self, name: str, stated: str | int | Sequence[int] | None, printed: tuple[int, int, int] | None
     ) -> tuple[int, int, int]:
-        found = printed if given is None else parse_dim3(given, f"--{name}")  # type: ignore[arg-type]
-        if found is None:
+        shape = printed if stated is None else parse_dim3(stated, name)
+        if shape is None:
             self._missing(name, "64" if name == "block" else "128")
-        if min(found) < 1 or (printed is not None and found != printed):
-            self._contradiction(name, found, printed or "at least 1 in each dimension")
-        return found
+        if min(shape) < 1 or (printed is not None and shape != printed):
+            self._contradiction(name, shape, printed or "at least 1 in each dimension")
+        return shape
 
-    def _number(self, name: str, given: str | int | None, printed: int | None, most: int) -> int:
-        found = parse_integer(given, f"--{name}") if isinstance(given, str) else given
-        found = printed if found is None else found
-        if found is None:
+    def _number(self, name: str, stated: str | int | None, printed: int | None, most: int) -> int:
+        number = parse_integer(stated, name) if isinstance(stated, str) else stated
+        number = printed if number is None else number
+        if number is None:
             self._missing(name, "0" if name == "shared" else "32")
-        if not 0 <= found <= most or (printed is not None and found != printed):
-            self._contradiction(name, found, f"0 to {most:,}" if printed is None else printed)
-        return found
+        if not 0 <= number <= most or (printed is not None and number != printed):
+            self._contradiction(name, number, f"0 to {most:,}" if printed is None else printed)
+        return number
 
     def _missing(self, name: str, example: str) -> NoReturn:
-        what = f"is missing: {self.folder / INSTRUCTIONS.format(self.file_number)} does not say it"
-        remedy = (
-            f"put what the tool printed (Kernel NAME - grid size ...) beside it as a .log file, or give --{name}, e.g. {example}"
-        )
-        raise UsageError(what, place=f"--{name}", remedy=remedy)
+        what = f"is missing: {self.folder / INSTRUCTIONS.format(self.file_number)} does not contain it"
+        remedy = f"put the tool's output (Kernel NAME - grid size ...) beside it as a .log file, or give `{name}`, e.g. {example}"
+        raise UsageError(what, place=name, remedy=remedy)
 
-    def _contradiction(self, name: str, found: object, printed: object) -> NoReturn:
+    def _contradiction(self, name: str, stated: object, printed: object) -> NoReturn:
         where = f" ({self.log.path})" if self.log.path else ""
-        what = f"{found} cannot be: it is {printed}{where}"
-        raise UsageError(what, place=f"--{name}", remedy="leave the option out, or correct it")
+        raise UsageError(f"{stated} contradicts {printed}{where}", place=name, remedy="leave it out, or correct it")
 
 
 def import_mdm(path: str | Path, isa: SassTable | None, facts: LaunchFacts) -> list[TracedKernel]:
@@ -162,23 +147,13 @@ def import_mdm(path: str | Path, isa: SassTable | None, facts: LaunchFacts) -> l
     ]
 
 
-# -- One kernel's files of MDM's tools to one trace.
+# -- One kernel's files of MDM's tools as the streams of its warps.
 
-LINE_BYTES = 128  # of the tool, where no cache file says otherwise
-_SECTOR_BYTES = 32
-
-
-def import_kernel(kernel: TracedKernel, sink: TraceSink | None, progress: Progress | None) -> KernelTrace:
-    """The trace of a kernel, into `sink` or kept in memory or a temporary folder. Raises FormatError, UsageError with place."""
-    reader = KernelReader(kernel)
-    path = reader.path
-    source = Source(path, kernel.header, reader.program.isa, 0, lambda: notes_of(reader))
-    table = LineTable(reader.program.isa, bulk=False, request_bytes=reader.line_bytes)
-    return import_text(source, PieceText(reader.pieces(), str(path)), table, sink or SpillingSink(HELD_BYTES), progress)
+LINE_BYTES = 128  # of the tool, if no cache file says otherwise
 
 
 class KernelReader:
-    """A kernel's warps as pieces of text, and what is learnt on the way. `lacking` executions had no access in the memory trace."""
+    """A kernel's warps, and what reading them shows. `lacking` executions of accesses are not in the memory trace."""
 
     def __init__(self, kernel: TracedKernel) -> None:
         self.kernel, self.header = kernel, kernel.header
@@ -193,31 +168,47 @@ class KernelReader:
         )
         self.lacking = 0
         self._check_loads()
+        self.table = InstructionTable(self.program.isa, bulk=False, request_bytes=self.line_bytes)
+        self._rows = np.array([self._add(k) for k in range(len(self.program.instructions))], np.int64)
+        self._addressed = np.array([each.addressed for each in self.program.instructions], np.bool_)
+        pcs = np.array([each.pc for each in self.program.instructions], np.int64)
+        self._accessing = np.searchsorted(pcs, self.accesses.pc)  # the instruction of each access
+
+    def _add(self, number: int) -> int:
+        """Enter an instruction of the program into the table. Raises FormatError if there is no such instruction."""
+        instruction = self.program.instructions[number]
+        try:
+            return self.table.add_listed(
+                instruction.pc, instruction.opcode, list(instruction.names), addressed=instruction.addressed
+            )
+        except InvalidInstruction as error:
+            line = int(self.lines.line[int(np.argmax(self.program.of_text[self.lines.text] == number))])
+            raise damaged(str(error), f"{self.path}:{line}") from None
 
     def _line_bytes(self, caches: dict[str, CacheFile], folder: Path) -> int:
-        """Bytes of the cache lines that accesses are told in."""
+        """Bytes of the cache lines that the memory trace is in."""
         if CACHE_FILES[0] not in caches:
             return LINE_BYTES
         size = caches[CACHE_FILES[0]].line_bytes
-        if size % _SECTOR_BYTES or not _SECTOR_BYTES <= size <= 1024:
-            what = f"a line of {size} bytes is no whole number of sectors of {_SECTOR_BYTES} bytes"
+        if size % SECTOR_BYTES or not SECTOR_BYTES <= size <= 1024:
+            what = f"a line of {size} bytes is not a whole number of sectors of {SECTOR_BYTES} bytes"
             raise FormatError(what, place=str(folder / CACHE_FILES[0]), remedy="give the file that the trace was made for")
         return size
 
-    def _read_accesses(self, folder: Path, number: int) -> Accesses | None:
-        """The accesses in `mem_trace_<k>.txt`, or in the functional simulator's `memory_access_<k>.txt`."""
+    def _read_accesses(self, folder: Path, number: int) -> Accesses:
+        """The accesses in `mem_trace_<k>.txt`, or in the functional simulator's `memory_access_<k>.txt`; none without either."""
         own, other = folder / MEMORY.format(number), folder / FUNCTIONAL.format(number)
         if own.is_file() and other.is_file():
             raise FormatError(f"{own.name} and {other.name} both give its accesses", place=str(folder), remedy="keep one of them")
         if own.is_file() or other.is_file():
             return read_accesses(own if own.is_file() else other, self.line_bytes, functional=not own.is_file())
-        return None
+        return NO_ACCESSES
 
     def _check_loads(self) -> None:
         """Raise FormatError where accesses are loads and their instruction a store, or the other way round."""
         accesses, isa = self.accesses, self.program.isa
         rows = {i.pc: (isa.meaning(i.opcode).row, i.opcode) for i in self.program.instructions}
-        if accesses is None:
+        if accesses is NO_ACCESSES:
             accessing = sorted({i.opcode for i in self.program.instructions if isa.meaning(i.opcode).row.space == "global"})
             if accessing:
                 name = MEMORY.format(self.kernel.file_number)
@@ -234,114 +225,102 @@ class KernelReader:
                 what = f"{kind} of pc {pc:#x}, where the instruction is {opcode}"
                 raise FormatError(what, place=f"{accesses.path}:{line}", remedy="are both files of one program and its launch?")
 
-    def pieces(self) -> Iterator[Piece]:
-        """The text of the blocks that are in the trace, in order of their numbers."""
+    def warps(self) -> Iterator[WarpStream]:
+        """The warps in the trace, in order of their numbers. Raises FormatError for those that the launch does not have."""
         header, lines = self.header, self.lines
         warps = np.array([key[0] for key in lines.keys], np.int64)
-        per_block, total = header.warps_per_block, header.blocks * header.warps_per_block
+        total = header.blocks * header.warps_per_block
         if int(warps.max()) >= total:
-            at = int(lines.line[int(np.argmax(warps[lines.who] >= total))])
+            line = int(lines.line[int(np.argmax(warps[lines.who] >= total))])
             what = f"warp {int(warps.max())}, and the launch has {total:,} warps"
-            raise FormatError(what, place=f"{self.path}:{at}", remedy="give the grid and block of this launch")
-        order = np.argsort(warps[lines.who], kind="stable")
-        of_warp = warps[lines.who][order]
-        there = np.unique(of_warp)
-        cuts = np.searchsorted(of_warp, there)
-        ends = np.append(cuts[1:], len(of_warp))
-        given = self._by_warp(there)
-        forms = LineForm(self.program.isa)
-        self._forms = [forms.of(i.pc, i.opcode, list(i.names), addressed=i.addressed) for i in self.program.instructions]
-        block = -1
-        for warp, first, end in zip(there.tolist(), cuts.tolist(), ends.tolist(), strict=True):
-            if warp // per_block != block:
-                if block >= 0:
-                    yield Piece(BLOCK_ENDS, self._whole)
-                block = warp // per_block
-                yield Piece(block_begins(header.grid, block), self._whole)
-            yield self._warp(warp, order[first:end], given.get(warp, ()))
-        yield Piece(BLOCK_ENDS, self._whole)
-
-    def _whole(self, line: int) -> str:
-        return str(self.path)
-
-    def _by_warp(self, there: Longs) -> dict[int, list[int]]:
-        """The accesses of each warp, in order. Raises FormatError for those of a warp without instructions."""
+            raise FormatError(what, place=f"{self.path}:{line}", remedy="give the grid and block of this launch")
+        order, present, cuts = _grouped(warps[lines.who])
         accesses = self.accesses
-        if accesses is None:
-            return {}
-        strange = np.flatnonzero(~np.isin(accesses.warp, there))
+        strange = np.flatnonzero(~np.isin(accesses.warp, present))
         if len(strange):
             what = f"an access of warp {int(accesses.warp[strange[0]])}, which has no instructions in {self.path.name}"
             raise FormatError(what, place=f"{accesses.path}:{int(accesses.line[strange[0]])}", remedy=f"a file is cut: {REMEDY}")
-        order = np.argsort(accesses.warp, kind="stable")
-        cuts = np.searchsorted(accesses.warp[order], there)
-        ends = np.append(cuts[1:], len(order))
-        return {w: order[a:b].tolist() for w, a, b in zip(there.tolist(), cuts.tolist(), ends.tolist(), strict=True)}
+        access_order = np.argsort(accesses.warp, kind="stable")
+        access_cuts = np.searchsorted(accesses.warp[access_order], np.append(present, total))
+        for k, warp in enumerate(present.tolist()):
+            own = access_order[access_cuts[k] : access_cuts[k + 1]]
+            yield self._warp(warp, order[cuts[k] : cuts[k + 1]], own)
 
-    def _warp(self, warp: int, index: Longs, given: list[int] | tuple[()]) -> Piece:
-        """One warp's lines. The n-th access of a pc belongs to its n-th execution by this warp."""
-        number = warp % self.header.warps_per_block
-        threads = self.header.block[0] * self.header.block[1] * self.header.block[2]
-        mask = lanes_of_warp(number, threads)
-        accesses = self.accesses
-        waiting: dict[int, list[int]] = {}
-        for k in reversed(given):
-            assert accesses is not None
-            waiting.setdefault(int(accesses.pc[k]), []).append(k)
-        out = [warp_begins(number, len(index))]
-        where: dict[int, int] = {}
-        for k, place in enumerate(self.program.of_text[self.lines.text[index]].tolist()):
-            instruction, form = self.program.instructions[place], self._forms[place]
-            if not instruction.addressed:
-                out.append(masked(form, mask))
-                continue
-            queue = waiting.get(instruction.pc)
-            if not queue or accesses is None:
-                self.lacking += 1
-                out.append(masked(form, 0, b" 0"))
-                continue
-            access = queue.pop()
-            where[k] = access
-            touched = accesses.touched[int(accesses.offset[access]) : int(accesses.offset[access + 1])] * self.line_bytes
-            out.append(listed(form, len(touched), b" ".join(b"%#x" % address for address in touched.tolist())))
-        for queue in waiting.values():
-            if queue:
-                assert accesses is not None
-                what = f"warp {warp} has more accesses of pc {int(accesses.pc[queue[-1]]):#x} than executions of it"
-                place = f"{accesses.path}:{int(accesses.line[queue[-1]])}"
-                raise FormatError(what, place=place, remedy=f"{self.path} is cut, or of another run: {REMEDY}")
-        return Piece(b"".join(out), lambda line: self._place(index, where, line))
+    def _warp(self, warp: int, index: Longs, own: Longs) -> WarpStream:
+        """The stream of one warp: its lines `index` with its accesses `own`."""
+        accesses, per_block = self.accesses, self.header.warps_per_block
+        instruction = self.program.of_text[self.lines.text[index]].astype(np.int64)
+        access = self._matched(warp, instruction, own)
+        addressed = self._addressed[instruction]
+        self.lacking += int((addressed & (access < 0)).sum())
+        count = np.where(access >= 0, accesses.offset[access + 1] - accesses.offset[access], 0)
+        full = lanes_of_warp(warp % per_block, self.header.threads_per_block)
+        arrays = WarpArrays(
+            self._rows[instruction], np.where(addressed, (1 << count) - 1, full), np.append(0, np.cumsum(count)),
+            accesses.touched[ranges(accesses.offset[access], count)] * self.line_bytes,
+        )  # fmt: skip
 
-    def _place(self, index: Longs, where: dict[int, int], line: int) -> str:
-        """Where a line of a warp came from: its access, else its instruction."""
-        k = min(max(line - WARP_LINES, 0), len(index) - 1)
-        if k in where and self.accesses is not None:
-            return f"{self.accesses.path}:{int(self.accesses.line[where[k]])}"
-        return f"{self.path}:{int(self.lines.line[index[k]])}"
+        def place(k: int) -> str:
+            if access[k] >= 0:
+                return f"{accesses.path}:{int(accesses.line[access[k]])}"
+            return f"{self.path}:{int(self.lines.line[index[k]])}"
+
+        return WarpStream(warp // per_block, warp % per_block, arrays, place)
+
+    def _matched(self, warp: int, instruction: Longs, own: Longs) -> Longs:
+        """Of each execution its access, -1 if it has none: the n-th access of a pc is the n-th execution of it by this warp.
+
+        Raises FormatError where a pc has more accesses than executions.
+        """
+        access = np.full(len(instruction), -1, np.int64)
+        executed = np.argsort(instruction, kind="stable")
+        first = np.searchsorted(instruction[executed], np.arange(len(self._rows) + 1))
+        asked = self._accessing[own]
+        order = np.argsort(asked, kind="stable")
+        begins = np.searchsorted(asked[order], np.arange(len(self._rows)))
+        turn = np.empty(len(own), np.int64)
+        turn[order] = np.arange(len(own)) - begins[asked[order]]
+        surplus = np.flatnonzero(turn >= first[asked + 1] - first[asked])
+        if len(surplus):
+            excess = own[surplus[0]]
+            what = f"warp {warp} has more accesses of pc {int(self.accesses.pc[excess]):#x} than executions of it"
+            place = f"{self.accesses.path}:{int(self.accesses.line[excess])}"
+            raise FormatError(what, place=place, remedy=f"{self.path} is cut, or of another run: {REMEDY}")
+        access[executed[first[asked] + turn]] = own
+        return access
 
 
-# -- What a reader of results must know about a trace of MDM's tools: above all what it does not say.
+def _grouped(keys: Longs) -> tuple[Longs, Longs, Longs]:
+    """(indices in order of `keys`, the distinct keys, where each begins in that order and where the last one ends)."""
+    order = np.argsort(keys, kind="stable")
+    distinct, first = np.unique(keys[order], return_index=True)
+    return order, distinct, np.append(first, len(keys))
+
+
+# -- What a reader of results must know about a trace of MDM's tools: above all what it does not contain.
 
 def notes_of(reader: KernelReader) -> tuple[str, ...]:
-    """The notes that only this format needs, once all is read."""
+    """The notes of this format, once all is read."""
     accesses, varying = reader.accesses, reader.program.varying
-    functional = accesses is not None and accesses.path.name.startswith("memory_access")
+    functional = accesses.path.name.startswith("memory_access")
     return tuple(
         note
         for note in (
-            f"accesses are told as lines of {reader.line_bytes} B: each counts as all of its {reader.line_bytes // 32} sectors, so "
-            "that traffic of L2 and DRAM is as of whole lines",
+            f"accesses are recorded as lines of {reader.line_bytes} B: each counts as all its {reader.line_bytes // 32} sectors, "
+            "so L2 and DRAM traffic is that of whole lines",
             "this tool writes no masks: every lane of a warp counts as active; shared and local memory have no addresses",
-            "this tool writes operands as numbers, whatever they are: immediates and constants below 256 count as registers, so "
-            "that some dependences are not the program's",
-            f"{varying:,} operand fields hold something else each time, which is no operand, and are left out" if varying else "",
-            f"{reader.lacking:,} executions of accesses have none in the memory trace: no lane was on, or another run was traced"
+            "this tool writes operands as numbers of any kind: immediates and constants below 256 count as registers, so "
+            "some dependences are not the program's",
+            f"{varying:,} operand fields differ from one execution to the next and are left out: they are not operands"
+            if varying
+            else "",
+            f"{reader.lacking:,} executions of accesses are not in the memory trace: no lane was active, or it is of another run"
             if reader.lacking
             else "",
-            f"{accesses.dropped:,} lines beyond any memory, or line 0, of lanes that were off, are left out"
-            if accesses is not None and accesses.dropped
+            f"{accesses.dropped:,} lines beyond any memory, or line 0, of inactive lanes, are left out"
+            if accesses.dropped
             else "",
-            "the numbers in memory_access are taken for cache lines, as in mem_trace" if functional else "",
+            "the numbers in memory_access are read as cache lines, as in mem_trace" if functional else "",
             *(_cache(name, reader) for name in reader.caches),
         )
         if note
@@ -349,10 +328,10 @@ def notes_of(reader: KernelReader) -> tuple[str, ...]:
 
 
 def _cache(name: str, reader: KernelReader) -> str:
-    """What a cache file says; the GPU description has its own caches."""
+    """The note on a cache file; the caches are those of the GPU description."""
     cache = reader.caches[name]
     size = cache.lines * cache.line_bytes
     return (
         f"{name}: {size:,} B in {cache.lines:,} lines of {cache.line_bytes} B, {cache.ways} ways, {cache.policy}; it is not used, "
-        "the caches are the GPU description's (--set)"
+        "the caches are those of the GPU description"
     )

@@ -1,53 +1,53 @@
 """Which instruction of the program a line is, in a trace without program counters.
 
-Native code goes on in a straight line up to the next branch, call, return, barrier of convergence or exit (op class `branch`), and
+Native code continues in a straight line up to the next branch, call, return, convergence barrier or exit (op class `branch`), and
 these are in the trace whether they are taken or not. A warp's stream is cut behind each of them into *runs*. Two runs that end at
-one branch of the program begin at different places before it, so that one is the end of the other: a run that equals the end of a
-longer one is taken for that place. What is left are the longest runs; their instructions, one behind the other, are the program as
-far as it was executed. Two pieces of code with the same text up to their branch count as one; code that is entered by a call
-which the tracer leaves out counts once for each caller.
+the same branch begin at different places before it, so one is the end of the other: a run that equals the end of a longer one is
+assigned to that place. What is left are the longest runs; their instructions, concatenated, are the executed part of the program.
+Two pieces of code with the same text up to their branch count as one; code that is entered by a call which the tracer leaves out
+counts once for each caller.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
 from warpsight.traces.importers.launch import REMEDY
-from warpsight.traces.importers.pieces import WARP_LINES, Piece, lanes_of_warp, listed, masked, warp_begins
-from warpsight.traces.importers.pptgpu.files import Record, SassFile, WarpStream
+from warpsight.traces.importers.layout import Ints, Longs
+from warpsight.traces.importers.pptgpu.files import Records, SassFile, WarpLines
+from warpsight.traces.importers.streams import WarpArrays, WarpStream, lanes_of_warp, ranges
 
-Ints = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
 class Program:
-    """`text` int32: of each instruction, in order of its place, the number of its text. `streams`: of each stream that was given,
-    int32 [length], the places of its instructions.
+    """`text` int32: the number of the text of each instruction, in order of its place. `streams`: for each warp the places
+    of its instructions, int32 [length].
     """
 
     text: Ints
     streams: list[Ints]
 
 
-def align(streams: Iterable[Ints], ends_run: npt.NDArray[np.bool_]) -> Program:
-    """Places of the instructions of warps' `streams` (numbers of texts); `ends_run` says of each text that it ends a run."""
+def align(warps: Iterable[Ints], ends_run: Bools) -> Program:
+    """Places of the instructions of `warps` (each a stream of numbers of texts); `ends_run` says of each text if it ends a run."""
     runs: dict[bytes, int] = {}
     followed = []
-    for stream in streams:
+    for stream in warps:
         stops = np.flatnonzero(ends_run[stream]) + 1
         if not len(stops) or stops[-1] < len(stream):
             stops = np.append(stops, len(stream))
-        data, first, found = np.ascontiguousarray(stream, np.int32).tobytes(), 0, []
+        data, first, taken = np.ascontiguousarray(stream, np.int32).tobytes(), 0, []
         for stop in (4 * stops).tolist():
-            found.append(runs.setdefault(data[first:stop], len(runs)))
+            taken.append(runs.setdefault(data[first:stop], len(runs)))
             first = stop
-        followed.append(np.array(found, np.int64))
+        followed.append(np.array(taken, np.int64))
     texts = list(runs)
     home = _homes(texts)
     start = np.zeros(len(texts), np.int64)
@@ -60,9 +60,8 @@ def align(streams: Iterable[Ints], ends_run: npt.NDArray[np.bool_]) -> Program:
             parts.append(np.frombuffer(texts[run], np.int32))
     for run, (whole, skipped) in enumerate(home):
         start[run] = start[whole] + skipped
-    return Program(
-        np.concatenate(parts) if parts else np.zeros(0, np.int32), [_expanded(start[found], size[found]) for found in followed]
-    )
+    streams = [ranges(start[taken], size[taken]).astype(np.int32) for taken in followed]
+    return Program(np.concatenate(parts) if parts else np.zeros(0, np.int32), streams)
 
 
 def _homes(texts: list[bytes]) -> list[tuple[int, int]]:
@@ -77,167 +76,128 @@ def _homes(texts: list[bytes]) -> list[tuple[int, int]]:
         for whole in sorted(longest):
             ends.setdefault(texts[whole][-length:], whole)
         for run in by_length[length]:
-            found = ends.get(texts[run])
-            if found is None:
+            longer = ends.get(texts[run])
+            if longer is None:
                 longest.append(run)
             else:
-                home[run] = (found, (len(texts[found]) - length) // 4)
+                home[run] = (longer, (len(texts[longer]) - length) // 4)
     return home
 
 
-def _expanded(start: npt.NDArray[np.int64], size: npt.NDArray[np.int64]) -> Ints:
-    """start[0] .. start[0] + size[0] - 1, start[1] .. and so on."""
-    before = np.cumsum(size) - size
-    return (np.repeat(start - before, size) + np.arange(int(size.sum()))).astype(np.int32)
-
-
-# -- The warps of a block as lines: what every block writes once, and for each block its own addresses in their places.
+# -- The streams of a block's warps: instructions that every block shares, and for each block its own addresses.
 #
-# The tracer writes an access's record in the moment in which it writes the access's line. The records of a block are thus in the
-# order of its lines, over all its warps, and where the lines of a block are in the trace the n-th record belongs to the n-th
-# line of an opcode that has records. Of blocks whose lines are not in the trace (PPT-GPU writes those of one block) the order of
-# warps is not known: there the n-th record of an opcode is given to the n-th line of that opcode in the block that was written.
-
-Form = tuple[bytes, bytes]
-_SHARED_LIMIT = 1 << 24  # offsets in shared memory are below it, addresses of device memory above
+# The tracer writes the record of an access when it writes the line of the access. The records of a block are therefore in the
+# order of its lines, over all its warps: if the lines of a block are in the trace, the n-th record belongs to the n-th line of an
+# opcode that has records. Of blocks whose lines are not in the trace (PPT-GPU writes those of one block) the order of warps is
+# not known: the n-th record of an opcode is assigned to the n-th line of that opcode in the block that was written.
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """A line whose addresses come from a record: the k-th of its warp, and the part of the warp's text that it is."""
+@dataclass(frozen=True)
+class Instructions:
+    """Of each place in the program: its row in the table, and its opcode if its accesses have records, else nothing."""
 
-    opcode: str
-    line: int
-    stream: int
-    part: int
-    k: int
-    form: Form
+    row: Longs
+    recorded: list[str]
 
 
-class BlockLines:
-    """A block's streams, with a slot for each access that has a record. `forms` and `opcodes` are by place in the program."""
+class Block:
+    """A block's streams. `opcodes` are those of its accesses with records, in the order of their lines; `line` these lines."""
 
     def __init__(
-        self, sass: SassFile, streams: list[WarpStream], places: list[Ints], forms: list[Form], addressed: list[str], threads: int
+        self, sass: SassFile, warps: list[WarpLines], places: list[Ints], instructions: Instructions, threads: int
     ) -> None:
-        self._sass, self._streams = sass, streams
-        self._parts: list[list[bytes]] = []
-        self.slots: list[Slot] = []
-        for number, (stream, sequence) in enumerate(zip(streams, places, strict=True)):
-            self._add(number, stream, sequence, forms, addressed, lanes_of_warp(stream.warp, threads))
-        self.slots.sort(key=lambda slot: slot.line)
-        self.order = [slot.opcode for slot in self.slots]
-        self._of_stream: list[list[int]] = [[] for _ in streams]
-        for number, slot in enumerate(self.slots):
-            self._of_stream[slot.stream].append(number)
+        self._sass, self._warps, self._places, self._instructions = sass, warps, places, instructions
+        self._threads = threads
+        recorded = np.array([bool(opcode) for opcode in instructions.recorded], np.bool_)
+        self._steps = [np.flatnonzero(recorded[place]) for place in places]  # of each warp, those that are accesses
+        line = np.concatenate([sass.lines.line[warp.index[steps]] for warp, steps in zip(warps, self._steps, strict=True)])
+        place = np.concatenate([place[steps] for place, steps in zip(places, self._steps, strict=True)])
+        order = np.argsort(line, kind="stable")
+        self.line: Longs = line[order].astype(np.int64)
+        self.opcodes = [instructions.recorded[k] for k in place[order].tolist()]
+        slot = np.argsort(order, kind="stable")  # of each access, warp by warp, its place in the order of lines
+        self._slots = np.split(slot, np.cumsum([len(steps) for steps in self._steps])[:-1])
 
-    def _add(self, number: int, stream: WarpStream, sequence: Ints, forms: list[Form], addressed: list[str], mask: int) -> None:
-        """The parts of one warp: lines that never change joined, and one part for each access."""
-        plain = {place: masked(forms[place], mask) for place in set(sequence.tolist()) if not addressed[place]}
-        parts: list[bytes] = []
-        held: list[bytes] = []
-        lines = self._sass.lines.line[stream.index].tolist()
-        for k, place in enumerate(sequence.tolist()):
-            if not addressed[place]:
-                held.append(plain[place])
-                continue
-            parts.append(b"".join(held))
-            held = []
-            self.slots.append(Slot(addressed[place], lines[k], number, len(parts), k, forms[place]))
-            parts.append(b"")
-        parts.append(b"".join(held))
-        self._parts.append(parts)
+    def warps(self, number: int, records: Records, assigned: Longs) -> Iterator[WarpStream]:
+        """The streams of block `number` with the records `assigned` to its accesses (-1: none, no lane was active)."""
+        for warp, places, steps, slots in zip(self._warps, self._places, self._steps, self._slots, strict=True):
+            record = np.full(len(places), -1, np.int64)
+            record[steps] = assigned[slots]
+            access = np.zeros(len(places), np.bool_)
+            access[steps] = True
+            yield WarpStream(number, warp.warp, *self._arrays(warp, places, access, record, records))
 
-    def pieces(self, records: list[Record | None], path: Path) -> Iterator[Piece]:
-        """The warps' text with the records of the slots, in their order (None: no lane was active); `path` is the records' file."""
-        for number, stream in enumerate(self._streams):
-            parts = list(self._parts[number])
-            where: dict[int, int] = {}
-            doubled = 0
-            for at in self._of_stream[number]:
-                slot, record = self.slots[at], records[at]
-                text = masked(slot.form, 0, b" 0") if record is None else _access(slot, record, path)
-                doubled += text.count(b"\n") - 1
-                parts[slot.part] = text
-                if record is not None:
-                    where[slot.k] = record.line
-            text = warp_begins(stream.warp, len(stream.index) + doubled) + b"".join(parts)
-            yield Piece(text, self._placing(stream, where, path))
+    def _arrays(
+        self, warp: WarpLines, places: Ints, access: Bools, record: Longs, records: Records
+    ) -> tuple[WarpArrays, Callable[[int], str]]:
+        """A warp's instructions. An LDGSTS is two, the store to shared memory before the load, where both have addresses."""
+        there = record >= 0
+        first = np.where(there, records.offset[record], 0)
+        size = np.where(there, records.offset[record + 1] - first, 0)
+        shared = np.zeros(len(places), np.int64)
+        shared[there] = records.shared[record[there]]
+        times = 1 + (shared > 0)
+        k = np.repeat(np.arange(len(places)), times)  # the instruction in the file of each one in the stream
+        last = np.cumsum(times) - 1
+        begin, count = first[k], shared[k]
+        begin[last], count[last] = first + shared, size - shared
+        mask = np.where(access[k], (1 << count) - 1, lanes_of_warp(warp.warp, self._threads))
+        arrays = WarpArrays(
+            self._instructions.row[places[k]], mask, np.append(0, np.cumsum(count)),
+            records.address[ranges(begin, count)],
+        )  # fmt: skip
 
-    def _placing(self, stream: WarpStream, where: dict[int, int], path: Path) -> Callable[[int], str]:
-        """Where a line of the warp's text came from: the record of an access, else the line of the instruction."""
+        def place(step: int) -> str:
+            if there[k[step]]:
+                return f"{records.path}:{int(records.line[record[k[step]]])}"
+            return f"{self._sass.path}:{int(self._sass.lines.line[warp.index[k[step]]])}"
 
-        def place(line: int) -> str:
-            k = min(max(line - WARP_LINES, 0), len(stream.index) - 1)
-            if k in where:
-                return f"{path}:{where[k]}"
-            return f"{self._sass.path}:{int(self._sass.lines.line[stream.index[k]])}"
-
-        return place
+        return arrays, place
 
 
-def _access(slot: Slot, record: Record, path: Path) -> bytes:
-    """The line of an access; of an `LDGSTS` two, the write to shared memory before the read from device memory."""
-    if not slot.opcode.startswith("LDGSTS"):
-        return listed(slot.form, record.count, record.addresses)
-    words = record.addresses.split()
-    shared = [word for word in words if int(word, 16) < _SHARED_LIMIT]
-    device = [word for word in words if int(word, 16) >= _SHARED_LIMIT]
-    if max(len(shared), len(device)) > 32:
-        what = f"a copy to shared memory has {len(shared)} and {len(device)} addresses, and a warp 32 lanes"
-        raise FormatError(what, place=f"{path}:{record.line}", remedy=REMEDY)
-    first = listed(slot.form, len(shared), b" ".join(shared)) if shared else b""
-    return first + listed(slot.form, len(device), b" ".join(device))
-
-
-def in_order(block: BlockLines, records: list[Record], sass: SassFile, path: Path) -> list[Record | None]:
-    """The records of a block whose lines are in the trace. Raises FormatError, at the first that is not its line's."""
-    for slot, record in zip(block.slots, records, strict=False):
-        if slot.opcode != record.opcode:
-            what = f"the record is of {record.opcode}, where the block's next access is {slot.opcode} ({sass.path}:{slot.line})"
-            raise FormatError(what, place=f"{path}:{record.line}", remedy=REMEDY)
-    if len(records) != len(block.slots):
-        what = f"{len(records):,} records of accesses, and the block's lines have {len(block.slots):,}"
-        place = f"{path}:{records[-1].line}" if records else str(path)
+def in_order(block: Block, records: Records, sass: SassFile) -> Longs:
+    """The record of each access of a block whose lines are in the trace. Raises FormatError at the first that does not fit."""
+    for k, (wanted, opcode) in enumerate(zip(block.opcodes, records.opcodes, strict=False)):
+        if wanted != opcode:
+            what = f"the record is of {opcode}, where the block's next access is {wanted} ({sass.path}:{block.line[k]})"
+            raise FormatError(what, place=f"{records.path}:{records.line[k]}", remedy=REMEDY)
+    if len(records.opcodes) != len(block.opcodes):
+        what = f"{len(records.opcodes):,} records of accesses, and the block's lines have {len(block.opcodes):,}"
+        place = f"{records.path}:{records.line[-1]}" if records.opcodes else str(records.path)
         raise FormatError(what, place=place, remedy=f"one of them is cut: {REMEDY}")
-    return list(records)
+    return np.arange(len(block.opcodes))
 
 
 class ByOpcode:
-    """Gives records to the lines of another block by their opcodes.
+    """Assigns the records of other blocks to the accesses of one block by their opcodes.
 
-    `lacking` lines had no record and `surplus` records no line, in `odd` blocks, the first of which is `first`. `exact` is whether
-    some block had its records in the very order of the lines, as the block of the lines has.
+    `lacking` accesses have no record and `surplus` records no access, in `odd` blocks, the first of which is `first`. `exact` is
+    whether some block has its records in the very order of the lines, as the block of the lines has.
     """
 
-    def __init__(self, block: BlockLines) -> None:
+    def __init__(self, block: Block) -> None:
         self._block = block
         self._slots: dict[str, list[int]] = {}
-        for number, slot in enumerate(block.slots):
-            self._slots.setdefault(slot.opcode, []).append(number)
+        for slot, opcode in enumerate(block.opcodes):
+            self._slots.setdefault(opcode, []).append(slot)
         self.lacking = self.surplus = self.odd = 0
         self.first = ""
         self.exact = False
 
-    def assign(self, records: list[Record], path: Path) -> list[Record | None]:
-        """The record of each slot of the block."""
-        if not self.exact:
-            self.exact = [record.opcode for record in records] == self._block.order
-        found: list[Record | None] = [None] * len(self._block.slots)
-        given = dict.fromkeys(self._slots, 0)
-        surplus = 0
-        for record in records:
-            slots = self._slots.get(record.opcode, ())
-            n = given.get(record.opcode, 0)
-            if n < len(slots):
-                found[slots[n]] = record
-                given[record.opcode] = n + 1
-            else:
-                surplus += 1
-        lacking = len(found) - (len(records) - surplus)
+    def assign(self, records: Records) -> Longs:
+        """The record of each access of the block, -1 if it has none."""
+        self.exact = self.exact or records.opcodes == self._block.opcodes
+        record = np.full(len(self._block.opcodes), -1, np.int64)
+        left = {opcode: iter(slots) for opcode, slots in self._slots.items()}
+        for number, opcode in enumerate(records.opcodes):
+            slot = next(left.get(opcode, iter(())), None)
+            if slot is not None:
+                record[slot] = number
+        lacking = int((record < 0).sum())
+        surplus = len(records.opcodes) - (len(record) - lacking)
         if lacking or surplus:
             self.odd += 1
-            self.first = self.first or str(path)
+            self.first = self.first or str(records.path)
         self.lacking += lacking
         self.surplus += surplus
-        return found
+        return record

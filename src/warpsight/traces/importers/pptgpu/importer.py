@@ -1,5 +1,5 @@
-"""The launches of a folder of PPT-GPU's or AMALI's tracer, each read to one trace when it is asked for, with notes on what the
-format leaves out.
+"""The launches of a folder of PPT-GPU's or AMALI's tracer, each read to one trace on demand, with notes on what the format leaves
+out.
 """
 
 from __future__ import annotations
@@ -13,18 +13,19 @@ import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.opcodes import SassTable
-from warpsight.traces.importers.accelsim.importer import HELD_BYTES, Source, import_text
-from warpsight.traces.importers.accelsim.instructions import LineTable
-from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, Progress
-from warpsight.traces.importers.pieces import BLOCK_ENDS, LineForm, Piece, PieceText, block_begins
-from warpsight.traces.importers.pptgpu.blocks import BlockLines, ByOpcode, Form, Ints, align, in_order
+from warpsight.traces.importers.build import Source, build_trace
+from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
+from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, Progress, damaged
+from warpsight.traces.importers.layout import Ints
+from warpsight.traces.importers.pptgpu.blocks import Block, ByOpcode, Instructions, align, in_order
 from warpsight.traces.importers.pptgpu.files import (
     CONFIG,
     SASS,
-    Dropped,
     KernelConfig,
+    Records,
     SassFile,
     memory_files,
+    no_records,
     opcodes_with_records,
     place_of,
     read_config,
@@ -32,24 +33,24 @@ from warpsight.traces.importers.pptgpu.files import (
     read_sass,
     sass_file,
 )
+from warpsight.traces.importers.streams import ArrayProducer, WarpStream
 from warpsight.traces.schema import KernelTrace, TraceSink
-from warpsight.traces.spill import SpillingSink
 
 
 @dataclass(frozen=True)
 class TracedKernel(Launch):
-    """One launch: what `app_config.py` says of it, and the folder that its files are in."""
+    """One launch: its entry in `app_config.py`, and the folder of its files."""
 
     folder: Path
     config: KernelConfig
 
     @property
     def header(self) -> KernelHeader:
-        """The launch. Grid and block are given as totals: the trace does not say their shape."""
+        """The launch. Grid and block are totals: the trace does not contain their shape."""
         config = self.config
         return KernelHeader(
             config.name, config.number, (config.blocks, 1, 1), (config.threads, 1, 1), config.shared_bytes, config.registers, 0,
-            max(0, config.stream), 0, 0, "", 6, False, "", -1, False, (), 0, 0, "SASS",
+            max(0, config.stream), "",
         )  # fmt: skip
 
     def files(self) -> tuple[Path, ...]:
@@ -58,18 +59,22 @@ class TracedKernel(Launch):
 
     def trace(self, sink: TraceSink | None = None, progress: Progress | None = None) -> KernelTrace:
         """As `Launch.trace`."""
-        return import_kernel(self.folder, self.config, self.header, self.isa, sink, progress)
+        sass = read_sass(self.path, self.header.warps_per_block)
+        header = dataclasses.replace(self.header, grid=_grid(sass, self.config), origin=origin(sass))
+        reader = KernelReader(self.folder, self.config, header, sass, self.isa)
+        source = Source(self.path, header, self.isa, lambda: notes_of(reader))
+        return build_trace(source, ArrayProducer(header, reader.table, reader.warps(), self.path), sink, progress)
 
 
 def import_pptgpu(path: str | Path, isa: SassTable | None = None) -> list[TracedKernel]:
     """The launches in the folder at `path`, or the one of a `.sass` file, in the order of `app_kernels_id`.
 
-    Raises FormatError for an `app_config.py` that is none and for files that are not there, UsageError where there is no launch.
+    Raises FormatError for an invalid `app_config.py` and for missing files, UsageError if there is no launch.
     """
-    found = place_of(path)
-    if found is None:
-        raise UsageError("is no trace of PPT-GPU's tracer", place=str(path), remedy=f"give a folder with {CONFIG} and {SASS}/")
-    folder, only = found
+    named = place_of(path)
+    if named is None:
+        raise UsageError("is not a trace of PPT-GPU's tracer", place=str(path), remedy=f"give a folder with {CONFIG} and {SASS}/")
+    folder, only = named
     kernels = read_config(folder / CONFIG)
     if only is not None:
         kernels = [kernel for kernel in kernels if kernel.number == only]
@@ -86,32 +91,19 @@ def import_pptgpu(path: str | Path, isa: SassTable | None = None) -> list[Traced
     ]
 
 
-# -- One kernel's files of PPT-GPU's or AMALI's tracer to one trace.
+# -- One kernel's files of PPT-GPU's or AMALI's tracer as the streams of its warps.
 
 _PC_BYTES = 16
 _EXITS = ("EXIT", "KILL", "PEXIT", "BPT", "RTT")
 
 
-def import_kernel(
-    folder: Path, config: KernelConfig, header: KernelHeader, isa: SassTable, sink: TraceSink | None, progress: Progress | None
-) -> KernelTrace:
-    """The trace of a kernel, into `sink` or kept in memory or a temporary folder. Raises FormatError with file and line."""
-    path = sass_file(folder, config.number)
-    sass = read_sass(path, header.warps_per_block)
-    header = dataclasses.replace(header, grid=_grid(sass, config), origin=origin(sass))
-    reader = KernelReader(folder, config, header, sass, isa)
-    text = PieceText(reader.pieces(), str(path))
-    source = Source(path, header, isa, 0, lambda: notes_of(reader))
-    return import_text(source, text, LineTable(isa, bulk=False), sink or SpillingSink(HELD_BYTES), progress)
-
-
 class KernelReader:
-    """The blocks of a kernel as pieces of text, and what is learnt on the way."""
+    """A kernel's warps, and what reading them shows. `dropped` addresses were beyond any memory."""
 
     def __init__(self, folder: Path, config: KernelConfig, header: KernelHeader, sass: SassFile, isa: SassTable) -> None:
         self.config, self.header, self.sass = config, header, sass
         self.files = memory_files(folder, config.number)
-        self.dropped = Dropped()
+        self.dropped = 0
         self.by_opcode: ByOpcode | None = None
         for number, file in self.files.items():
             if number >= config.blocks:
@@ -121,93 +113,95 @@ class KernelReader:
         opcodes = [text.split(" ", 1)[0] for text in sass.lines.texts]
         rows = [isa.meaning(opcode).row for opcode in opcodes]
         self._check_ends(opcodes)
-        flat = [stream for streams in sass.blocks.values() for stream in streams]
+        flat = [warp for warps in sass.blocks.values() for warp in warps]
         program = align(
-            (sass.lines.text[stream.index] for stream in flat), np.array([row.op_class == "branch" for row in rows], np.bool_)
+            (sass.lines.text[warp.index] for warp in flat), np.array([row.op_class == "branch" for row in rows], np.bool_)
         )
-        self.instructions = len(program.text)
         self._places = iter(program.streams)
-        self._forms, self._addressed = self._compose(program.text, recorded, isa)
+        self.table = InstructionTable(isa, bulk=False)
+        self._instructions = self._enter(program.text, recorded)
         expected = any(row.access and row.space in ("global", "local", "generic") for row in rows)
         if expected and not self.files:
             what = f"there is no memory_traces/kernel_{config.number}_block_N.mem, and the kernel accesses memory"
             raise FormatError(what, place=str(sass.path), remedy="give the folder memory_traces too")
 
-    def _compose(self, texts: Ints, recorded: frozenset[str], isa: SassTable) -> tuple[list[Form], list[str]]:
-        """Of each instruction the form of its line, and its opcode if its accesses have records, else nothing."""
-        form = LineForm(isa)
-        forms, addressed = [], []
+    @property
+    def instructions(self) -> int:
+        """Instructions of the program."""
+        return len(self._instructions.row)
+
+    def _enter(self, texts: Ints, recorded: frozenset[str]) -> Instructions:
+        """Enter the instructions of the program, given by their texts, into the table. Raises FormatError for what is none."""
+        rows, opcodes = np.zeros(len(texts), np.int64), []
         for place, text in enumerate(texts.tolist()):
             opcode, *names = self.sass.lines.texts[text].split()
-            has_records = opcode in recorded
-            forms.append(form.of(_PC_BYTES * place, opcode, names, addressed=has_records))
-            addressed.append(opcode if has_records else "")
-        return forms, addressed
+            try:
+                rows[place] = self.table.add_listed(_PC_BYTES * place, opcode, names, addressed=opcode in recorded)
+            except InvalidInstruction as error:
+                line = int(self.sass.lines.line[int(np.argmax(self.sass.lines.text == text))])
+                raise damaged(str(error), f"{self.sass.path}:{line}") from None
+            opcodes.append(opcode if opcode in recorded else "")
+        return Instructions(rows, opcodes)
 
     def _check_ends(self, opcodes: list[str]) -> None:
-        """Raise FormatError where the last line of a warp is no exit: the file is cut there."""
+        """Raise FormatError if the last line of a warp is not an exit: the file is cut there."""
         lines = self.sass.lines
-        for streams in self.sass.blocks.values():
-            for stream in streams:
-                last = int(stream.index[-1])
+        for warps in self.sass.blocks.values():
+            for warp in warps:
+                last = int(warp.index[-1])
                 opcode = opcodes[int(lines.text[last])]
                 if opcode.split(".")[0] not in _EXITS:
                     what = f"the last line of a warp is {opcode}, not EXIT"
                     raise FormatError(what, place=f"{self.sass.path}:{int(lines.line[last])}", remedy=f"the trace is cut: {REMEDY}")
 
-    def pieces(self) -> Iterator[Piece]:
-        """The text of all blocks that are in the trace, in order of their numbers."""
-        if self.sass.amali:
-            yield from self._all_blocks()
-        else:
-            yield from self._one_for_all()
+    def warps(self) -> Iterator[WarpStream]:
+        """The warps of all blocks that are in the trace, in order of the blocks' numbers."""
+        yield from self._every_block() if self.sass.amali else self._one_for_all()
 
-    def _block(self, number: int, pieces: Iterator[Piece]) -> Iterator[Piece]:
-        yield Piece(block_begins(self.header.grid, number), lambda _: str(self.sass.path))
-        yield from pieces
-        yield Piece(BLOCK_ENDS, lambda _: str(self.sass.path))
+    def _read(self, path: Path) -> Records:
+        records = read_records(path)
+        self.dropped += records.dropped
+        return records
 
-    def _one_for_all(self) -> Iterator[Piece]:
-        """PPT-GPU: the lines of the one block for each block that has records; without any, that one block alone."""
-        (streams,) = self.sass.blocks.values()
-        block = BlockLines(
-            self.sass, streams, list(self._places), self._forms, self._addressed, self.config.threads
-        )
-        if not block.slots and not self.files:
-            yield from self._block(0, block.pieces([], self.sass.path))
+    def _one_for_all(self) -> Iterator[WarpStream]:
+        """PPT-GPU: the lines of the one block for each block that has records; without any, that one block only."""
+        (warps,) = self.sass.blocks.values()
+        block = Block(self.sass, warps, list(self._places), self._instructions, self.config.threads)
+        if not block.opcodes and not self.files:
+            yield from block.warps(0, no_records(self.sass.path), np.zeros(0, np.int64))
             return
         self.by_opcode = ByOpcode(block)
         for number, file in self.files.items():
-            yield from self._block(number, block.pieces(self.by_opcode.assign(read_records(file, self.dropped), file), file))
+            records = self._read(file)
+            yield from block.warps(number, records, self.by_opcode.assign(records))
         if not self.by_opcode.exact:
             what = "no block's records are in the order of these lines, as those of the block that was written must be"
             raise FormatError(what, place=str(self.sass.path), remedy=f"this file or one of memory_traces is cut: {REMEDY}")
 
-    def _all_blocks(self) -> Iterator[Piece]:
+    def _every_block(self) -> Iterator[WarpStream]:
         """AMALI: each block with its own lines."""
         x, y, _ = self.header.grid
         numbered = {}
-        for (bx, by, bz), streams in self.sass.blocks.items():
-            numbered[bx + x * (by + y * bz)] = (streams, [next(self._places) for _ in streams])
+        for (bx, by, bz), warps in self.sass.blocks.items():
+            numbered[bx + x * (by + y * bz)] = (warps, [next(self._places) for _ in warps])
         for number, file in self.files.items():
             if number not in numbered:
                 what = "the block of these records has no lines"
                 raise FormatError(what, place=str(file), remedy=f"{self.sass.path} is cut: {REMEDY}")
         for number in sorted(numbered):
-            streams, places = numbered.pop(number)
-            block = BlockLines(self.sass, streams, places, self._forms, self._addressed, self.config.threads)
-            place = self.files.get(number, self.sass.path)
-            records = read_records(place, self.dropped) if number in self.files else []
-            if block.slots and number not in self.files:
+            warps, places = numbered.pop(number)
+            block = Block(self.sass, warps, places, self._instructions, self.config.threads)
+            records = self._read(self.files[number]) if number in self.files else no_records(self.sass.path)
+            if block.opcodes and number not in self.files:
                 what = f"block {number} has accesses, and there is no memory_traces/kernel_{self.config.number}_block_{number}.mem"
-                raise FormatError(what, place=f"{self.sass.path}:{block.slots[0].line}", remedy=REMEDY)
-            yield from self._block(number, block.pieces(in_order(block, records, self.sass, place), place))
+                raise FormatError(what, place=f"{self.sass.path}:{block.line[0]}", remedy=REMEDY)
+            yield from block.warps(number, records, in_order(block, records, self.sass))
 
 
 def _grid(sass: SassFile, config: KernelConfig) -> tuple[int, int, int]:
     """The shape of the grid: by the blocks' places where all are there (AMALI), else the total along x.
 
-    Raises FormatError where neither can be.
+    Raises FormatError if neither is possible.
     """
     x, y, z = (1 + max(place[axis] for place in sass.blocks) for axis in range(3))
     if not sass.amali or (y == z == 1 and x <= config.blocks):
@@ -218,7 +212,7 @@ def _grid(sass: SassFile, config: KernelConfig) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-# -- What a reader of results must know about a trace of PPT-GPU's or AMALI's tracer: above all what it does not say.
+# -- What a reader of results must know about a trace of PPT-GPU's or AMALI's tracer: above all what it does not contain.
 
 def origin(sass: SassFile) -> str:
     """The first note."""
@@ -230,7 +224,7 @@ def origin(sass: SassFile) -> str:
 
 
 def notes_of(reader: KernelReader) -> tuple[str, ...]:
-    """The notes that only this format needs, once all is read."""
+    """The notes of this format, once all is read."""
     return tuple(note for note in (*_missing(reader), *_assigned(reader), *_odd(reader)) if note)
 
 
@@ -239,13 +233,13 @@ def _missing(reader: KernelReader) -> tuple[str, ...]:
     cluster = reader.config.cluster
     return (
         f"this tracer writes no program counters: the {reader.instructions:,} instructions are the distinct straight runs between "
-        "branches, of which one that ends like a longer one is taken for that place",
+        "branches, where one that equals the end of a longer one is assigned to that place",
         "this tracer writes no masks: every lane of a warp counts as active, and an access has as many lanes as addresses that are "
-        "not zero, among which are those of lanes that were off",
+        "not zero, including those of inactive lanes",
         f"this tracer does not write {shape}: their totals are along x",
-        "warps are numbered in the order of the SM's slots that they sat in",
-        "" if reader.sass.amali else "uniform registers are written like others, so that some dependences are not the program's",
-        f"a cluster has {cluster} blocks; clusters have no part in this" if cluster > 1 else "",
+        "warps are numbered in the order of the warp slots of their SM",
+        "" if reader.sass.amali else "uniform registers are written like others, so some dependences are not the program's",
+        f"a cluster has {cluster} blocks; clusters are ignored" if cluster > 1 else "",
     )
 
 
@@ -253,20 +247,20 @@ def _assigned(reader: KernelReader) -> tuple[str, ...]:
     if reader.by_opcode is None:
         return ()
     return (
-        "the instructions are those of one block, taken for all; accesses of the others are given to instructions by opcode, in "
-        "the order of the tracer, so that warps of a block may have each other's addresses",
+        "the instructions of all blocks are those of one block; accesses of the others are assigned to instructions by opcode, in "
+        "the order of the tracer, so warps of a block may have each other's addresses",
     )
 
 
 def _odd(reader: KernelReader) -> tuple[str, ...]:
-    given, dropped = reader.by_opcode, reader.dropped.addresses
+    assigned, dropped = reader.by_opcode, reader.dropped
     notes = []
-    if given is not None and given.odd:
+    if assigned is not None and assigned.odd:
         notes.append(
-            f"warning: {given.odd:,} blocks have not as many accesses as the block whose instructions are taken for all (the "
-            f"first: {given.first}): {given.lacking:,} instructions have no addresses, {given.surplus:,} accesses have no "
+            f"warning: {assigned.odd:,} blocks do not have as many accesses as the block with the instructions (the first: "
+            f"{assigned.first}): {assigned.lacking:,} instructions have no addresses, {assigned.surplus:,} accesses have no "
             "instruction and are left out"
         )
     if dropped:
-        notes.append(f"{dropped:,} addresses beyond any memory, of lanes that were off, are left out")
+        notes.append(f"{dropped:,} addresses beyond any memory, of inactive lanes, are left out")
     return tuple(notes)

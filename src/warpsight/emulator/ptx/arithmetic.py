@@ -1,5 +1,6 @@
-"""Integer arithmetic: add, sub, mul, mad, div, rem, abs, neg, min, max, sad, mul24, mad24; the carry chain `add.cc` .. `madc`,
-and sums of products of bytes, `dp4a` and `dp2a`.
+"""Arithmetic opcodes of several types, which choose by type: integers are done here, floats in `floating_point`.
+
+Also the carry chain `add.cc` .. `madc`, products of 24 bits, and sums of products of bytes, `dp4a` and `dp2a`.
 """
 
 from __future__ import annotations
@@ -71,13 +72,13 @@ def _half_product(emitter: Emitter, instruction: Instruction, kind: str, a: Valu
     return builder.trunc(full, a.type)
 
 
-def _dot(emitter: Emitter, instruction: Instruction) -> None:
+def dot(emitter: Emitter, instruction: Instruction) -> None:
     """`dp4a.atype.btype d, a, b, c`: four products of bytes; `dp2a.{lo,hi}`: two of half-words with two bytes of b. Plus c."""
     allow(emitter, instruction, "lo", "hi")
     kinds = types_of(emitter, instruction)
     four = instruction.opcode == "dp4a"
     if len(kinds) != 2 or four == bool({"lo", "hi"} & set(instruction.modifiers)):
-        raise emitter.unsupported("it names two types, and dp2a one half")
+        raise emitter.unsupported("it needs two types, and dp2a also .lo or .hi")
     d, a, b, c = operands(emitter, instruction, 4)
     builder = emitter.builder
     x, y, total = emitter.read(a, "b32"), emitter.read(b, "b32"), emitter.read(c, "b32")
@@ -96,22 +97,11 @@ def _field(emitter: Emitter, value: Value, position: int, length: int, signed: b
     return builder.ashr(up, down) if signed else builder.lshr(up, down)
 
 
-EXTENDED_HANDLERS = {**dict.fromkeys(("addc", "subc", "madc"), chain), **dict.fromkeys(("dp4a", "dp2a"), _dot)}
-
-
 # -- Integer arithmetic: add, sub, mul, mad, div, rem, abs, neg, min, max, sad, mul24, mad24.
 
+Handler = Callable[[Emitter, Instruction], None]
+Typed = Callable[[Emitter, Instruction, str], None]
 _PAIRS = ir.VectorType(I16, 2 * WARP)
-
-
-def _by_type(integer: Callable[[Emitter, Instruction, str], None], floats: Callable[[Emitter, Instruction, str], None]):  # type: ignore[no-untyped-def]
-    """One opcode, two families: choose by the instruction's type."""
-
-    def emit(emitter: Emitter, instruction: Instruction) -> None:
-        kind = the_type(emitter, instruction)
-        (floats if is_float(kind) else integer)(emitter, instruction, kind)
-
-    return emit
 
 
 def _saturating(emitter: Emitter, name: str, a: Value, b: Value) -> Value:
@@ -125,7 +115,7 @@ def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         return
     allow(emitter, instruction, "sat")
     if "sat" in instruction.modifiers and kind != "s32":
-        raise emitter.unsupported("PTX has .sat of s32 only")
+        raise emitter.unsupported("PTX has .sat for s32 only")
     d, a, b = operands(emitter, instruction, 3)
     x, y = emitter.read(a, kind), emitter.read(b, kind)
     if "sat" in instruction.modifiers:
@@ -167,7 +157,7 @@ def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         return
     allow(emitter, instruction, "lo", "hi", "wide", "sat")
     if "sat" in instruction.modifiers and instruction.modifiers != ("hi", "sat", "s32"):
-        raise emitter.unsupported("PTX has .sat of mad.hi.s32 only")
+        raise emitter.unsupported("PTX has .sat for mad.hi.s32 only")
     d, a, b, c = operands(emitter, instruction, 4)
     value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
     addend = emitter.read(c, result)
@@ -175,7 +165,7 @@ def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     emitter.write(d, total, result)
 
 
-def _mul24(emitter: Emitter, instruction: Instruction) -> None:
+def mul24(emitter: Emitter, instruction: Instruction) -> None:
     """Product of the low 24 bits: bits 31..0 of it (`.lo`) or 47..16 (`.hi`); `mad24.hi.sat.s32` saturates the sum."""
     kind, words = the_type(emitter, instruction), instruction.modifiers
     allow(emitter, instruction, "lo", "hi", "sat")
@@ -256,16 +246,8 @@ def _pairs(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.bitcast(_rectified(emitter, instruction, value), vector(I32)), "b32")
 
 
-def _or_pairs(handler: Callable[[Emitter, Instruction], None]) -> Callable[[Emitter, Instruction], None]:
-    """A handler that leaves pairs of 16-bit integers to `_pairs`."""
-
-    def emit(emitter: Emitter, instruction: Instruction) -> None:
-        (_pairs if instruction.modifiers[-1:] in (("u16x2",), ("s16x2",)) else handler)(emitter, instruction)
-
-    return emit
-
-
-def _sad(emitter: Emitter, instruction: Instruction) -> None:
+def sad(emitter: Emitter, instruction: Instruction) -> None:
+    """`sad d, a, b, c`: |a - b| + c."""
     kind = the_type(emitter, instruction)
     allow(emitter, instruction)
     d, a, b, c = operands(emitter, instruction, 4)
@@ -275,18 +257,26 @@ def _sad(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, builder.add(difference, emitter.read(c, kind)), kind)
 
 
-ARITHMETIC_HANDLERS = {
-    "add": _or_pairs(_by_type(_add_sub, floating.add_sub_mul)),
-    "sub": _by_type(_add_sub, floating.add_sub_mul),
-    "mul": _by_type(_mul, floating.add_sub_mul),
-    "mad": _by_type(_mad, floating.fma),
-    "div": _by_type(_div_rem, floating.divide),
-    "rem": _by_type(_div_rem, floating.refuse),
-    "abs": _by_type(_negate, floating.sign),
-    "neg": _by_type(_negate, floating.sign),
-    "min": _or_pairs(_by_type(_min_max, floating.min_max)),
-    "max": _or_pairs(_by_type(_min_max, floating.min_max)),
-    "sad": _sad,
-    "mul24": _mul24,
-    "mad24": _mul24,
-}
+def _by_type(integer: Typed, floats: Typed, pairs: Handler | None = None) -> Handler:
+    """The handler of an opcode that exists for integers, floats and, if `pairs` is given, for two 16-bit integers in a register."""
+
+    def emit(emitter: Emitter, instruction: Instruction) -> None:
+        if floating.is_half(instruction):
+            floating.half_arithmetic(emitter, instruction)
+        elif pairs is not None and instruction.modifiers[-1:] in (("u16x2",), ("s16x2",)):
+            pairs(emitter, instruction)
+        else:
+            kind = the_type(emitter, instruction)
+            (floats if is_float(kind) else integer)(emitter, instruction, kind)
+
+    return emit
+
+
+add = _by_type(_add_sub, floating.add_sub_mul, _pairs)
+subtract = _by_type(_add_sub, floating.add_sub_mul)
+multiply = _by_type(_mul, floating.add_sub_mul)
+multiply_add = _by_type(_mad, floating.multiply_add)
+divide = _by_type(_div_rem, floating.divide)
+remainder = _by_type(_div_rem, floating.refuse)
+sign = _by_type(_negate, floating.sign)
+min_max = _by_type(_min_max, floating.min_max, _pairs)

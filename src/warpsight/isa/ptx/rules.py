@@ -1,0 +1,207 @@
+"""What an instruction is, by its row in the table of opcodes and its modifiers: op class, destinations, memory access."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpsight.base.errors import UnsupportedError, suggestion
+from warpsight.isa.ptx.constants import TYPE_NAMES, type_bits, vector_lanes
+from warpsight.isa.ptx.opcodes import OPCODES, REFUSED, Opcode
+from warpsight.isa.ptx.program import Address, Immediate, Instruction, Vector
+
+IMAGE_OPCODES = frozenset({"tex", "tld4", "suld", "sust", "sured"})
+_SPACES = {
+    "global": "global", "shared": "shared", "local": "local", "const": "const", "param": "param",
+    "shared::cta": "shared", "shared::cluster": "shared", "param::entry": "param", "param::func": "param",
+}
+# Asynchronous variants of known opcodes have another meaning, so their names are refused like unknown opcodes.
+_OTHER_MEANING = frozenset({"async", "bulk", "tensor"})
+_COMPLETES = "mbarrier::complete_tx::bytes"
+# An event counts sectors in one byte, so this is the most that a bulk copy can move between device memory and a block.
+MOST_BULK_BYTES = 255 * 32
+_SPACE_CLASS = {"shared": "shared", "param": "int", "const": "int"}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryAccess:
+    """Space is global, shared, local, generic, const or param; access is load, store or atomic; bytes per lane of all elements."""
+
+    space: str
+    access: str
+    bytes_per_lane: int
+
+
+def lookup(instruction: Instruction) -> Opcode:
+    """The table row of an instruction. Raises UnsupportedError, with the PTX line, when the opcode is not in the table."""
+    row = OPCODES.get(instruction.opcode)
+    if row is None or _has_other_meaning(instruction):
+        raise UnsupportedError(
+            f'opcode "{instruction.text}" is not modelled{_hint(instruction)}: the results would be wrong, so nothing is run',
+            place=f"ptx:{instruction.ptx_line}",
+            remedy="compile the kernel for an older architecture (`arch='compute_75'`), or without this instruction",
+        )
+    return row
+
+
+def _hint(instruction: Instruction) -> str:
+    if instruction.opcode in REFUSED:
+        return f" ({REFUSED[instruction.opcode]})"
+    # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
+    known = instruction.opcode in OPCODES or len(instruction.opcode) < 3
+    return "" if known else suggestion(instruction.opcode, OPCODES)
+
+
+def _has_other_meaning(instruction: Instruction) -> bool:
+    words = instruction.modifiers
+    if instruction.opcode == "cp":
+        return "tensor" in words or "async" not in words
+    if instruction.opcode == "fence":
+        return False
+    if instruction.opcode in {"st", "red"} and "async" in words:
+        return _COMPLETES not in words or "bulk" in words
+    return not _OTHER_MEANING.isdisjoint(words)
+
+
+def destination_count(instruction: Instruction) -> int:
+    """How many leading operands an instruction writes (0 or 1; a paired destination is not counted)."""
+    row = lookup(instruction)
+    if row.rule == "bar":
+        return int("red" in instruction.modifiers)
+    if row.rule == "matrix":
+        return int("store" not in instruction.modifiers)
+    if row.rule == "mbarrier":
+        return int(not isinstance(instruction.operands[0], Address)) if instruction.operands else 0
+    return row.writes
+
+
+def value_type(instruction: Instruction) -> str:
+    """The type that an instruction works on: its last type modifier (for set and cvt the source's), "" when it has none."""
+    for modifier in reversed(instruction.modifiers):
+        if modifier in TYPE_NAMES:
+            return modifier
+    return ""
+
+
+def op_class(instruction: Instruction) -> str:
+    """The op class of an instruction, one of `OP_CLASSES`. Raises UnsupportedError when the opcode is not in the table.
+
+    Loads of parameters and constants are `int`: they come from the constant cache at about the latency of an arithmetic operation.
+    """
+    row = lookup(instruction)
+    rule = row.rule
+    if rule == "arithmetic":
+        return _arithmetic_class(value_type(instruction))
+    if rule == "access":
+        return _SPACE_CLASS.get(_space(instruction), "memory")
+    if rule == "bar":
+        # bar.warp.sync orders the lanes of one warp only: no warp waits for another.
+        return "control" if is_warp_barrier(instruction) else "barrier"
+    if rule == "matrix":
+        return "tensor" if "mma" in instruction.modifiers else _SPACE_CLASS.get(_space(instruction), "memory")
+    if rule == "mbarrier":
+        return "int" if "pending_count" in instruction.modifiers else "shared"
+    if rule == "copy":
+        access = _copy_access(instruction)
+        return "control" if access is None else _SPACE_CLASS.get(access.space, "memory")
+    return rule
+
+
+def _arithmetic_class(type: str) -> str:
+    if type.startswith(("f16", "bf16")):
+        return "fp16"
+    return {"f32": "fp32", "f32x2": "fp32", "f64": "fp64"}.get(type, "int")
+
+
+def _space(instruction: Instruction) -> str:
+    for modifier in instruction.modifiers:
+        space = _SPACES.get(modifier)
+        if space is not None:
+            return space
+    return "shared" if instruction.opcode in {"ldmatrix", "stmatrix"} else "generic"
+
+
+def is_warp_barrier(instruction: Instruction) -> bool:
+    """Whether it is `bar.warp.sync`, which waits for lanes of its own warp only."""
+    return instruction.opcode == "bar" and instruction.modifiers[:1] == ("warp",)
+
+
+def is_block_barrier(instruction: Instruction) -> bool:
+    """Whether a warp may have to wait here for other warps of its thread block (or cluster): `bar`, `barrier`."""
+    return instruction.opcode in {"bar", "barrier"} and not is_warp_barrier(instruction)
+
+
+def memory_access(instruction: Instruction) -> MemoryAccess | None:
+    """The memory access of an instruction, None when it has none. Raises UnsupportedError when the opcode is not in the table."""
+    row = lookup(instruction)
+    if row.rule == "matrix":
+        return _fragment_access(instruction)
+    if row.rule == "copy":
+        return _copy_access(instruction)
+    if row.rule == "mbarrier":
+        return _mbarrier_access(instruction)
+    if not row.access:
+        return None
+    if instruction.opcode in {"ldmatrix", "stmatrix"}:
+        tiles = next((int(m[1:]) for m in instruction.modifiers if m in {"x1", "x2", "x4"}), 1)
+        return MemoryAccess("shared", row.access, 4 * tiles)
+    if instruction.opcode in IMAGE_OPCODES:
+        # Of `tex`, the first type is the result's and the last the coordinates'.
+        type = next((m for m in instruction.modifiers if m in TYPE_NAMES), "b32")
+        return MemoryAccess("global", row.access, type_bits(type) // 8 * vector_lanes(instruction.modifiers))
+    type = value_type(instruction)
+    if not type:
+        what = f'"{instruction.text}" names no type, so its size is not known'
+        raise UnsupportedError(what, place=f"ptx:{instruction.ptx_line}", remedy="compile the kernel again")
+    return MemoryAccess(_space(instruction), row.access, type_bits(type) // 8 * vector_lanes(instruction.modifiers))
+
+
+def _fragment_access(instruction: Instruction) -> MemoryAccess | None:
+    """`wmma.load` and `wmma.store`: a lane moves the registers of its fragment, 4 bytes each (8 for f64)."""
+    access = "load" if "load" in instruction.modifiers else "store" if "store" in instruction.modifiers else ""
+    if not access:
+        return None
+    registers = next((len(operand.elements) for operand in instruction.operands if isinstance(operand, Vector)), 1)
+    return MemoryAccess(_space(instruction), access, registers * (8 if value_type(instruction) == "f64" else 4))
+
+
+def is_async_copy(instruction: Instruction) -> bool:
+    """Whether it is `cp.async.ca` or `cp.async.cg`: each lane copies a few bytes from device to shared memory."""
+    return instruction.opcode == "cp" and instruction.modifiers[:1] == ("async",) and bool({"ca", "cg"} & {*instruction.modifiers})
+
+
+def is_bulk_copy(instruction: Instruction) -> bool:
+    """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane copies a run of bytes."""
+    words = instruction.modifiers
+    waits = {"commit_group", "wait_group", "prefetch", "tensor"}
+    return instruction.opcode == "cp" and "bulk" in words and waits.isdisjoint(words)
+
+
+def bulk_spaces(instruction: Instruction) -> tuple[str, str]:
+    """Destination and source state space of a bulk copy: the first two that its name gives, `global` or `shared`."""
+    found = [_SPACES[m] for m in instruction.modifiers if m in _SPACES]
+    if len(found) != 2 or found == ["global", "global"] or not {*found} <= {"global", "shared"}:
+        what = f'"{instruction.text}" does not name two state spaces that can be copied between'
+        raise UnsupportedError(what, place=f"ptx:{instruction.ptx_line}", remedy="compile the kernel again")
+    return found[0], found[1]
+
+
+def _copy_access(instruction: Instruction) -> MemoryAccess | None:
+    """The side in device memory of an asynchronous copy: what it reads there, or writes; of a copy within the block, the latter."""
+    size = instruction.operands[2] if len(instruction.operands) > 2 else None
+    known = int(size.value) if isinstance(size, Immediate) else 0
+    if is_async_copy(instruction):
+        return MemoryAccess("global", "load", known)
+    if not is_bulk_copy(instruction):
+        return MemoryAccess("shared", "atomic", 8) if "mbarrier" in "".join(instruction.modifiers) else None
+    target, source = bulk_spaces(instruction)
+    access = "atomic" if "reduce" in instruction.modifiers else "load" if source == "global" else "store"
+    return MemoryAccess("shared" if target == source else "global", access, known or MOST_BULK_BYTES)
+
+
+def _mbarrier_access(instruction: Instruction) -> MemoryAccess | None:
+    """An mbarrier is 8 bytes of shared memory."""
+    kind = instruction.modifiers[:1]
+    if kind == ("pending_count",):
+        return None
+    access = {"init": "store", "inval": "store", "test_wait": "load", "try_wait": "load"}.get("".join(kind), "atomic")
+    return MemoryAccess("shared", access, 8)

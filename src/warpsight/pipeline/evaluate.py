@@ -1,0 +1,306 @@
+"""From a trace to predictions: the only chain of residency, cache misses, interval profile and models (MDM, MICRO 2020, Fig. 1).
+
+`evaluate` takes any number of designs and makes each intermediate result once for all designs that share its inputs.
+`predict_trace` passes one design. Sweeps, what-if grids, curves, advice and the checks of assumptions pass more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, Protocol
+
+import numpy as np
+
+from warpsight.base.diskcache import content_key
+from warpsight.base.errors import FormatError, NotKept, UsageError, WarpsightError
+from warpsight.base.progress import Watch, stage
+from warpsight.caches.exact.simulate import Progress, simulate_caches
+from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.reuse.miss_source import reuse_miss_profile
+from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.occupancy import Occupancy, occupancy
+from warpsight.gpu.spec import GpuSpec, ordered
+from warpsight.intervals.build import build_profile
+from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.models.base import get_model, predict
+from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
+from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method
+from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
+from warpsight.pipeline.stage_keys import cache_view, profile_view, view_hash
+from warpsight.result.prediction import Prediction
+from warpsight.traces.schema import KernelTrace
+
+TraceSource = KernelTrace | Callable[[], KernelTrace]
+"""A trace, or how to open it: it is opened when an intermediate result has to be made."""
+
+
+@dataclass(frozen=True)
+class Designs:
+    """`count` designs that share one interval profile of a trace.
+
+    They are `base` with `overrides` (`key=value` texts), profiled by `method`. They differ only in `columns`: values of keys that
+    the models alone read, float64 [count] in base units by key. `resident` replaces the residency that the launch would have.
+    """
+
+    base: GpuSpec
+    method: Method = DEFAULT_METHOD
+    overrides: tuple[str, ...] = ()
+    columns: Columns = field(default_factory=dict)
+    count: int = 1
+    resident: Occupancy | None = None
+
+    def gpu(self) -> GpuSpec:
+        """The description without `columns`. Raises SpecError for values that do not fit together."""
+        return load_gpu(self.base, self.overrides) if self.overrides else self.base
+
+
+# -- Intermediate results, and where they are kept.
+
+Kind = Literal["misses", "profile"]
+MISSES: Kind = "misses"
+PROFILE: Kind = "profile"
+
+
+class StageStore(Protocol):
+    """Keeps the cache misses and interval profiles of one trace, by a key of everything that they depend on besides the trace."""
+
+    def get(self, kind: Kind, key: str) -> Any | None:
+        """The MissProfile or IntervalProfile under that key; None when there is none."""
+
+    def put(self, kind: Kind, key: str, value: Any) -> None:
+        """Keep one. Raises NotKept when that is impossible."""
+
+
+class MemoryStore:
+    """Keeps results in memory; beyond `most_bytes`, those that have not been used for longest are dropped."""
+
+    def __init__(self, most_bytes: int = 1 << 28) -> None:
+        self._most, self._bytes = most_bytes, 0
+        self._kept: dict[tuple[Kind, str], Any] = {}
+
+    def get(self, kind: Kind, key: str) -> Any | None:
+        """As `StageStore.get`."""
+        value = self._kept.pop((kind, key), None)
+        if value is not None:
+            self._kept[kind, key] = value  # a dict is in order of insertion: the last used one is at its end
+        return value
+
+    def put(self, kind: Kind, key: str, value: Any) -> None:
+        """As `StageStore.put`."""
+        self._kept[kind, key] = value
+        self._bytes += _array_bytes(value)
+        while self._bytes > self._most and len(self._kept) > 1:
+            self._bytes -= _array_bytes(self._kept.pop(next(iter(self._kept))))
+
+
+def _array_bytes(value: object) -> int:
+    return sum(each.nbytes for each in vars(value).values() if isinstance(each, np.ndarray))
+
+
+def misses_key(gpu: GpuSpec, blocks_per_sm: int, method: Method) -> str:
+    """The key of a trace's cache misses on `gpu` with so many resident blocks."""
+    how = asdict(replace(method, representative=""))
+    return content_key(MISSES, view_hash(cache_view(gpu)), str(blocks_per_sm), *map(str, how.values()))
+
+
+def profile_key(gpu: GpuSpec, method: Method, counts: bool, resident: Occupancy | None = None) -> str:
+    """The key of a trace's interval profile on `gpu`."""
+    return content_key(PROFILE, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), str(counts), repr(resident))
+
+
+def need_counts(models: Iterable[str]) -> bool:
+    """Whether one of the models needs counts of instructions, which are a tenth of a profile's cost."""
+    return any("counts" in get_model(model).needs for model in models)
+
+
+class Stages:
+    """The stages before the models for one trace: each result is taken from `store`, or made and kept there."""
+
+    def __init__(self, trace: TraceSource, store: StageStore, *, counts: bool = True, watch: Watch | None = None) -> None:
+        self._source, self._store, self._counts, self._watch = trace, store, counts, watch
+
+    @property
+    def trace(self) -> KernelTrace:
+        """The trace, opened."""
+        return self._source if isinstance(self._source, KernelTrace) else self._source()
+
+    def profile(self, gpu: GpuSpec, method: Method, resident: Occupancy | None = None) -> IntervalProfile:
+        """The interval profile of the representative warp. Raises UsageError if a block does not fit an SM."""
+        key = profile_key(gpu, method, self._counts, resident)
+        kept: IntervalProfile | None = self._store.get(PROFILE, key)
+        if kept is None and not self._counts:  # one with counts serves as well
+            kept = self._store.get(PROFILE, profile_key(gpu, method, True, resident))
+        if kept is None:
+            trace = self.trace
+            at = resident or trace_occupancy(trace, gpu)
+            misses = self.misses(gpu, method, at)
+            kept = build_profile(trace, misses, gpu, at, representative=method.representative, counts=self._counts)
+            self._store.put(PROFILE, key, kept)
+        return kept
+
+    def misses(self, gpu: GpuSpec, method: Method, resident: Occupancy) -> MissProfile:
+        """What the caches make of the trace."""
+        key = misses_key(gpu, resident.blocks_per_sm, method)
+        kept: MissProfile | None = self._store.get(MISSES, key)
+        if kept is None:
+            kept = miss_profile(self.trace, gpu, resident.blocks_per_sm, method, stage(self._watch, "simulating the caches"))
+            self._store.put(MISSES, key, kept)
+        return kept
+
+
+def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
+    """The residency of the launch on `gpu`. Raises UsageError if a block does not fit an SM."""
+    header = trace.header
+    shared = header.static_shared_bytes + header.dynamic_shared_bytes
+    return occupancy(gpu, header.threads_per_block, header.registers_per_thread, shared)
+
+
+def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, progress: Progress | None) -> MissProfile:
+    """What the caches of `gpu` make of `trace`, by `method`. Raises UsageError for unknown `method.caches`."""
+    gpu = ordered(gpu)
+    if method.caches == "reuse-distance":
+        return reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
+    if method.caches != "exact":
+        raise UsageError(f'unknown caches "{method.caches}"', place="caches", remedy=f"use one of {', '.join(CACHES)}")
+    return simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving=method.interleaving)
+
+
+# -- From designs to rows and predictions.
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Designs of one interval profile with the answers of `models`; `refused` says why there is no profile."""
+
+    designs: Designs
+    models: tuple[str, ...]
+    stages: Stages
+    gpu: GpuSpec | None = None
+    profile: IntervalProfile | None = None
+    refused: WarpsightError | None = None
+
+    def rows(self) -> list[Rows]:
+        """For each model the rows of all designs. A refusal is the reason in the rows."""
+        designs, numbers = self.designs, number_columns(self.models)
+        if self.gpu is None or self.profile is None:
+            return [failed_rows(str(self.refused), designs.count, model, numbers) for model in self.models]
+        return [model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers) for model in self.models]
+
+    def predictions(self) -> list[Prediction]:
+        """For each model the prediction of the design, with its provenance. Raises the refusal, and UsageError by the models."""
+        if self.gpu is None or self.profile is None:
+            raise self.refused or UsageError("there is no profile")
+        provenance = trace_provenance(self.stages.trace, self.gpu, self.designs.method, self.profile.notes)
+        return predictions(self.profile, self.gpu, self.models, provenance)
+
+
+def evaluate(
+    trace: TraceSource, designs: Iterable[Designs], models: Sequence[str], store: StageStore | None = None,
+    *, watch: Watch | None = None,
+) -> Iterator[Evaluation]:
+    """`models` on each of `designs`, in order; intermediate results are shared through `store` (None: memory, for this call).
+
+    Raises UsageError for an unknown model, FormatError for a damaged trace and NotKept by the store. What refuses a design
+    otherwise is in its `Evaluation`.
+    """
+    known_models(models)
+    stages = Stages(trace, store if store is not None else MemoryStore(), counts=need_counts(models), watch=watch)
+    for each in designs:
+        try:
+            gpu = each.gpu()
+            profile = stages.profile(gpu, each.method, each.resident)
+        except (FormatError, NotKept):
+            raise
+        except WarpsightError as error:
+            yield Evaluation(each, tuple(models), stages, refused=error)
+        else:
+            yield Evaluation(each, tuple(models), stages, gpu, profile)
+
+
+def predictions(
+    profile: IntervalProfile, gpu: GpuSpec, models: Iterable[str], provenance: Mapping[str, Any]
+) -> list[Prediction]:
+    """The prediction of each model for one profile and GPU; `provenance` is where the profile comes from."""
+    found = []
+    for name in models:
+        prediction = predict(get_model(name), profile, gpu)
+        found.append(replace(prediction, provenance=merged_provenance(prediction.provenance, dict(provenance))))
+    return found
+
+
+def known_models(models: Iterable[str]) -> None:
+    """Raises UsageError for an unknown model, before minutes are spent on a trace."""
+    for name in models:
+        get_model(name)
+
+
+# -- One design.
+
+def predict_trace(
+    trace: KernelTrace,
+    gpu: GpuSpec,
+    models: Sequence[str],
+    method: Method = DEFAULT_METHOD,
+    *,
+    resident: Occupancy | None = None,
+    store: StageStore | None = None,
+    watch: Watch | None = None,
+) -> list[Prediction]:
+    """One prediction per model, in order. Raises UsageError for an unknown model and if a block does not fit an SM.
+
+    `resident` replaces the residency that the launch would have; intermediate results are shared through `store`.
+    """
+    (found,) = evaluate(trace, [Designs(gpu, method, resident=resident)], models, store, watch=watch)
+    return found.predictions()
+
+
+def predict_profile(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], origin: str = "") -> list[Prediction]:
+    """Predictions from an interval profile alone; `origin` is where it was read from."""
+    return predictions(profile, gpu, models, profile_provenance(profile, gpu, origin))
+
+
+@dataclass(frozen=True)
+class ProfiledTrace:
+    """A trace with its intermediate results on one GPU: residency, cache misses, interval profile.
+
+    `store` has these and what was made of the trace for other designs.
+    """
+
+    trace: KernelTrace
+    occupancy: Occupancy
+    misses: MissProfile
+    profile: IntervalProfile
+    method: Method
+    store: StageStore = field(default_factory=MemoryStore, compare=False, repr=False)
+
+    def changed(self, gpu: GpuSpec, misses: MissProfile, trace: KernelTrace | None = None) -> ProfiledTrace:
+        """With other cache misses and, if given, another trace that is not simulated again; profiled on `gpu`."""
+        trace = trace or self.trace
+        profile = build_profile(trace, misses, gpu, self.occupancy, representative=self.method.representative)
+        return ProfiledTrace(trace, self.occupancy, misses, profile, self.method)
+
+
+def profile_trace(
+    trace: KernelTrace,
+    gpu: GpuSpec,
+    method: Method = DEFAULT_METHOD,
+    *,
+    resident: Occupancy | None = None,
+    watch: Watch | None = None,
+) -> ProfiledTrace:
+    """Residency, cache misses and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM.
+
+    `resident` replaces the residency that the launch would have.
+    """
+    store = MemoryStore()
+    stages = Stages(trace, store, watch=watch)
+    profile = stages.profile(gpu, method, resident)
+    at = resident or trace_occupancy(trace, gpu)
+    return ProfiledTrace(trace, at, stages.misses(gpu, method, at), profile, method, store)
+
+
+def predict_profiled(profiled: ProfiledTrace, gpu: GpuSpec, models: Sequence[str]) -> list[Prediction]:
+    """One prediction per model from a profile that exists already. Raises UsageError for an unknown model."""
+    return predictions(
+        profiled.profile, gpu, models, trace_provenance(profiled.trace, gpu, profiled.method, profiled.profile.notes)
+    )

@@ -1,0 +1,147 @@
+"""From a request to a trace: a kernel is executed, a stored trace is opened, a trace of another tool is imported."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import lazy_loader as lazy
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.errors import UsageError
+from warpsight.base.progress import Watch, stage
+from warpsight.gpu.spec import GpuSpec
+from warpsight.isa.sass.opcodes import read_isa_file
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
+from warpsight.pipeline.request import KernelRequest
+from warpsight.traces.importers.formats import launches_in
+from warpsight.traces.importers.launch import Launch, LaunchFacts, select
+from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
+from warpsight.traces.store import FolderSink, open_trace
+
+emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
+
+
+def ptx_lines(ptx: str, instructions: tuple[StaticInstruction, ...]) -> dict[str, str]:
+    """The line of `ptx` that each instruction stands in, by pc written as text (JSON has no other keys).
+
+    Left out where that line does not name the opcode: an instruction of a linked library stands in another text.
+    """
+    lines = ptx.splitlines()
+    found = {}
+    for instruction in instructions:
+        text = lines[instruction.ptx_line - 1].strip() if 0 < instruction.ptx_line <= len(lines) else ""
+        if instruction.opcode.partition(".")[0] in text:
+            found[str(instruction.pc)] = " ".join(text.split())
+    return found
+
+
+class WithPtx:
+    """A folder's sink that also keeps the PTX lines, which are known once the instructions are."""
+
+    def __init__(self, sink: FolderSink, ptx: str) -> None:
+        self._sink, self._ptx = sink, ptx
+
+    def add(self, chunk: TraceChunk) -> None:
+        """Take the next chunk."""
+        self._sink.add(chunk)
+
+    def restart(self) -> None:
+        """Forget all chunks."""
+        self._sink.restart()
+
+    def finish(
+        self,
+        header: TraceHeader,
+        instructions: tuple[StaticInstruction, ...],
+        block_start: npt.NDArray[np.int32],
+        paths: PathTable,
+    ) -> KernelTrace:
+        """Close the trace and give it back, ready to be read."""
+        self._sink.extra["ptx"] = ptx_lines(self._ptx, instructions)
+        return self._sink.finish(header, instructions, block_start, paths)
+
+
+def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
+    """Run the kernel functionally and record it in memory. NumPy arrays among the arguments are written back.
+
+    A `gpu`, if given, only says beforehand whether a block fits an SM; the trace does not depend on it.
+    Raises UsageError, FormatError, CompileError, UnsupportedError, LaunchFault, and LimitError past `max_instructions`.
+    """
+    ready = prepare(request)
+    if gpu is not None:
+        ready.check_fit(gpu)
+    trace = run_ready(ready, watch=watch)
+    return replace(trace, notes=ready.notes, extra={"ptx": ptx_lines(ready.source.ptx, trace.instructions)})
+
+
+def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
+    """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
+    trace: KernelTrace = emulator.emulate(
+        ready.source,
+        ready.launch,
+        sink=sink,
+        registers=ready.registers,
+        max_instructions=ready.max_instructions,
+        threads=ready.threads,
+        sample=ready.sample,
+        seed=ready.seed,
+        progress=stage(watch, "running the kernel"),
+        options=ready.options,
+    )
+    return trace
+
+
+def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
+    """The trace of `request`: read if it is a trace folder or the trace of another tool, else made in memory. `gpu` as for
+    `trace_kernel`. Raises UsageError too where a trace of another tool has several launches.
+    """
+    if request.is_foreign:
+        return import_one(request, watch=watch)
+    request.refuse_import_options()
+    if not request.is_trace:
+        return trace_kernel(request, gpu=gpu, watch=watch)
+    request.refuse_launch_options()
+    return open_trace(request.path)
+
+
+# -- Traces of other tools.
+
+_MOST_NAMED = 8
+
+
+def launches_of(request: KernelRequest) -> list[Launch]:
+    """The launches that the request chooses. Raises UsageError for options of a kernel, and what reading the folder raises."""
+    request.refuse_launch_options()
+    facts = LaunchFacts(request.grid, request.block, request.shared, request.registers)  # type: ignore[arg-type]
+    return select(launches_in(request.path, read_isa_file(request.isa_file), facts), request.kernels, request.launches)
+
+
+def import_one(request: KernelRequest, *, watch: Watch | None = None) -> KernelTrace:
+    """The trace of the one launch that the request chooses. Raises UsageError where there are several."""
+    found = launches_of(request)
+    if len(found) > 1:
+        named = ", ".join(f"{launch.number} {launch.kernel}" for launch in found[:_MOST_NAMED])
+        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
+        what = f"has {len(found)} launches ({named}{more}), and one is needed here"
+        raise UsageError(what, place=str(request.path), remedy="choose one with `launches=N`, or name the kernel's file")
+    return found[0].trace(progress=stage(watch, "reading the trace"))
+
+
+def convert_launches(
+    request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
+) -> list[KernelTrace]:
+    """Write the chosen launches as traces of our own: into `folder`, or where there are several into ``0001-name`` and so on in it.
+
+    Raises UsageError where a folder is in the way, and what reading raises.
+    """
+    found = launches_of(request)
+    traces = []
+    for launch in found:
+        name = re.sub(r"\W+", "-", launch.kernel).strip("-")[:60]
+        place = Path(folder) / f"{launch.number:04d}-{name}" if len(found) > 1 else Path(folder)
+        with FolderSink(place, overwrite=overwrite) as sink:
+            traces.append(launch.trace(sink, stage(watch, f"reading launch {launch.number}")))
+    return traces

@@ -1,0 +1,186 @@
+"""Tables and state that Python and the compiled loops of the importers share, and how those loops are compiled."""
+
+from __future__ import annotations
+
+import hashlib
+from enum import IntEnum, auto
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.base.compiled import jit
+
+Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
+Bytes = npt.NDArray[np.uint8]
+Words = npt.NDArray[np.uint32]
+Records = npt.NDArray[np.void]
+
+
+# The run time of Numba (_nrt) would count references to every array that is passed on, which took four fifths of the time. None of
+# these functions allocates memory.
+_OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
+compiled = jit(**_OPTIONS)  # called by compiled code only
+compiled_and_kept = jit(**_OPTIONS, cache=True)
+inlined = jit(**_OPTIONS, forceinline=True)
+
+
+def source_fingerprint(*folders: Path) -> int:
+    """A number that changes with the source of the importers' common modules and of the modules in `folders`.
+
+    Numba invalidates a kept function by its own file only; a function that closes over this number is invalidated with its callees.
+    """
+    digest = hashlib.sha256()
+    for folder in (Path(__file__).resolve().parent, *folders):
+        for file in sorted(folder.glob("*.py")):
+            digest.update(file.read_bytes())
+    return int.from_bytes(digest.digest()[:7], "big")
+
+
+def record(*names: str) -> np.dtype[np.void]:
+    """The type of a record of int64 fields."""
+    return np.dtype([(name, np.int64) for name in names], align=True)
+
+
+STATE = record(
+    "line",  # lines, or instructions, read so far: the position that error messages name
+    "block",  # linear number, x fastest; -1 before it is known
+    "warp",  # the running warp, -1 if there is none
+    "executed",  # its instructions so far
+    "last",  # row of its last instruction, -1 before the first
+    "fragment_start",  # the running fragment: its first row, its length and its most active lanes
+    "fragment_length",
+    "fragment_lanes",
+    "first_entry",  # where the running warp's entries begin
+    "entries",  # used length of each output
+    "events",
+    "sectors",
+    "warps",
+    "fragments",
+    "regions",  # regions of addresses in use; the one looked up last and its index
+    "region",
+    "region_index",
+    "local_pages",  # pages of local memory handed out over the launch
+    "epoch",  # number of the running warp, from 1: marks the entries of the page table that are its own
+    "shared_base",  # windows of the generic address space; 0 if unknown
+    "shared_bytes",
+    "local_base",
+)
+INSTRUCTION = record(
+    "kind",
+    "space",
+    "atomic",
+    "bytes",  # per address
+    "lanes",  # lanes that count (matrix loads), else 32
+    "branch",
+    "paired",  # LDGSTS: 1 + the row of its store to shared memory, else 0
+    "successor",  # the row that followed first in a straight line; -1 before
+    "executed",
+    "lane_sum",
+)
+FINISHED = record("block", "warp", "entries", "events", "sectors", "line", "executed")
+
+
+class Answer(IntEnum):
+    """Why a compiled loop returned. A format's own reasons begin at `FORMAT`."""
+
+    DONE = 0  # everything that was passed is read
+    FULL = auto()  # no room for the next instruction
+    FRAGMENTS_FULL = auto()
+    REGIONS = auto()
+    LOCAL_WINDOW = auto()
+    SECTOR_COUNT = auto()
+    TOO_MANY_FRAGMENTS = auto()
+    FORMAT = 100
+
+
+class Kind(IntEnum):
+    """What an execution comes with: nothing, an address for each active lane, or the fields of a bulk copy."""
+
+    PLAIN = 0
+    ADDRESSED = auto()
+    BULK = auto()
+
+
+class Branch(IntEnum):
+    """Whether other lanes may take another path after an instruction."""
+
+    NONE = 0
+    BRANCH = auto()
+    EXIT = auto()
+
+
+class Space(IntEnum):
+    """The memory space of an access. NONE also for one that makes no event."""
+
+    NONE = 0
+    GLOBAL = auto()
+    SHARED = auto()
+    LOCAL = auto()
+    GENERIC = auto()
+
+
+SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL, "generic": Space.GENERIC}
+
+
+class Fragments(NamedTuple):
+    """Distinct straight runs of instructions: int64 [n, 2] (first row, length), and a hash table of their numbers + 1."""
+
+    rows: Longs
+    table: Longs
+
+
+class Output(NamedTuple):
+    """What has been read: entries uint32 [n, 2] (fragment | lanes << 24, repeat), event bytes, sectors, and `FINISHED` records.
+
+    A record ends a warp's streams; one of warp -1 ends a block.
+    """
+
+    entries: Words
+    events: Bytes
+    sectors: Words
+    warps: Records
+
+
+class AddressMap(NamedTuple):
+    """Regions of addresses, int64 [REGION_LIMIT] in order of their first use, and the running warp's pages of local memory, int64
+    [pages, 2] (epoch, page of the trace).
+    """
+
+    regions: Longs
+    pages: Longs
+
+
+class Scratch(NamedTuple):
+    """Work space for one instruction: addresses and lanes int64 [32], words int64 [128], parts int64 [4], banks and saved lanes
+    int64 [32, 2].
+    """
+
+    address: Longs
+    lane: Longs
+    words: Longs
+    parts: Longs
+    banks: Longs
+    saved: Longs
+
+
+LANES_SHIFT = 24
+MAX_REPEAT = 0x7FFFFFFF
+MOST_FRAGMENTS = 1 << LANES_SHIFT
+MOST_SECTORS = 255  # an event counts them in a byte
+ALL_LANES = 0xFFFFFFFF
+
+# 64-bit addresses become 32-bit sector numbers. Regions of 256 MiB are numbered in order of their first use and fill the first
+# 64 GiB, except the first region. Local memory lies beyond, interleaved word by word, in pages of 512 bytes a lane (16 KiB a warp).
+REGION_SHIFT = 28
+FIRST_REGION = 1
+REGION_LIMIT = 256
+LOCAL_TRACE_SECTOR = 1 << 31
+LOCAL_PAGE_ROWS = 128
+LOCAL_PAGE_SECTORS = 4 * LOCAL_PAGE_ROWS
+LOCAL_PAGES = (1 << 31) // LOCAL_PAGE_SECTORS
+LOCAL_WINDOW_BYTES = 1 << 24
+SHARED_WINDOW_BYTES = 1 << 24
+ADDRESS_LIMIT = 1 << 57  # the virtual addresses of GPUs to date have 49 to 57 bits
