@@ -15,6 +15,7 @@ from typing import Any, TypeVar, cast
 import lazy_loader as lazy
 
 numba = lazy.load("numba")
+record_types: Any = lazy.load("warpsight.base.record_types", suppress_warning=True)  # it imports Numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Item = TypeVar("Item")
@@ -65,17 +66,8 @@ class Intrinsic:
 @cache
 def _introduce_to_numba() -> None:
     """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for."""
-    numba.extending.typeof_impl.register(Compiled)(lambda value, _: numba.typeof(value.dispatcher))
-    numba.extending.typeof_impl.register(Intrinsic)(lambda value, _: value.function_type)
-    _record_types()
-
-
-@cache
-def _record_types() -> Any:
-    # not at the top: importing it imports Numba
-    from warpsight.base import record_types
-
-    return record_types
+    record_types.register(Compiled, "dispatcher")
+    record_types.register(Intrinsic, "function_type")
 
 
 def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -144,7 +136,7 @@ def reference_to(record: type[Item]) -> Callable[[Any], Item]:
 
     @intrinsic
     def at(typing_context: Any, address: Any) -> Any:
-        return _record_types().record_at(address, record)
+        return record_types.record_at(address, record)
 
     return cast(Callable[[Any], Item], at)
 

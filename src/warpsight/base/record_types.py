@@ -144,6 +144,16 @@ def _set_row(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
     return context.get_dummy_value()
 
 
+def register(python_type: type, attribute: str) -> None:
+    """Let Numba take an object of `python_type` for the value of its `attribute`, a Numba type or what has one."""
+
+    def type_of_value(value: Any, _: Any) -> Any:
+        meant = getattr(value, attribute)
+        return meant if isinstance(meant, types.Type) else numba.typeof(meant)
+
+    numba.extending.typeof_impl.register(python_type)(type_of_value)
+
+
 def record_at(address: Any, record: Any) -> Any:
     """Signature and code of what gives the address held by a one-entry int64 array as a reference to a `record`."""
     result = type_of(record)

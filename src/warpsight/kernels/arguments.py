@@ -41,7 +41,7 @@ def type_name(dtype: np.dtype[Any]) -> str:
 
 
 def pack(value: str | float | bool, dtype: np.dtype[Any], place: str) -> bytes:
-    """The little-endian bytes of `value` as `dtype`. Raises UsageError when it does not fit or is no such number."""
+    """The little-endian bytes of `value` as `dtype`. Raises UsageError when it does not fit or is not a number of that type."""
     name = type_name(dtype)
     if dtype == np.bool_:
         word = str(value).strip().lower()
@@ -97,7 +97,7 @@ def takes_array(parameter: Variable) -> bool:
 def pack_for(value: str | float | bool, parameter: Variable, place: str) -> bytes:
     """The bytes of a number without a type, as `parameter` declares it.
 
-    Raises UsageError where the number does not fit, or where number and parameter together do not tell the type.
+    Raises UsageError where the number does not fit, or where number and parameter together do not determine the type.
     """
     is_integer = isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value.strip()) is not None)
     kind, bits = parameter.type[:1], parameter.size * 8

@@ -120,11 +120,6 @@ def _static_shared(sections: list[_Section], symbols: list[str]) -> dict[str, in
     return {s.name.removeprefix(".nv.shared."): max(s.size - kept, 0) for s in sections if s.name.startswith(".nv.shared.")}
 
 
-def header_registers(data: bytes) -> dict[str, int]:
-    """Registers per thread by the `sh_info` of each kernel's code section (before sm_90; 0 after)."""
-    return {s.name.removeprefix(".text."): s.info >> 24 for s in _sections(data) if s.name.startswith(".text.")}
-
-
 def read_cubin(data: bytes) -> dict[str, CubinKernel]:
     """The kernels of a cubin by mangled name. Raises FormatError when it is damaged or has no register counts."""
     try:

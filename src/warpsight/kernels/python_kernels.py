@@ -21,7 +21,7 @@ def is_raw_kernel(kernel: Any) -> bool:
 
 
 def raw_kernel(kernel: Any) -> dict[str, Any]:
-    """`source`, `kernel`, `defines` and `include_dirs` of a `RawKernel`. Raises UnsupportedError for an option not understood."""
+    """`source`, `kernel`, `defines` and `include_dirs` of a `RawKernel`. Raises UnsupportedError for an unknown option."""
     if not kernel.code.strip():
         raise UsageError(f'the RawKernel "{kernel.name}" has no source text', place="source", remedy="give code=, not path=")
     defines: list[str] = []

@@ -163,7 +163,7 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        # Overloads look alike without their parameters, so the mangled names must tell them apart.
+        # Overloads look alike without their parameters, so the mangled names distinguish them.
         same = len({display_name(kernel) for kernel in found}) < len(found)
         listed = ", ".join(found) if same else _listing(found)
         what = f'"{name}" may mean {len(found)} kernels: {listed}'

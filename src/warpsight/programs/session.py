@@ -130,7 +130,7 @@ class Observer(Protocol):
         """A launch has been executed; its time on the GPU in seconds, 0 if that is not known."""
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
-        """A launch has failed; number 0 stands for a module or kernel that could not be loaded."""
+        """A launch has failed; number 0 means a module or kernel that could not be loaded."""
 
 
 class Session:

@@ -178,7 +178,7 @@ def demo_explanation(document: dict[str, Any], stride: int) -> str:
     lines = min(32, max(1, stride * 32 * 4 // 128))
     access = "neighbouring threads share a line" if lines == 1 else f"one line per thread, {lines} requests per load"
     if queueing(document) > 0.5:
-        return f"{access}: {percent(queueing(document))} of the cycles are spent waiting for MSHRs and in NoC and DRAM queues"
+        return f"{access}: {percent(queueing(document))} of the cycles are spent on MSHRs and NoC and DRAM queues"
     largest = dominant(document)
     part = f"{percent(shares(document)[largest])} of the cycles"
     return f"{access}: the largest part, {part}, is {largest}, {components_of(document)[largest].meaning}"

@@ -107,20 +107,19 @@ def _columns(data: bytes, start: int, path: str) -> list[Longs]:
 
 def _any_columns(body: bytes, path: str) -> list[Longs]:
     """As `_columns`, for numbers with signs or line ends of another kind. Raises FormatError for a line that is not an access."""
-    import pyarrow
-    from pyarrow import csv
+    from pyarrow import ArrowInvalid, csv, int64  # not at the top: it takes long to load, and most lists do not need it
 
     names = ["thread", "store", "address", "size"]
     body = body.rstrip()
     if not body:
         return [np.zeros(0, np.int64) for _ in names]
     options = csv.ReadOptions(column_names=names, use_threads=False)
-    types = csv.ConvertOptions(column_types=dict.fromkeys(names, pyarrow.int64()), null_values=[])
+    types = csv.ConvertOptions(column_types=dict.fromkeys(names, int64()), null_values=[])
     # empty lines are refused: the reader would skip them, and report wrong line numbers after them
     form = csv.ParseOptions(delimiter=" ", quote_char=False, ignore_empty_lines=False)
     try:
         table = csv.read_csv(io.BytesIO(body), options, form, types)
-    except pyarrow.ArrowInvalid as error:
+    except ArrowInvalid as error:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
         raise _malformed(path, int(row[1]) + 1 if row else 0) from None
     return [table[name].to_numpy().astype(np.int64) for name in names]

@@ -184,7 +184,7 @@ def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> 
 
 
 def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_function: Any, alive: Value | None) -> None:
-    """Run one warp to its next stop, unless it has ended; a segment mark tells the drain whose entries follow.
+    """Run one warp to its next stop, unless it has ended; a segment mark in the buffers says which warp's entries follow.
 
     `alive` gathers results; without it they go into the warp's state, and the scheduler says whether the warp can go on.
     """

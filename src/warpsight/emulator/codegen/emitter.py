@@ -147,7 +147,7 @@ class Emitter(Frame):
             return self.reinterpret(self.kernel.special(self, operand.name), kind)
         if isinstance(operand, Symbol):
             return self.reinterpret(splat(self.builder, I64(self.symbol_address(operand))), kind)
-        raise self.unsupported(f"operand {operand!r} is not understood here")
+        raise self.unsupported(f"operand {operand!r} is not recognized here")
 
     def symbol_address(self, symbol: Symbol) -> int:
         """Address of a variable in its own state space."""

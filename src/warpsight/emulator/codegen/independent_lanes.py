@@ -203,7 +203,7 @@ class Scheduling:
         if what[0] == "red":
             how = next((m for m in modifiers if m in _VOTES), "")
             if not how or not isinstance(operands[0], Register):
-                raise emitter.unsupported("its result is not understood")
+                raise emitter.unsupported("its result is not recognized")
             flags |= scheduler.VOTING
             yes = builder.and_(lanes_to_mask(builder, emitter.read(operands[-1], "pred")), emitter.active_mask)
             self.kernel.slot_of(operands[0].name, instruction)

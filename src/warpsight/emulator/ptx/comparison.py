@@ -35,7 +35,7 @@ def _compare(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b:
     if name in _INTEGER and (kind[0] == "u" or name not in _UNSIGNED_ONLY) and (kind[0] != "b" or name in ("eq", "ne")):
         emit = builder.icmp_signed if is_signed(kind) else builder.icmp_unsigned
         return emit(_INTEGER[name], a, b)
-    raise emitter.unsupported(f"a comparison of .{kind} is not understood")
+    raise emitter.unsupported(f"a comparison of .{kind} is not recognized")
 
 
 def _compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
@@ -46,7 +46,7 @@ def _compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Val
     if name in _UNORDERED:
         return builder.fcmp_unordered(_UNORDERED[name], a, b)
     if name not in _INTEGER or name in _UNSIGNED_ONLY:
-        raise emitter.unsupported("a comparison of floats is not understood")
+        raise emitter.unsupported("a comparison of floats is not recognized")
     return builder.fcmp_ordered(_INTEGER[name], a, b)
 
 

@@ -102,7 +102,7 @@ def _pack_integers(emitter: Emitter, instruction: Instruction) -> None:
     name = words[2] if len(words) > 2 else ""
     narrow_type = name not in ("u16", "s16")
     if words[:2] != ("pack", "sat") or name not in _PACKED_INTEGERS or words[3:] != (("s32", "b32") if narrow_type else ("s32",)):
-        raise emitter.unsupported("cvt.pack is not understood")
+        raise emitter.unsupported("cvt.pack is not recognized")
     d, a, b, *c = operands(emitter, instruction, 4 if narrow_type else 3)
     builder, bits = emitter.builder, int(name[1:])
     high = (1 << (bits - 1)) - 1 if name[0] == "s" else (1 << bits) - 1

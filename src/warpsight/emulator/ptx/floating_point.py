@@ -307,7 +307,7 @@ def _doubles(builder: Builder, values: list[Value]) -> list[Value]:
 
 
 def _sum_of_product(builder: Builder, wide: list[Value], name: str) -> Value:
-    """The product is exact in double, and so is the sum wherever a second rounding to f16 could tell; for bf16 it is made odd."""
+    """The product is exact in double, and so is the sum wherever f16 could round it differently; for bf16 it is rounded to odd."""
     a, b, c = _doubles(builder, wide)
     product = builder.fmul(a, b)
     total = builder.fadd(product, c)

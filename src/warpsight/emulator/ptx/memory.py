@@ -401,7 +401,7 @@ def _address_of_top(emitter: Emitter) -> Value:
 
 
 def alloca(emitter: Emitter, instruction: Instruction) -> None:
-    """`alloca.type d, size{, align}`: a local address, aligned to 8 bytes unless said otherwise."""
+    """`alloca.type d, size{, align}`: a local address, aligned to 8 bytes by default."""
     allow(emitter, instruction)
     kind = the_type(emitter, instruction)
     d, size, *rest = operands(emitter, instruction, 2, 3)

@@ -51,7 +51,7 @@ _WHAT = {
     Fault.RETURN_TARGET: ("return-target", "return to a call that was never made (the call stack was overwritten)"),
     Fault.BARRIER_OPERAND: ("barrier-operand", "barrier number above 15, or thread count that is not a multiple of 32,"),
 }
-# What the recorded number is, for kinds in which it is no address.
+# What the recorded number is, for kinds where it is not an address.
 _NUMBERED_FAULTS = {
     Fault.MBARRIER_STATE: "offset {0:,}",
     Fault.MBARRIER_COUNT: "offset {0:,}",
@@ -107,7 +107,7 @@ _NO_ADDRESS = (Fault.TRAP, Fault.BREAKPOINT, Fault.ASSERTION, Fault.BARRIERS_DIF
 
 @dataclass(frozen=True)
 class FaultScene:
-    """The launch in which a fault happened: what is needed to describe it. `assertion` is what a failed one said."""
+    """The launch in which a fault happened: what is needed to describe it. `assertion` describes a failed one."""
 
     function: Function
     name: str
@@ -138,8 +138,8 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
     where = f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]})"
     if kind in _UNSUPPORTED:
         what, remedy = _UNSUPPORTED[kind]
-        said = what.format(f'"{instruction.text}"', where, address)
-        return UnsupportedError(f"kernel {scene.name}: {said}", place=place_of(scene.path, instruction), remedy=remedy)
+        message = what.format(f'"{instruction.text}"', where, address)
+        return UnsupportedError(f"kernel {scene.name}: {message}", place=place_of(scene.path, instruction), remedy=remedy)
     if kind == Fault.OUT_OF_BOUNDS and scene.memory.heap.freed_at(address) is not None:
         kind = Fault.USE_AFTER_FREE
     near = _nearby(kind, instruction, address, scene)

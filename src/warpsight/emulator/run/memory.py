@@ -259,7 +259,7 @@ class DeviceMemory:
         return len(self._bytes)
 
     def fill(self) -> None:
-        """Put in what is there before the launch: the module's data and the caller's arrays."""
+        """Write the initial contents: the module's data and the caller's arrays."""
         for address, content in self._initial:
             self._view(address, len(content))[:] = np.frombuffer(content, dtype=np.uint8)
         for address, argument in self._arrays:
@@ -320,7 +320,7 @@ class DeviceMemory:
 class ResidentMemory:
     """Device memory for one launch as it is: `table` int64 [n, 3] (start, end, writable) sorted, `delta` host minus device.
 
-    `parameters` are the raw bytes of the kernel's parameters; `names` tells what lies at an address, for messages; `objects` are
+    `parameters` are the raw bytes of the kernel's parameters; `names` are the names of addresses, for messages; `objects` are
     the live textures and surfaces; `heap` is behind the kernel's own `malloc` and outlives the launch too; `workspace` is the
     address of the barrier of a cooperative grid, all zeros, or 0 where there is none.
     """

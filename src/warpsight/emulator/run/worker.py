@@ -37,7 +37,7 @@ class Streams(NamedTuple):
 
 
 class Stopped(Exception):
-    """A worker's block has faulted, or was told to stop; the context says why."""
+    """A worker's block has faulted, or has to stop; the context holds the reason."""
 
     def __init__(self, worker: Worker, block: int) -> None:
         super().__init__(block)

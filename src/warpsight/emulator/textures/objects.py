@@ -227,7 +227,7 @@ class DescriptorTable:
         return descriptor
 
     def get(self, handle: int) -> Descriptor:
-        """What a handle stands for. Raises UsageError when the handle is of none."""
+        """The object of a handle. Raises UsageError for an invalid handle."""
         if handle not in self._descriptors:
             raise UsageError(f"{handle:#x} is not a texture or surface object", remedy="pass the handle that its creation returned")
         return self._descriptors[handle]

@@ -53,7 +53,7 @@ def read_header(source: Source, begin: int) -> Header:
 
     kind = _KIND.match(text, begin)
     if kind is None:
-        raise fail("a function header is not understood")
+        raise fail("a function header is not recognized")
     position = kind.end()
     returns: tuple[Variable, ...] = ()
     position = _after_attributes(text, position)
@@ -73,7 +73,7 @@ def read_header(source: Source, begin: int) -> Header:
     threads, position = _directives(text, position)
     end = _END.match(text, position)
     if end is None:
-        what = f'"{source.excerpt(source.skip(position))}" is not understood in the header of "{name[1]}"'
+        what = f'"{source.excerpt(source.skip(position))}" is not recognized in the header of "{name[1]}"'
         if source.skip(position) >= len(text):
             what = f'the header of "{name[1]}" has no body and no semicolon'
         raise source.error(min(source.skip(position), len(text) - 1), what, CUT)
@@ -105,7 +105,7 @@ def read_prototype(text: str, fail: Callable[[str], FormatError]) -> Prototype:
     """What follows `.callprototype`: `(results) _ (parameters)`. Raises FormatError, made by `fail`, for anything else."""
     match = _PROTOTYPE.fullmatch(text)
     if match is None:
-        raise fail("a .callprototype is not understood")
+        raise fail("a .callprototype is not recognized")
     return Prototype(_listed(match["returns"] or "", fail), _listed(match["parameters"] or "", fail))
 
 
@@ -122,7 +122,7 @@ def _listed(text: str, fail: Callable[[str], FormatError]) -> tuple[Variable, ..
     for piece in split_top(inner, fail):
         match = _PARAMETER.fullmatch(piece)
         if match is None:
-            raise fail("a parameter is not understood")
+            raise fail("a parameter is not recognized")
         found.extend(read_variables(match[2], match[1], False, fail))
     return tuple(found)
 
@@ -138,7 +138,7 @@ def check_instruction(
     opcode: str, operands: tuple[Operand | Negated, ...], guard: Guard | None, types: Mapping[str, str],
     fail: Callable[[str], FormatError],
 ) -> None:
-    """Raise FormatError, made by `fail`, for too few operands, and for a guard or a `!` of what is no predicate.
+    """Raise FormatError, made by `fail`, for too few operands, and for a guard or a `!` of a register that is not a predicate.
 
     `types` are the declared types of registers.
     """
@@ -359,7 +359,7 @@ class BodyReader:
         elif name == ".pragma":
             pass  # pragmas (unrolling) steer the assembler only
         else:
-            raise self._fail(f'directive "{name}" is not understood in a function')
+            raise self._fail(f'directive "{name}" is not recognized in a function')
         if len(self._names.scopes) > 1 and name not in _UNSCOPED:
             self._operands.forget()
 
@@ -367,7 +367,7 @@ class BodyReader:
         """The labels or functions of a `.branchtargets` or `.calltargets` list that stands under `label`."""
         names = tuple(piece.strip() for piece in text.split(","))
         if not label or not all(_TARGETS.fullmatch(target) for target in names):
-            raise self._fail(f"a {name} list is not understood")
+            raise self._fail(f"a {name} list is not recognized")
         for target in names:
             self._operands.used.setdefault(target, self._line)
         self._resolved.add(label)
@@ -378,7 +378,7 @@ class BodyReader:
         if extern:
             space, _, text = text.strip().removeprefix(".").partition(" ")
             if space not in _SPACES:
-                raise self._fail("a declaration after .extern is not understood")
+                raise self._fail("a declaration after .extern is not recognized")
         else:
             space = name[1:]
         for variable in read_variables(text, space, extern, self._fail):

@@ -57,7 +57,7 @@ class Source:
         return FormatError(" ".join(what.split()), place=f"{self.path}:{line}", remedy=remedy)
 
     def skip(self, position: int) -> int:
-        """The position of the next character that is no white space."""
+        """The position of the next character that is not white space."""
         match = SPACE.match(self.text, position)
         return match.end() if match else position
 

@@ -46,7 +46,7 @@ def lookup(instruction: Instruction) -> Opcode:
 def _hint(instruction: Instruction) -> str:
     if instruction.opcode in REFUSED:
         return f" ({REFUSED[instruction.opcode]})"
-    # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
+    # Two letters are like too many opcodes: `cp` is not a misspelt `rcp`.
     known = instruction.opcode in OPCODES or len(instruction.opcode) < 3
     return "" if known else suggestion(instruction.opcode, OPCODES)
 

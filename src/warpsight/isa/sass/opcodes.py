@@ -289,7 +289,7 @@ def unnamed(number: int) -> str:
 
 
 def _numbered(number: int, node: YamlNode) -> str:
-    """The opcode that stands for a number, or `unnamed` where what it is follows."""
+    """The opcode of a number, or `unnamed` if its class follows."""
     text = "" if node.is_mapping else node.text()
     if text in OP_CLASSES or not text:
         return unnamed(number)
