@@ -1,7 +1,8 @@
 """Micro-kernels for the simulator: streams made by hand, and a GPU with round numbers.
 
-On `gpu()` a load that is issued in cycle t is at the tags of the L1 in t + 24. A hit has its data in t + 25. A miss is at the tags of
-the L2 in t + 118 and has its data in t + 120 from the L2, in t + 340 from DRAM. The first instruction of a launch issues in cycle 1.
+On `gpu()` a load that is issued in cycle t is at the tags of the L1 in t + 24. A hit has its data in t + 25. A miss is at the tags
+of the L2 in t + 118 and has its data in t + 120 from the L2, in t + 340 from DRAM. The first instruction of a launch issues in
+cycle 1.
 """
 
 from __future__ import annotations

@@ -96,7 +96,8 @@ def test_does_a_store_of_a_word_fetch_its_line() -> None:
 
 def test_does_a_store_of_whole_sectors_need_no_data_in_a_sectored_l2() -> None:
     sector = [4 * k for k in range(8)]
-    whole_line, sectored = counts(in_turn(("store", sector)), gpu()), counts(in_turn(("store", sector)), gpu(l2={"sector_bytes": 32}))
+    trace = in_turn(("store", sector))
+    whole_line, sectored = counts(trace, gpu()), counts(trace, gpu(l2={"sector_bytes": 32}))
     assert (whole_line["dram_reads"], sectored["dram_reads"]) == (1, 0)
 
 

@@ -125,7 +125,8 @@ def test_does_a_warp_wake_up_to_the_cycle_beyond_the_timing_wheel(latency: int) 
     assert [cycle for cycle, _, _ in issues(loop("slow r1 <- r1", 3), spec)] == [1, 1 + latency, 1 + 2 * latency]
 
 
-# -- Fetch: with `sm.fetch_width` a buffer of so many instructions, filled for one warp of the SM a cycle, issued from two cycles later.
+# -- Fetch: with `sm.fetch_width` a warp has a buffer of so many instructions. One warp of the SM is fetched for in a cycle, and
+# issues the first of them two cycles later.
 
 def test_does_a_warp_without_fetch_limit_issue_every_cycle() -> None:
     code = [f"int r{k} <- q{k}" for k in range(6)]
