@@ -35,6 +35,8 @@ def trace(blocks: int = 2) -> KernelTrace:
         ({"l1": {"mshrs": 0}}, "MSHRs"),
         ({"l1": {"write_policy": "write-back"}}, "write-through"),
         ({"l1": {"write_allocate": True}}, "write-through"),
+        ({"l2": {"write_policy": "write-through"}}, "write-back"),
+        ({"l2": {"write_allocate": False}}, "write-back"),
         ({"l2": {"slice_interleave_bytes": 100}}, "100 B"),
         ({"policy": "two-level"}, "two-level"),
     ],
@@ -70,7 +72,7 @@ def test_trace_that_ends_early_is_refused() -> None:
 
 
 def test_trace_that_skips_warps_is_refused() -> None:
-    with pytest.raises(FormatError, match="goes on with warp 7"):
+    with pytest.raises(FormatError, match="continues with warp 7"):
         simulate_caches(broken(first_warp=7), small_gpu(), 1)
 
 

@@ -97,7 +97,7 @@ def test_file_that_is_no_result_says_so(server: Server, results: Path, text: str
 
 
 def test_port_that_is_taken_is_told(server: Server, results: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be had"):
+    with pytest.raises(UsageError, match="is not available"):
         Server(ResultFolder(results), server.server_address[1])
 
 

@@ -52,7 +52,7 @@ CASES: list[tuple[str, Callable[[str], str], str, str]] = [
     ("too few addresses", lambda t: t.replace("0x7f0000001000 40 ", "0x7f0000001000 ", 1)
     .replace(" 40 40 0\n", " 40\n", 1), "LDG", "too few"),
     ("negative address", lambda t: t.replace("0x7f0000001000 40", "0x10 -40", 1), "-40", "addresses"),
-    ("rubbish behind", lambda t: t.replace("S2R 0 0 0\n", "S2R 0 0 ?\n", 1), "?", "what follows"),
+    ("rubbish behind", lambda t: t.replace("S2R 0 0 0\n", "S2R 0 0 ?\n", 1), "?", "the fields after the memory fields"),
     ("block outside the grid", lambda t: t.replace("thread block = 1,0,0", "thread block = 2,0,0"), "= 2,0,0", "not in the grid"),
     ("block twice", lambda t: t.replace("thread block = 1,0,0", "thread block = 0,0,0"), "", "twice"),
     ("warp twice", lambda t: t.replace("warp = 1", "warp = 0", 1), "", "twice"),
@@ -182,7 +182,7 @@ def test_list_with_copies_and_other_lines_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernels", "launches", "says"), [("tset", None, "did you mean"), (None, "2", "no launch or range"), (None, "x", "no launch")]
+    ("kernels", "launches", "says"), [("tset", None, "did you mean"), (None, "2", "not a launch or a range"), (None, "x", "not a launch")]
 )
 def test_choice_of_launches_that_are_not_there_is_refused(
     kernels: str | None, launches: str | None, says: str, tmp_path: Path

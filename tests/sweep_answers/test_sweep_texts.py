@@ -68,7 +68,7 @@ def test_front_is_shown_by_ascending_cost_with_equal_designs_counted() -> None:
 def test_sensitivity_names_its_estimator_and_lists_axes_by_their_share() -> None:
     text = answer_text(DOCUMENTS["sensitivity"])
     assert "correlation ratio" in text
-    assert "taken as a sample: 1 combinations of the 24 have no design" in text
+    assert "treated as a sample: 1 combinations of the 24 have no design" in text
     rows = _rows(text, "axis")
     shares = [float(row[1].removesuffix(" %")) for row in rows[1:]]
     assert [row[0] for row in rows[1:]] == ["sm_count", "dram.bandwidth", "sm.policy"]

@@ -18,14 +18,14 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.document import flatten
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import get_model
+from warpsight.gpu.steps import BY_REFERENCE, model_only
+from warpsight.models.base import STACK_PREFIX, get_model
+from warpsight.models.crisp import TARGET_CLOCK
 from warpsight.pipeline.evaluate import ProfiledTrace, evaluate
 from warpsight.pipeline.rows import Rows, joined
-from warpsight.pipeline.stage_keys import model_only
-from warpsight.result.prediction import COMPONENTS, bound_by_rows
 from warpsight.sweeps.designs import groups_of, key_text
 from warpsight.sweeps.names import WHOLE
 
@@ -111,11 +111,10 @@ class Space:
         return columns
 
 
-def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
+def slider_axes(gpu: GpuSpec, order: str = BY_REFERENCE) -> tuple[list[SliderAxis], list[dict[str, str]]]:
     """The axes around `gpu`, and the invalid values: their `setting`, and `why`."""
     described, refused, axes = flatten(gpu), list[dict[str, str]](), []
-    columns = {key: np.array([float(described[key])]) for key, _, _ in SLIDERS}
-    own = model_only(gpu, columns)
+    own = model_only((key for key, _, _ in SLIDERS), order)
     for key, label, factors in SLIDERS:
         found = {float(described[key]): 0}
         for factor in factors:
@@ -132,7 +131,7 @@ def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
 
 def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
     """Why the value is invalid in a description; empty if it is valid."""
-    if KEYS[key].kind in WHOLE and not value.is_integer():
+    if key_of(key).kind in WHOLE and not value.is_integer():
         return "is not a whole number"
     try:
         load_gpu(gpu, (f"{key}={key_text(key, value)}",))
@@ -218,7 +217,7 @@ def what_if(
     known_mode(mode)
     if mode == NONE:
         return None
-    axes, refused = slider_axes(gpu)
+    axes, refused = slider_axes(gpu, profiled.method.order)
     simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
     rows = evaluate_space(space, profiled, gpu, model, watch)
@@ -240,7 +239,7 @@ def what_if(
 def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> Rows:
     """The rows of the model for all designs of `space`, in order."""
     columns = space.columns()
-    own = {key: columns[key] for key in model_only(gpu, columns) if key in columns}
+    own = {key: columns[key] for key in model_only(columns, profiled.method.order)}
     groups = groups_of(columns, np.arange(len(space)), own)
     designs = [group.on(gpu, own, profiled.method) for group in groups]
     progress, parts = stage(watch, "evaluating designs"), list[Rows]()
@@ -270,17 +269,17 @@ def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
 
     Seconds take 8 more if they may be of another clock than the core's.
     """
-    components = get_model(model).about.stack or COMPONENTS
-    seconds = 8 if gpu.dvfs.target_clock_hz else 0
+    components = get_model(model).about.stack
+    seconds = 8 if gpu.parameters.get(TARGET_CLOCK.name) else 0
     return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
 
 
 def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
     """The columns of the document, and the words that one of them refers to by number."""
     cycles, seconds = rows["cycles"], rows["seconds"]
-    stacks = np.stack([rows[f"cpi_stack.{name}"] for name in COMPONENTS])
+    stacks = {key.removeprefix(STACK_PREFIX): values for key, values in rows.items() if key.startswith(STACK_PREFIX)}
     answered = np.isfinite(cycles)
-    words = [word if fine else why for word, why, fine in zip(_bounds(stacks, answered), rows["failed"], answered, strict=True)]
+    words = [word if fine else why for word, why, fine in zip(rows["bound_by"], rows["failed"], answered, strict=True)]
     bounds = sorted(set(words))
     if len(bounds) > 256:  # reasons with numbers in them: there are never so many bottlenecks
         raise ValueError(f"{len(bounds)} different bottlenecks")
@@ -288,17 +287,13 @@ def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
     clock = space.columns().get("core_clock", gpu.core_clock_hz)
     if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_IS_CLOCK, atol=0.0):
         columns.append(_column("seconds", seconds, "<f8"))
-    whole = np.where(answered, stacks.sum(axis=0), 1.0)
-    for name, values in zip(COMPONENTS, stacks, strict=True):
+    whole = np.where(answered, sum(stacks.values()), 1.0)
+    for name, values in stacks.items():
         shares = np.where(answered, values, 0.0) / whole
         if shares.any():
             columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "<u4"))
     columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "u1"))
     return {"share_of": _SHARE, "bounds": bounds, "columns": columns}
-
-
-def _bounds(stacks: npt.NDArray[np.float64], answered: npt.NDArray[np.bool_]) -> list[str]:
-    return bound_by_rows(np.where(answered, stacks, 0.0))
 
 
 def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ from typing import Any
 
 from warpsight.isa.sass.opcodes import SOURCE
 from warpsight.reports.terminal import WIDTH
-from warpsight.result.prediction import STACK
 
 _NEEDS = {
     "misses": "L1 misses of each interval (read_misses, write_misses)",
@@ -39,7 +38,7 @@ def model_text(document: dict[str, Any]) -> str:
     lines += ["", " CPI stack   meaning, and how the model computes it (W: resident warps per SM)"]
     indent = " " * (_LABEL - 1)
     for name in document["stack"]:
-        lines.append(f" {STACK[name].name:<11} {STACK[name].meaning}")
+        lines.append(f" {name:<11} {document['meanings'][name]}")
         lines += textwrap.wrap(document["by_component"].get(name, ""), WIDTH, initial_indent=indent, subsequent_indent=indent)
     return "\n".join(lines)
 
@@ -72,10 +71,12 @@ def models_page(documents: list[dict[str, Any]], command: str) -> str:
 def _parts(document: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """The labelled parts of a model in their order."""
     needs = [_NEEDS.get(need, need) for need in document["needs"]] or ["only the intervals"]
+    parameters = [f"{row['name']} ({row['kind']}, default {row['default']}): {row['meaning']}" for row in document["parameters"]]
     return [
         ("source", [document["source"]]),
         ("equations", document["equations"]),
         ("needs", needs),
+        *([("parameters", parameters)] if parameters else []),
         ("assumes", document["assumptions"]),
         ("fails", document["fails"]),
         ("cite", [document["citation"]]),

@@ -10,6 +10,7 @@ from warpsight.analysis.explanation import place_of
 from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, SCHEMA
 from warpsight.base.errors import UsageError
 from warpsight.pipeline.provenance import TOOL
+from warpsight.result.prediction import components_of
 
 # The values of a prediction that are compared, besides its stack.
 _FIGURES = ("cycles", "seconds", "warp_instructions", "ipc_sm_warp", "cpi", "dpki", "occupancy")
@@ -67,7 +68,8 @@ def _row(name: str, before: float | None, after: float | None) -> dict[str, Any]
 def _components(first: dict[str, Any], second: dict[str, Any]) -> list[dict[str, Any]]:
     """Cycles by component: CPI alone would hide a change of the instruction count."""
     names = dict.fromkeys([*first["cpi_stack"], *second["cpi_stack"]])
-    rows = [_row(name, _cycles_of(first, name), _cycles_of(second, name)) for name in names]
+    meanings = {name: each.meaning for document in (second, first) for name, each in components_of(document).items()}
+    rows = [{**_row(name, _cycles_of(first, name), _cycles_of(second, name)), "meaning": meanings[name]} for name in names]
     present = [{**row, "difference": row["after"] - row["before"]} for row in rows if row["before"] or row["after"]]
     return sorted(present, key=lambda row: -abs(row["difference"]))
 

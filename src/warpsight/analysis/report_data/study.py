@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from warpsight.analysis.report_data.kernel import SCHEMA, STUDY_REPORT
 from warpsight.base.errors import WarpsightError
+from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.provenance import TOOL
-from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.answers.maps import BEST
 from warpsight.sweeps.answers.selection import Selection
 from warpsight.sweeps.result import EVERYTHING, Question, Sweep
@@ -107,7 +107,8 @@ def _designs(selection: Selection, answers: list[dict[str, Any]]) -> dict[str, A
     kernels = list(selection.performance.kernels)
     most = min(_MOST_DESIGNS, max(1, _MOST_STACKS // len(kernels)))
     shown = _shown(selection, answers, most)
-    stacks = np.stack([results.figures(f"cpi_stack.{name}")[kernels][:, shown] for name in COMPONENTS], axis=-1)
+    columns = [name for name in results.names if name.startswith(STACK_PREFIX)]
+    stacks = np.stack([results.figures(name)[kernels][:, shown] for name in columns], axis=-1)
     seconds, bound = results.figures("seconds")[kernels][:, shown], results.words("bound_by")[kernels][:, shown]
     words = sorted(set(bound.ravel().tolist()))
     codes = {word: number for number, word in enumerate(words)}
@@ -120,7 +121,7 @@ def _designs(selection: Selection, answers: list[dict[str, Any]]) -> dict[str, A
         "seconds": seconds.tolist(),
         "bound_by": [[codes[word] for word in row] for row in bound.tolist()],
         "words": words,
-        "components": list(COMPONENTS),
+        "components": [name.removeprefix(STACK_PREFIX) for name in columns],
         "stacks": base64.b64encode(stacks.transpose(1, 0, 2).astype("<f4").tobytes()).decode("ascii"),
     }
 

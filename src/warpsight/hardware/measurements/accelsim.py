@@ -84,7 +84,7 @@ def read_accelsim(text: str, origin: str) -> Measurements:
             made.append(_launch(statistics, counts, log, origin))
     notes = [_latency_note(log)] if _latency(log) else []
     if together:
-        notes.append(f"{together} statistics of several concurrent kernels are ignored")
+        notes.append(f"{together} statistics of several kernels that ran concurrently are ignored")
     unfinished = log.launched - sum(len(each.kernel.split()) for each in log.statistics)
     if unfinished > 0:
         notes.append(f"the log ends before the statistics of {unfinished} launch{'es' if unfinished > 1 else ''}")

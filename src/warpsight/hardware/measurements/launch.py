@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.result.prediction import STACK
+from warpsight.result.prediction import SHARED
 
 # name -> (unit in which it is kept, meaning)
 FIELDS: dict[str, tuple[str, str]] = {
@@ -154,7 +154,7 @@ def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
 # -- Stall reasons of profilers, and the nearest component of the CPI stack.
 #
 # Nsight Compute counts what each warp waited for in each cycle; a CPI stack counts what an SM's issue slots were lost to. These are
-# similar but not the same (`result.cpi_stack`): shares are shown side by side, without an error.
+# similar but not the same (`result.prediction`): shares are shown side by side, without an error.
 
 # Families of metrics that name a reason, the best first. A file may have several; shares are of one family.
 _FAMILIES = (
@@ -181,8 +181,8 @@ def is_stall(metric: str) -> bool:
 
 
 def component_of(reason: str) -> str:
-    """The component of the CPI stack with this reason among its nearest ones (`STACK`'s `nsight`); "" if none is near."""
-    for component in STACK.values():
+    """The component of the CPI stack with this reason among its nearest ones (`SHARED`'s `nsight`); "" if none is near."""
+    for component in SHARED.values():
         for near in component.nsight.split(", "):
             # Nsight's full name of some is longer: math pipe throttle
             if near and (reason == near or reason.startswith(f"{near} ")):

@@ -6,7 +6,8 @@ from typing import Any
 from urllib.parse import quote
 
 from warpsight.reports.html.overview import anchor_of, place_of
-from warpsight.reports.html.parts import named, paint_class, stack_bar
+from warpsight.reports.html.parts import paint_class, stack_bar
+from warpsight.result.prediction import in_order
 
 
 def advice(document: dict[str, Any]) -> dict[str, Any] | None:
@@ -18,7 +19,7 @@ def advice(document: dict[str, Any]) -> dict[str, Any] | None:
     places, designs = _code_places(document), _designs(document)
     changes = [_change(change, first, places, designs) for change in found["advice"]]
     stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in found["advice"])]
-    used = [name for name in named(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
+    used = [name for name in in_order(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
     key = [{"name": name, "paint": paint_class(name)} for name in used]
     return {"first": first, "found": found, "changes": changes, "components": key}
 

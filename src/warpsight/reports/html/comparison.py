@@ -7,9 +7,10 @@ from typing import Any
 from markupsafe import Markup
 
 from warpsight.base.units import duration, percent, thousands, three_digits
-from warpsight.reports.drawing.canvas import STACK_STYLES
+from warpsight.reports.drawing.canvas import stack_style
 from warpsight.reports.drawing.charts import Axis, Series, Stacks
 from warpsight.reports.html.parts import drawn
+from warpsight.result.prediction import in_order
 
 _MOST_LINES = 200
 _SHOWN = {
@@ -64,9 +65,8 @@ def _figure(row: dict[str, Any]) -> dict[str, Any]:
 
 def _stacks(document: dict[str, Any]) -> Markup:
     """Both stacks in cycles, so that a change of the instruction count is visible too."""
-    order = {name: number for number, name in enumerate(STACK_STYLES)}
-    rows = sorted(document["components"], key=lambda row: order.get(row["name"], len(order)))
-    series = [Series(row["name"], [row["before"], row["after"]], STACK_STYLES.get(row["name"])) for row in rows]
+    rows = list(in_order({row["name"]: row for row in document["components"]}).values())
+    series = [Series(row["name"], [row["before"], row["after"]], stack_style(row["name"])) for row in rows]
     sums = [sum(row[side] for row in rows) for side in ("before", "after")]
     totals = [f"{total:,.0f} cycles" for total in sums]
     return drawn(Stacks(f"Cycles by component, {document['model']}", Axis("cycles"), document["names"], series, totals))

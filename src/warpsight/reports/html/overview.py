@@ -10,10 +10,11 @@ from markupsafe import Markup
 from warpsight.analysis import explanation as places
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.comparison import signed_percent
-from warpsight.reports.drawing.canvas import STACK_STYLES
+from warpsight.reports.drawing.canvas import stack_style
 from warpsight.reports.drawing.charts import Axis, Meter, Meters, Roof, Roofline, Series, Stacks, Work
 from warpsight.reports.html.parts import drawn
 from warpsight.reports.stack import shares, shown
+from warpsight.result.prediction import components_of
 
 _MOST_LINES = 3
 _MOST_TIMES = 2.5
@@ -52,7 +53,7 @@ def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, 
         title="CPI stacks: cycles per warp instruction of an SM",
         axis=Axis("cycles per instruction", most=_widest(predictions, known)),
         rows=[each["model"] + (" (reference)" if each["model"] in known else "") for each in predictions],
-        series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], STACK_STYLES.get(name)) for name in names],
+        series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], stack_style(name)) for name in names],
         totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles{_error(errors.get(each['model']))}"
                 for each in predictions],
     )  # fmt: skip
@@ -73,8 +74,11 @@ def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
     """A row of the table: the component's part of the CPI, the model's equation for it, and its main lines."""
     first = document["predictions"][0]
     about = (document.get("models") or {}).get(first["model"]) or {}
+    component = components_of(first)[name]
     return {
         "name": name,
+        "meaning": component.meaning,
+        "nsight": component.nsight,
         "cpi": first["cpi_stack"][name],
         "share": shares(first)[name],
         "equation": about.get("by_component", {}).get(name, ""),

@@ -31,8 +31,6 @@ from warpsight.reports.html.parts import paints
 from warpsight.reports.html.provenance import provenance
 from warpsight.reports.html.timeline import timeline
 from warpsight.reports.html.what_if import times, what_if
-from warpsight.reports.stack import meaning
-from warpsight.result.prediction import STACK
 
 Context = dict[str, Any] | None
 
@@ -94,11 +92,6 @@ def dimensions(sizes: list[int]) -> str:
     return f"({','.join(map(str, sizes))})"
 
 
-def nsight(component: str) -> str:
-    """The nearest stall reasons of Nsight Compute; empty where none is near."""
-    return STACK[component].nsight if component in STACK else ""
-
-
 def signed(number: float) -> str:
     """A whole number with its sign, thousands separated."""
     return f"{number:+,.0f}" if round(number) else "0"
@@ -107,8 +100,6 @@ def signed(number: float) -> str:
 FILTERS: dict[str, Any] = {
     "dimensions": dimensions,
     "duration": duration,
-    "meaning": meaning,
-    "nsight": nsight,
     "percent": percent,
     "signed_percent": signed_percent,
     "signed": signed,
@@ -218,7 +209,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     content = plain(document)
     shown = [(section, section.context(content)) for section in sections_of(content["kind"])]
     present = [(section, context) for section, context in shown if context is not None]
-    style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints()])
+    style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints(_components(content))])
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
     bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
     whole = render(
@@ -233,6 +224,14 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     )
     # a plain str, so that text appended to it is not escaped; undecodable file names are replaced
     return str(whole).encode("utf-8", "replace").decode("utf-8")
+
+
+def _components(document: dict[str, Any]) -> list[str]:
+    """The components of all CPI stacks in the document."""
+    stacks = [each["cpi_stack"] for each in document.get("predictions") or ()]
+    stacks.append((document.get("designs") or {}).get("components", ()))
+    rows = document["components"] if document["kind"] == "comparison" else ()
+    return [*(name for stack in stacks for name in stack), *(row["name"] for row in rows)]
 
 
 def list_page(folder: str, items: Sequence[Any]) -> str:
