@@ -228,14 +228,6 @@ read_warp = _build(source_fingerprint())
 
 
 @compiled_and_kept
-def begin_warp(block: int, warp: int, st: StreamState) -> None:
-    """Begin a warp of a block."""
-    st.block = block
-    start_warp(warp, st)
-    st.epoch += 1
-
-
-@compiled_and_kept
 def end_warp(warp: int, st: StreamState, out: Any) -> None:
     """End the running warp, or with -1 the running block."""
     add_finished(warp, st, out)
@@ -379,7 +371,8 @@ class ArrayProducer:
 
     def _read(self, stream: WarpStream) -> Iterator[BlockStreams]:
         buffer, k = self.buffer, 0
-        begin_warp(stream.block, stream.warp, buffer.state)
+        buffer.state["block"] = stream.block
+        buffer.state["epoch"] += 1
         while True:
             answer, k = read_warp(
                 stream.arrays, k, buffer.state, self.table.rows, buffer.fragments, buffer.out, buffer.places, buffer.scratch
