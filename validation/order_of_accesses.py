@@ -1,4 +1,4 @@
-"""What the order of accesses is worth: errors against the simulator when a changed design is ordered by its own timing, and by the
+"""The effect of the order of accesses: errors against the simulator when a changed design is ordered by its own timing, and by the
 described GPU's (docs/adr/0015-order-of-accesses.md).
 
     python validation/order_of_accesses.py            # prints the table
