@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.steps import BY_REFERENCE
 
 if TYPE_CHECKING:
     from warpsight.traces.importers.formats import TraceFormat
@@ -42,12 +43,14 @@ def _of(*types: type, key: str = "", holds: str = "") -> Any:
 class Method:
     """How a trace becomes an interval profile: the choice of the representative warp, and how the caches are modelled.
 
-    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model.
+    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model. `order` says whose
+    timing orders the accesses: that of the `reference` GPU, which the design is a change of, or the design's `own`.
     """
 
     representative: str = "kmeans"
     interleaving: str = "clocked"
     caches: str = "exact"
+    order: str = BY_REFERENCE
 
 
 DEFAULT_METHOD = Method()
