@@ -57,7 +57,7 @@ class Parser(argparse.ArgumentParser):
 
 
 # Parameters of the Python interface whose option stores its value under another name.
-_OTHER_NAMES = {"heap_bytes": "heap", "stack_bytes": "stack", "model": "models", "constraints": "where"}
+_OTHER_NAMES = {"heap_bytes": "heap", "stack_bytes": "stack", "model": "models", "constraints": "where", "figure": "figures"}
 _QUOTED = re.compile(r"`([a-z_0-9]+)(?:=([^`]*))?`")
 
 
