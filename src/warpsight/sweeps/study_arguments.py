@@ -24,7 +24,7 @@ from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.study import GRID, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
+from warpsight.sweeps.study import NOWHERE, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import save_trace
@@ -52,11 +52,6 @@ def study_of_options(
     `constraints` are expressions. A request without a name is called after its file. Raises UsageError or SpecError with the place
     `overrides TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
     """
-    known_models(models)
-    named = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
-    members = [member for each in named for member in members_of(each)]
-    if suite is not None:
-        members += members_of_suite(load_suite(suite))
     overrides: list[str] = []
     axes: list[Axis] = []
     places: dict[str, str] = {"kernels": "KERNEL", "sampling": "sampling", "models": "models"}
@@ -69,18 +64,23 @@ def study_of_options(
             overrides.append(f"{axis.key}={value_text(axis.key, axis.values[0])}")
         else:
             axes.append(axis)
-    study = Study(
-        name=name,
-        kernels=tuple(members),
-        gpu=gpu,
-        overrides=tuple(overrides),
-        axes=tuple(axes),
-        sampling=sampling,
+    return _checked(
+        (each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels),
+        suite, places, name=name, gpu=gpu, overrides=tuple(overrides), axes=tuple(axes), sampling=sampling,
         constraints=tuple(parse_expression(text, f"constraints {text}") for text in constraints),
-        models=tuple(models),
-        method=method,
-        simulator=simulator,
-    )
+        models=tuple(models), method=method, simulator=simulator,
+    )  # fmt: skip
+
+
+def _checked(
+    kernels: Iterable[StudyKernel], suite: str | None, places: Mapping[str, str], *, models: tuple[str, ...], **fields: Any
+) -> Study:
+    """The study of `kernels`, those of imported traces one by one, and of a suite."""
+    known_models(models)
+    members = [member for each in kernels for member in members_of(each)]
+    if suite is not None:
+        members += members_of_suite(load_suite(suite))
+    study = Study(kernels=tuple(members), models=models, **fields)
     check_study(study, places)
     return study
 
@@ -113,7 +113,7 @@ def study_of_arguments(
     if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
         refuse_beside_a_file(
             os.fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
-            constraints=constraints, sampling=(sampling.kind, sampling.designs, sampling.seed), method=method, simulator=simulator,
+            constraints=constraints, sampling=sampling, method=method, simulator=simulator,
         )  # fmt: skip
         return read_study(kernels)
     _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
@@ -122,29 +122,18 @@ def study_of_arguments(
         raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
     for key, word in asdict(method).items():
         check_value(f"method.{key}", word, key)
-    known_models(models)
-    members = [one for name, each in _named(kernels) for one in members_of(_member(name, each, store))]
-    if suite is not None:
-        members += members_of_suite(load_suite(suite))
-    study = Study(
-        name="sweep",
-        kernels=tuple(members),
-        gpu=_description(gpu, store),
-        overrides=tuple(overrides),
-        axes=tuple(_axis(key, values) for key, values in axes.items()),
-        sampling=sampling,
+    return _checked(
+        (_member(name, each, store) for name, each in _named(kernels)),
+        suite, NOWHERE, name="sweep", gpu=_description(gpu, store), overrides=tuple(overrides),
+        axes=tuple(_axis(key, values) for key, values in axes.items()), sampling=sampling,
         derived=tuple((key, parse_expression(text, f"derived {key}")) for key, text in derived.items()),
         constraints=tuple(parse_expression(text, f"constraint {text}") for text in constraints),
-        models=tuple(models),
-        method=method,
-        simulator=simulator,
-    )
-    check_study(study)
-    return study
+        models=tuple(models), method=method, simulator=simulator,
+    )  # fmt: skip
 
 
-# What arguments are that nobody gave; the others are then empty.
-_DEFAULTS = {"gpu": DEFAULT_GPU, "models": (DEFAULT_MODEL,), "sampling": (GRID, 0, 0), "method": DEFAULT_METHOD, "simulator": None}
+# The values of arguments that were not given; the others are then empty.
+_DEFAULTS = {name: getattr(Study("", ()), name) for name in ("gpu", "models", "sampling", "method", "simulator")}
 
 
 def _texts(**arguments: Any) -> None:
