@@ -88,7 +88,7 @@ def test_executor_is_chosen_by_the_jobs_when_none_is_named() -> None:
         ({"name": None, "jobs": 1, "scheduler": "tcp://h:1"}, r"scheduler: .*\"inline\" does not take it"),
         ({"name": "dask", "slurm": ["cores=1"]}, "slurm: .*\n.*the executor slurm"),
         ({"name": "processes", "worker_timeout": 5.0}, "worker_timeout: .*\n.*the executor dask or slurm"),
-        ({"name": "dask", "jobs": 0}, "0 processes compute nothing"),
+        ({"name": "dask", "jobs": 0}, "0 processes is not a valid number"),
         ({"name": "dask", "worker_timeout": float("nan")}, "nan is no time"),
         ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "jobs: the workers of a scheduler that runs already"),
     ],

@@ -38,7 +38,7 @@ MODES = (QUICK, FULL, NONE)
 def known_mode(mode: str) -> None:
     """Raises UsageError for a mode that there is not."""
     if mode not in MODES:
-        what = f'"{mode}" is no size of the what-if grid{suggestion(mode, MODES)}'
+        what = f'"{mode}" is not a size of the what-if grid{suggestion(mode, MODES)}'
         raise UsageError(what, place="--what-if", remedy=f"known: {', '.join(MODES)}")
 
 
@@ -133,7 +133,7 @@ def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
 def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
     """Why a description cannot have that value; empty where it can."""
     if KEYS[key].kind in WHOLE and not value.is_integer():
-        return "is no whole number"
+        return "is not a whole number"
     try:
         load_gpu(gpu, (f"{key}={key_text(key, value)}",))
     except WarpsightError as error:

@@ -97,7 +97,7 @@ def _notes(gpu: GpuSpec) -> list[str]:
         lines = cache.sets * cache.ways
         if lines < cache.mshrs and cache.allocation == "on-miss":
             what = f"{name} of {lines} line{'s' if lines > 1 else ''}"
-            found.append(f"an {what} lets so many misses be in flight, fewer than its {cache.mshrs} MSHRs (a miss takes a line)")
+            found.append(f"an {what} allows fewer misses in flight than its {cache.mshrs} MSHRs: each miss allocates a line")
     return found
 
 

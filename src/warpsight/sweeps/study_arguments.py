@@ -119,7 +119,7 @@ def study_of_arguments(
     _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
     _wholes(designs=sampling.designs, seed=sampling.seed, simulator=simulator.designs if simulator else 0)
     if not isinstance(axes, Mapping):
-        raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
+        raise UsageError(f"a {type(axes).__name__} is not a mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
     for key, word in asdict(method).items():
         check_value(f"method.{key}", word, key)
     return _checked(
@@ -143,13 +143,13 @@ def _texts(**arguments: Any) -> None:
         wrong = isinstance(given, str) or not isinstance(parts, Iterable) or not all(isinstance(each, str) for each in parts)
         if wrong or (name == "derived") != isinstance(given, Mapping):
             remedy = 'write {"l2.mshrs": "4 * sm_count"}' if name == "derived" else 'write a list of texts, as ["..."]'
-            raise UsageError(f"{given!r} cannot be taken", place=name, remedy=remedy)
+            raise UsageError(f"{given!r} is not valid", place=name, remedy=remedy)
 
 
 def _wholes(**arguments: Any) -> None:
     for name, given in arguments.items():
         if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-            raise UsageError(f"{given!r} is no whole number of 0 or more", place=name, remedy="write for example 10")
+            raise UsageError(f"{given!r} is not a whole number of 0 or more", place=name, remedy="write for example 10")
 
 
 def refuse_beside_a_file(path: str, **arguments: Any) -> None:
@@ -157,7 +157,7 @@ def refuse_beside_a_file(path: str, **arguments: Any) -> None:
     usual = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
     given = [name for name, value in usual.items() if (value != _DEFAULTS[name] if name in _DEFAULTS else value)]
     if given:
-        what = f"says itself what is swept, and {', '.join(given)} is given too"
+        what = f"is a study file and defines the sweep, but {', '.join(given)} is also given"
         raise UsageError(what, place=path, remedy="write it in the study file")
 
 
@@ -165,7 +165,7 @@ def _named(kernels: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(kernels, Mapping):
         for name in kernels:
             if not isinstance(name, str):
-                raise UsageError(f"{name!r} is no name of a kernel", place="kernels", remedy='write {"saxpy": "saxpy.yaml"}')
+                raise UsageError(f"{name!r} is not the name of a kernel", place="kernels", remedy='write {"saxpy": "saxpy.yaml"}')
         return kernels.items()
     if isinstance(kernels, (str, bytes, os.PathLike)) or not isinstance(kernels, Iterable):
         kernels = [kernels]
@@ -180,7 +180,7 @@ def _member(name: str, given: Any, store: ResultStore) -> StudyKernel:
     if isinstance(given, (str, os.PathLike)):
         given = KernelRequest(path=os.fspath(given))
     if not isinstance(given, KernelRequest):
-        what = f"a {type(given).__name__} is no kernel"
+        what = f"a {type(given).__name__} is not a kernel"
         raise UsageError(what, place="kernels", remedy="give traces (warpsight.trace), launch files or trace folders")
     return StudyKernel(name or default_name(given), given)
 
@@ -196,7 +196,7 @@ def _kept(trace: KernelTrace, store: ResultStore) -> Path:
 def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> str:
     if not isinstance(gpu, (str, os.PathLike, GpuSpec)):
         remedy = "give a name of the catalogue, a file, or a GpuSpec"
-        raise UsageError(f"a {type(gpu).__name__} is no GPU", place="gpu", remedy=remedy)
+        raise UsageError(f"a {type(gpu).__name__} is not a GPU", place="gpu", remedy=remedy)
     if not isinstance(gpu, GpuSpec):
         return os.fspath(gpu)
     checked = load_gpu(gpu)
@@ -211,7 +211,7 @@ def _axis(key: str, values: str | Sequence[Any]) -> Axis:
     """Values as an axis has them in text, or one by one: numbers in base units (counts as they are), or texts with their unit."""
     place = f"axes {key}"
     if not isinstance(key, str) or not isinstance(values, Iterable):
-        raise UsageError("is no key with its values", place=place, remedy='write {"sm_count": [14, 28, 56]}')
+        raise UsageError("is not a key with values", place=place, remedy='write {"sm_count": [14, 28, 56]}')
     if isinstance(values, str):
         return axis_of_text(key, values, place)
     return axis_of_list(key, [(_text(key, value), place) for value in values], place)
@@ -226,7 +226,7 @@ def _text(key: str, value: Any) -> str:
     try:
         number = float(value)
         if known.kind in WHOLE and number % 1 > 0:
-            raise UsageError(f"{value!r} is no whole number", place=f"axes {key}", remedy="give whole numbers")
+            raise UsageError(f"{value!r} is not a whole number", place=f"axes {key}", remedy="give whole numbers")
         return value_text(key, int(number) if number.is_integer() else number)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{value!r} is no value of {key}", place=f"axes {key}", remedy="give numbers of 0 or more") from None
+        raise UsageError(f"{value!r} is not a value of {key}", place=f"axes {key}", remedy="give numbers of 0 or more") from None
