@@ -118,7 +118,7 @@ def _chosen(arguments: argparse.Namespace, suite: Suite) -> list[SuiteKernel]:
 def _cases(arguments: argparse.Namespace, kernels: Sequence[SuiteKernel], folder: Path, told: Clock) -> dict[str, str]:
     missing = [kernel for kernel in kernels if not (folder / f"{kernel.name}.npz").exists()]
     told(f"compiling and emulating {len(missing)} of {len(kernels)} kernels")
-    return prepare_cases([(k.name, k.request()) for k in missing], folder, processes=arguments.jobs, told=told)
+    return prepare_cases([(k.name, k.request()) for k in missing], folder, processes=arguments.jobs, log=told)
 
 
 def _only_cases(arguments: argparse.Namespace, suite: Suite, told: Clock) -> int:
@@ -136,7 +136,7 @@ def _measure(arguments: argparse.Namespace, suite: Suite, told: Clock) -> tuple[
     with TemporaryDirectory() as place:
         folder = Path(arguments.cases or place)
         failed = _cases(arguments, kernels, folder, told)
-        document = measure_cases(kernels, folder, settings, device=arguments.device, told=told)
+        document = measure_cases(kernels, folder, settings, device=arguments.device, log=told)
         for row in document["kernels"]:
             if row["name"] in failed:
                 row["failed"] = failed[row["name"]]

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import pytest
-
-from warpsight.addressing.mapping import bank_passes
+from lane_definitions import bank_passes
 
 pytestmark = pytest.mark.unit
 ALL = [True] * 32

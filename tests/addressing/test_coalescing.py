@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lane_definitions import sectors_of_lanes
 
-from warpsight.addressing.coalescing import merge_lines, packed_lines, sectors_of_lanes
+from warpsight.addressing.coalescing import merge_lines, packed_lines
 
 pytestmark = pytest.mark.unit
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lane_definitions import sectors_of_lanes
 
 from warpsight.addressing.coalescing import (
     TRANSACTION_RULES,
-    sectors_of_lanes,
     segment_bytes,
     transaction_rule_number,
     transactions_of_lanes,

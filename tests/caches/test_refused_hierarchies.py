@@ -70,7 +70,7 @@ def test_trace_that_ends_early_is_refused() -> None:
 
 
 def test_trace_that_skips_warps_is_refused() -> None:
-    with pytest.raises(FormatError, match="goes on with warp 7"):
+    with pytest.raises(FormatError, match="continues with warp 7"):
         simulate_caches(broken(first_warp=7), small_gpu(), 1)
 
 

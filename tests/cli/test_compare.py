@@ -125,7 +125,7 @@ HEAD = "gpu,kernel,cycles"
         (f"{HEAD},cycles\nmdm-pascal,saxpy,5,6\n", ["measured.csv:1", 'two columns "cycles"']),
         (f"{HEAD}\ngpumech,saxpy,5\n", ["no row for the GPU mdm-pascal", "gpumech"]),
         (f"{HEAD}\nmdm-pascal,saxpi,5\n", ['no row for "saxpy"', 'did you mean "saxpi"']),
-        (f"{HEAD}\nmdm-pascal,saxpy,5\nmdm-pascal,saxpy,6\n", ["measured.csv:3", "says again what"]),
+        (f"{HEAD}\nmdm-pascal,saxpy,5\nmdm-pascal,saxpy,6\n", ["measured.csv:3", "is a duplicate of"]),
         (f"{HEAD},size\nmdm-pascal,saxpy,5,1\nmdm-pascal,saxpy,6,2\n", ["2 rows are for saxpy", "saxpy 1=KERNEL"]),
         (f"{HEAD},grid\nmdm-pascal,saxpy,5,512x1x1\n", ["measured.csv:2", "is of another launch: grid 512x1x1", "8x1x1"]),
         (f"{HEAD},grid\nmdm-pascal,saxpy,5,many\n", ["measured.csv:2", 'grid is "many"']),
@@ -141,7 +141,7 @@ def test_reference_that_cannot_be_meant_is_refused_by_place(
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--gate", "mdm:15"], ["--gate", "nothing to compare with"]),
+        (["--gate", "mdm:15"], ["--gate", "needs a reference"]),
         (["--against", "x.csv", "--model", "mdm", "--gate", "gpumech:15"], ["gpumech is not among the models"]),
         (["--against", "x.csv", "--gate", "mmd:15"], ['"mmd" is not a known model', 'did you mean "mdm"']),
         (["--gate", "mdm"], ["--gate", '"mdm" is not a model and a limit']),

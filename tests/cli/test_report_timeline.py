@@ -71,8 +71,8 @@ def test_wrong_use_of_the_timeline_is_one_clear_error(launch_file: Path, capsys:
     for option, value in (("--timeline-cycles", "0:5"), ("--timeline-sm", "0"), ("--perfetto", "x.json")):
         assert_one_error(run(capsys, *report, option, value), 2, option, "add --simulator")
     simulated = (*report, "--simulator")
-    assert_one_error(run(capsys, *simulated, "--timeline-cycles", "9:3"), 2, "--timeline-cycles", "is no window", "0:2000")
-    assert_one_error(run(capsys, *simulated, "--timeline-cycles", "999999:"), 2, "--timeline-cycles", "begin earlier")
+    assert_one_error(run(capsys, *simulated, "--timeline-cycles", "9:3"), 2, "--timeline-cycles", "not a range of cycles", "0:2000")
+    assert_one_error(run(capsys, *simulated, "--timeline-cycles", "999999:"), 2, "--timeline-cycles", "start earlier")
     assert_one_error(run(capsys, *simulated, "--timeline-sm", "28"), 2, "has no SM 28", "give 0 to 27")
     two = ("report", launch_file, launch_file, "-o", tmp_path / "r.html", "--simulator", "--perfetto", "x.json")
     assert_one_error(run(capsys, *two), 2, "--perfetto", "one side of two", "warpsight simulate --timeline")

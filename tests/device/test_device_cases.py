@@ -76,7 +76,7 @@ def test_cases_are_made_side_by_side_and_reasons_are_kept(suite_of: Make, tmp_pa
     suite = suite_of("twice", "tenth")
     requests = [(kernel.name, kernel.request()) for kernel in suite] + [("none", KernelRequest(path=str(tmp_path / "none.yaml")))]
     told: list[str] = []
-    failed = prepare_cases(requests, tmp_path / "cases", processes=2, told=told.append)
+    failed = prepare_cases(requests, tmp_path / "cases", processes=2, log=told.append)
     assert list(failed) == ["none"]
     assert "none.yaml" in failed["none"]
     assert sorted(path.stem for path in (tmp_path / "cases").iterdir()) == ["tenth", "twice"]
@@ -91,7 +91,7 @@ def test_textures_and_cooperative_grids_are_refused() -> None:
         make_case(request, "f")
     grid = """#include <cooperative_groups.h>
 __global__ void g(int* y) { cooperative_groups::this_grid().sync(); y[0] = 1; }"""
-    with pytest.raises(UnsupportedError, match="waits for its whole grid"):
+    with pytest.raises(UnsupportedError, match="synchronizes its grid"):
         make_case(KernelRequest(path=f"{grid}\n", grid=1, block=32, args=(np.zeros(1, np.int32),)), "g")
 
 

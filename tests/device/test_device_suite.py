@@ -31,7 +31,7 @@ def _measured(suite: Suite, folder: Path, **options: Any) -> dict[str, Any]:
 
 def test_faults_cost_nobody_elses_results(fake_gpu: Path, suite_of: Make, tmp_path: Path) -> None:
     told: list[str] = []
-    found = _measured(suite_of("dies", "faulty", "tenth", "twice"), tmp_path / "cases", told=told.append)
+    found = _measured(suite_of("dies", "faulty", "tenth", "twice"), tmp_path / "cases", log=told.append)
     rows = {row["name"]: row for row in found["kernels"]}
     assert list(rows) == ["dies", "faulty", "tenth", "twice"]
     assert "its process ended with -6" in rows["dies"]["failed"]
@@ -66,8 +66,8 @@ def test_case_that_is_missing_or_damaged_is_a_row_with_its_reason(fake_gpu: Path
     (tmp_path / "tenth.npz").write_text("damaged")
     found = measure_cases(suite_of("tenth", "twice"), tmp_path, SETTINGS)
     reasons = [row["failed"] for row in found["kernels"]]
-    assert "is no case" in reasons[0]
-    assert reasons[1] == "there is no case of it"
+    assert "is not a case" in reasons[0]
+    assert reasons[1] == "it has no case"
 
 
 def test_device_is_described_by_the_catalogue_or_by_what_its_driver_told(fake_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Dossiers that several tests look at."""
+"""Report data for several tests."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def strided(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 @pytest.fixture(scope="session")
 def report_data(strided: Any) -> dict[str, Any]:
-    """Its dossier on mdm-pascal, as JSON has it."""
+    """Its report data on mdm-pascal, as JSON."""
     found: dict[str, Any] = plain(kernel_report_data(strided, load_gpu("mdm-pascal"), "mdm"))
     return found
 

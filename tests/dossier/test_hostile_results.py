@@ -52,7 +52,7 @@ def shown(path: Path, document: Any) -> str:
 
 @pytest.fixture
 def files(results: Path, report_data: dict[str, Any]) -> list[Any]:
-    """A list of predictions, dossiers and a comparison."""
+    """A list of predictions, report data and a comparison."""
     found = [json.loads(path.read_text()) for path in sorted(results.rglob("*.json"))]
     short = report_data_of_file(str(results / "stride.json"))
     return [*found, short, report_data, comparison_report_data(report_data, report_data, ["a", "b"])]
@@ -83,7 +83,7 @@ def test_what_is_no_json_of_results_is_refused(text: str, tmp_path: Path) -> Non
         report_data_of_file(str(path))
 
 
-def test_dossier_with_damaged_predictions_is_refused_by_what_is_wrong(results: Path, tmp_path: Path) -> None:
+def test_report_data_with_damaged_predictions_is_refused_by_what_is_wrong(results: Path, tmp_path: Path) -> None:
     document = report_data_of_file(str(results / "stride.json"))
     document["predictions"][0].pop("dpki")
     with pytest.raises(FormatError, match="dpki"):

@@ -38,7 +38,7 @@ def ask(server: Server, path: str, method: str = "GET", host: str = "") -> tuple
 
 
 def ident(server: Server, name: str) -> str:
-    return next(item.ident for item in server.shelf.items() if item.name == name)
+    return next(item.ident for item in server.results.items() if item.name == name)
 
 
 def test_result_is_listed_and_shown(server: Server) -> None:
@@ -72,7 +72,7 @@ def test_nothing_but_results_is_served(server: Server, results: Path) -> None:
 
 def test_pipe_that_nobody_writes_to_is_no_result(server: Server, results: Path) -> None:
     os.mkfifo(results / "pipe.json")
-    assert [item.name for item in server.shelf.items()] == ["stride.json"]
+    assert [item.name for item in server.results.items()] == ["stride.json"]
 
 
 def test_only_reading_is_possible(server: Server) -> None:
@@ -97,10 +97,10 @@ def test_file_that_is_no_result_says_so(server: Server, results: Path, text: str
 
 
 def test_port_that_is_taken_is_told(server: Server, results: Path) -> None:
-    with pytest.raises(UsageError, match="cannot be had"):
+    with pytest.raises(UsageError, match="is not available"):
         Server(ResultFolder(results), server.server_address[1])
 
 
 def test_folder_that_is_none_is_told(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="is no folder"):
+    with pytest.raises(UsageError, match="is not a folder"):
         ResultFolder(tmp_path / "nothing")

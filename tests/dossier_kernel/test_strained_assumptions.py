@@ -1,4 +1,4 @@
-"""Does a kernel that is not what a model takes it to be strain that assumption, with the right figure, and no other kernel?"""
+"""Does a kernel that is not what a model takes it to be violate that assumption, with the right figure, and no other kernel?"""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_every_check_is_somebody_s_and_says_what_it_measures_and_why_its_bound_i
         assert check.unit in ("share", "ratio")
 
 
-def test_uniform_stream_strains_nothing_that_is_about_its_warps(traced: Any) -> None:
+def test_uniform_stream_violates_nothing_that_is_about_its_warps(traced: Any) -> None:
     rows = found(traced("stream"))
     assert rows["alike-warps"]["value"] == rows["equal-blocks"]["value"] == 0
     assert rows["divergence"]["value"] == 1
@@ -58,7 +58,7 @@ def test_uniform_stream_strains_nothing_that_is_about_its_warps(traced: Any) -> 
     assert not any(rows[key]["violated"] for key in ("alike-warps", "mean-warp", "slowest-warp", "equal-blocks", "divergence"))
 
 
-def test_warps_of_two_lengths_strain_alike_warps_by_the_spread_of_their_counts(traced: Any) -> None:
+def test_warps_of_two_lengths_violate_alike_warps_by_the_spread_of_their_counts(traced: Any) -> None:
     trace = traced("uneven")
     # counted warp by warp, independently of paths' weights
     size = np.diff(trace.block_start)
@@ -73,14 +73,14 @@ def test_warps_of_two_lengths_strain_alike_warps_by_the_spread_of_their_counts(t
     assert rows["mean-warp"]["violated"]
 
 
-def test_column_access_of_shared_memory_strains_the_banks_with_its_passes(traced: Any) -> None:
+def test_column_access_of_shared_memory_violate_the_banks_with_its_passes(traced: Any) -> None:
     row = found(traced("uneven"))["bank-conflicts"]
     # one store of a column (32 passes), one load of a column (32 passes)
     assert "32.0 passes" in row["detail"]
     assert found(traced("uneven"), "warpsight").get("bank-conflicts") is None, "it counts them itself"
 
 
-def test_lanes_that_wait_for_an_eighth_of_them_strain_divergence(traced: Any) -> None:
+def test_lanes_that_wait_for_an_eighth_of_them_violate_divergence(traced: Any) -> None:
     trace = traced("uneven")
     row = found(trace)["divergence"]
     assert row["value"] == pytest.approx(trace.header.thread_instructions / trace.header.warp_instructions / 32)
@@ -95,7 +95,7 @@ def test_barriers_are_counted_over_a_warp_s_instructions(traced: Any) -> None:
     assert row["value"] == pytest.approx(1 * 7 / (trace.header.warp_instructions / warps))
 
 
-def test_atomics_on_one_address_strain_a_model_that_spreads_them(traced: Any) -> None:
+def test_atomics_on_one_address_violate_a_model_that_spreads_them(traced: Any) -> None:
     row = found(traced("uneven"))["atomics"]
     assert row["value"] > 0
     assert "additional lanes" in row["detail"]
@@ -112,7 +112,7 @@ def test_model_without_bandwidth_is_beyond_the_peak_of_a_stream(traced: Any) -> 
     assert not found(traced("stream"), "warpsight", gpu)["peak"]["violated"]
 
 
-def test_launch_of_one_block_more_than_its_places_strains_whole_waves() -> None:
+def test_launch_of_one_block_more_than_its_places_violate_whole_waves() -> None:
     gpu = load_gpu("mdm-pascal", overrides=["sm.max_blocks=1"])
     source = "extern \"C\" __global__ void one(float *a) { a[blockIdx.x * 32 + threadIdx.x] = 1.0f; }"
     trace = warpsight.trace(source, grid=gpu.sm_count + 1, block=32, args=["f32[928]:zeros"])
@@ -167,7 +167,7 @@ def test_sampled_trace_says_how_well_its_blocks_stand_for_all() -> None:
     assert row["detail"] == "40 of 400 blocks are recorded"
 
 
-def test_cache_hits_strain_a_model_that_has_no_caches(traced: Any) -> None:
+def test_cache_hits_violate_a_model_that_has_no_caches(traced: Any) -> None:
     rows = found(traced("gather"), "mwp-cwp")
     misses = profile_trace(traced("gather"), load_gpu("mdm-pascal")).misses
     dram = int(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())

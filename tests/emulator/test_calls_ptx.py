@@ -70,7 +70,7 @@ def test_pointer_outside_the_list_of_targets_or_of_another_prototype_faults() ->
         "P: .callprototype (.param .b32 _) _ (.param .b32 _, .param .b64 _); "
         "{ .param .b64 w; mov.u64 %q1, add; call (c), %q1, (a, w), P; }",
     ):
-        with pytest.raises(LaunchFault, match=r'no function of this prototype by "call".*thread \(0,0,0\), value 0x1000[01]0'):
+        with pytest.raises(LaunchFault, match=r'not a function of this prototype by "call".*thread \(0,0,0\), value 0x1000[01]0'):
             run(ADD + other, "and.b32 %r1, %i, 3;\n" + CALL_ADD.replace("CALL", call))
 
 

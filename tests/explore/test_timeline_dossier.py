@@ -91,7 +91,7 @@ def test_timeline_that_was_cut_is_known_up_to_its_last_instruction() -> None:
 
 @pytest.mark.parametrize("text", ["", "5", ":5", "7:7", "9:3", "-1:4", "a:b", "1:2:3", "\uff11:\uff12"])
 def test_window_that_is_none_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="is no window"):
+    with pytest.raises(UsageError, match="is not a range of cycles"):
         window_of(text, None)
 
 

@@ -107,7 +107,7 @@ def test_numbers_that_no_driver_tells_are_marked(monkeypatch: pytest.MonkeyPatch
     assert {"latency.int", "l1.latency", "l1.mshrs", "l2.latency", "dram.latency", "noc.bandwidth", "sm.schedulers"} <= marked
     assert not {"sm_count", "core_clock", "sm.registers", "l2.size", "dram.bandwidth"} & marked
     assert "latency.int" in made.notes[0]
-    assert "NVML was not asked" in made.notes[-1]
+    assert "NVML is not available" in made.notes[-1]
 
 
 def test_gpu_that_the_catalogue_lacks_takes_the_sm_of_its_compute_capability(
@@ -176,7 +176,7 @@ def test_clocks_are_those_of_nvml_where_it_answers(monkeypatch: pytest.MonkeyPat
     assert asked == [b"0000:3b:00.0"]
     assert made.values["core_clock"].content == 1.4e9
     assert made.values["dram.bandwidth"].content == pytest.approx(1555.2e9)
-    assert not any("NVML was not asked" in note for note in made.notes)
+    assert not any("NVML is not available" in note for note in made.notes)
 
     def fails() -> None:
         raise nvml.NVMLError
@@ -194,7 +194,7 @@ def test_a_library_that_is_really_loaded_is_asked_as_the_driver_is(monkeypatch: 
     made = describe_device()
     (tmp_path / "v.yaml").write_text(made_yaml(made))
     gpu, base = load_gpu(tmp_path / "v.yaml"), load_gpu("v100")
-    assert made.description.startswith("Tesla V100-SXM2-16GB, as its driver (CUDA 12.8) tells, and v100 for the rest")
+    assert made.description.startswith("Tesla V100-SXM2-16GB, as its driver (CUDA 12.8) reports, the rest as v100")
     # NVIDIA's white paper: 900 GB/s, rounded from 877 MHz x 2 x 4,096 bits
     assert gpu.dram.bandwidth_bytes_per_s == pytest.approx(898.05e9, rel=1e-4)
     assert (gpu.sm_count, gpu.core_clock_hz, gpu.l2, gpu.l1) == (80, 1.53e9, base.l2, base.l1)

@@ -123,11 +123,11 @@ def test_carve_out_leaves_the_rest_to_the_l1(kib: int, l1_kib: int, ways: int, l
 
 
 def test_carve_out_that_the_gpu_does_not_have_is_refused_with_those_that_it_has(load: Load) -> None:
-    assert "--shared-memory takes 0 KiB, 8 KiB, 16 KiB, 32 KiB, 64 KiB, 96 KiB" in refused(
+    assert "`carve_out` takes 0 KiB, 8 KiB, 16 KiB, 32 KiB, 64 KiB, 96 KiB" in refused(
         load, configuration(), choices=Choices(carve_out=48 * 1024)
     )
     fixed = configuration(gpgpu_adaptive_cache_config="0")
-    assert "divided for good" in refused(load, fixed, choices=Choices(carve_out=0))
+    assert "is fixed here" in refused(load, fixed, choices=Choices(carve_out=0))
     assert load(fixed)[1].sm.shared_memory_bytes == 98304
 
 
@@ -190,8 +190,8 @@ def test_what_cannot_be_carried_over_is_told_in_the_notes_and_in_the_file(load: 
     ("cache", "policy", "allocates", "index", "told"),
     [
         ("N:64:128:6,L:L:m:N:H,A:128:8,16:0,32", "write-through", False, "fermi", "local write-back, global write-through is not"),
-        ("S:4:128:32,L:T:s:N:L,A:256:8,16:0,32", "write-through", False, "modulo", "streaming: lines are taken on fill"),
-        ("64:128:6,L:E:m:N:X,A:128:8,8", "write-through", False, "xor", "write-evict is not there; write-through is taken"),
+        ("S:4:128:32,L:T:s:N:L,A:256:8,16:0,32", "write-through", False, "modulo", "streaming: lines are allocated on fill"),
+        ("64:128:6,L:E:m:N:X,A:128:8,8", "write-through", False, "xor", "write-evict is not supported; write-through is used"),
     ],
 )
 def test_cache_strings_of_each_kind_are_decoded(
@@ -233,7 +233,7 @@ def test_comments_quotes_over_lines_and_nested_files_are_read(tmp_path: Path) ->
         ({"gpgpu_cache__dl1": "S:4:128"}, "is not a cache string"),
         ({"gpgpu_cache__dl1": "S:4:64:64,L:T:m:L:L,A:512:8,16:0,32"}, "four sectors of 32 B"),
         ({"gpgpu_cache__dl1": "S:4:128:64,F:T:m:L:L,A:512:8,16:0,32"}, "no FIFO replacement"),
-        ({"gpgpu_cache__dl1": "S:4:128:64,Q:T:m:L:L,A:512:8,16:0,32"}, '"Q" is no replacement'),
+        ({"gpgpu_cache__dl1": "S:4:128:64,Q:T:m:L:L,A:512:8,16:0,32"}, '"Q" is not a known replacement'),
         ({"gpgpu_cache__dl2": "N:64:128:6,L:R:m:N:L,T:128:8,16:0,32"}, "a data cache is not read-only"),
         ({"gpgpu_dram_timing_opt": "nbk=16:RCD=12"}, "RP, CL, CDLR is missing"),
         ({"gpgpu_dram_timing_opt": "nbk=16:RCD=fast"}, '"RCD=fast" is not NAME=CYCLES'),

@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from warpsight.addressing.coalescing import sectors_of_lanes
-from warpsight.addressing.mapping import bank_passes
+from lane_definitions import bank_passes, sectors_of_lanes
 
 SHARED_BASE, LOCAL_BASE = 0x7F1300000000, 0x7F12A5000000
 

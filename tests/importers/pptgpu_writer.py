@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from warpsight.addressing.coalescing import sectors_of_lanes
+from lane_definitions import sectors_of_lanes
 
 
 @dataclass(frozen=True)

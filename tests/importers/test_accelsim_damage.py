@@ -13,7 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError
-from warpsight.traces.importers.accelsim.importer import import_accelsim, select
+from warpsight.traces.importers.accelsim.importer import import_accelsim
+from warpsight.traces.importers.launch import select
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.validate import validate
 
@@ -44,26 +45,26 @@ CASES: list[tuple[str, Callable[[str], str], str, str]] = [
     ("fewer lines than insts =", lambda t: t.replace("0000 ffffffff 1 R0 S2R 0 0 0\n", "", 1), "warp = 1", "has 3 instructions"),
     ("no mask", lambda t: t.replace("0000 ffffffff", "0000 xxxxxxxx", 1), "xxxxxxxx", "active mask"),
     ("mask too wide", lambda t: t.replace("0000 ffffffff", "0000 1ffffffff", 1), "1ffffffff", "active mask"),
-    ("no register", lambda t: t.replace("1 R0 S2R", "1 Q0 S2R", 1), "Q0", "no register"),
-    ("no opcode", lambda t: t.replace("1 R0 S2R", "1 R0 %2R", 1), "%2R", "no opcode"),
+    ("no register", lambda t: t.replace("1 R0 S2R", "1 Q0 S2R", 1), "Q0", "not a register"),
+    ("no opcode", lambda t: t.replace("1 R0 S2R", "1 R0 %2R", 1), "%2R", "not an opcode"),
     ("wrong count", lambda t: t.replace("1 R0 S2R", "9 R0 S2R", 1), "9 R0", "fields after the mask"),
     ("mode 7", lambda t: t.replace(" 4 2 0x7f", " 4 7 0x7f", 1), " 4 7 ", "form of the addresses"),
     ("too few addresses", lambda t: t.replace("0x7f0000001000 40 ", "0x7f0000001000 ", 1)
     .replace(" 40 40 0\n", " 40\n", 1), "LDG", "too few"),
     ("negative address", lambda t: t.replace("0x7f0000001000 40", "0x10 -40", 1), "-40", "addresses"),
-    ("rubbish behind", lambda t: t.replace("S2R 0 0 0\n", "S2R 0 0 ?\n", 1), "?", "what follows"),
+    ("rubbish behind", lambda t: t.replace("S2R 0 0 0\n", "S2R 0 0 ?\n", 1), "?", "the fields after the memory fields"),
     ("block outside the grid", lambda t: t.replace("thread block = 1,0,0", "thread block = 2,0,0"), "= 2,0,0", "not in the grid"),
     ("block twice", lambda t: t.replace("thread block = 1,0,0", "thread block = 0,0,0"), "", "twice"),
     ("warp twice", lambda t: t.replace("warp = 1", "warp = 0", 1), "", "twice"),
     ("no such warp", lambda t: t.replace("warp = 1", "warp = 2", 1), "warp = 2", "no warp of that number"),
     ("block not ended", lambda t: t.replace("#END_TB", "", 1), "", "a block begins before"),
     ("cut inside a block", lambda t: t[: t.rindex("#END_TB")], "", "ends inside thread block 1"),
-    ("no grid", lambda t: t.replace("-grid dim", "-great dim"), "#traces", "does not say -grid dim"),
+    ("no grid", lambda t: t.replace("-grid dim", "-great dim"), "#traces", "has no -grid dim"),
     ("grid of text", lambda t: t.replace("(2,1,1)", "(two,1,1)"), "(two", "not three counts"),
     ("unknown version", lambda t: t.replace("tracer version = 5", "tracer version = 9"), "version = 9", "version 9 is not known"),
     ("header alone", lambda t: t[: t.index("#traces")], "", "does not end"),
     ("no block at all", lambda t: t[: t.index("#BEGIN_TB")], "", "holds no instruction"),
-    ("a stray word", lambda t: t.replace("\n#END_TB", "\nhello\n#END_TB", 1), "hello", "no line of a trace"),
+    ("a stray word", lambda t: t.replace("\n#END_TB", "\nhello\n#END_TB", 1), "hello", "not a line of a trace"),
 ]  # fmt: skip
 
 
@@ -181,7 +182,7 @@ def test_list_with_copies_and_other_lines_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernels", "launches", "says"), [("tset", None, "did you mean"), (None, "2", "no launch or range"), (None, "x", "no launch")]
+    ("kernels", "launches", "says"), [("tset", None, "did you mean"), (None, "2", "not a launch or a range"), (None, "x", "not a launch")]
 )
 def test_choice_of_launches_that_are_not_there_is_refused(
     kernels: str | None, launches: str | None, says: str, tmp_path: Path

@@ -34,7 +34,7 @@ def read(folder: Path, text: str, name: str = "kernel-1.traceg") -> KernelTrace:
         (TEXT, "0000 ffffffff", "0000 fffffff", "active mask"),
         (TEXT, "0000 ffffffff", "0000 0x123456", "active mask"),
         (TEXT, "000000ff 1 R4", "000001fe 1 R4", ""),  # eight lanes that follow each other
-        (TEXT, "000000ff 1 R4", "000001ef 1 R4", "do not follow each other"),
+        (TEXT, "000000ff 1 R4", "000001ef 1 R4", "are not contiguous"),
         (TEXT, "insts = 4\n", "", "insts = of the warp is missing"),
         (TEXT, "warp = 1\ninsts = 4\n", "warp = 1\n", "insts = of the warp is missing"),
         (TEXT, "insts = 4\n", "insts = 4 4\n", "a number is missing"),
@@ -42,13 +42,13 @@ def read(folder: Path, text: str, name: str = "kernel-1.traceg") -> KernelTrace:
         (TEXT, "warp = 1\n", "warps = 1\n", "a number is missing"),
         (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0,0\n", "a number is missing"),
         (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0 0\n", "a number is missing"),
-        (TEXT, "#END_TB", "#END_TBS", "no line of a trace"),
-        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\ncluster id = 0,x,0\n", "no line of a trace"),
-        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\nclusters = 1\n", "no line of a trace"),
-        (TEXT, "1 R4 LDG.E", "1 R256 LDG.E", "no register"),
-        (TEXT, "1 R0 S2R", "1 P8 S2R", "no register"),
-        (TEXT, "1 R4 LDG.E", "1 R4 LdG.E", "no opcode"),
-        (TEXT, "base_addr = 0x0000", "base_addr = 0xf000", "no address below"),
+        (TEXT, "#END_TB", "#END_TBS", "not a line of a trace"),
+        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\ncluster id = 0,x,0\n", "not a line of a trace"),
+        (TEXT, "thread block = 0,0,0\n", "thread block = 0,0,0\nclusters = 1\n", "not a line of a trace"),
+        (TEXT, "1 R4 LDG.E", "1 R256 LDG.E", "not a register"),
+        (TEXT, "1 R0 S2R", "1 P8 S2R", "not a register"),
+        (TEXT, "1 R4 LDG.E", "1 R4 LdG.E", "not an opcode"),
+        (TEXT, "base_addr = 0x0000", "base_addr = 0xf000", "not an address below"),
         (TEXT, "(2,1,1)", "(2,65536,1)", "larger than any GPU launches"),
         (TEXT, "(2,1,1)", "(2147483648,1,1)", "larger than any GPU launches"),
         (OLD, "0 0 0 0 0000 ffffffff", "1 0 0 0 0000 ffffffff", "another block or warp"),
@@ -74,7 +74,7 @@ def test_lost_or_added_address_is_a_note_with_its_line(tmp_path: Path) -> None:
         first = whole.index("EXIT")  # the first memory line of all says how many fields there are
         text = whole[:first] + whole[first:].replace(old, new, 1)
         line = next(k for k, (a, b) in enumerate(zip(whole.splitlines(), text.splitlines(), strict=True), 1) if a != b)
-        notes = [note for note in read(tmp_path, text).notes if "addresses may be lost" in note]
+        notes = [note for note in read(tmp_path, text).notes if "addresses may be missing" in note]
         if new == "00017fff 1 R4":  # as many lanes: nothing to see
             assert not notes
         else:
@@ -85,7 +85,7 @@ def test_lost_or_added_address_is_a_note_with_its_line(tmp_path: Path) -> None:
 
 def test_values_of_registers_are_no_fewer_or_more_fields(tmp_path: Path) -> None:
     text = Dialect(6, tail=("0", "0", "Val", "1", "ff")).text(KERNEL).replace("Val 1 ff", "NoVal", 3)
-    assert not any("addresses may be lost" in note for note in read(tmp_path, text).notes)
+    assert not any("addresses may be missing" in note for note in read(tmp_path, text).notes)
 
 
 def test_keys_that_no_tracer_writes_and_missing_windows_are_notes(tmp_path: Path) -> None:

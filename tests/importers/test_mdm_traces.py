@@ -136,7 +136,7 @@ def test_cache_file_sets_the_size_of_lines_and_is_told(tmp_path: Path) -> None:
     assert [len(one.sectors) for one in streams(trace)[0]] == [0, 2, 0, 2, 0]
     assert any("L1_cache: 12,288 B" in note for note in trace.notes)
     (tmp_path / "L1_cache").write_text("line size = 64\nlines = 3\n")
-    with pytest.raises(FormatError, match="no line of a cache file") as refusal:
+    with pytest.raises(FormatError, match="not a line of a cache file") as refusal:
         load(tmp_path)
     assert refusal.value.place.endswith("L1_cache:2")
 
@@ -177,5 +177,5 @@ def test_damage_is_told_with_file_and_line(file: str, old: str, new: str, says: 
 def test_two_runs_of_the_tool_do_not_share_their_numbers(tmp_path: Path) -> None:
     write_mdm(tmp_path, [WARP], (1, 1, 1), (32, 1, 1))
     (tmp_path / "other.log").write_text("OPCODE MOV MAPS TO ID 0\n")
-    with pytest.raises(FormatError, match="both hold what a tool printed"):
+    with pytest.raises(FormatError, match="both hold the output of a tool"):
         load(tmp_path)

@@ -121,7 +121,7 @@ def test_blocks_with_other_counts_are_told_with_numbers() -> None:
     kernel.blocks[1][0].insert(0, Step(LOAD, (BASE + 64,)))
     del kernel.blocks[2][1][1]
     (note,) = [note for note in read(kernel, amali=False).notes if note.startswith("warning")]
-    assert "2 blocks have not as many accesses" in note
+    assert "2 blocks do not have as many accesses" in note
     assert "kernel_1_block_1.mem" in note
     assert "1 instructions have no addresses, 1 accesses have no instruction" in note
 

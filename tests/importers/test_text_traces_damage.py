@@ -37,9 +37,9 @@ def kernel(blocks: int) -> Written:
 SASS, CONFIG, MEM = "sass_traces/kernel_1.sass", "app_config.py", "memory_traces/kernel_1_block_1.mem"
 CASES: list[tuple[str, str, Callable[[str], str], str, int | None]] = [
     ("call in the config", CONFIG, lambda t: "import os\n" + t, "nothing of the file is executed", 1),
-    ("computed value", CONFIG, lambda t: t.replace(": 24", ": 20 + 4"), "no literal", 1),
-    ("code in a value", CONFIG, lambda t: t.replace(": 24", ": __import__('os').getpid()"), "no literal", 1),
-    ("no Python", CONFIG, lambda t: t.replace("}", ""), "it is no Python", None),
+    ("computed value", CONFIG, lambda t: t.replace(": 24", ": 20 + 4"), "not a literal", 1),
+    ("code in a value", CONFIG, lambda t: t.replace(": 24", ": __import__('os').getpid()"), "not a literal", 1),
+    ("no Python", CONFIG, lambda t: t.replace("}", ""), "it is not Python", None),
     ("cut config", CONFIG, lambda t: t[: t.index("app_kernels")], "has no app_kernels_id", None),
     ("kernel missing", CONFIG, lambda t: t.replace("[1]", "[1, 2]"), "names kernel 2", 11),
     ("kernel twice", CONFIG, lambda t: t + "\nkernel_1 = {}", "given twice", 12),
@@ -48,14 +48,14 @@ CASES: list[tuple[str, str, Callable[[str], str], str, int | None]] = [
     ("too many warps", CONFIG, lambda t: t.replace(": 64", ": 32"), "lines of 2 warps", None),
     ("grid too small", CONFIG, lambda t: t.replace('"grid_size"\t\t\t: 2', '"grid_size"\t\t\t: 1'), "grid has 1 blocks", None),
     ("no number", SASS, lambda t: t.replace("\n10 LDG", "\nten LDG", 1), "not begin with whole numbers", 4),
-    ("no opcode", SASS, lambda t: t.replace("10 LDG.E", "10 %DG", 1), "no opcode", 4),
-    ("no register", SASS, lambda t: t.replace("R4 R2", "R4 Q2", 1), "no register", 3),
+    ("no opcode", SASS, lambda t: t.replace("10 LDG.E", "10 %DG", 1), "not an opcode", 4),
+    ("no register", SASS, lambda t: t.replace("R4 R2", "R4 Q2", 1), "not a register", 3),
     ("three numbers", SASS, lambda t: "1 2 " + t, "3 numbers before the opcode", 1),
     ("cut inside a line", SASS, lambda t: t[:-4], "ends inside a line", 12),
     ("cut after a line", SASS, lambda t: t[: t.rindex("10 EXIT")], "not EXIT", 10),
     ("cut before accesses", SASS, lambda t: t.replace("10 LDG.E R4 R2 \n", "", 1), "no block's records", None),
     ("empty", SASS, lambda t: "", "no instruction", None),
-    ("no record", MEM, lambda t: t.replace("LDG.E 0x", "LDG.E x", 1), "no record of an access", 3),
+    ("no record", MEM, lambda t: t.replace("LDG.E 0x", "LDG.E x", 1), "not a record of an access", 3),
     ("cut address", MEM, lambda t: t[:-3], "ends inside a record", 9),
     ("too many lanes", MEM, lambda t: t.replace("LDG.E ", "LDG.E " + "0x7f0000000000 " * 20, 1), "40 addresses", 3),
 ]
@@ -158,5 +158,5 @@ def test_each_folder_is_of_its_own_format(tmp_path: Path) -> None:
     assert tools == ["PPT-GPU", "PPT-GPU", "MDM"]
     assert format_of(tmp_path) is None
     assert format_of(tmp_path / "pptgpu" / SASS) is not None
-    with pytest.raises(UsageError, match="no trace of PPT-GPU"):
+    with pytest.raises(UsageError, match="not a trace of PPT-GPU"):
         import_pptgpu(tmp_path)

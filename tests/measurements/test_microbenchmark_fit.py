@@ -129,7 +129,7 @@ def test_what_the_timings_do_not_tell_is_refused_with_its_reason(pascal: str) ->
     assert set(fitted) == {"dram.bandwidth", "noc.bandwidth"}
     assert set(refused) == keys
     assert "0 chases" in refused["l1.latency"]
-    assert "needs l1.latency" in refused["l1.mshrs"]
+    assert "requires l1.latency" in refused["l1.mshrs"]
 
     # the counts beside the jump are not both there
     _, refused = _fit(_without(pascal, "misses,16384,"), "mdm-pascal")
@@ -228,7 +228,7 @@ def test_sources_are_written_and_never_over_a_file_of_another(tmp_path: Path, ca
     assert [Path(path).name for path in json.loads(outcome.out)["files"]] == ["microbenchmarks.cu", "kernels.cuh"]
     assert run(capsys, "calibrate", "--kernels", tmp_path / "mb").code == 0
     (tmp_path / "mb" / "kernels.cuh").write_text("mine")
-    assert_one_error(run(capsys, "calibrate", "--kernels", tmp_path / "mb"), 2, "kernels.cuh", "is not ours")
+    assert_one_error(run(capsys, "calibrate", "--kernels", tmp_path / "mb"), 2, "kernels.cuh", "exists with other content")
 
 
 @pytest.mark.oracle

@@ -191,7 +191,7 @@ def test_header_alone_and_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no launch"):
         _read("\n".join(WIDE.splitlines()[:6]) + "\n")
     (tmp_path / "x.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(FormatError, match="no table of Nsight Compute or nvprof"):
+    with pytest.raises(FormatError, match="not a table of Nsight Compute or nvprof"):
         read_measurements(str(tmp_path / "x.csv"))
     with pytest.raises(UsageError):
         read_measurements(str(tmp_path / "none.csv"))

@@ -196,9 +196,9 @@ extern "C" __global__ void chain(float* out, unsigned n) {
 """
 
 
-def _told(name: str, arguments: list[Any], told: StaticHints) -> KernelCounts:
+def _told(name: str, arguments: list[Any], hints: StaticHints) -> KernelCounts:
     ready = _ready(DATA, name, (2,), (64,), arguments)
-    return static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, told)
+    return static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, hints)
 
 
 ROWS = ["i32[128]:zeros", "i32[128]:zeros", Z, Z, 4]
@@ -255,7 +255,7 @@ def test_told_trips_that_contradict_the_text_are_refused() -> None:
     with pytest.raises(UsageError, match="is not the label of a loop") as caught:
         static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={"$L": 3}))
     label = caught.value.remedy.rpartition(" ")[2]
-    with pytest.raises(UsageError, match="was told to run 3 times, and the program text says 4"):
+    with pytest.raises(UsageError, match="is 3 iterations, but the program text has 4"):
         static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={label: 3}))
     static_counts(ready.source, ready.launch, load_gpu("gtx280"), 3, StaticHints(trips={label: 4}))
 

@@ -152,7 +152,7 @@ def test_memory_instructions_have_a_panel(document: dict[str, Any]) -> None:
     assert "mem" in (rows_of(document).attributes["pc-1"]["class"] or "").split()
     assert text.count('<article class="load"') == 1
     assert 'id="load-1"' in text
-    assert "90 of 100 executions (90.0 %) have this many sectors; here 32 active lanes ask for 128 B of 256 B" in text
+    assert "90 of 100 executions (90.0 %) have this many sectors; here 32 active lanes request 128 B of 256 B" in text
     assert "hit 100 (25.0 %)" in text
     assert "in an LRU cache as large as this L1 (384 lines) 25.0 % hit" in text
 
@@ -160,7 +160,7 @@ def test_memory_instructions_have_a_panel(document: dict[str, Any]) -> None:
 def test_source_that_is_not_at_hand_is_told(document: dict[str, Any]) -> None:
     document["code"]["source"] |= {"sources": {}, "missing_sources": ["k.cu"]}
     text = html(document)
-    assert "k.cu: not at hand, so its lines have no text here" in text
+    assert "k.cu: file not found, so its lines have no text" in text
     assert rows_of(document).cells["src-0-10"][-1] == ""
 
 

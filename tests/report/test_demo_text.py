@@ -27,8 +27,8 @@ def test_demo_of_two_predictions_puts_them_side_by_side() -> None:
 
 
 def test_explanation_of_a_queueing_kernel_sums_mshr_noc_and_dram() -> None:
-    assert "32 requests a load" in demo_explanation(DIVERGENT, 32)
-    assert "95.0 % of the cycles go to MSHRs" in demo_explanation(DIVERGENT, 32)
+    assert "32 requests per load" in demo_explanation(DIVERGENT, 32)
+    assert "95.0 % of the cycles are spent on MSHRs" in demo_explanation(DIVERGENT, 32)
 
 
 def test_explanation_follows_the_prediction_and_not_the_stride() -> None:

@@ -47,4 +47,4 @@ def test_line_of_another_command_keeps_kernel_and_gpu_and_drops_its_own_options(
 
 
 def test_line_of_another_command_does_not_read_stdin_again() -> None:
-    assert followed_by("advise", ["explain", "-"], "mdm", "why") == "next: warpsight models show mdm   # what the model assumes"
+    assert followed_by("advise", ["explain", "-"], "mdm", "why") == "next: warpsight models show mdm   # the model's assumptions"

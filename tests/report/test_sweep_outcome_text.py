@@ -19,9 +19,9 @@ def collected(reasons: dict[str, int]) -> dict[str, Any]:
 
 
 def test_rows_without_numbers_are_counted_in_grammar_and_absent_when_there_are_none() -> None:
-    assert "1 row without numbers:" in collected_text(collected({"no block fits": 1}))
-    assert "3 rows without numbers:" in collected_text(collected({"no block fits": 3}))
-    assert "no numbers" not in collected_text(collected({}))
+    assert "1 row without a result:" in collected_text(collected({"no block fits": 1}))
+    assert "3 rows without a result:" in collected_text(collected({"no block fits": 3}))
+    assert "without a result" not in collected_text(collected({}))
 
 
 def test_reason_that_announces_the_next_line_is_shown_with_it_and_a_remedy_is_not() -> None:

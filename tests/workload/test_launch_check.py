@@ -83,7 +83,7 @@ def test_make_launch_with_another_block_than_required_is_refused() -> None:
     assert make_launch(source, None, 1, "16x8").block == (16, 8, 1)
     with pytest.raises(UsageError, match=r"compiled for \(16,8,1\) only") as caught:
         make_launch(source, None, 1, 128)
-    assert "--block 16x8x1" in caught.value.remedy
+    assert "`block='16x8x1'`" in caught.value.remedy
 
 
 @pytest.mark.parametrize(

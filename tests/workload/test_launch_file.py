@@ -79,7 +79,8 @@ def test_yaml_with_a_fault_names_its_line(folder: Path, change: tuple[str, str],
 
 @pytest.mark.parametrize(
     ("text", "complaint"),
-    [("", "is empty"), ("- a\n", "has no keys"), ("grid: 1\nblock: 1\n", "source is missing"), ("grid:\n", "source is missing")],
+    [("", "is empty"), ("- a\n", "is not a mapping of keys"), ("grid: 1\nblock: 1\n", "source is missing"),
+     ("grid:\n", "source is missing")],
 )
 def test_yaml_that_is_no_launch_is_refused(folder: Path, text: str, complaint: str) -> None:
     with pytest.raises(WarpsightError, match=complaint):

@@ -6,42 +6,29 @@ A warp instruction touches, lane by lane, the sectors that its bytes lie in; a s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.integers import quotient, signed
 from warpsight.base.compiled import inlined
+from warpsight.base.records import Table, UInt32
 
 SECTOR_BYTES = 32
 DIVERGENCE_LINE_BYTES = 128
 LINE_128 = DIVERGENCE_LINE_BYTES // SECTOR_BYTES
 
 
-def sectors_of_lanes(addresses: Sequence[int], access_bytes: int) -> list[int]:
-    """The distinct sectors (byte address // 32) that the lanes touch, in lane order; inactive lanes are left out by the caller.
-
-    `addresses` are byte addresses, one per active lane, `access_bytes` what each lane moves.
-    """
-    seen: dict[int, None] = {}
-    for address in addresses:
-        for sector in range(address // SECTOR_BYTES, (address + access_bytes - 1) // SECTOR_BYTES + 1):
-            seen[sector] = None
-    return list(seen)
-
-
 @inlined
 def merge_lines(
-    sectors: npt.NDArray[np.uint32],
+    sectors: npt.NDArray[np.uint32] | Table[UInt32],
     first: int,
     count: int,
     sectors_per_line: int,
-    out: npt.NDArray[np.int64],
+    out: npt.NDArray[np.int64] | Table[int],
     lines: int,
     masks: int,
 ) -> int:
-    """Merge `sectors[first:first + count]` into line requests; gives their number, n.
+    """Merge `sectors[first:first + count]` into line requests; returns their number, n.
 
     `out[lines:lines + n]` receives the distinct line numbers (byte address // line size) in the order of first touch,
     `out[masks:masks + n]` for each the sectors touched (bit k: k-th sector of the line). Room for `count` of each is needed.
@@ -79,7 +66,7 @@ def part_of_line(line: int, sectors: int, per_line: int, other: int, per_other: 
 def is_divergent(touched: int, packed: int) -> bool:
     """Whether a load that touches so many 128 B lines is memory-divergent; `packed` from `packed_lines`.
 
-    Lanes in a row that begin inside a line touch one line more than they fill: that is alignment, not divergence.
+    Contiguous lanes that begin inside a line touch one line more than they fill: that is alignment, not divergence.
     """
     return touched > packed + 1
 
@@ -91,18 +78,18 @@ def packed_lines(access_bytes: int) -> int:
 
 # -- Coalescing rules of the MWP-CWP model: how many memory transactions a warp instruction makes, and whether it is coalesced.
 #
-# Rules are by name, and counted over a whole warp as the model's paper counts them (Hong and Kim, ISCA 2009, sections 2.3 and 3.4.5:
-# a coalesced warp makes one transaction); the hardware of compute capability 1.x works on half-warps.
+# Rules have names, and count over a whole warp as the model's paper does (Hong and Kim, ISCA 2009, sections 2.3 and 3.4.5: a
+# coalesced warp makes one transaction); the hardware of compute capability 1.x works on half-warps.
 #
 # * `cc1.0` (CUDA Programming Guide 2.1, section 5.1.2.1, compute capability 1.0 and 1.1): words of 4, 8 or 16 bytes, and in each
 #   half-warp lane k accesses word k of an aligned run of 16 words; else one transaction for each active lane.
-# * `cc1.3` (the same, compute capability 1.2 and higher): one transaction for each distinct segment, of 32 bytes for words of 1 byte,
-#   64 for 2, else 128; coalesced when there are no more of them than 32 adjacent words fill.
+# * `cc1.3` (the same, compute capability 1.2 and higher): one transaction for each distinct segment, of 32 bytes for words of 1
+#   byte, 64 for 2, else 128; coalesced if there are no more of them than 32 adjacent words fill.
 # * `sectors`: one transaction for each distinct sector, the bytes that an L1 miss fetches; coalesced as with `cc1.3`.
 #
-# From a list of 32-byte sectors (what a trace keeps) `cc1.3` and `sectors` are exact, for words that are aligned to their size. For
-# `cc1.0` the order of lanes within a sector and which lanes are off cannot be seen: what satisfies the rule as far as sectors show it
-# counts as coalesced. Addresses that are affine in the lane number come out the same both ways.
+# From a list of 32-byte sectors (what a trace keeps) `cc1.3` and `sectors` are exact, for words that are aligned to their size.
+# `cc1.0` depends on the order of lanes within a sector and on which lanes are inactive, which sectors do not show: an access that
+# can satisfy the rule counts as coalesced. Addresses that are affine in the lane number give the same result both ways.
 
 Longs = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]

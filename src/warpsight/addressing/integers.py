@@ -1,5 +1,5 @@
-"""Integer operations of compiled functions: division of line and sector numbers, by a power of two a shift, else in 32 bits, which takes
-a third of the time of 64.
+"""Integer operations for compiled functions. Line and sector numbers are divided by a shift where the divisor is a power of two,
+else in 32 bits, which takes a third of the time of 64.
 """
 
 from __future__ import annotations

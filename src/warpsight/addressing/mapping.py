@@ -1,4 +1,4 @@
-"""Where an address and a block go: the set of a cache, the L2 slice and memory channel, the shared-memory bank, and the SM.
+"""Where an address and a block go: the set of a cache, the L2 slice and memory channel, and the SM.
 
 Rules of the set index. `modulo`: the lowest bits (or, for a number of sets that is no power of two, the remainder) of the line
 number. `xor`: those bits XORed with the next higher ones, which spreads power-of-two strides (Gonzalez, Valero, Topham,
@@ -9,8 +9,6 @@ used. `xor` and `fermi` need a number of sets that is a power of two.
 """
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -61,49 +59,10 @@ def channel_of_slice(slice_number: int, slices: int, channels: int) -> int:
     return quotient(slice_number * channels, slices)
 
 
-# -- Shared-memory banks: how many passes a warp's access takes.
-#
-# Shared memory has 32 banks of 4 bytes (CUDA C++ Programming Guide, "Shared Memory", compute capability 5.x and later). Lanes that
-# address the same 4-byte word are served together (broadcast); different words of one bank need one pass each. Accesses of 8 bytes a
-# lane are done in two half-warps, of 16 bytes in four quarter-warps.
-
-BANKS = 32
-BANK_BYTES = 4
-WARP_SIZE = 32
-
-
-def _degree(addresses: Sequence[int], access_bytes: int, banks: int) -> int:
-    words: dict[int, set[int]] = {}
-    for address in addresses:
-        for word in range(address // BANK_BYTES, (address + access_bytes - 1) // BANK_BYTES + 1):
-            words.setdefault(word % banks, set()).add(word)
-    return max((len(distinct) for distinct in words.values()), default=0)
-
-
-def bank_passes(addresses: Sequence[int], active: Sequence[bool], access_bytes: int, banks: int = BANKS) -> int:
-    """Passes through the banks of one warp access: 1 without conflict, 0 if no lane is active.
-
-    `addresses` (bytes) and `active` have one entry per lane, 32 of each; `access_bytes` is what each lane moves (1 to 16).
-    The largest number of distinct words in one bank, summed over the half-warps (8 bytes) or quarter-warps (16 bytes).
-    """
-    parts = max(1, access_bytes // BANK_BYTES)
-    width = WARP_SIZE // parts
-    return sum(
-        _degree([a for a, on in zip(addresses[k : k + width], active[k : k + width], strict=True) if on], access_bytes, banks)
-        for k in range(0, WARP_SIZE, width)
-    )
-
-
 # -- Which block goes to which SM.
 #
-# Blocks are handed out in order of their number, one to each SM in turn, until every SM holds as many as fit; after that the next
-# block goes to the SM that first finishes one (the rule of the hardware's block distributor as detailed simulators have it).
-
-@inlined
-def first_wave_sm(block: int, sm_count: int) -> int:
-    """The SM of `block`, one of the first `sm_count * blocks_per_sm` blocks: SMs in turn."""
-    return block % sm_count
-
+# Blocks are launched in order of their number, one to each SM in turn, until every SM holds as many as fit; after that the next
+# block goes to the SM that first finishes one (the rule of the hardware's block distributor in detailed simulators).
 
 def first_wave(blocks: int, sm_count: int, blocks_per_sm: int) -> npt.NDArray[np.int32]:
     """The SM of each block of the first wave, int32 [min(blocks, sm_count * blocks_per_sm)]."""

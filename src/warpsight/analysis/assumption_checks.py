@@ -129,7 +129,7 @@ def check(
     return registered
 
 
-# -- Checks of what models assume of warps and blocks: that they are alike, and that one of them stands for all.
+# -- Checks of what models assume about warps and blocks: that they are alike, and that one of them represents all.
 
 Floats = npt.NDArray[np.float64]
 
@@ -270,9 +270,9 @@ def _sampled(case: CheckInput) -> Figure | None:
     return Figure(error, f"{thousands(header.recorded_blocks)} of {thousands(header.blocks)} blocks are recorded")
 
 
-# -- Checks of what models assume of resources: that they never limit, that traffic spreads over all parts of them.
+# -- Checks of what models assume about resources: that they never limit, and that traffic spreads evenly over them.
 
-# With random arrivals and service, a queue's wait is as long as the service from this load on (M/M/1).
+# At this load the mean wait in an M/M/1 queue equals the service time.
 _HALF = 0.5
 _QUEUE = "above half of the peak, the queueing delay exceeds the service time (M/M/1)"
 _TENTH = "the best models have errors of about 10 % anyway"

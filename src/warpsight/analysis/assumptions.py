@@ -26,7 +26,8 @@ from warpsight.result.prediction import Prediction
 from warpsight.sweeps.designs import key_text
 from warpsight.sweeps.names import WHOLE
 
-# Of the further simulations of the caches that a check does. By the trace's size, so that a dossier is everywhere the same.
+# Limit for the additional cache simulations of a check, estimated from the trace's size so that results do not depend on the
+# machine.
 _MOST_SECONDS = 5.0
 _MORE = 1.1
 

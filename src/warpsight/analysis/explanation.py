@@ -14,7 +14,7 @@ from warpsight.base.progress import Watch
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.algorithm import waiting_pcs
 from warpsight.intervals.usage import occurrences, path_use
-from warpsight.models.base import get_model
+from warpsight.models.base import components_of, get_model
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_profiled, profile_trace
 from warpsight.pipeline.request import DEFAULT_METHOD, KernelRequest, Method
 from warpsight.pipeline.tracing import obtain_trace
@@ -92,7 +92,7 @@ def explain_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str, views: Sequ
             raise UsageError(what, place="by", remedy=f"known: {', '.join(VIEWS)}")
     (prediction,) = predict_profiled(profiled, gpu, [model])
     evidence = evidence_of(profiled, gpu)
-    parts, rest = divided(prediction.cpi_stack, evidence)
+    parts, rest = divided(prediction.cpi_stack, evidence, components_of(get_model(model)))
     table = Table(evidence, parts, prediction.cpi, prediction.cycles)
     sources, missing = _sources(profiled.trace)
     return [Explanation(prediction, by, table.rows(by), rest, sources, missing) for by in views]

@@ -19,6 +19,7 @@ from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec
 from warpsight.intervals.algorithm import interval_spans
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.intervals.usage import leaving, requests
+from warpsight.result.prediction import SHARED, Component
 from warpsight.traces.schema import STORE, KernelTrace
 
 Floats = npt.NDArray[np.float64]
@@ -41,15 +42,18 @@ class Evidence:
     waiting: npt.NDArray[np.int32]
 
 
-def divided(stack: Mapping[str, float], evidence: Evidence) -> tuple[dict[str, Floats], dict[str, float]]:
-    """Each component divided over the instructions, float64 [instructions]; and what is charged to no instruction, by component.
+def divided(
+    stack: Mapping[str, float], evidence: Evidence, components: Mapping[str, Component] = SHARED
+) -> tuple[dict[str, Floats], dict[str, float]]:
+    """Each component over the instructions, float64 [instructions]; and what is charged to no instruction, by component.
 
-    The latter are `idle`, components without a rule (of a plug-in model), and those whose cause the trace does not show.
+    A component that a model declares is charged as its `charged_to` in `components` says. The rest is `idle`, components that are
+    charged to nothing, and those whose cause the trace does not show.
     """
     parts: dict[str, Floats] = {}
     rest: dict[str, float] = {}
     for name, value in stack.items():
-        weights = RULES[name](evidence) if name in RULES and value else np.zeros(len(evidence.times))
+        weights = _weights(name, evidence, components) if value else np.zeros(len(evidence.times))
         total = float(weights.sum())
         if total > 0:
             parts[name] = value * (weights / total)
@@ -58,6 +62,15 @@ def divided(stack: Mapping[str, float], evidence: Evidence) -> tuple[dict[str, F
             if value:
                 rest[name] = value
     return parts, rest
+
+
+def _weights(name: str, evidence: Evidence, components: Mapping[str, Component]) -> Floats:
+    """How much of a component each instruction is charged with, float64 [instructions]; all 0 if none is."""
+    charged_to = name if name in RULES or name not in components else components[name].charged_to
+    if charged_to in RULES:
+        return RULES[charged_to](evidence)
+    of_class = [charged_to == instruction.op_class for instruction in evidence.trace.instructions]
+    return np.where(of_class, evidence.times, 0).astype(np.float64)
 
 
 def _issued(evidence: Evidence) -> Floats:
@@ -127,7 +140,7 @@ def _at_barriers(evidence: Evidence) -> Floats:
     return np.where(barrier, evidence.times, 0).astype(np.float64)
 
 
-# Weights [instructions] of 0 or more. `idle` has no rule: no instruction makes an SM idle.
+# Weights [instructions], 0 or more. `idle` has no rule: no instruction makes an SM idle.
 RULES: dict[str, Callable[[Evidence], Floats]] = {
     "base": _issued,
     "com_data": _waited("compute"),
@@ -167,7 +180,8 @@ class Row:
     (base) and `wait_cycles` (all else) are parts of the predicted cycles. `cause` is the largest component, empty without any.
     `lanes` active at the entry of the basic block, mean. `requests_per_execution` lines at L1 (for atomics sectors at L2) of a
     memory instruction with an active lane, `sectors_per_request`, and hit rates of loads (atomics: only L2): None where there are
-    none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest first.
+    none. `intervals` first and last, from 0, of the representative warp; None if it does not execute the row. `waits_for` longest
+    first.
     """
 
     pcs: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""What if the GPU were another one: a grid of designs around it, evaluated beforehand for the sliders of a report.
+"""The what-if grid: designs similar to the GPU, evaluated in advance for the sliders of a report.
 
 First the size of the grid and the values of each key, then its evaluation.
 """
@@ -21,11 +21,10 @@ from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import KEYS
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import get_model
+from warpsight.models.base import STACK_PREFIX, get_model
 from warpsight.pipeline.evaluate import ProfiledTrace, evaluate
 from warpsight.pipeline.rows import Rows, joined
 from warpsight.pipeline.stage_keys import model_only
-from warpsight.result.prediction import COMPONENTS, bound_by_rows
 from warpsight.sweeps.designs import groups_of, key_text
 from warpsight.sweeps.names import WHOLE
 
@@ -36,33 +35,33 @@ MODES = (QUICK, FULL, NONE)
 
 
 def known_mode(mode: str) -> None:
-    """Raises UsageError for a mode that there is not."""
+    """Raises UsageError for an unknown mode."""
     if mode not in MODES:
         what = f'"{mode}" is not a size of the what-if grid{suggestion(mode, MODES)}'
-        raise UsageError(what, place="--what-if", remedy=f"known: {', '.join(MODES)}")
+        raise UsageError(what, place="what_if", remedy=f"known: {', '.join(MODES)}")
 
 
-# -- Which designs around a GPU the what-if grid has: values of each key, and which of them are simulated together.
+# -- The designs of the grid: the values of each key, and which of them are simulated together.
 
-# Key, its name on a slider, and by which factors of the GPU's own value it is varied, the most telling ones first.
+# Key, its label on a slider, and the factors of the GPU's own value, the most informative ones first.
 SLIDERS: tuple[tuple[str, str, tuple[float, ...]], ...] = (
     ("sm_count", "SMs", (2.0, 0.5, 4.0)),
     ("core_clock", "core clock", (0.75, 1.25, 0.5, 1.5)),
     ("noc.bandwidth", "NoC bandwidth", (2.0, 0.5, 4.0, 0.25)),
     ("dram.bandwidth", "DRAM bandwidth", (2.0, 0.5, 4.0, 0.25)),
-    ("l1.mshrs", "L1 miss registers", (2.0, 0.5, 4.0, 0.25)),
+    ("l1.mshrs", "L1 MSHRs", (2.0, 0.5, 4.0, 0.25)),
     ("l1.size", "L1 size", (2.0, 0.5, 4.0)),
     ("l2.size", "L2 size", (2.0, 0.5, 4.0)),
 )
-_FEWEST = 3  # values that an axis keeps as long as another has more
+_FEWEST = 3  # values that an axis keeps while another has more
 
 
 @dataclass(frozen=True)
 class SliderAxis:
-    """Values of one key, ascending, in base units; `own` is the place of the GPU's own among them.
+    """Values of one key, ascending, in base units; `own` is the index of the GPU's own value.
 
-    `ranks` say how telling each is (0: the GPU's own, then in the order of `SLIDERS`). `simulated`: another value takes another
-    simulation of the caches.
+    `ranks` order them by information (0: the GPU's own, then in the order of `SLIDERS`). `simulated`: each value needs its own
+    cache simulation.
     """
 
     key: str
@@ -73,11 +72,11 @@ class SliderAxis:
 
     @property
     def own(self) -> int:
-        """The place of the GPU's own value."""
+        """The index of the GPU's own value."""
         return self.ranks.index(0)
 
     def first(self, count: int) -> SliderAxis:
-        """With the `count` most telling values."""
+        """With the `count` most informative values."""
         return self.only([place for place, rank in enumerate(self.ranks) if rank < count])
 
     def only(self, places: Sequence[int]) -> SliderAxis:
@@ -112,7 +111,7 @@ class Space:
 
 
 def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
-    """The axes around `gpu`, and the values that its description cannot have: their `setting`, and `why`."""
+    """The axes around `gpu`, and the invalid values: their `setting`, and `why`."""
     described, refused, axes = flatten(gpu), list[dict[str, str]](), []
     columns = {key: np.array([float(described[key])]) for key, _, _ in SLIDERS}
     own = model_only(gpu, columns)
@@ -131,7 +130,7 @@ def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
 
 
 def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
-    """Why a description cannot have that value; empty where it can."""
+    """Why the value is invalid in a description; empty if it is valid."""
     if KEYS[key].kind in WHOLE and not value.is_integer():
         return "is not a whole number"
     try:
@@ -142,7 +141,8 @@ def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
 
 
 def space_of(axes: Sequence[SliderAxis], simulations: int, most: int) -> Space:
-    """At most `simulations` geometries, the most telling ones first, and of the free axes as many values as `most` designs allow.
+    """At most `simulations` geometries, the most informative ones first, and as many values of the free axes as `most` designs
+    allow.
 
     Geometries in which one key differs from the GPU's come before those in which two do.
     """
@@ -162,18 +162,18 @@ def space_of(axes: Sequence[SliderAxis], simulations: int, most: int) -> Space:
 
 
 def _fitting(axes: Sequence[SliderAxis], most: int) -> list[SliderAxis]:
-    """The axes with the most telling of their values, as many as make at most `most` combinations (but at least one)."""
+    """The axes with their most informative values, for at most `most` combinations (but at least one)."""
     counts = [len(axis.values) for axis in axes]
     while prod(counts) > most and max(counts, default=1) > 1:
         least = min(_FEWEST, max(counts) - 1)
-        # of the axes with the most values the first, and none below what the others keep
+        # the first of the axes with the most values, none below `least`
         longest = max(range(len(counts)), key=lambda k: (counts[k] > least, counts[k]))
         counts[longest] -= 1
     return [axis.first(count) for axis, count in zip(axes, counts, strict=True)]
 
 
 def point(space: Space, places: dict[str, int]) -> int | None:
-    """The number of the design at `places` (of each key; left out: the GPU's own), None for a geometry that is not there."""
+    """The number of the design at `places` (by key; default: the GPU's own), None for a missing geometry."""
     geometry = tuple(places.get(axis.key, axis.own) for axis in space.simulated)
     if geometry not in space.geometries:
         return None
@@ -184,7 +184,7 @@ def point(space: Space, places: dict[str, int]) -> int | None:
 
 
 def axis_document(axis: SliderAxis) -> dict[str, Any]:
-    """An axis as the dossier has it."""
+    """An axis as in the report data."""
     return {
         "key": axis.key,
         "label": axis.label,
@@ -201,10 +201,10 @@ def axis_document(axis: SliderAxis) -> dict[str, Any]:
 # So each point equals `predict` with the same overrides.
 
 _QUICK_SECONDS, _QUICK_MOST, _FULL_MOST = 20.0, 16, 512
-# What a simulation of the caches with its profile takes on one core, an upper estimate from the kernels of the suite: by request
-# at the L1, by warp instruction, and at all. From the trace alone, so that a report does not depend on who makes it.
+# Seconds of a cache simulation with its profile on one core, an upper estimate from the kernels of the suite: per request
+# at the L1, per warp instruction, and fixed. From the trace alone, so that a report does not depend on the machine.
 _OF_REQUEST, _OF_INSTRUCTION, _AT_ALL = 0.35e-6, 2e-8, 5e-3
-# Characters that the columns may take in the document, which JSON's own text is added to.
+# Characters of the columns in the document, in addition to the rest of the JSON.
 _MOST_CHARACTERS = {QUICK: 200_000, FULL: 380_000}
 _SHARE = 2**32 - 1
 _IS_CLOCK = 1e-12
@@ -253,51 +253,47 @@ def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: s
 
 
 def simulation_seconds(profiled: ProfiledTrace) -> float:
-    """About how long another simulation of the caches takes, on one core."""
+    """The approximate time of another cache simulation, on one core."""
     header, misses = profiled.trace.header, profiled.misses
     requests = float((misses.l1_reads + misses.l1_writes + misses.l2_reads).sum())
     return _AT_ALL + _OF_REQUEST * requests + _OF_INSTRUCTION * header.warp_instructions
 
 
 def _affordable(profiled: ProfiledTrace) -> int:
-    """Geometries of a quick grid; the GPU's own costs nothing."""
+    """Geometries of a quick grid; the GPU's own needs no simulation."""
     return min(_QUICK_MOST, 1 + int(_QUICK_SECONDS / simulation_seconds(profiled)))
 
 
 def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
-    """Designs whose columns take no more than their room: cycles 8 bytes, a component 4, what binds 1; base64.
+    """Designs whose columns fit: cycles 8 bytes, a component 4, the bottleneck 1; base64.
 
-    Seconds take 8 more where they may be of another clock than the core's.
+    Seconds take 8 more if they may be of another clock than the core's.
     """
-    components = get_model(model).about.stack or COMPONENTS
+    components = get_model(model).about.stack
     seconds = 8 if gpu.dvfs.target_clock_hz else 0
     return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
 
 
 def _packed(rows: dict[str, Any], space: Space, gpu: GpuSpec) -> dict[str, Any]:
-    """The columns of the document, and the words that one of them is the number of."""
+    """The columns of the document, and the words that one of them refers to by number."""
     cycles, seconds = rows["cycles"], rows["seconds"]
-    stacks = np.stack([rows[f"cpi_stack.{name}"] for name in COMPONENTS])
+    stacks = {key.removeprefix(STACK_PREFIX): values for key, values in rows.items() if key.startswith(STACK_PREFIX)}
     answered = np.isfinite(cycles)
-    words = [word if fine else why for word, why, fine in zip(_bounds(stacks, answered), rows["failed"], answered, strict=True)]
+    words = [word if fine else why for word, why, fine in zip(rows["bound_by"], rows["failed"], answered, strict=True)]
     bounds = sorted(set(words))
-    if len(bounds) > 256:  # reasons with numbers in them: what binds is never so many
-        raise ValueError(f"{len(bounds)} different words for what binds")
+    if len(bounds) > 256:  # reasons with numbers in them: there are never so many bottlenecks
+        raise ValueError(f"{len(bounds)} different bottlenecks")
     columns = [_column("cycles", cycles, "<f8")]
     clock = space.columns().get("core_clock", gpu.core_clock_hz)
     if not np.allclose(seconds[answered], (cycles / clock)[answered], rtol=_IS_CLOCK, atol=0.0):
         columns.append(_column("seconds", seconds, "<f8"))
-    whole = np.where(answered, stacks.sum(axis=0), 1.0)
-    for name, values in zip(COMPONENTS, stacks, strict=True):
+    whole = np.where(answered, sum(stacks.values()), 1.0)
+    for name, values in stacks.items():
         shares = np.where(answered, values, 0.0) / whole
         if shares.any():
             columns.append(_column(f"share.{name}", np.rint(shares * _SHARE), "<u4"))
     columns.append(_column("bound_by", np.array([bounds.index(word) for word in words]), "u1"))
     return {"share_of": _SHARE, "bounds": bounds, "columns": columns}
-
-
-def _bounds(stacks: npt.NDArray[np.float64], answered: npt.NDArray[np.bool_]) -> list[str]:
-    return bound_by_rows(np.where(answered, stacks, 0.0))
 
 
 def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
@@ -306,7 +302,7 @@ def _column(name: str, values: npt.NDArray[Any], kind: str) -> dict[str, str]:
 
 
 def unpacked(document: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
-    """The columns of a grid's document by name, [points]: what a reader of it does. Shares are float64, 0 to 1."""
+    """The columns of a grid's document by name, [points]: decodes them. Shares are float64, 0 to 1."""
     types = {"float64": "<f8", "uint32": "<u4", "uint8": "u1"}
     found: dict[str, npt.NDArray[Any]] = {}
     for column in document["columns"]:
@@ -316,7 +312,7 @@ def unpacked(document: dict[str, Any]) -> dict[str, npt.NDArray[Any]]:
 
 
 def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:
-    """Each value of each key, all others as the GPU has them: cycles, speed-up (above 1: faster), what binds."""
+    """Each value of each key, all others unchanged: cycles, speedup (above 1: faster), bottleneck."""
     own = point(space, {})
     assert own is not None, "the GPU itself is the first geometry"
     found = []
@@ -341,7 +337,7 @@ def _one_at_a_time(space: Space, rows: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def _left_out(axes: list[SliderAxis], space: Space) -> list[dict[str, Any]]:
-    """Values that the description can have and the grid has not, by key."""
+    """Valid values that are not in the grid, by key."""
     kept = {axis.key: set(axis.values) for axis in (*space.simulated, *space.free)}
     missing = [(axis, [value for value in axis.values if value not in kept[axis.key]]) for axis in axes]
     return [

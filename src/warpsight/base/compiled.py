@@ -6,23 +6,29 @@ first called, from Python or from another compiled function.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from functools import cache, cached_property, update_wrapper
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import lazy_loader as lazy
 
 numba = lazy.load("numba")
+record_types: Any = lazy.load("warpsight.base.record_types", suppress_warning=True)  # it imports Numba
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Item = TypeVar("Item")
 
 
 class Compiled:
     """A function that Numba compiles at its first call. The Python original stays as `py_func`."""
 
-    def __init__(self, function: Callable[..., Any], signature: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, function: Callable[..., Any], signature: str | None = None, sources: tuple[str, ...] = (), **options: Any
+    ) -> None:
         self.py_func = function
-        self._signature, self._options = signature, options
+        self._signature, self._sources, self._options = signature, sources, options
         update_wrapper(self, function)
 
     @cached_property
@@ -30,7 +36,11 @@ class Compiled:
         """Numba's dispatcher of the function, made at the first use."""
         _introduce_to_numba()
         decorate = numba.njit(**self._options) if self._signature is None else numba.njit(self._signature, **self._options)
-        return decorate(self.py_func)
+        dispatcher = decorate(self.py_func)
+        if self._sources:
+            index = dispatcher._cache._cache_file
+            index._source_stamp = (index._source_stamp, _source_hash(self._sources))
+        return dispatcher
 
     def __call__(self, *arguments: Any) -> Any:
         """Run the native code."""
@@ -56,8 +66,8 @@ class Intrinsic:
 @cache
 def _introduce_to_numba() -> None:
     """Teach Numba to take `Compiled` and `Intrinsic` objects for what they stand for."""
-    numba.extending.typeof_impl.register(Compiled)(lambda value, _: numba.typeof(value.dispatcher))
-    numba.extending.typeof_impl.register(Intrinsic)(lambda value, _: value.function_type)
+    record_types.register(Compiled, "dispatcher")
+    record_types.register(Intrinsic, "function_type")
 
 
 def jit(signature: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -80,13 +90,55 @@ def inlined(function: Function) -> Function:
 
 
 def compiled_and_kept(function: Function) -> Function:
-    """As `compiled`, and kept on disk."""
+    """As `compiled`, and kept on disk until its own file changes."""
     return cast(Function, Compiled(function, **_UNCHECKED, cache=True))
+
+
+def kept_until_changed(*sources: str) -> Callable[[Function], Function]:
+    """As `compiled_and_kept`, and only until one of `sources` changes: packages or files of Warpsight, besides this package."""
+
+    def decorate(function: Function) -> Function:
+        return cast(Function, Compiled(function, sources=("base", *sources), **_UNCHECKED, cache=True))
+
+    return decorate
+
+
+def _source_hash(sources: tuple[str, ...]) -> str:
+    """A hash of the text of all modules in `sources`. Numba itself compares the function's own file, not those of its callees."""
+    root, digest = Path(__file__).resolve().parents[1], hashlib.sha256()
+    for source in sources:
+        place = root / source
+        for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
     """Numba's way to give the machine code of a function; see `numba.extending.intrinsic`."""
     return Intrinsic(function)
+
+
+@intrinsic
+def pointer(typing_context: Any, array: Any) -> Any:
+    """In compiled code: the address of a one-dimensional contiguous array's data, to be indexed as the array would be.
+
+    Passing arrays on costs descriptors and reference counts at every call: most of the run time and of the compile time.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, arguments[0]).data
+
+    return numba.types.CPointer(array.dtype)(array), generate
+
+
+def reference_to(record: type[Item]) -> Callable[[Any], Item]:
+    """A function for compiled code: the `record` that lies where `Memory.address` of module `records` says."""
+
+    @intrinsic
+    def at(typing_context: Any, address: Any) -> Any:
+        return record_types.record_at(address, record)
+
+    return cast(Callable[[Any], Item], at)
 
 
 def c_function(function: Callable[..., Any], signature: Any, **options: Any) -> Any:

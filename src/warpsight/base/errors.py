@@ -84,7 +84,7 @@ class LaunchFault(WarpsightError):
 
 
 class UnsupportedError(WarpsightError):
-    """A kernel that uses something not modelled. Totals would be wrong, so none are given."""
+    """A kernel that uses something not modelled. The results would be wrong, so nothing is run."""
 
     exit_code = 3
 

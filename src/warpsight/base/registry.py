@@ -1,13 +1,16 @@
-"""Things that have names: models, warp schedulers, set-index functions. Ours and other people's come through the same door.
+"""Registries of named objects: models, executors, rules of advice. Each holds our own objects and those of plug-ins.
 
-An installed distribution adds to a registry by an entry point in the registry's group. The entry point names either a module that
-registers itself when imported, or the object itself. It is loaded only when asked for.
+Our own register themselves when their module is imported: all modules of the registry's package are imported at the first use. An
+installed distribution adds an object by an entry point in the registry's group. The entry point names either a module that
+registers itself when imported, or the object itself. It is loaded when the object is needed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import TYPE_CHECKING, Generic, TypeVar
 
@@ -28,17 +31,20 @@ def _group(group: str) -> dict[str, EntryPoint]:
 
 
 class Registry(Generic[T]):
-    """Name to object. `kind` is the word in messages (`model`), `group` the entry-point group, empty for none."""
+    """Name to object. `kind` is the word in messages (`model`), `group` the entry-point group, empty for none.
 
-    def __init__(self, kind: str, group: str = "") -> None:
-        self.kind, self.group = kind, group
+    `package` is the package whose modules register our own objects, empty if something else imports them.
+    """
+
+    def __init__(self, kind: str, group: str = "", package: str = "") -> None:
+        self.kind, self.group, self.package = kind, group, package
         self._objects: dict[str, T] = {}
+        self._complete = not package
 
     def add(self, name: str, item: T) -> T:
         """Registers `item`. Raises UsageError when another object already has the name."""
         if name in self._objects and self._objects[name] is not item:
-            what = f'there are two {self.kind}s called "{name}"'
-            raise UsageError(what, remedy="rename one, or uninstall the plug-in that brings it")
+            raise self._twice(name)
         self._objects[name] = item
         return item
 
@@ -46,13 +52,28 @@ class Registry(Generic[T]):
         """Decorator form of `add`."""
         return lambda item: self.add(name, item)
 
+    def _own(self) -> dict[str, T]:
+        """The registered objects, after the import of our own. Raises UsageError for a plug-in with the name of one of them."""
+        if not self._complete:
+            for module in iter_modules(import_module(self.package).__path__, f"{self.package}."):
+                import_module(module.name)
+            for name, point in _group(self.group).items():
+                if name in self._objects and not point.value.startswith(self.package):
+                    raise self._twice(name)
+            self._complete = True
+        return self._objects
+
+    def _twice(self, name: str) -> UsageError:
+        what = f'there are two {self.kind}s called "{name}"'
+        return UsageError(what, remedy="rename one, or uninstall the plug-in that brings it")
+
     def names(self) -> list[str]:
-        """All names, sorted; what is not loaded yet is listed, not loaded."""
-        return sorted({*self._objects, *_group(self.group)})
+        """All names, sorted, without loading plug-ins."""
+        return sorted({*self._own(), *_group(self.group)})
 
     def __contains__(self, name: object) -> bool:
         """Whether `get` would know the name."""
-        return name in self._objects or name in _group(self.group)
+        return name in self._own() or name in _group(self.group)
 
     def __iter__(self) -> Iterator[str]:
         """The names, sorted."""
@@ -60,7 +81,7 @@ class Registry(Generic[T]):
 
     def get(self, name: str, *, place: str = "") -> T:
         """The object of that name. Raises UsageError when there is none, or when the plug-in that brings it cannot be loaded."""
-        if name not in self._objects and name in _group(self.group):
+        if name not in self._own() and name in _group(self.group):
             self._load(_group(self.group)[name])
         if name not in self._objects:
             what = f'"{name}" is not a known {self.kind}{suggestion(name, self.names())}'

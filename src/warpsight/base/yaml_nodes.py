@@ -31,27 +31,29 @@ def compose(path: Path, shown: str, kind: Composed) -> Any:
 
     Raises `kind.error`: missing, too large, not text, not YAML, empty, no mapping.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, ReusedAnchorWarning, YAMLError
+    from ruamel import yaml  # a part of a namespace package, which lazy_loader cannot load
 
     try:
         data = path.read_bytes()
         if len(data) > _LARGEST:
             raise kind.error(f"is larger than any {kind.what}", place=shown, remedy=f"give {kind.give}")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ReusedAnchorWarning)  # YAML allows it: an alias means the last anchor of its name
-            root: Any = YAML(typ="safe", pure=True).compose(data.decode("utf-8-sig"))
+            # YAML allows it: an alias means the last anchor of its name.
+            warnings.simplefilter("ignore", yaml.error.ReusedAnchorWarning)
+            root: Any = yaml.YAML(typ="safe", pure=True).compose(data.decode("utf-8-sig"))
     except OSError as error:
         raise kind.error(f"cannot be read: {error.strerror}", place=shown, remedy="check the path") from None
     except UnicodeDecodeError:
         raise kind.error("is not UTF-8 text", place=shown, remedy="give a YAML file") from None
     except ValueError as error:
         raise kind.error(f"cannot be read: {error}", place=shown, remedy="check the path") from None
-    except MarkedYAMLError as error:
+    except yaml.error.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{shown}:{mark.line + 1}" if mark else shown
         raise kind.error(f"is not YAML: {error.problem or error.context}", place=place, remedy="correct the syntax") from None
-    except (YAMLError, RecursionError) as error:
+    except RecursionError:
+        raise kind.error("its lists are too deep to read", place=shown, remedy="correct the syntax") from None
+    except yaml.error.YAMLError as error:
         raise kind.error(f"is not YAML: {str(error).splitlines()[0]}", place=shown, remedy="correct the syntax") from None
     if root is None:
         raise kind.error("is empty", place=shown, remedy=kind.start)

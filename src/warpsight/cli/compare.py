@@ -81,7 +81,7 @@ def _next(document: dict[str, Any], arguments: argparse.Namespace) -> str:
     judged = [row for row in document["summary"] if row["mape"] is not None]
     model = min(judged, key=lambda row: float(row["mape"]))["model"] if judged else document["models"][0]
     if len(document["launches"]) > 1 or "=" in arguments.paths[0]:
-        return line(["models", "show", model], "what the model assumes")
+        return line(["models", "show", model], "the model's assumptions")
     own = ("--against", "--gate", "-o", "--output", "--plot", "--model")
-    why = "which line its cycles come from"
+    why = "attribute its cycles to lines"
     return followed_by("explain", arguments.command_line, model, why, without=own, added=("--model", model))

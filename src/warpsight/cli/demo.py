@@ -9,7 +9,6 @@ from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.demo.run import LAUNCHES, predictions, save
-from warpsight.pipeline.request import DEFAULT_MODEL
 from warpsight.reports.next_step import line
 from warpsight.reports.prediction import demo_text
 
@@ -21,11 +20,14 @@ examples:
 """
 
 
+_MODEL = "mdm"
+
+
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = _EXAMPLES
     options.add_gpu(parser)
-    parser.add_argument("--model", metavar="NAME", default=DEFAULT_MODEL, help=f"the performance model (default {DEFAULT_MODEL})")
+    parser.add_argument("--model", metavar="NAME", default=_MODEL, help=f"the performance model (default {_MODEL}, the paper's)")
     parser.add_argument("--save", metavar="DIR", help="write the kernel and its launch files into DIR instead of running them")
     options.add_json(parser)
 

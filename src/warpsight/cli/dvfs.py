@@ -70,7 +70,7 @@ def run(arguments: argparse.Namespace) -> int:
         print_json(documents)
     else:
         text = "\n\n".join(energy_text(document, terminal_style()) for document in documents)
-        print_answer(text, line(["models", "show", study.models[0]], "what the model assumes"))
+        print_answer(text, line(["models", "show", study.models[0]], "the model's assumptions"))
     return 0
 
 

@@ -90,7 +90,7 @@ def _answer_import(arguments: argparse.Namespace, made: Imported) -> int:
 _IMPORT_PARTS = {"import": _import, "from-device": _from_device}
 
 
-# -- `warpsight gpus`: list, show and check GPU descriptions, and make them from what others know.
+# -- The command and its other subcommands.
 
 _EXAMPLES = """\
 examples:

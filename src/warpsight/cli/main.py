@@ -74,7 +74,7 @@ COMMANDS = (
 BY_NAME = {command.name: command for command in COMMANDS}
 
 
-# -- The command `warpsight`: finds the command's module, runs it, and turns errors into one clear message and an exit code.
+# -- Running a command.
 
 INTERRUPTED, BROKEN_PIPE = 130, 141
 

@@ -192,7 +192,7 @@ def whole(text: str) -> int:
     return int(digits)
 
 
-# -- The options of commands that compute much: by whom.
+# -- The executor of commands that compute many results.
 
 def add_executor(parser: argparse.ArgumentParser) -> None:
     """--executor and its options: this process, other processes, or a cluster."""

@@ -34,7 +34,7 @@ def print_answer(text: str, next_line: str) -> None:
 # -- A progress bar on stderr for work of more than two seconds; nothing at all when stderr is not a terminal.
 
 PATIENCE_SECONDS = 2.0
-# What runs before the first report: reading, compiling the kernel and, on the first run ever, the simulators.
+# Before the first report: reading and compiling the kernel and, on the first run ever, the simulators.
 _BEFORE = "preparing"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from warpsight.base.errors import UsageError
@@ -12,7 +13,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import known_models, predict_trace
 from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
-from warpsight.pipeline.request import KernelRequest
+from warpsight.pipeline.request import PAPERS_MODELS, KernelRequest
 from warpsight.pipeline.static_prediction import predict_static
 from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
@@ -54,14 +55,16 @@ def run(arguments: argparse.Namespace) -> int:
         found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), hints)
         show([prediction.to_json() for prediction in found], arguments)
         return 0
+    papers = () if arguments.models or arguments.json or arguments.csv else PAPERS_MODELS
     with ProgressBar() as bar:
-        predictions = _predictions(arguments, gpu, bar)
-    show([prediction.to_json() for prediction in predictions], arguments)
+        documents = [prediction.to_json() for prediction in _predictions(arguments, gpu, bar, papers)]
+    beside = [document for document in documents if document["model"] in papers]
+    show([document for document in documents if document not in beside], arguments, beside)
     return 0
 
 
-def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) -> list[Prediction]:
-    """One per model; with --warps, --representative all or several launches, one per model and row."""
+def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar, papers: Sequence[str]) -> list[Prediction]:
+    """One per model; with --warps, --representative all or several launches, one per model and row, without those of `papers`."""
     models, method = options.model_names(arguments), options.method(arguments)
     known_models(models)
     request = options.kernel_request(arguments)
@@ -72,7 +75,7 @@ def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar) 
         return over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
     if arguments.representative == options.ALL:
         return over_representatives(trace, gpu, models, method, watch=bar.watch)
-    return predict_trace(trace, gpu, models, method, watch=bar.watch)
+    return predict_trace(trace, gpu, [*models, *papers], method, watch=bar.watch)
 
 
 def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool:
@@ -88,13 +91,13 @@ def _refuse_two_sweeps(arguments: argparse.Namespace) -> None:
         raise UsageError(what, place="--warps", remedy="run once for each")
 
 
-def show(documents: list[dict[str, Any]], arguments: argparse.Namespace) -> None:
-    """Print predictions as JSON, CSV, or text with the next command."""
+def show(documents: list[dict[str, Any]], arguments: argparse.Namespace, papers: Sequence[dict[str, Any]] = ()) -> None:
+    """Print predictions as JSON, CSV, or text with a line for those of `papers` and the next command."""
     if arguments.json:
         print_json(documents)
     elif arguments.csv:
         print(predictions_csv(documents))
     else:
         rows = "varied" in documents[0]["provenance"]
-        text = rows_text if rows else predictions_text
-        print_answer(text(documents, terminal_style()), after_prediction(documents[0], arguments.command_line))
+        text = rows_text(documents, terminal_style()) if rows else predictions_text(documents, terminal_style(), papers)
+        print_answer(text, after_prediction(documents[0], arguments.command_line))

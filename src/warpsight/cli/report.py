@@ -1,4 +1,4 @@
-"""`warpsight report`: one file that shows a kernel, a result or a study, or two of the first two side by side."""
+"""`warpsight report`: an HTML file with a kernel, a result or a study, or with two kernels or results side by side."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from warpsight.sweeps.folder import is_study
 from warpsight.sweeps.result import EVERYTHING, Question, Sweep
 
 _TIMELINE = ("--timeline-cycles", "--timeline-sm", "--perfetto")
-# the options that are only for some kinds of input, and what each kind takes of them
+# The options for some kinds of input only, and those that each kind accepts.
 _OF_STUDY = ("--cost", "--where", "--metric")
 _OF_KERNEL = ("--simulator", "--against", *_TIMELINE, "--what-if")
 _TAKES = {
@@ -43,11 +43,11 @@ _STUDY, _KERNEL, _SIDE, _RESULT = _TAKES
 
 
 def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The dossier of the inputs: of a study, of one kernel or result, or of two of these side by side."""
+    """The report data of the inputs: a study, one kernel or result, or two of these side by side."""
     studies = [path for path in arguments.paths if is_study(path)]
     if studies:
         if len(arguments.paths) > 1:
-            raise UsageError("a study is shown alone", place=studies[0], remedy="give the folder of one study")
+            raise UsageError("a study must be the only input", place=studies[0], remedy="give the folder of one study")
         _refuse(arguments, _STUDY, studies[0])
         _refuse_making(options.kernel_requests(arguments)[0], arguments, _STUDY)
         return _of_study(arguments)
@@ -58,7 +58,7 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
     if arguments.other_gpu:
         gpus.append(arguments.other_gpu)
     if len(requests) * len(gpus) > 2:
-        what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two sides"
+        what = f"{len(requests)} inputs on {len(gpus)} GPUs are more than two results"
         raise UsageError(what, place="report", remedy="give two inputs, or one and --other-gpu; `warpsight compare` takes more")
     side = len(requests) * len(gpus) > 1
     named = list(zip(labels, requests, strict=True))
@@ -71,27 +71,27 @@ def document_of(arguments: argparse.Namespace) -> dict[str, Any]:
         results = [request.path for request in requests if is_result(request.path)]
         if not results:
             raise
-        what = f"is no document that can be compared ({type(error).__name__}: {error})"
-        raise FormatError(what, place=" or ".join(results), remedy="make it again with `warpsight report --json`") from error
+        what = f"is not report data that can be compared ({type(error).__name__}: {error})"
+        raise FormatError(what, place=" or ".join(results), remedy="create it again with `warpsight report --json`") from error
 
 
 def _refuse(arguments: argparse.Namespace, kind: str, name: str) -> None:
-    """Refuse the options that say nothing about an input of that kind."""
+    """Raise UsageError for options that do not apply to an input of that kind."""
     for option in (*_OF_STUDY, *_OF_KERNEL, "--other-gpu"):
         given = getattr(arguments, option[2:].replace("-", "_"))
         if option not in _TAKES[kind] and given not in (None, False):
             remedy = "leave it out"
             if option == "--perfetto":
-                remedy = "make that file by `warpsight simulate --timeline`"
+                remedy = "create that file with `warpsight simulate --timeline`"
             elif option in _OF_STUDY:
                 remedy = "leave it out, or give the folder that `warpsight sweep` wrote"
             elif kind != _SIDE:
                 remedy = "leave it out, or give a kernel or its trace"
-            raise UsageError(f"says nothing about {kind}: {name}", place=option, remedy=remedy)
+            raise UsageError(f"does not apply to {kind}: {name}", place=option, remedy=remedy)
 
 
 def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: str, also: tuple[str, ...] = ()) -> None:
-    """Refuse the options that say how something is made that is there already."""
+    """Raise UsageError for options that say how a result is computed, if the input is a result."""
     given = {
         "--gpu": arguments.gpu != DEFAULT_GPU,
         "--set": bool(arguments.overrides),
@@ -106,7 +106,7 @@ def _refuse_making(request: KernelRequest, arguments: argparse.Namespace, kind: 
 
 
 def _names(labels: Sequence[str], requests: Sequence[KernelRequest], sides: list[dict[str, Any]]) -> Sequence[str]:
-    """What the two sides are called: as the user says, else their kernels, else their files, else what they are."""
+    """The names of the two sides: the user's, else their kernels, else their files, else before and after."""
     if all(labels):
         return labels
     kernels = [side["predictions"][0]["kernel"] for side in sides]
@@ -117,13 +117,13 @@ def _names(labels: Sequence[str], requests: Sequence[KernelRequest], sides: list
 def _of_study(arguments: argparse.Namespace) -> dict[str, Any]:
     models = options.model_names(arguments) if arguments.models else (None,)
     if len(models) > 1:
-        raise UsageError("a study is shown by one model", place="--model", remedy="name one of the study's models")
+        raise UsageError("takes one model for a study", place="--model", remedy="name one of the study's models")
     about = Question(model=models[0], where=tuple(arguments.where or ()), metric=arguments.metric or EVERYTHING.metric)
     return study_report_data(Sweep.open(arguments.paths[0]), about, arguments.cost or ())
 
 
 def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namespace, *, label: str, side: bool) -> dict[str, Any]:
-    """The dossier of one kernel or result; a `side` of a comparison without what its page does not show."""
+    """The report data of one kernel or result; a `side` of a comparison without the parts that its page does not show."""
     if is_result(request.path):
         _refuse(arguments, _RESULT, request.path)
         return alone_of_file(request.path) if side else report_data_of_file(request.path)
@@ -149,7 +149,7 @@ def _of_kernel(request: KernelRequest, gpu_name: str, arguments: argparse.Namesp
 
 
 def plain_words(arguments: argparse.Namespace) -> list[str]:
-    """The command line for commands that take no names before their inputs."""
+    """The command line for commands whose inputs have no names."""
     plain = {request.path: labelled(request)[1].path for request in options.kernel_requests(arguments)}
     return [plain.get(word, word) for word in arguments.command_line]
 
@@ -158,27 +158,27 @@ def _window(arguments: argparse.Namespace) -> Any:
     """What is shown of the simulator's timeline, checked before minutes are spent."""
     for option in _TIMELINE:
         if getattr(arguments, option[2:].replace("-", "_")) is not None and not arguments.simulator:
-            raise UsageError("says what is shown of the simulator's run", place=option, remedy="add --simulator")
+            raise UsageError("needs --simulator", place=option, remedy="add --simulator")
     return window_of(arguments.timeline_cycles, arguments.timeline_sm)
 
 
 def _simulate_command(arguments: argparse.Namespace) -> str:
-    """What writes the same timeline as a file for Perfetto."""
+    """The command that writes the same timeline as a file for Perfetto."""
     own = ("-o", "--output", "--model", "--representative", "--interleaving", "--caches", "--timeline-cycles", "--perfetto",
            "--against", "--what-if")  # fmt: skip
     added = ("--timeline", arguments.perfetto or Path(arguments.paths[0]).stem + ".timeline.json")
     return command_after("simulate", plain_words(arguments), without=own, flags=("--simulator", "--open", "--json"), added=added)
 
 
-# -- `warpsight report`: one file that shows a kernel, a result or a study, or two of the first two side by side.
+# -- The command.
 
 _EXAMPLES = """\
 examples:
   warpsight report launch.yaml -o spmv.html
   warpsight report spmv.trace --gpu v100 --model warpsight --simulator -o spmv.html --open
-  warpsight report old=before.yaml new=after.yaml        # two kernels, differences first
+  warpsight report old=before.yaml new=after.yaml        # compare two kernels
   warpsight report launch.yaml --other-gpu v100          # one kernel on two GPUs
-  warpsight report launch.yaml --against ncu.csv         # beside what was measured
+  warpsight report launch.yaml --against ncu.csv         # compare with measurements
   warpsight predict launch.yaml --json > result.json && warpsight report result.json
   warpsight report study.sweep --cost 'sm_count * l1.size'
 """
@@ -191,36 +191,36 @@ def configure(parser: argparse.ArgumentParser) -> None:
     options.add_gpu(parser)
     options.add_models(parser)
     options.add_method(parser)
-    parser.add_argument("--other-gpu", metavar="NAME|FILE", help="compare --gpu with this one")
-    parser.add_argument("--what-if", choices=MODES, help="designs around the GPU to evaluate for the sliders: quick (at most about "
-                        "20 s), full (any SMs with any caches), none (default: quick)")
-    parser.add_argument("--against", metavar="CSV", help="what ncu --csv or nvprof --csv measured, or reference cycles, as for "
-                        "`warpsight compare`: shown beside the predictions")
-    parser.add_argument("--simulator", action="store_true", help="simulate the kernel cycle by cycle too, beside the models")
-    parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="which cycles of the simulator's timeline to show (default: "
-                        "from 0 on, as many as the report holds)")
-    parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="of which SM (default 0)")
-    parser.add_argument("--perfetto", metavar="FILE.json", help="write what that SM did, all of it, for Perfetto too")
-    study = parser.add_argument_group("studies (the folder that `warpsight sweep` wrote)")
-    study.add_argument("--cost", metavar="EXPR", action="append", help="a front of performance against this, over the designs' "
-                       "keys (repeatable; default the axes)")
-    study.add_argument("--where", metavar="EXPR", action="append", help="only designs on which this holds (repeatable)")
-    study.add_argument("--metric", metavar="NAME", help="performance over several kernels: geomean (default), total, worst, or one "
-                       "kernel's")
-    parser.add_argument("-o", "--output", metavar="FILE.html", help="the report (default: the input's name with .html, here)")
-    parser.add_argument("--open", action="store_true", help="show it in a browser")
+    parser.add_argument("--other-gpu", metavar="NAME|FILE", help="compare --gpu with this GPU")
+    parser.add_argument("--what-if", choices=MODES, help="similar GPU designs to evaluate for the sliders: quick (at most about "
+                        "20 s), full (all combinations of SMs and caches), none (default: quick)")
+    parser.add_argument("--against", metavar="CSV", help="measurements of ncu --csv or nvprof --csv, or reference cycles, as for "
+                        "`warpsight compare`, to show with the predictions")
+    parser.add_argument("--simulator", action="store_true", help="also simulate the kernel cycle by cycle")
+    parser.add_argument("--timeline-cycles", metavar="BEGIN:END", help="the cycles of the simulator's timeline to show (default: "
+                        "from 0, as many as fit)")
+    parser.add_argument("--timeline-sm", metavar="N", type=options.whole, help="the SM of the timeline (default 0)")
+    parser.add_argument("--perfetto", metavar="FILE.json", help="also write the whole timeline of that SM for Perfetto")
+    study = parser.add_argument_group("studies (a folder of `warpsight sweep`)")
+    study.add_argument("--cost", metavar="EXPR", action="append", help="show a Pareto front of performance over this expression of "
+                       "keys (repeatable; default: the axes)")
+    study.add_argument("--where", metavar="EXPR", action="append", help="only designs that satisfy this condition (repeatable)")
+    study.add_argument("--metric", metavar="NAME", help="performance of several kernels: geomean (default), total, worst, or the "
+                       "name of one kernel")
+    parser.add_argument("-o", "--output", metavar="FILE.html", help="the report (default: the input's name with .html)")
+    parser.add_argument("--open", action="store_true", help="open it in a browser")
     options.add_json(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Make the document, draw it, write it."""
+    """Compute the report data, render them, write the file."""
     document = plain(document_of(arguments))
     path = write_report(arguments.output or _default_name(arguments.paths), checked_page(document, arguments.paths[0]))
     if arguments.json:
         print_json([document])
     else:
         size = f"{path.stat().st_size / 1024:,.0f} KiB"
-        print_answer(f"wrote {path}: {document['title']}, {size}, one file that needs no network", _next(arguments, document))
+        print_answer(f"wrote {path}: {document['title']}, {size}, self-contained", _next(arguments, document))
     if arguments.open:
         webbrowser.open(path.resolve().as_uri())
     return 0
@@ -228,7 +228,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _default_name(paths: list[str]) -> str:
     if "-" in paths:
-        raise UsageError("source from stdin gives a report no name", place="-o", remedy="name the report with -o FILE.html")
+        raise UsageError("is needed for source from stdin", place="-o", remedy="name the report with -o FILE.html")
     return "-".join(Path(path).stem for path in paths) + ".html"
 
 
@@ -239,4 +239,4 @@ def _next(arguments: argparse.Namespace, document: dict[str, Any]) -> str:
         own = ("-o", "--output", "--what-if", "--against", "--timeline-cycles", "--timeline-sm", "--perfetto")
         why, flags = "what would make it faster", ("--simulator", "--open", "--json")
         return followed_by("advise", plain_words(arguments), document["model"], why, without=own, flags=flags)
-    return line(["models", "show", document["model"]], "what the model assumes")
+    return line(["models", "show", document["model"]], "the model's assumptions")

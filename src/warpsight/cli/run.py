@@ -47,13 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
     command = arguments.program[1:] if arguments.program[:1] == ["--"] else arguments.program
     if not command:
         raise UsageError("which program?", place="warpsight run", remedy="`warpsight run ./program arguments`")
-    models = options.model_names(arguments)
-    if len(models) > 1:
-        raise UsageError("one model at a time: the program is told one time", place="--model", remedy="run once for each")
     document = run_program(
         command,
         load_gpu(arguments.gpu, overrides=arguments.overrides),
-        model=models[0],
+        models=options.model_names(arguments),
         method=options.method(arguments),
         selection=Selection.parse(arguments.kernels, arguments.launches),
         folder=Path(arguments.output) if arguments.output else None,

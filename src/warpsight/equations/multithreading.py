@@ -1,7 +1,7 @@
-"""Warps that hide each other's stalls (GPUMech, MICRO 2014, section IV-A, eqs. 7-16).
+"""Multithreading: warps hide each other's stalls (GPUMech, MICRO 2014, section IV-A, eqs. 7-16).
 
-Intervals are arrays [..., I]; GPU values are scalars, or arrays that broadcast against them ([D, 1] for D designs). `warps` counts
-those that share one warp scheduler and may be a fraction; a warp alone issues one instruction a cycle, however wide the scheduler.
+Intervals are arrays [..., I]; GPU values are scalars, or arrays that broadcast against them ([D, 1] for D designs). `warps`
+counts those of one warp scheduler and may be a fraction; a warp alone issues one instruction a cycle, for any issue width.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def nonoverlapped_round_robin(instructions: Floats, probability: float, warps: A
 def nonoverlapped_greedy(stall_cycles: Floats, probability: float, average: float, warps: Any, *, issue_rate: Any) -> Floats:
     """Eqs. 12-16: instructions of other warps still to be issued when an interval's stall is over, per interval.
 
-    `average` is the mean number of instructions of an interval (eq. 13). Eq. 15 as printed takes a maximum where a probability is
-    meant, eq. 16 a minimum where a count is meant; both are corrected.
+    `average` is the mean number of instructions of an interval (eq. 13). Eq. 15 as printed has a maximum where a probability is
+    needed, eq. 16 a minimum where a count is needed; both are corrected.
     """
     in_stall = np.minimum(probability * stall_cycles, 1.0)
     issued = average * (in_stall * (warps - 1))
@@ -45,11 +45,11 @@ def nonoverlapped(
     `greedy` is True for greedy-then-oldest, False for loose round-robin.
     """
     probability = issue_probability(instructions, stall_cycles)
-    # eq. 11 is linear in the instructions, so its sum over the intervals needs only theirs
+    # eq. 11 is linear in the instructions, so its sum over the intervals needs only their sum
     robin: Floats = probability * (warps - 1) * (instructions.sum() - len(instructions))
     if not greedy.any():
         return robin
-    # few different schedulers stand behind many designs
+    # many designs have few different schedulers
     cases, case = np.unique(warps + 1j * issue_rate, return_inverse=True)
     average = float(instructions.mean())
     left = np.zeros(len(cases))
@@ -66,14 +66,14 @@ def multithreaded_cycles(instructions: Floats, stall_cycles: Floats, nonoverlapp
     return instructions.sum() + stall_cycles.sum() + nonoverlapped_instructions / issue_rate
 
 
-# -- Long arrays in pieces that stay in the processor's cache.
+# -- Long arrays in pieces that fit in the processor's cache.
 
-# Temporary arrays of so many float64 fit in cache and in memory that is already mapped; longer ones take several times as long.
+# Temporary arrays of this many float64 fit in the cache and in mapped memory; longer ones take several times as long.
 _AT_ONCE = 1 << 13
 
 
 def pieces(rows: int, width: int) -> Iterator[slice]:
-    """Slices that cover `rows` rows of `width` numbers each, none with more numbers than are taken at once (but at least a row)."""
+    """Slices that cover `rows` rows of `width` numbers each; each slice fits in the cache, but has at least one row."""
     size = max(1, _AT_ONCE // max(width, 1))
     for first in range(0, rows, size):
         yield slice(first, min(first + size, rows))

@@ -1,7 +1,7 @@
-"""Waiting for miss registers (MSHRs), NoC and DRAM (GPUMech eqs. 18-23; MDM eqs. 2-10), and in a closed network of queues.
+"""Waits for MSHRs, NoC and DRAM (GPUMech eqs. 18-23; MDM eqs. 2-10), and in a closed network of queues.
 
-Per interval: `read_misses` and `write_misses` of one warp, arrays [..., I]. GPU values broadcast against them. `warps` counts
-all warps of an SM, since they share its L1. Requests are means over executions and may be fractions.
+Per interval: `read_misses` and `write_misses` of one warp, arrays [..., I]. GPU values broadcast against them. `warps`
+counts all warps of an SM, since they share its L1. Requests are means over executions and may be fractions.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ def expected_queueing_delay(requests: Any, mshrs: Any, miss_latency: Any) -> Flo
 
 def mshr_delay(read_misses: Floats, memory_instructions: Floats, warps: Any, mshrs: Any, miss_latency: Any) -> Floats:
     """GPUMech eq. 20: cycles an interval waits for MSHRs, once per memory instruction; 0 where the MSHRs suffice."""
-    # up to as many requests as MSHRs eq. 19 gives 0, as eq. 20 asks; starting there keeps 0 requests out of its division
+    # eq. 19 gives 0 for at most as many requests as MSHRs, as eq. 20 requires; the maximum avoids a division by 0 requests
     requests = np.maximum(core_requests(read_misses, warps), mshrs)
     return expected_queueing_delay(requests, mshrs, miss_latency) * memory_instructions
 
 
 def blocking_capacity(mshrs: Any, noc_queue: Any) -> Any:
-    """MDM, footnote 2: misses an SM has in flight before it blocks. A streaming L1 has more MSHRs than its NoC queue holds."""
+    """MDM, footnote 2: the misses in flight at which an SM blocks. A streaming L1 has more MSHRs than entries in its NoC queue."""
     return np.minimum(mshrs, noc_queue)
 
 
@@ -50,17 +50,17 @@ def is_divergent(read_misses: Any, warps: Any, mshrs: Any) -> Any:
 
 
 def misses_in_flight(read_misses: Any, write_misses: Any, warps: Any, mshrs: Any) -> Any:
-    """MDM eq. 3: concurrent L1 misses of an SM. Reads are bounded by the MSHRs; writes pass the L1 by."""
+    """MDM eq. 3: concurrent L1 misses of an SM. Reads are limited by the MSHRs; writes bypass the L1."""
     return np.minimum(read_misses * warps, mshrs) + write_misses * warps
 
 
 def batches(read_misses: Any, warps: Any, mshrs: Any) -> Any:
-    """MDM eq. 6, its quotient: in how many batches an SM's read misses of an interval go through the MSHRs."""
+    """MDM eq. 6, its quotient: the number of batches in which an SM's read misses of an interval pass the MSHRs."""
     return np.ceil(read_misses * warps / mshrs)
 
 
 def batching_stall(read_misses: Any, warps: Any, mshrs: Any, memory_stall: Any) -> Floats:
-    """MDM eq. 6: stall cycles of all batches but the last, which the queues cover; 0 in an interval that is not divergent."""
+    """MDM eq. 6: stall cycles of all batches but the last, which the queues include; 0 in an interval that is not divergent."""
     # the count of batches above 1 is positive exactly where eq. 2 holds, and -1 or 0 elsewhere
     return np.asarray(np.maximum(batches(read_misses, warps, mshrs) - 1, 0.0) * memory_stall)
 
@@ -68,7 +68,7 @@ def batching_stall(read_misses: Any, warps: Any, mshrs: Any, memory_stall: Any) 
 # -- Queueing at NoC and DRAM: GPUMech's M/D/1 queue (eqs. 21-23) and MDM's contention model (MICRO 2020, eqs. 4, 5 and 7-10).
 #
 # Latencies are in core cycles, bandwidths in bytes per second over all channels, clocks in hertz. A bandwidth over all channels
-# already holds the division by the number of channels that MDM asks for. Arguments broadcast.
+# includes the division by the number of channels in MDM's equations. Arguments broadcast.
 
 def service_cycles(clock_hz: Any, block_bytes: Any, bandwidth_bytes_per_s: Any) -> Any:
     """Core cycles to transfer one block: s in GPUMech eq. 22, MDM eq. 7."""
@@ -76,7 +76,7 @@ def service_cycles(clock_hz: Any, block_bytes: Any, bandwidth_bytes_per_s: Any) 
 
 
 def dram_service_cycles(clock_hz: Any, block_bytes: Any, bandwidth_bytes_per_s: Any, llc_miss_ratio: Any) -> Any:
-    """MDM eq. 8: core cycles of DRAM per request that leaves the SM, of which only LLC misses get there."""
+    """MDM eq. 8: core cycles of DRAM per request that leaves the SM, of which only LLC misses reach DRAM."""
     return llc_miss_ratio * service_cycles(clock_hz, block_bytes, bandwidth_bytes_per_s)
 
 
@@ -86,9 +86,9 @@ def arrival_rate(core_requests: Any, sm_count: Any, interval_cycles: Any) -> Any
 
 
 def bandwidth_delay(core_requests: Any, sm_count: Any, service: Any, interval_cycles: Any) -> Floats:
-    """GPUMech eqs. 21-22: expected cycles in an M/D/1 queue, capped at half of all requests being served first.
+    """GPUMech eqs. 21-22: expected cycles in an M/D/1 queue, at most the service time of half of all requests.
 
-    A queue with a utilisation of 1 or more has no steady state and takes the cap.
+    A queue with a utilisation of 1 or more has no steady state: its delay is that maximum.
     """
     rate = arrival_rate(core_requests, sm_count, interval_cycles)
     utilisation = rate * service
@@ -104,7 +104,7 @@ def latency_without_contention(l2_latency: Any, dram_latency: Any, llc_miss_rati
 
 
 def memory_stall(latency: Any, noc_stall: Any, dram_stall: Any) -> Any:
-    """MDM eq. 5: stall cycles of an L1 miss with its queueing."""
+    """MDM eq. 5: stall cycles of an L1 miss including its queueing."""
     return latency + noc_stall + dram_stall
 
 
@@ -121,13 +121,14 @@ def queueing_stall(misses: Any, sm_count: Any, service: Any, exposed: Any) -> An
     return (0.5 + 0.5 * exposed) * misses * (sm_count * service)
 
 
-# -- A closed queueing network of customers that go round: servers with queues, and a delay that all can spend at once.
+# -- A closed queueing network: servers with queues, and a delay without one.
 #
-# Mean-value analysis of one class of customers after Schweitzer (1979) and Bard (1979): a customer that arrives at a server finds the
-# (C - 1) / C part of the mean queue. The fixed point X sum_k R_k + X Z = C with R_k = D_k / (1 - (C - 1) / C X D_k) is one convex
-# increasing function of the throughput X, so that Newton's method from above gets to it without a step too far, for all rows at once.
+# Mean-value analysis of one class of customers after Schweitzer (1979) and Bard (1979): a customer that arrives at a server finds
+# (C - 1) / C of the mean queue. The fixed point X sum_k R_k + X Z = C with R_k = D_k / (1 - (C - 1) / C X D_k) is a root of a
+# convex increasing function of the throughput X, so Newton's method from above converges without overshooting, for all rows at
+# once.
 
-# From above the distance at least halves with each step, and near the solution its digits double.
+# From above, each step at least halves the distance; near the solution convergence is quadratic.
 _MOST_STEPS = 64
 _CLOSE = 1e-15
 
@@ -135,15 +136,15 @@ _CLOSE = 1e-15
 def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[Floats, Floats]:
     """Throughput [R] (rounds of one customer per cycle) and residence [R, K] (cycles a round at each server, queueing included).
 
-    `demands` [R, K] cycles of service a round at each of K servers, `delay` [R] cycles a round spent elsewhere, `customers` [R] of
-    at least 1. A delay is negative where a customer is at several servers at once: by what a round takes less. The
-    throughput never exceeds 1 / the largest demand (the bottleneck law). A row without any cycles is a ValueError.
+    `demands` [R, K]: cycles of service per round at each of K servers; `delay` [R]: cycles per round elsewhere; `customers` [R]: at
+    least 1. A delay is negative if a customer is at several servers at once: the overlap is subtracted. The throughput never
+    exceeds 1 / the largest demand (the bottleneck law). Raises ValueError for a row without any cycles.
     """
     largest = demands.max(axis=1)
     if not (demands.sum(axis=1) + delay > 0).all():
-        raise ValueError("a round takes no time at all")
+        raise ValueError("a round takes no cycles")
     others = (customers - 1) / customers
-    # alone nobody waits, so no throughput is above this; and no server does more than one thing at a time
+    # upper bounds: no customer waits, and each server serves one customer at a time
     bottleneck = np.divide(1.0, largest, out=np.full(len(delay), np.inf), where=largest > 0)
     rate = np.minimum(customers / (delay + demands.sum(axis=1)), bottleneck)
     residence = np.empty_like(demands)
@@ -154,7 +155,7 @@ def closed_network(demands: Floats, delay: Floats, customers: Floats) -> tuple[F
 
 
 def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, above: Floats) -> Floats:
-    """The throughput, from a bound `above` it; the bound where it holds the throughput back."""
+    """The throughput, from a bound `above` it; the bound itself where it limits the throughput."""
     rate = above
     going = np.ones(len(rate), dtype=np.bool_)
     for _ in range(_MOST_STEPS):
@@ -163,7 +164,7 @@ def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, ab
         excess = rate * (delay + residence.sum(axis=1)) - customers
         slope = delay + (residence / left).sum(axis=1)
         step = np.maximum(excess, 0.0) / slope
-        # a row that has arrived stays: its last digits must not depend on its neighbours
+        # a row that has converged does not change: its last digits must not depend on its neighbours
         rate = np.where(going, rate - step, rate)
         going &= step > _CLOSE * rate
         if not going.any():
@@ -172,5 +173,5 @@ def _solve(demands: Floats, delay: Floats, customers: Floats, others: Floats, ab
 
 
 def _left(demands: Floats, seen: Floats) -> Floats:
-    """The part of each server's time that `seen` [R] rounds a cycle of the others leave."""
+    """The part of each server's time that `seen` [R] rounds per cycle of the other customers leave."""
     return np.asarray(1.0 - seen[:, None] * demands)

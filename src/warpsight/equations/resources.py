@@ -1,6 +1,6 @@
-"""What each resource of a GPU needs for one warp: service cycles, from a launch's demands. Waiting is not in them.
+"""Service cycles of one warp at each resource of a GPU, from the demands of a launch, without waiting.
 
-All are core cycles, [R] like the fields of `machine`. A resource that the SMs share counts one warp of each of them, so that all
+All are core cycles, [R] like the fields of `machine`. A resource that the SMs share serves one warp of each SM in them, so that all
 are cycles per warp of an SM.
 """
 
@@ -44,27 +44,27 @@ class Machine(Protocol):
 
     @property
     def l1_latency_cycles(self) -> Floats:
-        """Of a load that the L1 serves."""
+        """Latency of a load that the L1 serves."""
 
     @property
     def l2_latency_cycles(self) -> Floats:
-        """Of a load that the L2 serves."""
+        """Latency of a load that the L2 serves."""
 
     @property
     def dram_latency_cycles(self) -> Floats:
-        """What a load that misses there takes longer."""
+        """Additional latency of a load that misses in the L2."""
 
     @property
     def noc_bytes_per_s(self) -> Floats:
-        """Of the network, one direction, all slices."""
+        """Bandwidth of the network, one direction, all slices."""
 
     @property
     def dram_bytes_per_s(self) -> Floats:
-        """Of all memory channels."""
+        """Bandwidth of all DRAM channels."""
 
 
 def instructions_per_warp(profile: IntervalProfile) -> float:
-    """The mean over all warps where the launch is known, else the representative's."""
+    """The mean over all warps if the launch is known, else the representative warp's."""
     if profile.launch is None:
         return float(profile.instructions.sum())
     return profile.total_warp_instructions / (profile.launch.blocks * profile.launch.warps_per_block)
@@ -81,41 +81,42 @@ def issue_cycles(instructions: float, machine: Machine, warps: Floats) -> Floats
 
 
 def noc_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
-    """The network: its two directions work at the same time, and of the slices' ports only those that traffic reaches at a time."""
+    """The network: its two directions work at the same time, and only the slices' ports that traffic uses at a time."""
     busiest = max(demands.fetched_bytes / demands.reply_share, demands.sent_bytes / demands.request_share)
     return np.asarray(busiest * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s)
 
 
 def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
-    """The SM's own port to the network, each way as wide as a slice's."""
+    """The SM's port to the network, in each direction as wide as that of a slice."""
     busiest = max(demands.fetched_bytes, demands.sent_bytes)
     return np.asarray(busiest * machine.core_clock_hz * machine.l2_slices / machine.noc_bytes_per_s)
 
 
 def held_by_stores(demands: ResourceDemands, machine: Machine) -> Floats:
-    """What stores and atomics keep the load-store unit beyond their own requests, as long as the network has no room for them."""
+    """Additional cycles for which stores and atomics occupy the load-store unit while the network cannot accept them."""
     sent = demands.sent_bytes / demands.request_share * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s
     return np.asarray(np.maximum(sent - demands.sent_requests, 0.0))
 
 
 def flight_cycles(demands: ResourceDemands, machine: Machine, *, whole: bool = False) -> Floats:
-    """How long a miss is in flight without queues: its load's latency but for the pipeline of the L1, which every load passes.
+    """The time of a miss in flight without queues: the latency of its load, without the pipeline of the L1 that every load passes.
 
-    An MSHR is taken at the tags, and free when the line is there. `whole`: the latency with that pipeline. At least a cycle.
+    A miss takes its MSHR at the tag lookup, and frees it when the line arrives. `whole`: the latency with that pipeline. At least a
+    cycle.
     """
     latency = latency_without_contention(machine.l2_latency_cycles, machine.dram_latency_cycles, demands.dram_share)
     return np.asarray(np.maximum(latency if whole else latency - machine.l1_latency_cycles, 1.0))
 
 
 def held_by_ways(demands: ResourceDemands, flight: Floats) -> Floats:
-    """What misses keep the load-store unit while all ways of a set are on their way: a part of their `flight` [R]."""
+    """Cycles for which misses block the load-store unit while all ways of a set are in flight: a part of their `flight` [R]."""
     return np.asarray(demands.way_wait * demands.read_misses * flight)
 
 
 def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
-    """The L2 slices, each of which takes one access a cycle, and does one lane of those of an atomic that share an address.
+    """The L2 slices: each serves one access a cycle, and one lane a cycle of an atomic whose lanes share an address.
 
-    What is sent and what is fetched each meet in as few slices as their traffic does, and both together are at best even.
+    Sent and fetched traffic each use only the slices of their share; together they are at best spread evenly.
     """
     fetches = demands.slice_accesses - demands.sent_requests
     busiest = max(demands.slice_accesses, fetches / demands.reply_share, demands.sent_requests / demands.request_share)
@@ -124,7 +125,7 @@ def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
 
 
 def dram_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
-    """The memory channels, as far as traffic reaches them at a time."""
+    """The DRAM channels that traffic uses at a time."""
     return np.asarray(
         demands.dram_bytes / demands.channel_share * machine.core_clock_hz * machine.sm_count / machine.dram_bytes_per_s
     )

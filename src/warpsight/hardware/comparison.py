@@ -1,9 +1,9 @@
 """A comparison: predictions of several models for several launches, their inputs and errors, and gates on the mean error.
 
-The inputs are compared too: is the model off, or what it is given? Instructions are the trace's: of PTX, where the kernel was
-emulated, and a GPU executes SASS. Hit rates, sectors and DRAM traffic are those of the cache simulation, of requests, each of
-what a warp's access touches of one line; a profiler's are of 32 B sectors. A request for a line on its way is counted apart (a
-merge); how a profiler counts those its documentation does not say, so both numbers are given.
+The inputs are compared too, to tell errors of a model from errors of its inputs. Instructions are the trace's: of PTX, if the
+kernel was emulated, while a GPU executes SASS. Hit rates, sectors and DRAM traffic are those of the cache simulation, in requests,
+each of one line that a warp's access touches; a profiler's are in 32 B sectors. A request for a line in flight is counted
+separately (a merge); profilers do not document how they count those, so both numbers are given.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ COUNT, SHARE, BYTES = "count", "share", "bytes"
 
 @dataclass(frozen=True)
 class InputRow:
-    """One input. `predicted` is ours, `with_merges` (shares) ours with merges counted as hits; None: ours does not exist."""
+    """One input. `predicted` is Warpsight's value, `with_merges` (shares) that with merges counted as hits; None: unknown."""
 
     name: str
     kind: str
@@ -44,23 +44,23 @@ class InputRow:
 
     @property
     def error(self) -> float | None:
-        """Signed relative error; None for shares, whose difference says more, and where nothing was measured to divide by."""
+        """Signed relative error; None for shares, whose `difference` is more useful, and for a measured 0."""
         if self.predicted is None or self.kind == SHARE or not self.measured:
             return None
         return relative_error(self.predicted, self.measured)
 
     @property
     def difference(self) -> float | None:
-        """Ours less the measured, of shares as fractions."""
+        """Predicted minus measured; shares as fractions."""
         return None if self.predicted is None else self.predicted - self.measured
 
     def to_json(self) -> dict[str, Any]:
-        """Its part of the result document."""
+        """The part of the result document."""
         return {**self.__dict__, "error": self.error, "difference": self.difference}
 
 
 def compare_inputs(profiled: ProfiledTrace, gpu: GpuSpec, launch: MeasuredLaunch) -> tuple[InputRow, ...]:
-    """The inputs of which both sides exist; of several metrics of one input the nearest to ours."""
+    """The inputs that were measured; of several metrics of one input, the one closest to Warpsight's definition."""
     ours = _ours(profiled, gpu)
     rows = []
     for name, kind, fields in _ROWS:
@@ -73,7 +73,7 @@ def compare_inputs(profiled: ProfiledTrace, gpu: GpuSpec, launch: MeasuredLaunch
     return tuple(row for row in rows if not (split and row.name == "DRAM bytes"))
 
 
-# name, kind, fields of a measurement that are it, the nearest to ours first
+# Name, kind, and the fields of a measurement for it, the closest definition first.
 _ROWS = (
     ("warp instructions", COUNT, ("warp_instructions",)),
     ("thread instructions", COUNT, ("thread_instructions",)),
@@ -88,10 +88,10 @@ _ROWS = (
 
 
 def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None, float | None]]:
-    """Each field as we have it, of the whole launch, and shares once more with merges as hits."""
+    """Warpsight's value of each field for the whole launch, and shares also with merges as hits."""
     header, misses = profiled.trace.header, profiled.misses
     totals = misses.totals()
-    # of a sample, the launch has as many times more as it has blocks more
+    # a sample is scaled by blocks
     whole = header.blocks / header.recorded_blocks
     sectors = {LOAD: 0.0, STORE: 0.0}
     for instruction, count in zip(profiled.trace.instructions, misses.sectors.tolist(), strict=True):
@@ -117,15 +117,15 @@ def _shares(hits: int, merges: int, whole: int) -> tuple[float | None, float | N
     return (hits / whole, (hits + merges) / whole) if whole else (None, None)
 
 
-# -- A comparison: predictions of several models for several launches, their errors, and gates on their mean.
+# -- The comparison.
 
-# clocks vary by less than this from one run to the next
+# Clocks vary by less than this between runs.
 SAME_CLOCK = 0.01
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One model's answer for one launch: a prediction, or why there is none (`refused`)."""
+    """One model's prediction for one launch, or the reason why there is none (`refused`)."""
 
     model: str
     prediction: Prediction | None
@@ -144,24 +144,26 @@ class Answer:
         return relative_error(self.prediction.seconds, reference.seconds)
 
     def judged(self, reference: Reference | None) -> float | None:
-        """The error that means and gates are made of: of the cycles, or where none were measured of the time."""
+        """The error that means and gates use: of the cycles, or of the time if no cycles were measured."""
         error = self.error(reference)
         return self.time_error(reference) if error is None else error
 
     def most_off(self, reference: Reference | None) -> dict[str, Any] | None:
-        """The component of the CPI stack farthest from the reference's, of those that it gives; CPI, difference ours less its."""
+        """The component of the reference with the largest difference (predicted minus reference, CPI)."""
         if self.prediction is None or reference is None or not reference.cpi_stack:
             return None
         ours, theirs = self.prediction.cpi_stack, reference.cpi_stack
-        name = max(theirs, key=lambda component: abs(ours[component] - theirs[component]))
-        return {"component": name, "predicted": ours[name], "reference": theirs[name], "difference": ours[name] - theirs[name]}
+        predicted = {component: ours.get(component, 0.0) for component in theirs}
+        name = max(theirs, key=lambda component: abs(predicted[component] - theirs[component]))
+        difference = predicted[name] - theirs[name]
+        return {"component": name, "predicted": predicted[name], "reference": theirs[name], "difference": difference}
 
 
 @dataclass(frozen=True)
 class Launched:
     """One launch: the trace's `header`, the answers in the order of the models, and the reference's row, if any.
 
-    `inputs` are what the models were given beside what was measured; `clock_hz` is that of the GPU's description.
+    `inputs` are the models' inputs with their measured values; `clock_hz` is that of the GPU's description.
     """
 
     label: str
@@ -172,19 +174,19 @@ class Launched:
     clock_hz: float = 0.0
 
     def to_json(self) -> dict[str, Any]:
-        """Its part of the result document."""
+        """The part of the result document."""
         header, reference = self.header, self.reference
-        told = None
+        shown = None
         if reference is not None:
-            told = {"name": reference.name, "cycles": reference.cycles, "cpi_stack": reference.cpi_stack, "place": reference.place}
-            told |= self._measured(reference)
+            shown = {"name": reference.name, "cycles": reference.cycles, "cpi_stack": reference.cpi_stack, "place": reference.place}
+            shown |= self._measured(reference)
         return {
             "label": self.label,
             "kernel": header.kernel,
             "grid": list(header.grid),
             "block": list(header.block),
             "warp_instructions": header.warp_instructions,
-            "reference": told,
+            "reference": shown,
             "answers": [
                 {
                     "model": answer.model,
@@ -200,18 +202,18 @@ class Launched:
         }
 
     def _measured(self, reference: Reference) -> dict[str, Any]:
-        """What a profiler's launch has beyond a row of cycles."""
+        """The additional values of a profiler's launch."""
         launch = reference.measured
         if launch is None:
             return {"seconds": reference.seconds, "clock": None, "measured": None}
         clock = launch.clock()
-        told = None
+        clocks = None
         if clock is not None and clock.value:
             differs = abs(relative_error(self.clock_hz, clock.value)) > SAME_CLOCK
-            told = {"measured": clock.value, "metric": clock.metric, "described": self.clock_hz, "differs": differs}
+            clocks = {"measured": clock.value, "metric": clock.metric, "described": self.clock_hz, "differs": differs}
         return {
             "seconds": reference.seconds,
-            "clock": told,
+            "clock": clocks,
             "stall_shares": {name or "none near": share for name, share in launch.component_shares().items()},
             "measured": launch.to_json(),
         }
@@ -219,7 +221,7 @@ class Launched:
 
 @dataclass(frozen=True)
 class Gate:
-    """MAPE of `model` may be `limit` per cent at most."""
+    """The MAPE of `model` must be at most `limit` per cent."""
 
     model: str
     limit: float
@@ -234,7 +236,7 @@ class Gate:
             value = -1.0
         if not model.strip() or not colon or not 0 <= value < float("inf"):
             what = f'"{text}" is not a model and a limit in per cent'
-            raise UsageError(what, place="--gate", remedy="write MODEL:PERCENT, as mdm:15")
+            raise UsageError(what, place="gates", remedy="write MODEL:PERCENT, as mdm:15")
         return cls(model.strip(), value)
 
 
@@ -251,18 +253,18 @@ class Comparison:
     notes: tuple[str, ...] = ()
 
     def errors(self, model: str) -> list[tuple[str, float]]:
-        """Label and signed relative error (`Answer.judged`) of every launch that the model answered."""
+        """Label and signed relative error (`Answer.judged`) of every launch with a prediction and a reference."""
         number = self.models.index(model)
         found = [(launch.label, launch.answers[number].judged(launch.reference)) for launch in self.launches]
         return [(label, error) for label, error in found if error is not None]
 
     def mape(self, model: str) -> float | None:
-        """Mean absolute error in per cent; None where there is nothing to take the mean of."""
+        """Mean absolute error in per cent; None without any error."""
         errors = [error for _, error in self.errors(model)]
         return mean_absolute_percentage_error(errors) if errors else None
 
     def passed(self) -> bool:
-        """Whether every gate holds. A model that answered no launch holds none."""
+        """Whether every gate passes. A gate without any error fails."""
         return all(row["passed"] for row in self._gate_rows())
 
     def to_json(self) -> dict[str, Any]:
@@ -292,7 +294,7 @@ class Comparison:
         }
 
     def _judged_by(self) -> str:
-        """What errors in the summary are of: cycles, time, or each of some launches."""
+        """What the errors in the summary refer to: cycles, time, or a mix."""
         timed = [launch.reference is not None and not launch.reference.cycles for launch in self.launches]
         return "time" if timed and all(timed) else "cycles or time" if any(timed) else "cycles"
 
@@ -318,8 +320,8 @@ def compare(
 
     A trace of another tool is compared launch by launch.
 
-    A model that cannot answer is refused with its reason where all are asked, and an error where it was named.
-    Raises UsageError for an unknown model, a gate without a reference or of a model not asked, and launches without a row.
+    Without `models`, a model that cannot predict is listed with the reason; a named one raises its error.
+    Raises UsageError for an unknown model, a gate without a reference or for another model, and launches without a row.
     """
     names = tuple(models) if models is not None else tuple(model_names())
     for name in names:
@@ -333,15 +335,15 @@ def compare(
         for part in launches_apart(request, label)
     ]
     measurements = found.measurements if found else None
-    told = (measurements.tool, measurements.notes) if measurements else ("", ())
-    return Comparison(gpu.name, names, tuple(launches), against or "", wanted, *told)
+    measured_by, notes = (measurements.tool, measurements.notes) if measurements else ("", ())
+    return Comparison(gpu.name, names, tuple(launches), against or "", wanted, measured_by, notes)
 
 
 def _launched(
     part: Part, label: str, gpu: GpuSpec, names: Sequence[str], method: Method, against: Against | None, named: bool,
     watch: Watch | None,
 ) -> Launched:
-    """One launch through every model; `named`: a model that cannot answer is an error."""
+    """One launch with every model; `named`: a model that cannot predict is an error."""
     trace = obtain_trace(part.request, gpu=gpu, watch=watch)
     reference = against.match(gpu.name, trace.header, label, part.turn) if against is not None else None
     profiled = profile_trace(trace, gpu, method, watch=watch)
@@ -362,16 +364,16 @@ def _launched(
 def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
     for gate in gates:
         if against is None:
-            what = "a gate is on the error, and there is nothing to compare with"
-            raise UsageError(what, place="--gate", remedy="give --against CSV")
+            what = "needs a reference to compare with"
+            raise UsageError(what, place="gates", remedy="give `against`")
         if gate.model not in models:
             get_model(gate.model)
             what = f"{gate.model} is not among the models: {', '.join(models)}"
-            raise UsageError(what, place="--gate", remedy=f"add it: --model {gate.model}")
+            raise UsageError(what, place="gates", remedy=f"add `model={gate.model}`")
 
 
 def labelled(request: KernelRequest) -> tuple[str, KernelRequest]:
-    """The name that the path begins with (`NAME=KERNEL`), if any, and the request without it."""
+    """The name before the path (`NAME=KERNEL`), if any, and the request without it."""
     path = request.path
     if not isinstance(path, str) or "\n" in path or "=" not in path or Path(path).exists():
         return "", request

@@ -1,4 +1,4 @@
-"""Which launch of a profiler's file is the launch that was traced: by kernel name, grid, block and place in the program."""
+"""The launch in a profiler's file that matches a traced launch: by kernel name, grid, block and order in the program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from warpsight.traces.schema import TraceHeader
 
 @dataclass(frozen=True)
 class Turn:
-    """A launch is number `place`, from 0, of the `of` launches of its kernel, grid and block in the program's order."""
+    """The launch is number `place`, from 0, of the `of` launches with its kernel, grid and block, in program order."""
 
     place: int
     of: int
@@ -24,7 +24,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Part:
-    """One launch to compare, called `shown` ("": by its kernel); `turn` is None where the input is no program's trace."""
+    """One launch to compare, called `shown` ("": by its kernel); `turn` is None unless the input is a program's trace."""
 
     request: KernelRequest
     shown: str = ""
@@ -32,9 +32,9 @@ class Part:
 
 
 def launches_apart(request: KernelRequest, label: str) -> list[Part]:
-    """The launches that a request chooses, of a trace of another tool; else the request alone.
+    """The launches that a request selects from a trace of another tool; else only the request.
 
-    With a `label`, which is of one launch, several are left together, for the reader to refuse. Raises what reading them raises.
+    With a `label`, which names one launch, several launches stay together, and reading them raises an error.
     """
     if not request.is_foreign:
         return [Part(request)]
@@ -51,7 +51,7 @@ def launches_apart(request: KernelRequest, label: str) -> list[Part]:
     return [replace(parts[0], request=request, shown="")]
 
 
-# -- Which launch of a profiler's file is the launch that was traced: by its kernel's name, its grid and its block.
+# -- Matching by kernel name, grid and block.
 
 _CLOSING = {")": "(", ">": "<"}
 _CAST = re.compile(r"\((?:unsigned )?(?:int|long|long long|short|char|signed char|bool)\)(?=-?\d)")
@@ -60,7 +60,7 @@ _SHOWN = 6
 
 
 def bare_name(kernel: str) -> str:
-    """A kernel's name without return type, parameters and blanks, and template arguments in one form: `saxpy<float,3>`."""
+    """A kernel's name without return type, parameters and spaces, with normalized template arguments: `saxpy<float,3>`."""
     text = _UNNAMED.sub("", display_name(kernel.strip())).removeprefix("void ")
     text = re.sub(r"\s*\[clone [^\]]*\]$", "", text)
     text = _CAST.sub("", _without_last(text, ")"))
@@ -68,7 +68,7 @@ def bare_name(kernel: str) -> str:
 
 
 def base_name(kernel: str) -> str:
-    """The function's name alone, as `ncu --kernel-name-base function` has it: no namespace, no template arguments."""
+    """The function's name without namespace and template arguments, as by `ncu --kernel-name-base function`."""
     text = _without_last(bare_name(kernel), ">")
     return text.rpartition("::")[2]
 
@@ -76,15 +76,15 @@ def base_name(kernel: str) -> str:
 def match_measured(measurements: Measurements, header: TraceHeader, label: str, turn: Turn | None = None) -> MeasuredLaunch:
     """The launch of the trace with `header`. `label` is a kernel's name, with `#ID` for one of its launches. Raises UsageError.
 
-    Where several launches fit and the program that was traced has as many (`turn`), they are taken in order.
+    If several launches match and the traced program has as many (`turn`), they are matched in order.
     """
     wanted, _, number = label.rpartition("#") if re.search(r"#[\w]+$", label) else (label, "", "")
     named = _named(measurements.launches, (wanted,) if wanted else (header.kernel, header.mangled))
     shown = wanted or header.kernel
     if not named:
         known = sorted({base_name(launch.kernel) for launch in measurements.launches})
-        what = f'no launch of "{shown}" was measured{suggestion(shown, known)}'
-        raise UsageError(what, place=measurements.origin, remedy=f"NAME=KERNEL says which is meant; measured: {_listed(known)}")
+        what = f'has no launch of "{shown}"{suggestion(shown, known)}'
+        raise UsageError(what, place=measurements.origin, remedy=f"select a kernel with NAME=KERNEL; measured: {_listed(known)}")
     if number:
         chosen = [launch for launch in named if launch.number == number]
         if not chosen:
@@ -103,19 +103,19 @@ def _fitting(
     if not fitting:
         sizes = dict.fromkeys(f"grid {_shown(launch.grid)} block {_shown(launch.block)}" for launch in named)
         what = f"{shown} was measured with {_listed(list(sizes))}"
-        remedy = f"{header.kernel} was launched with {ours}; launch it as it was measured"
+        remedy = f"{header.kernel} was launched with {ours}; use the measured launch"
         raise UsageError(what, place=named[0].place, remedy=remedy)
     if turn is not None and turn.of == len(fitting):
         return fitting[turn.place]
     if len(fitting) > 1:
         what = f"{len(fitting)} launches are {shown} with {ours}: {_numbers(fitting)}"
-        remedy = f"say which, as '{base_name(fitting[0].kernel)}#{fitting[0].number}=KERNEL'"
+        remedy = f"select one, as '{base_name(fitting[0].kernel)}#{fitting[0].number}=KERNEL'"
         raise UsageError(what, place=origin, remedy=remedy)
     return fitting[0]
 
 
 def _named(launches: Sequence[MeasuredLaunch], names: Sequence[str]) -> list[MeasuredLaunch]:
-    """The launches of any of `names`: written alike, else alike but for parameters and blanks, else of the same function."""
+    """The launches of any of `names`: exact matches, else matches without parameters and spaces, else of the same function."""
     exact = [launch for launch in launches if launch.kernel in names]
     if exact:
         return exact
@@ -125,7 +125,7 @@ def _named(launches: Sequence[MeasuredLaunch], names: Sequence[str]) -> list[Mea
         return alike
     base = {base_name(name) for name in names}
     near = [launch for launch in launches if base_name(launch.kernel) in base]
-    # of two instances of a template one may be meant, and not the other: a name with arguments is only met by one without
+    # different instances of a template never match: a name with arguments only matches one without
     return [launch for launch in near if not (_has_arguments(launch.kernel) and all(map(_has_arguments, names[:1])))]
 
 
@@ -134,12 +134,12 @@ def _has_arguments(kernel: str) -> bool:
 
 
 def _without_last(text: str, closing: str) -> str:
-    """`text` less the pair of brackets that it ends with, if any, and what they hold."""
+    """`text` without a final pair of brackets and its content, if any."""
     if not text.endswith(closing):
         return text
     depth = 0
     for place in range(len(text) - 1, 0, -1):
-        # an arrow or a comparison is no bracket
+        # not the end of an arrow or a comparison
         if text[place] == closing and text[place - 1] not in "-=":
             depth += 1
         elif text[place] == _CLOSING[closing]:

@@ -32,7 +32,7 @@ _ENOUGH = 1e-12
 
 @dataclass(frozen=True)
 class Fit:
-    """Where the sum of squares is least: `parameters` [p], `residuals` [n], and the derivatives there, [n, p]."""
+    """The minimum of the sum of squares: `parameters` [p], `residuals` [n], and the derivatives there, [n, p]."""
 
     parameters: Floats
     residuals: Floats
@@ -45,7 +45,7 @@ class Fit:
 
 
 def least_squares(residuals: Callable[[Floats], Floats], starts: list[Floats], least: Floats) -> Fit:
-    """The best fit from any of `starts` [p]; no parameter goes below `least` [p]. `residuals` maps [p] to [n]."""
+    """The best fit from any of `starts` [p], with parameters of at least `least` [p]. `residuals` maps [p] to [n]."""
     return min((_from(residuals, start, least) for start in starts), key=lambda fit: fit.cost)
 
 
@@ -83,29 +83,29 @@ def _derivatives(residuals: Callable[[Floats], Floats], point: Floats, value: Fl
     return np.stack(columns, axis=1)
 
 
-# -- Mem_LD and the departure delays of MWP-CWP from timings of micro-benchmarks (Hong and Kim, ISCA 2009, section 5.1).
+# -- Reading the timings.
 
 REQUIRED = ("Threads_per_block", "Blocks", "Active_blocks_per_SM", "Comp_insts", "Coal_Mem_insts", "Uncoal_Mem_insts", "cycles")
 OPTIONAL = {"Synch_insts": 0.0, "Uncoal_per_mw": 32.0, "Load_bytes_per_warp": 128.0}
 _POSITIVE = ("Threads_per_block", "Blocks", "Active_blocks_per_SM", "cycles", "Uncoal_per_mw", "Load_bytes_per_warp")
 _WHOLE = ("Threads_per_block", "Blocks", "Active_blocks_per_SM")
-# What no launch takes and no kernel has.
+# Above the values of any launch and kernel.
 _MOST = 1e18
 _COLUMNS = (*REQUIRED, *OPTIONAL, "name")
 FITTED = ("Mem_LD", "Departure_del_uncoal", "Departure_del_coal")
 KEYS = ("mwp.memory_latency", "mwp.departure_uncoalesced", "mwp.departure_coalesced")
 _PAGE = "docs/explanation/mwp-cwp.md describes the columns"
 
-# Where the search starts: over what GPUs have had; the equations have corners, so one start is not enough.
+# Starts of the search, over the range of GPUs; the equations are not smooth, so one start is not enough.
 _STARTS = ((200.0, 400.0, 800.0), (2.0, 10.0, 40.0), (1.0, 4.0, 16.0, 64.0))
 _BEST_STARTS = 6
-# A parameter moves no timing when a change by its own size moves none by more than this share.
+# A parameter has no effect if doubling it changes no timing by more than this share.
 _NO_EFFECT = 1e-6
 
 
 @dataclass(frozen=True)
 class MwpTimings:
-    """Micro-benchmarks, one a row: `columns` by name, float64 [n]; `names` for people; `origin` the file."""
+    """Micro-benchmarks, one per row: `columns` by name, float64 [n]; `names` for display; `origin` the file."""
 
     names: tuple[str, ...]
     columns: dict[str, Floats]
@@ -113,9 +113,9 @@ class MwpTimings:
 
 
 def read_mwp_timings(path: str) -> MwpTimings:
-    """The CSV `path`, a header and one micro-benchmark a line.
+    """The CSV `path`, a header and one micro-benchmark per line.
 
-    Raises UsageError when it cannot be read, FormatError, with line and column, for anything that is no such table.
+    Raises UsageError if it cannot be read, FormatError, with line and column, if it is not such a table.
     """
     try:
         text = Path(path).read_text("utf-8-sig")
@@ -133,7 +133,7 @@ def read_mwp_timings(path: str) -> MwpTimings:
     for number, row in rows[1:]:
         place = f"{path}:{number}"
         if len(row) != len(header):
-            what = f"has {len(row)} cells, and the header names {len(header)}"
+            what = f"has {len(row)} cells, but the header has {len(header)}"
             raise FormatError(what, place=place, remedy="give one cell for each column")
         cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
         names.append(cells.get("name", "") or f"line {number}")
@@ -153,10 +153,10 @@ def _check_header(header: list[str], place: str) -> None:
             remedy = f"columns: {', '.join(REQUIRED)}; optional: {', '.join((*OPTIONAL, 'name'))}"
             raise FormatError(what, place=place, remedy=remedy)
         if header.count(name) > 1:
-            raise FormatError(f"the column {name} is there twice", place=place, remedy="keep one of them")
+            raise FormatError(f"has two columns {name}", place=place, remedy="keep one of them")
     for name in REQUIRED:
         if name not in header:
-            raise FormatError(f"the column {name} is missing", place=place, remedy=_PAGE)
+            raise FormatError(f"has no column {name}", place=place, remedy=_PAGE)
 
 
 def _number(name: str, text: str, place: str) -> float:
@@ -175,10 +175,11 @@ def _number(name: str, text: str, place: str) -> float:
 
 
 def calibrate(timings: MwpTimings, gpu: GpuSpec) -> dict[str, Any]:
-    """The result document: what was fitted, what the timings do not determine, whole cycles for a description, and the residuals.
+    """The result document: the fitted parameters, those that the timings do not determine, whole cycles for a description,
+    residuals.
 
-    Least squares of the relative errors in cycles. What no timing depends on keeps the GPU's value. Raises UsageError when there
-    are fewer timings than parameters, or none of the parameters matters.
+    Least squares of the relative errors in cycles. A parameter without effect keeps the GPU's value. Raises UsageError if there
+    are fewer timings than parameters, or no parameter has an effect.
     """
     given, own = _parameters(timings, gpu)
     measured = timings.columns["cycles"]
@@ -189,7 +190,7 @@ def calibrate(timings: MwpTimings, gpu: GpuSpec) -> dict[str, Any]:
     free = _determined(given, measured)
     if not free:
         what = "no timing depends on Mem_LD or a departure delay"
-        raise UsageError(what, place=timings.origin, remedy="add micro-benchmarks with memory instructions and few computations")
+        raise UsageError(what, place=timings.origin, remedy="add micro-benchmarks with memory instructions and little computation")
     if len(measured) < len(free):
         what = f"{'1 timing does' if len(measured) == 1 else f'{len(measured)} timings do'} not determine {len(free)} parameters"
         raise UsageError(what, place=timings.origin, remedy="give more micro-benchmarks")
@@ -210,7 +211,7 @@ def calibrate(timings: MwpTimings, gpu: GpuSpec) -> dict[str, Any]:
 
 
 def _parameters(timings: MwpTimings, gpu: GpuSpec) -> tuple[Parameters, Floats]:
-    """The equations' parameters for all timings at once, and the GPU's own values of those that are fitted."""
+    """The equations' parameters for all timings at once, and the GPU's own values of the fitted ones."""
     column = timings.columns
     design = Design.of(gpu)
     warps = np.ceil(column["Threads_per_block"] / 32)
@@ -243,7 +244,7 @@ def _cycles(given: Parameters, point: Floats) -> Floats:
 
 
 def _determined(given: Parameters, measured: Floats) -> list[int]:
-    """Which parameters any timing depends on, wherever the search may go: their numbers in `FITTED`."""
+    """The parameters that affect any timing anywhere in the search: their indices in `FITTED`."""
     free = []
     for k in range(len(FITTED)):
         for start in itertools.product(*_STARTS):
@@ -257,7 +258,7 @@ def _determined(given: Parameters, measured: Floats) -> list[int]:
 
 
 def _is_idle(errors: Callable[[Floats], Floats], point: Floats, own: Floats, k: int) -> bool:
-    """Around the fit no timing depends on parameter `k`, and none changes with the GPU's own value."""
+    """Whether parameter `k` affects no timing near the fit, nor with the GPU's own value."""
     here = errors(point)
     others = [point.copy() for _ in range(3)]
     for other, value in zip(others, (point[k] / 2, point[k] * 1.1, own[k]), strict=True):
@@ -276,7 +277,7 @@ def _document(
     ]
     notes = [f"no timing depends on {p['name']}; it keeps the value of {gpu.name}" for p in parameters if not p["fitted"]]
     small = [p for p in parameters if p["value"] < 0.5]
-    notes += [f"{p['name']} fits best at {p['value']:.3g} cycles; a description has at least 1" for p in small]
+    notes += [f"{p['name']} fits best at {p['value']:.3g} cycles; the minimum in a description is 1" for p in small]
     return {
         "tool": tool,
         "gpu": gpu.name,
@@ -290,7 +291,7 @@ def _document(
 
 
 def mwp_description(document: dict[str, Any], like: str, name: str) -> str:
-    """A GPU description in YAML that inherits from `like` and has the fitted numbers, in whole cycles, with their source."""
+    """A GPU description in YAML that inherits from `like` and has the fitted values, in whole cycles, with their source."""
     fitted = [p for p in document["parameters"] if p["fitted"]]
     lines = ["schema: 1", f"like: {like}", f"name: {name}", "mwp:"]
     lines += [f"  {p['key'].partition('.')[2]}: {p['cycles']} {'cycle' if p['cycles'] == 1 else 'cycles'}" for p in fitted]

@@ -1,6 +1,6 @@
-"""What predictions are compared with: a CSV of reference or measured cycles, one row a launch, or the file of a profiler.
+"""The references of predictions: a CSV of reference or measured cycles, one row per launch, or the file of a profiler.
 
-Columns `gpu`, `kernel` and `cycles`; where they are there also `size` (a kernel's launches told apart), `grid` and `block` (as
+Columns `gpu`, `kernel` and `cycles`; optional: `size` (to distinguish a kernel's launches), `grid` and `block` (as
 `512x1x1`, checked against the launch), and `cpi_stack.NAME` (cycles per warp instruction and SM). Other columns are ignored.
 """
 
@@ -12,6 +12,7 @@ import math
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,21 +22,22 @@ from warpsight.hardware.measurements.accelsim import is_accelsim, read_accelsim
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements
 from warpsight.hardware.measurements.ncu import is_ncu, read_ncu
 from warpsight.hardware.measurements.nvprof import is_nvprof, read_nvprof
-from warpsight.result.prediction import COMPONENTS
+from warpsight.models.base import components_of, get_model, model_names
+from warpsight.result.prediction import SHARED
 from warpsight.traces.schema import TraceHeader
 
 REQUIRED = ("gpu", "kernel", "cycles")
 KNOWN = (*REQUIRED, "size", "grid", "block")
 _STACK = "cpi_stack."
-# What no launch takes, and no table has room for.
+# Above the cycles of any launch.
 _MOST = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Reference:
-    """One row. `grid` and `block` are None, and `cpi_stack` empty, where the file does not say. `place` is `file:line`.
+    """One row. `grid` and `block` are None, and `cpi_stack` is empty, if the file lacks them. `place` is `file:line`.
 
-    Of a profiler's file `measured` is the launch, `gpu` is empty, and `cycles` or `seconds` are None where they were not measured.
+    For a profiler's file `measured` is the launch, `gpu` is empty, and `cycles` or `seconds` are None if they were not measured.
     """
 
     gpu: str
@@ -51,7 +53,7 @@ class Reference:
 
     @property
     def name(self) -> str:
-        """The kernel, with its size where there is one: `grid_stride 32`."""
+        """The kernel, with its size if there is one: `grid_stride 32`."""
         return f"{self.kernel} {self.size}" if self.size else self.kernel
 
 
@@ -66,34 +68,34 @@ def references_of(text: str, origin: str) -> list[Reference]:
     for found in rows:
         first = seen.setdefault((found.gpu, found.name, found.grid, found.block), found)
         if first is not found:
-            raise FormatError(f"says again what {first.place} says", place=found.place, remedy="keep one row for each launch")
+            raise FormatError(f"is a duplicate of {first.place}", place=found.place, remedy="keep one row for each launch")
     return rows
 
 
 def match(references: Sequence[Reference], gpu: str, header: TraceHeader, label: str, place: str) -> Reference:
-    """The row of a launch on `gpu`: of the name `label` where one is given, else of its kernel. Raises UsageError.
+    """The row of a launch on `gpu`: that named `label` if given, else that of its kernel. Raises UsageError.
 
-    Of several rows those with the launch's grid and block are taken; a single row with another grid or block is refused.
+    Of several rows, the one with the launch's grid and block is used; a single row with another grid or block is refused.
     """
     here = [row for row in references if row.gpu == gpu]
     if not here:
         known = sorted({row.gpu for row in references})
-        what = f"there is no row for the GPU {gpu}{suggestion(gpu, known)}"
-        raise UsageError(what, place=place, remedy=f"--gpu chooses one of: {', '.join(known) or 'none, the file is empty'}")
+        what = f"has no row for the GPU {gpu}{suggestion(gpu, known)}"
+        raise UsageError(what, place=place, remedy=f"set `gpu` to one of: {', '.join(known) or 'none, the file is empty'}")
     named = [row for row in here if (row.name == label if label else row.kernel in (header.kernel, header.mangled))]
     if not named:
         wanted, known = label or header.kernel, sorted({row.name for row in here})
-        what = f'there is no row for "{wanted}" on {gpu}{suggestion(wanted, known)}'
-        raise UsageError(what, place=place, remedy=f"NAME=KERNEL says which row is meant; {gpu} has: {', '.join(known)}")
+        what = f'has no row for "{wanted}" on {gpu}{suggestion(wanted, known)}'
+        raise UsageError(what, place=place, remedy=f"select a row with NAME=KERNEL; {gpu} has: {', '.join(known)}")
     fitting = [row for row in named if _fits(row.grid, header.grid) and _fits(row.block, header.block)]
     if not fitting:
         row = named[0]
         what = f"is of another launch: grid {_shown(row.grid)} block {_shown(row.block)}"
         ours = f"{header.kernel} was launched with grid {_shown(header.grid)} block {_shown(header.block)}"
-        raise UsageError(what, place=row.place, remedy=f"{ours}; launch it as there, or correct the row")
+        raise UsageError(what, place=row.place, remedy=f"{ours}; use the same launch, or correct the row")
     if len(fitting) > 1:
         what = f"{len(fitting)} rows are for {header.kernel} on {gpu}: {', '.join(row.name for row in fitting)}"
-        raise UsageError(what, place=place, remedy=f"say which, as '{fitting[0].name}=KERNEL'")
+        raise UsageError(what, place=place, remedy=f"select one, as '{fitting[0].name}=KERNEL'")
     return fitting[0]
 
 
@@ -101,26 +103,31 @@ def _check_header(names: Sequence[str], origin: str) -> None:
     for name in REQUIRED:
         if name not in names:
             what = f"has no column {name}{suggestion(name, names)}"
-            remedy = f"the columns {', '.join(REQUIRED)} are needed, or a table of ncu or nvprof"
+            remedy = f"give the columns {', '.join(REQUIRED)}, or a table of ncu or nvprof"
             raise FormatError(what, place=f"{origin}:1", remedy=remedy)
     for name in names:
         if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")
         component = name.removeprefix(_STACK)
-        if name.startswith(_STACK) and component not in COMPONENTS:
-            what = f'"{name}" is no component of the CPI stack{suggestion(component, COMPONENTS)}'
-            raise FormatError(what, place=f"{origin}:1", remedy=f"known: {', '.join(COMPONENTS)}")
+        if name.startswith(_STACK) and component not in SHARED:
+            known = dict(SHARED)
+            for model in model_names():
+                with suppress(UsageError):  # a plug-in that cannot be loaded declares nothing
+                    known |= components_of(get_model(model))
+            if component not in known:
+                what = f'"{component}" is not a component of the CPI stack of any model{suggestion(component, known)}'
+                raise FormatError(what, place=f"{origin}:1", remedy=f"known: {', '.join(known)}")
 
 
 def _reference(row: dict[str, str], place: str) -> Reference:
-    told = {name: value for name, value in row.items() if name.startswith(_STACK) and value}
-    stack = {name.removeprefix(_STACK): _number(value, name, place) for name, value in told.items()}
+    given = {name: value for name, value in row.items() if name.startswith(_STACK) and value}
+    stack = {name.removeprefix(_STACK): _number(value, name, place) for name, value in given.items()}
     cycles = _number(row["cycles"], "cycles", place)
     if cycles < 1:
-        what = f"{cycles:g} cycles are fewer than any launch takes"
+        what = f"{cycles:g} cycles is less than any launch takes"
         raise FormatError(what, place=place, remedy="leave the row out, or correct it")
     if not row["kernel"] or not row["gpu"]:
-        raise FormatError("names no kernel, or no GPU", place=place, remedy="fill in both")
+        raise FormatError("has no kernel or no GPU", place=place, remedy="fill in both")
     sizes = [_dimensions(row[name], name, place) if row.get(name) else None for name in ("grid", "block")]
     return Reference(row["gpu"], row["kernel"], row.get("size", ""), cycles, sizes[0], sizes[1], stack, place)
 
@@ -131,31 +138,31 @@ def _number(text: str, name: str, place: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value) or value < 0:
-        raise FormatError(f'{name} is "{text}", where a number of 0 or more is due', place=place, remedy="correct it")
+        raise FormatError(f'{name} is "{text}", not a number of 0 or more', place=place, remedy="correct it")
     if value > _MOST:
-        raise FormatError(f"{name} is {value:g}, and the most that makes sense is {_MOST:g}", place=place, remedy="correct it")
+        raise FormatError(f"{name} is {value:g}, above the maximum of {_MOST:g}", place=place, remedy="correct it")
     return value
 
 
 def _dimensions(text: str, name: str, place: str) -> tuple[int, ...]:
     if not re.fullmatch(r"\d+([x, ]\d+){0,2}", text):
-        raise FormatError(f'{name} is "{text}", where one to three numbers are due', place=place, remedy="write 512x1x1")
+        raise FormatError(f'{name} is "{text}", not one to three numbers', place=place, remedy="write 512x1x1")
     numbers = [int(part) for part in re.split(r"[x, ]", text)]
     return tuple(numbers + [1] * (3 - len(numbers)))
 
 
-def _fits(told: tuple[int, ...] | None, launched: tuple[int, ...]) -> bool:
-    return told is None or told == launched
+def _fits(given: tuple[int, ...] | None, launched: tuple[int, ...]) -> bool:
+    return given is None or given == launched
 
 
 def _shown(size: tuple[int, ...] | None) -> str:
-    return "not said" if size is None else "x".join(map(str, size))
+    return "unknown" if size is None else "x".join(map(str, size))
 
 
-# -- The way in: a file of measurements of whichever tool wrote it.
+# -- Reading a file of measurements of any supported tool.
 
 _REMEDY = (
-    "give what `ncu --csv` (--page raw or details), `nvprof --csv` or Accel-Sim writes; docs/reference/measurements.md"
+    "give the output of `ncu --csv` (--page raw or details), `nvprof --csv` or Accel-Sim; see docs/reference/measurements.md"
 )
 
 
@@ -167,12 +174,12 @@ def read_measurements(path: str) -> Measurements:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
     found = measurements_of(text_of(data, path), path)
     if found is None:
-        raise FormatError("is no table of Nsight Compute or nvprof and no log of Accel-Sim", place=path, remedy=_REMEDY)
+        raise FormatError("is not a table of Nsight Compute or nvprof, or a log of Accel-Sim", place=path, remedy=_REMEDY)
     return found
 
 
 def measurements_of(text: str, origin: str) -> Measurements | None:
-    """The measurements that `text` holds, None when it has no table of a known tool. Raises FormatError."""
+    """The measurements in `text`, None if it has no table of a known tool. Raises FormatError."""
     if is_accelsim(text):
         return read_accelsim(text, origin)
     if is_ncu(text):
@@ -181,15 +188,15 @@ def measurements_of(text: str, origin: str) -> Measurements | None:
 
 
 def text_of(data: bytes, origin: str) -> str:
-    """The text of a file: UTF-8, or UTF-16 with its mark, as PowerShell writes what is redirected. Raises FormatError."""
+    """The text of a file: UTF-8, or UTF-16 with a byte-order mark, as PowerShell redirects. Raises FormatError."""
     wide = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         return data.decode("utf-16" if wide else "utf-8-sig")
     except UnicodeDecodeError:
-        raise FormatError("is not text in UTF-8", place=origin, remedy="write it as CSV") from None
+        raise FormatError("is not UTF-8 text", place=origin, remedy="write it as CSV") from None
 
 
-# -- What predictions are compared with: a CSV of references, or the file of a profiler.
+# -- A file to compare with: a CSV of references, or the file of a profiler.
 
 @dataclass(frozen=True)
 class Against:
@@ -200,9 +207,9 @@ class Against:
     measurements: Measurements | None
 
     def match(self, gpu: str, header: TraceHeader, label: str, turn: Turn | None = None) -> Reference:
-        """The row of a launch on `gpu`, of the name `label` where one is given. Raises UsageError.
+        """The row of a launch on `gpu`, named `label` if given. Raises UsageError.
 
-        `turn` says how manieth of its program's launches it is, by which a profiler's file tells several apart.
+        `turn` is its place among the program's launches, to select one of several in a profiler's file.
         """
         if self.measurements is None:
             return match(self.references, gpu, header, label, self.origin)
@@ -227,7 +234,7 @@ def read_against(path: str) -> Against:
     try:
         data = sys.stdin.read().encode("utf-8", "surrogateescape") if path == "-" else Path(path).read_bytes()
     except OSError as error:
-        remedy = "name a CSV file with the columns gpu,kernel,cycles, or what ncu --csv, nvprof --csv or Accel-Sim wrote"
+        remedy = "name a CSV file with the columns gpu,kernel,cycles, or the output of ncu --csv, nvprof --csv or Accel-Sim"
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=remedy) from None
     text = text_of(data, origin)
     measurements = measurements_of(text, origin)

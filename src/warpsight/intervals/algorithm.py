@@ -1,13 +1,15 @@
 """The interval algorithm (GPUMech section III-B, eq. 4): one warp alone, in order, one instruction a cycle.
 
-First the register dependences as flat arrays, then the compiled walks over them, then the intervals, and where these lie in a
-path.
+An instruction issues one cycle after the one before it, or one cycle after the last of its sources is done, whichever is later; a
+source is done its latency after its issue. An interval is the instructions between two stalls, with the stall that follows them.
+The file has the register dependences as flat arrays, the compiled walks over them, the intervals, and their place in a path.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +27,8 @@ SOURCES_PER_STEP = 3
 class Dependences:
     """Registers read and written by each pc, all int32.
 
-    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]` and writes the like of `destinations`. There are `registers`.
+    Pc p reads `sources[source_offset[p]:source_offset[p + 1]]`, and writes the same range of `destinations`. `registers` is their
+    number.
     """
 
     source_offset: Ints
@@ -37,7 +40,7 @@ class Dependences:
 
 @dataclass(frozen=True)
 class Steps:
-    """The same with an equal shape for every step, which a processor walks without a loop over registers.
+    """The same with one shape for every step, so that the walk has no loop over registers.
 
     Basic block b is steps `start[b]` to `start[b + 1]`. A step reads `sources` uint32 [steps, 3] and writes `destination` uint32
     [steps]; register number `registers` stands for no source, `registers + 1` for no destination. Most instructions are one step;
@@ -63,8 +66,8 @@ def dependences(instructions: tuple[StaticInstruction, ...]) -> Dependences:
 def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Steps:
     """The steps of every basic block; `block_start` int32 [blocks + 1] as in a trace.
 
-    A source that an earlier instruction of the block has read, and nothing has written since, is left out: a warp issues in
-    order, so it was waited for then and cannot stall anybody again.
+    A source that an earlier instruction of the block has read, and that was not written since, is left out: a warp issues in order,
+    so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
     registers = dependences(instructions).registers
     rows: list[_Row] = []
@@ -106,9 +109,9 @@ def _flat(lists: list[tuple[int, ...]]) -> tuple[Ints, Ints]:
     return offset, np.array([register for part in lists for register in part], dtype=np.int32)
 
 
-# -- The compiled walks over dynamic instruction streams behind `intervals`: GPUMech eq. 4, instruction by instruction.
+# -- The compiled walks over dynamic instruction streams: GPUMech eq. 4, instruction by instruction.
 #
-# Time is counted in whole ticks (int64), so that no sum depends on its order and two issues a cycle apart are exactly that.
+# Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
 
 Indices = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
@@ -144,10 +147,10 @@ def record_path(
     block: Ints, repeat: Ints, block_start: Ints, source_offset: Ints, sources: Ints, destination_offset: Ints, destinations: Ints,
     registers: int, cycle: int, after: Longs, columns: Floats, instructions: Longs, stalls: Longs, stall_pc: Ints, sums: Floats,
 ) -> int:
-    """Walk one path, fill its intervals and return how many there are; with empty outputs, only count them.
+    """Walk one path, fill its intervals and return their number; with empty outputs, only count them.
 
-    `cycle` is ticks in a cycle, `after` [instructions] as for `measure_paths`, `columns` [instructions, c] what each pc adds to
-    `sums` [intervals, c]. `stalls` is in ticks, `stall_pc` -1 where nothing was waited for.
+    `cycle` is ticks in a cycle, `after` [instructions] as for `measure_paths`. `columns` [instructions, c] is the contribution of
+    each pc to `sums` [intervals, c]. `stalls` is in ticks; `stall_pc` is -1 for the interval without a stall.
     """
     ready = np.zeros(registers, dtype=np.int64)
     producer = np.full(registers, -1, dtype=np.int32)
@@ -174,10 +177,7 @@ def record_path(
     return interval + 1
 
 
-# -- The interval algorithm (GPUMech section III-B, eq. 4): one warp alone, in order, one instruction a cycle.
-#
-# An instruction issues one cycle after the one before it, or one cycle after the last of its sources is done, whichever is later; a
-# source is done its latency after its issue. An interval is the instructions between two stalls, with the stall that follows it.
+# -- The intervals of paths.
 
 # Ticks in a cycle: latencies are rounded to a millionth of a cycle, and a path may last 2^43 cycles.
 TICKS = 1 << 20
@@ -195,8 +195,8 @@ class PathStats:
 class PathIntervals:
     """The intervals of one path in order. `instructions`, `stall_cycles` float64 [intervals]; the last one stalls 0 cycles.
 
-    `pc` int32 [intervals]: the instruction whose result was waited for, -1 for none. `sums` float64 [intervals, columns]: the
-    columns that were asked for, summed over each interval's instructions.
+    `pc` int32 [intervals]: the instruction whose result the warp waited for, -1 for none. `sums` float64 [intervals, columns]: the
+    requested columns, summed over the instructions of each interval.
     """
 
     instructions: Floats
@@ -221,7 +221,7 @@ def path_stats(trace: KernelTrace, walked: Steps, latency: Floats) -> PathStats:
 def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency: Floats, columns: Floats) -> PathIntervals:
     """The intervals of path number `path`.
 
-    `latency` float64 [instructions], cycles; `columns` float64 [instructions, columns]: what each pc adds to `sums`.
+    `latency` float64 [instructions], cycles; `columns` float64 [instructions, columns]: the contribution of each pc to `sums`.
     """
     first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
     stream = (
@@ -244,19 +244,19 @@ def _ticks(latency: Floats) -> Longs:
     return np.round(latency * TICKS).astype(np.int64) + TICKS
 
 
-def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
-    """`array` as compiled walks take it: contiguous, writable, of that type."""
-    # Arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time.
+def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[Any]:
+    """`array` as the compiled walks need it: contiguous, writable, of that type."""
+    # Arrays read from disk are read-only. That is another type for Numba, which would compile the walk a second time.
     return np.require(array, dtype=dtype, requirements=["C", "W"])
 
 
-# -- Where the intervals of a path lie among its instructions: who waits at the end of each, and which intervals a pc runs in.
+# -- The place of the intervals in a path: the instruction that waits at the end of each, and the intervals in which a pc runs.
 
 def waiting_pcs(trace: KernelTrace, path: int, instructions: Floats) -> npt.NDArray[np.int32]:
     """The instruction that waits at the end of each interval of path number `path`: the first one of the next interval.
 
-    `instructions` float64 [intervals] as in an interval profile of that path. int32 [intervals], -1 for the last, which none waits
-    in. Raises ValueError when the intervals are not those of the path.
+    `instructions` float64 [intervals] as in an interval profile of that path. The result is int32 [intervals], -1 for the last one,
+    which has no stall. Raises ValueError when the intervals are not those of the path.
     """
     block, length, start = _runs(trace, path)
     ends = np.cumsum(instructions).astype(np.int64)
@@ -273,7 +273,7 @@ def waiting_pcs(trace: KernelTrace, path: int, instructions: Floats) -> npt.NDAr
 def interval_spans(trace: KernelTrace, path: int, instructions: Floats) -> Longs:
     """The first and the last interval (from 0) in which path number `path` executes each pc, int64 [instructions of the kernel, 2].
 
-    -1 for a pc that the path never comes past. `instructions` as for `waiting_pcs`.
+    -1 for a pc that is not on the path. `instructions` as for `waiting_pcs`.
     """
     block, length, start = _runs(trace, path)
     ends = np.cumsum(instructions).astype(np.int64)

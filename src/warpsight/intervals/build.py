@@ -1,7 +1,6 @@
 """From a trace and its misses on a GPU to the interval profile of its representative warp (MDM Fig. 1, steps 2 and 3).
 
-The latency of each static instruction (GPUMech section V-B), the choice of the representative warp (section III-C), then the
-profile.
+The latency of each static instruction (GPUMech section V-B), the choice of the representative warp (section III-C), the profile.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ LEVELS = ("l1", "l2", "dram")
 class LatencyTable:
     """Per pc. `cycles` float64 [instructions] from issue to done (0: no consumer ever waits).
 
-    `memory` bool [instructions]: a stall on this pc counts as a memory stall. `levels` float64 [instructions, 3]: the part of
-    `cycles` that is served by L1, L2 and DRAM; a request counts wholly for the level that serves it.
+    `memory` bool [instructions]: a stall for this pc is a memory stall. `levels` float64 [instructions, 3]: the part of
+    `cycles` that is served by L1, L2 and DRAM; a request counts in full for the level that serves it.
     """
 
     cycles: Floats
@@ -44,8 +43,8 @@ def latency_table(
 ) -> LatencyTable:
     """Latencies of `instructions` on `gpu` with the misses found on its caches.
 
-    `occurrences` int64 [instructions]: how often warps came past each pc, executions with every lane guarded off included; those
-    cost their issue alone, so memory latencies are means over all occurrences. Raises SpecError for an op class without a latency.
+    `occurrences` int64 [instructions]: how often warps executed each pc, including executions with all lanes predicated off. Those
+    cost only their issue, so memory latencies are means over all occurrences. Raises SpecError for an op class without a latency.
     """
     levels = np.zeros((len(instructions), len(LEVELS)))
     other = np.zeros(len(instructions))
@@ -61,7 +60,7 @@ def latency_table(
 
 
 def _compute_latency(instruction: StaticInstruction, gpu: GpuSpec) -> float:
-    """The latency of the op class: the GPU's own, or 0 for what only issues (it never stalls a consumer, eq. 4)."""
+    """The latency of the op class: the GPU's, or 0 for an instruction that only issues (it never stalls a consumer, eq. 4)."""
     if instruction.op_class in ISSUE_ONLY and instruction.op_class not in gpu.latency_cycles:
         return 0.0
     return float(op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})'))
@@ -77,7 +76,7 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
         served: Floats = np.asarray(events, dtype=np.float64) * reach
         return served + _merged(pc, misses)
     if instruction.access == ATOMIC and misses.l2_reads[pc]:
-        # An atomic's requests are told apart only one by one, so its misses are taken as spread evenly over its executions.
+        # The slowest request of an atomic is not recorded, so its misses are assumed to be spread evenly over its executions.
         missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
         spread: Floats = float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach
         return spread
@@ -85,10 +84,10 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
 
 
 def _merged(pc: int, misses: MissProfile) -> Floats:
-    """Cycles that loads waited for lines already on their way, as L1 misses of this pc are shared between L2 and DRAM."""
+    """Cycles that loads waited for lines in flight, divided between L2 and DRAM as the L1 misses of this pc are."""
     beyond = np.array([0.0, float(misses.slowest_l2[pc]), float(misses.slowest_dram[pc])])
     if not beyond.any():
-        beyond[1] = 1.0  # only merges were seen: the lines came at least from the L2
+        beyond[1] = 1.0  # only merges: the lines came at least from the L2
     shared: Floats = float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum()
     return shared
 
@@ -98,11 +97,11 @@ def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, 
     if instruction.has_degree:
         executions, passes = int(misses.shared_executions[instruction.pc]), int(misses.shared_passes[instruction.pc])
         return (executions * gpu.latency_cycles["shared"] + passes - executions) / times if executions else 0.0
-    # Constants and parameters hit a cache next to the register file (taken as perfect): they cost what a move costs.
+    # Constants and parameters hit a cache next to the register file (assumed perfect): they cost as much as a move.
     return 0.0 if instruction.has_sectors else float(gpu.latency_cycles["int"])
 
 
-# -- Which warp stands for all (GPUMech section III-C): two clusters over performance and length, or an extreme.
+# -- The choice of the representative warp (GPUMech section III-C): two clusters over performance and length, or an extreme.
 
 Longs = npt.NDArray[np.int64]
 
@@ -110,7 +109,7 @@ _MAX_ROUNDS = 300
 
 
 def select(instructions: Longs, cycles: Floats, warps: Longs, first_warp: Longs, *, method: str = "kmeans") -> int:
-    """The number of the path whose warps are representative. All arrays [paths]; paths that no warp took are passed over.
+    """The number of the path whose warps are representative. All arrays [paths]; paths without warps are ignored.
 
     `method` kmeans: the warp nearest to the centre of the larger of two clusters over (performance, instructions), each over its
     mean (eqs. 5-6); `max`, `min`: highest, lowest warp performance. Equal candidates: the lowest-numbered warp (`first_warp`).
@@ -132,7 +131,7 @@ def _by_kmeans(points: Floats, weights: Floats) -> int:
     features = points / np.average(points, axis=0, weights=weights)
     second = two_means(features, weights)
     sizes = weights[~second].sum(), weights[second].sum()
-    # of equal clusters the one that holds the lowest-numbered warp, which is the first point
+    # of equal clusters, the one with the lowest-numbered warp, which is the first point
     largest = second == (second[0] if sizes[0] == sizes[1] else sizes[1] > sizes[0])
     centre = np.average(features[largest], axis=0, weights=weights[largest])
     distance = np.where(largest, ((features - centre) ** 2).sum(axis=1), np.inf)
@@ -142,8 +141,8 @@ def _by_kmeans(points: Floats, weights: Floats) -> int:
 def two_means(points: Floats, weights: Floats) -> npt.NDArray[np.bool_]:
     """Weighted 2-means of `points` float64 [n, 2]: True for members of the second cluster. Deterministic.
 
-    Starts from the best cut across the widest direction, or along either axis where that is better, then moves points to the nearer
-    centre until none moves (Lloyd). The second cluster is empty only when all points are equal.
+    It starts from the best cut across the widest direction, or along an axis where that is better, then moves points to the nearer
+    centre until none moves (Lloyd). The second cluster is empty only if all points are equal.
     """
     centred = points - np.average(points, axis=0, weights=weights)
     covariance = (centred * weights[:, None]).T @ centred
@@ -163,7 +162,7 @@ def two_means(points: Floats, weights: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _best_cut(points: Floats, weights: Floats, along: Floats) -> tuple[float, npt.NDArray[np.bool_]]:
-    """The cut of the order `along` with the least sum of squares: that sum (up to a constant), and who is beyond the cut."""
+    """The cut of the order `along` with the smallest sum of squares: that sum (up to a constant), and the points beyond the cut."""
     order = np.argsort(along, kind="stable")
     weight = np.cumsum(weights[order])
     total = np.cumsum(points[order] * weights[order, None], axis=0)
@@ -185,7 +184,7 @@ METHODS: dict[str, Callable[[Floats, Floats], int]] = {
 }
 
 
-# -- From a trace and its misses on a GPU to the interval profile of its representative warp (MDM Fig. 1, steps 2 and 3).
+# -- The profile.
 
 _NONE, _COMPUTE, _MEMORY = (CAUSES.index(cause) for cause in ("none", "compute", "memory"))
 
@@ -194,10 +193,10 @@ def build_profile(
     trace: KernelTrace, misses: MissProfile, gpu: GpuSpec, occupancy: Occupancy, *, representative: str = "kmeans",
     counts: bool = True,
 ) -> IntervalProfile:
-    """The interval profile of `trace` on `gpu`; every distinct path is walked, the representative's intervals are kept.
+    """The interval profile of `trace` on `gpu`. Every distinct path is walked; the profile has the representative's intervals.
 
-    `misses` is what the caches of `gpu` made of the trace, `occupancy` its residency. `representative` as for `select`. Without
-    `counts` the profile lacks those of its instructions, for models that do not ask for them.
+    `misses` are those of the trace on the caches of `gpu`, `occupancy` its residency. `representative` as for `select`. Without
+    `counts`, the profile has no counts of instructions by kind, for models that do not need them.
     Raises SpecError for an op class without a latency, UsageError for an unknown method or a trace without instructions.
     """
     warps, first_warp = path_use(trace)
@@ -210,7 +209,7 @@ def build_profile(
     header = trace.header
     resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
     cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
-    # to nine decimals, or the noise of summing thirds could tip ceil(10.000000000000002) into another batch
+    # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
     rounded = np.round(found.sums, 9)
     memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
     alone = float(found.stall_cycles.sum())
@@ -245,12 +244,12 @@ def build_profile(
 
 
 def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
-    """What one occurrence of each pc adds to an interval, float64 [instructions, 6].
+    """The contribution of one occurrence of each pc to an interval, float64 [instructions, 6].
 
     Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
 
-    Counts are means over all occurrences, so that they sum over the launch to what the caches saw. A memory instruction here is one
-    that waits for device memory: a load or an atomic. Which requests are misses: see `leaving`.
+    Counts are means over all occurrences, so that their sums over the launch are the totals of the caches. A memory instruction
+    is one that waits for device memory: a load or an atomic. `leaving` defines which requests are misses.
     """
     waits = [instruction.has_sectors and instruction.access != STORE for instruction in trace.instructions]
     reads, writes = leaving(trace.instructions, misses)

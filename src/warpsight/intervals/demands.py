@@ -1,10 +1,9 @@
-"""What a launch asks of each resource of a GPU, as a mean over its warps: the input of models that see resources.
+"""The demand of a launch for each resource of a GPU, as a mean over its warps: the input of models with resources.
 
-Two parts come first: how long a warp takes that has an SM to itself, and how unequal blocks fill the SMs.
+Two parts come first: the time of a warp alone on an SM, and how unequal blocks fill the SMs.
 
-A warp alone: unlike the intervals, which are GPUMech's (eq. 4: a consumer issues a cycle after its source is done), this is the
-machine as a GPU description defines it: a latency is the time from an instruction's issue to that of the first that needs its
-result.
+A warp alone: the intervals are GPUMech's (eq. 4: a consumer issues a cycle after its source is done). Here, a latency is as in a
+GPU description: the time from the issue of an instruction to the issue of the first one that needs its result.
 """
 
 from __future__ import annotations
@@ -30,13 +29,13 @@ LOAD_STORE = 0
 def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles: Floats, gpu: GpuSpec) -> Floats:
     """Cycles of a warp alone on each path, float64 [paths], from its first issue to one cycle after its last.
 
-    `latency` and `port_cycles` float64 [instructions]: cycles to the result's consumer, and cycles of the load-store unit; means
-    of an occurrence. An instruction waits for its unit. One of the load-store unit does not, but its access waits there for those
-    before it, and its last request comes as many cycles after its first as there are others.
+    `latency` and `port_cycles` float64 [instructions]: cycles to the consumer of the result, and cycles of the load-store unit;
+    means over occurrences. An instruction waits for its unit. An instruction of the load-store unit does not, but its access waits
+    there for earlier ones, and its last request follows its first by one cycle for each further request.
     """
     unit, busy = _units(trace, gpu, port_cycles)
     memory = unit == LOAD_STORE
-    # shared memory's further passes are in its latency already
+    # the latency of shared memory includes its further passes
     device = np.array([instruction.has_sectors for instruction in trace.instructions], dtype=np.bool_)
     late = np.where(memory & device & (latency > 0), np.maximum(port_cycles - 1.0, 0.0), 0.0)
     after = np.maximum(latency + late, 1.0)
@@ -51,7 +50,7 @@ def cycles_alone(trace: KernelTrace, walked: Steps, latency: Floats, port_cycles
 
 
 def _units(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats) -> tuple[Longs, Floats]:
-    """The unit of each instruction, int64 [instructions], and the cycles that it keeps it; 0 of a unit that is always free."""
+    """The unit of each instruction, int64 [instructions], and the cycles for which it occupies the unit."""
     names: dict[str, int] = {}
     unit = np.zeros(len(trace.instructions), dtype=np.int64)
     busy = np.zeros(len(trace.instructions))
@@ -74,7 +73,7 @@ def _walk(
     offset: Longs, block: npt.NDArray[np.int32], repeat: npt.NDArray[np.int32], start: Longs, sources: Indices,
     destination: Indices, advance: Longs, after: Longs, unit: Longs, busy: Longs, registers: int, units: int, ticks: Longs,
 ) -> None:
-    """As `measure_paths`, with the `unit` of each step, and the ticks that an instruction's last one keeps it `busy`."""
+    """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`."""
     ready = np.empty(registers + 2, dtype=np.int64)
     free = np.empty(units, dtype=np.int64)
     for path in range(len(offset) - 1):
@@ -95,17 +94,17 @@ def _walk(
         ticks[path] = cycle
 
 
-# -- How unequal blocks fill SMs: each block goes to the SM that has room first, and older warps go before younger ones.
+# -- How unequal blocks fill SMs: each block goes to the first SM with a free place, and older warps go before younger ones.
 #
-# The work of an SM is seen as a fluid. A warp alone would take `alone` cycles, and keeps the SM's busiest resource busy for `demand`
-# of them. Under greedy-then-oldest the oldest warp runs at that pace, the next on what it leaves of the resource, and so on; under
-# loose round-robin all warps slow down alike. A block's place is free when its last warp ends.
+# The work of an SM is modelled as a fluid. A warp alone takes `alone` cycles, and occupies the busiest resource of the SM for
+# `demand` of them. Under greedy-then-oldest, the oldest warp runs at that pace, the next one with the remaining share of the
+# resource, and so on; under loose round-robin all warps slow down equally. The place of a block is free when its last warp ends.
 #
-# Issue slots and functional units are a scheduler's own, and a warp stays with the scheduler of its slot: what some warps have left
-# to do, the other schedulers cannot take over. The load-store unit is the SM's. So `parts` resources of one kind are an SM's, each
-# for the warps of every `parts`th slot.
+# Issue slots and functional units belong to a scheduler, and a warp stays with the scheduler of its slot: other schedulers cannot
+# take over its work. The load-store unit belongs to the SM. So an SM has `parts` resources of one kind, each for the warps of every
+# `parts`th slot.
 
-# A warp with less left than this part of a cycle is done: what is left of sums of fractions.
+# A warp with less work left than this part of a cycle is done: rounding errors of sums of fractions.
 _NOTHING = 1e-6
 
 
@@ -121,9 +120,10 @@ def makespan(alone: Floats, demand: Floats, per_block: int, places: int, sm_coun
 def makespan_of_equals(
     alone: float, demand: float, blocks: int, per_block: int, places: int, sm_count: int, parts: int = 1
 ) -> float:
-    """The same for equal warps that are not in step: what the busiest SM's warps demand, and of the last of them the rest.
+    """The same for equal warps that are not in step: the demands of the busiest SM's warps, and the rest of the last warp.
 
-    Nobody hides the part of it that comes when the others are done: less, the longer the last wave's work is beside it.
+    No other warp hides the part of the rest that follows when the others are done. That part is smaller, the longer the last wave
+    is relative to the rest.
     """
     busiest = -(-blocks // sm_count)
     last = -(-(busiest - (busiest - 1) // places * places) * per_block // parts) * demand
@@ -162,7 +162,7 @@ def _run(alone: Floats, pace: Floats, per_block: int, places: int, sm_count: int
         freed = _advance(left, speed, order, held, sm, per_block, passed)
         for _ in range(freed):
             if block < blocks:
-                # places that came free stand behind those that are held
+                # places that became free are behind the occupied ones
                 _start(alone, left, first, order, held, sm, order[sm, held[sm]], block, per_block)
                 block += 1
         following[sm] = now + _pace(pace, left, speed, first, order, held, sm, per_block, greedy, parts)
@@ -182,7 +182,9 @@ def _start(
 
 @jit(cache=True, nogil=True)
 def _advance(left: Floats, speed: Floats, order: Longs, held: Longs, sm: int, per_block: int, passed: float) -> int:
-    """Let the SM's warps go on for `passed` cycles. Places of blocks that end move behind the others in `order`; gives how many."""
+    """Advance the SM's warps by `passed` cycles. Places of blocks that end move behind the others in `order`; returns their
+    number.
+    """
     ended = np.empty(held[sm], dtype=np.int64)
     kept, freed = 0, 0
     for age in range(held[sm]):
@@ -209,7 +211,7 @@ def _pace(
     pace: Floats, left: Floats, speed: Floats, first: Longs, order: Longs, held: Longs, sm: int, per_block: int, greedy: bool,
     parts: int,
 ) -> float:
-    """Set how fast each warp of the SM goes now, as a part of what it does alone; gives the cycles until the next one ends."""
+    """Set the speed of each warp of the SM relative to a warp alone; returns the cycles until the next one ends."""
     whole = np.zeros(parts)
     for age in range(held[sm]):
         place = order[sm, age]
@@ -224,7 +226,7 @@ def _pace(
             if left[sm, warp] > 0:
                 part = warp % parts
                 if greedy:
-                    # its services take what older warps leave of the resource, its stalls as long as ever
+                    # its services share what older warps leave of the resource, its stalls take their full time
                     speed[sm, warp] = free[part] / (free[part] * (1.0 - wanted) + wanted) if wanted > 0 else 1.0
                     free[part] = max(0.0, free[part] - speed[sm, warp] * wanted)
                 else:
@@ -234,7 +236,7 @@ def _pace(
     return float(least)
 
 
-# -- What a launch asks of each resource of a GPU, as a mean over its warps: the input of models that see resources as queues.
+# -- The demands.
 
 def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
     """Cycles of the load-store unit for all executions of each pc together, float64 [instructions]."""
@@ -244,8 +246,8 @@ def l1_cycles(trace: KernelTrace, misses: MissProfile) -> Floats:
 def stall_in_step(instructions: Floats, stall_cycles: Floats, port_cycles: Floats, warps: int, slots: int = 1) -> float:
     """Stall cycles that `warps` warps in step do not hide from each other; all arrays [intervals] of one of them.
 
-    They issue, `slots` of them a cycle (one a scheduler and instruction of its width), and pass the load-store unit, which the SM
-    has one of, one after the other: the last begins an interval's stall as much later than the first.
+    They issue in turn, `slots` of them a cycle (schedulers x issue width), and pass the only load-store unit of the SM one after
+    the other: the last one begins the stall of an interval that much later than the first.
     """
     later = np.maximum(max(warps / slots - 1.0, 0.0) * instructions, (warps - 1) * port_cycles)
     return float(np.maximum(stall_cycles - later, 0.0).sum())
@@ -257,8 +259,8 @@ def demands_of(
 ) -> ResourceDemands:
     """The demands of `trace` on `gpu`.
 
-    `stats` and `warps` [paths]: each path alone, and how many warps took it. `times` [instructions]: how often warps came past each
-    pc. `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they move in step.
+    `stats` and `warps` [paths]: each path alone, and its number of warps. `times` [instructions]: how often warps executed each pc.
+    `hidden_in_step` (0 to 1): the part of a warp's stalls that the warps of its block hide when they are in step.
     """
     count = trace.header.warps
     atomic = atomics(trace.instructions)
@@ -283,7 +285,7 @@ def demands_of(
         request_share=misses.request_share,
         channel_share=misses.channel_share,
         repeat_share=misses.repeat_share,
-        # an L1 that allocates when a line arrives keeps no way for it before
+        # an L1 that allocates on fill holds no way before the line arrives
         way_wait=misses.way_wait if gpu.l1.allocation == "on-miss" else 0.0,
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
@@ -294,7 +296,7 @@ def demands_of(
 
 
 def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
-    """Cycles that all warps together keep the busiest unit which is not fully pipelined."""
+    """Cycles for which all warps together occupy the busiest unit that is not fully pipelined."""
     busy: dict[str, float] = {}
     for instruction in trace.instructions:
         initiation = gpu.initiation_cycles.get(instruction.op_class, 1)
@@ -304,16 +306,16 @@ def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
 
 
 def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool_]) -> float:
-    """Bytes that L1 misses bring: whole sectors of the L1, as many of a line as its requests touch on average."""
+    """Bytes that L1 misses fetch: whole sectors of the L1, as many of a line as its requests touch on average."""
     each = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     return float((misses.l1_misses[reads] * each).sum())
 
 
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:
-    """How much longer the launch's blocks take for being unequal: cycles until all are done over those of as many mean blocks.
+    """The effect of unequal blocks on the time: cycles until all are done over the cycles of the same number of mean blocks.
 
-    `busiest` float64 [paths]: cycles for which a warp on each path keeps the SM's busiest resource, of which the SM has `parts`.
-    An SM has `places` for blocks. In a trace of some blocks each stands for its neighbours too.
+    `busiest` float64 [paths]: cycles for which a warp on each path occupies the SM's busiest resource, of which the SM has `parts`.
+    An SM has `places` for blocks. In a sampled trace, each block also represents its neighbours.
     """
     header, per_block = trace.header, trace.header.warps_per_block
     path = np.concatenate([chunk.path for chunk in trace.chunks]).reshape(-1, per_block)
@@ -327,16 +329,16 @@ def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts:
     apart = makespan_of_equals(float(alone.mean()), float(demand.mean()), header.blocks, per_block, places, gpu.sm_count, parts)
     mean = np.full((2, len(alone)), [[float(alone.mean())], [float(demand.mean())]])
     in_step = makespan(mean[0], mean[1], per_block, places, gpu.sm_count, greedy, parts)
-    # equal warps can be anything between in step and apart; only what lies beyond both is because they are not equal
+    # equal warps can be anything between in step and apart; only what exceeds both is due to inequality
     return unequal / min(max(unequal, min(apart, in_step)), max(apart, in_step))
 
 
 def busiest_on_path(trace: KernelTrace, gpu: GpuSpec, port_cycles: Floats, times: Longs) -> tuple[Floats, int]:
-    """Cycles for which a warp on each path keeps the resource of its SM that the launch needs most, float64 [paths]; how many of
-    that resource the SM has.
+    """Cycles for which a warp on each path occupies the resource that the launch needs most, float64 [paths]; the number of these
+    resources in an SM.
 
-    One of issue slots and functional units, which each scheduler has, and load-store unit, which the SM has (`port_cycles`
-    [instructions], an occurrence); `times` [instructions].
+    The resources are issue slots and functional units, one per scheduler, and the load-store unit, one per SM (`port_cycles`
+    [instructions] of an occurrence); `times` [instructions].
     """
     issue = np.full(len(trace.instructions), 1.0 / gpu.sm.issue_width)
     costs = [(issue, gpu.sm.schedulers), (port_cycles, 1)]

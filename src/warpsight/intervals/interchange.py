@@ -1,4 +1,4 @@
-"""The interval profile as JSON, schema 1: what `warpsight profile` writes and `warpsight model` reads. Strict both ways."""
+"""The interval profile as JSON, schema 1: written by `warpsight profile`, read by `warpsight model`, and checked strictly."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ def read_counts(top: Fields, launch: LaunchShape | None) -> KernelCounts | None:
     return counts
 
 
-# -- The interval profile as JSON, schema 1: what `warpsight profile` writes and `warpsight model` reads. Strict both ways.
+# -- The whole profile.
 
 SCHEMA = 1
 COUNTS = ("read_misses", "write_misses", "dram_reads", "dram_writes")
@@ -185,7 +185,7 @@ REQUIRED_KEYS = ("schema", "kernel", "warps_per_sm", "total_warp_instructions", 
 OPTIONAL_KEYS = ("nonoverlapped_instructions", "dpki", "launch", "memory_stall_levels", "demands", "counts", "notes")
 LAUNCH_KEYS = ("blocks", "warps_per_block", "blocks_per_sm")
 LAUNCH_OPTIONAL_KEYS = ("limiter", "occupancy")
-# files of before it was measured do not have it: no waits
+# older files do not have it: no waits
 DEMAND_OPTIONAL_KEYS = ("way_wait",)
 DEMAND_KEYS = tuple(field.name for field in fields(ResourceDemands) if field.name not in DEMAND_OPTIONAL_KEYS)
 _LEVELS = ("l1", "l2", "dram")
@@ -193,7 +193,7 @@ _MOST_PC = 2**31 - 1
 
 
 def profile_document(profile: IntervalProfile) -> dict[str, Any]:
-    """`profile` as the JSON object of schema 1. Keys that say nothing (an unknown launch, for instance) are left out."""
+    """`profile` as the JSON object of schema 1. Unknown values (an unknown launch, for instance) are left out."""
     rows = zip(
         *(getattr(profile, name).tolist() for name in INTERVAL_KEYS),
         strict=True,
@@ -223,7 +223,7 @@ def profile_document(profile: IntervalProfile) -> dict[str, Any]:
 
 
 def write_profile(profile: IntervalProfile) -> str:
-    """`profile` as JSON text, one interval a line, ending in a newline. Numbers survive the way back exactly."""
+    """`profile` as JSON text, one interval per line, with a newline at the end. Numbers are read back exactly."""
     document = profile_document(profile)
     marks = [json.dumps(interval) for interval in document.pop("intervals")]
     head = json.dumps({**document, "intervals": []}, indent=1, allow_nan=False)

@@ -1,6 +1,6 @@
 """The interval profile of a representative warp: the contract between `intervals/` and `models/` (GPUMech eq. 2).
 
-`KernelCounts` are the instruction counts that the MWP-CWP model takes instead of the intervals.
+`KernelCounts` are the instruction counts that the MWP-CWP model uses instead of the intervals.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from warpsight.base.errors import UsageError
 class KernelCounts:
     """Counts per warp: totals of the launch over its warps, so they may be fractions.
 
-    A memory instruction accesses device memory (global, local, textures); one whose lanes are all off, shared memory, constants
-    and parameters count as computation (paper, section 3.6; section 3.5 takes constant caches as perfect).
+    A memory instruction accesses device memory (global, local, textures). Instructions with all lanes off, and those on shared
+    memory, constants and parameters count as computation (paper, section 3.6; section 3.5 assumes perfect constant caches).
     `transactions` per uncoalesced memory instruction (1 where there are none), by the coalescing rule `coalescing`.
     `synchronizations` barriers of the thread block. `load_bytes` of a warp's memory instruction: word size times 32.
     `blocks` of the grid, of `warps_per_block` warps; an SM holds `blocks_per_sm`.
@@ -84,7 +84,7 @@ class LaunchTotals:
         )
 
 
-# -- The interval profile of a representative warp: the contract between `profile/` and `models/` (GPUMech eq. 2).
+# -- The profile and its parts.
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,9 +93,9 @@ CAUSES = ("none", "compute", "memory")
 
 @dataclass(frozen=True)
 class LaunchShape:
-    """What a model needs of the launch to place waves: optional in a profile; without it the GPU is taken as evenly full.
+    """The launch as models need it to place waves. It is optional in a profile; without it, all SMs are assumed to be equally full.
 
-    `blocks_per_sm` is how many an SM can hold (at least 1), `limiter` the resource that bounds it, `occupancy` the fraction of the
+    `blocks_per_sm` blocks fit on an SM (at least 1), `limiter` is the resource that limits them, `occupancy` the fraction of the
     SM's warp slots that they fill.
     """
 
@@ -108,23 +108,22 @@ class LaunchShape:
 
 @dataclass(frozen=True)
 class ResourceDemands:
-    """Means over all warps of a launch on one GPU; what a warp asks for, before it waits for anybody.
+    """The demand of a warp for each resource without waiting, as means over all warps of a launch on one GPU.
 
-    `unit_cycles` of the busiest functional unit that is not fully pipelined (initiation interval above 1), of one scheduler;
-    `l1_cycles` of the SM's load-store unit: one a line request, one a pass through the shared-memory banks, one a sector of an
-    atomic. `read_misses` lines that take an MSHR. `fetched_bytes` come over the NoC, `sent_bytes` go there (stores, atomics),
-    in `sent_requests` of the load-store unit.
-    `dram_bytes` cross the memory channels. `slice_accesses` of the L2: a line, as far as a request reads or writes it, or a sector
-    of an atomic. `atomic_repeats` lanes of atomics that an L2 slice does after others of their warp, at the same address.
-    `dram_share` (0 to 1) of the read misses goes on to DRAM.
+    `unit_cycles`: cycles of the busiest functional unit that is not fully pipelined (initiation interval above 1), per scheduler.
+    `l1_cycles`: cycles of the SM's load-store unit: one per line request, per pass through the shared-memory banks, and per sector
+    of an atomic. `read_misses`: lines that take an MSHR. `fetched_bytes` arrive over the NoC, `sent_bytes` (stores, atomics) leave
+    over it, in `sent_requests` of the load-store unit. `dram_bytes` cross the DRAM channels. `slice_accesses` of the L2: one per
+    line that a request reads or writes, or per sector of an atomic. `atomic_repeats`: lanes of atomics that an L2 slice serves
+    after others of their warp, at the same address. `dram_share` (0 to 1) of the read misses goes on to DRAM.
 
-    `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part of the L2 slices' ports, to and
-    from the SMs, of the memory channels, and of the slices that repeat atomics, that is busy at a time. `way_wait` (0 to 1): cycles
-    for which the L1 is held up, as all ways of a set are on their way, for each cycle of a miss in flight. `barriers` that a warp
-    arrives at. `stall_cycles` of a warp alone, with its waits for units that it keeps busy itself; `stall_in_step` what is left of
-    them when the warps of a block move in step, and each stall begins with the first warp while the others still issue.
-    `work_imbalance`: how much longer blocks take on SMs for being unequal; 1 for equal blocks. `longest_warp`: cycles of the
-    slowest warp alone over the mean warp's; 1 for equal warps.
+    `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): the part that is busy at a time, of the
+    L2 slices' ports to and from the SMs, of the DRAM channels, and of the slices that repeat atomics. `way_wait` (0 to 1): cycles
+    for which the L1 is blocked because all ways of a set are in flight, per cycle of a miss in flight. `barriers`: those that a
+    warp executes. `stall_cycles` of a warp alone, including its waits for units that it occupies itself; `stall_in_step`: those
+    that remain when the warps of a block are in step, and each stall begins with the first warp while the others still issue.
+    `work_imbalance`: the relative time of unequal blocks on the SMs; 1 for equal blocks. `longest_warp`: cycles of the slowest
+    warp alone over those of the mean warp; 1 for equal warps.
     """
 
     unit_cycles: float
@@ -149,13 +148,13 @@ class ResourceDemands:
     longest_warp: float
 
 
-# The demands that are amounts of a warp; the others are shares and ratios.
+# The demands that are amounts per warp; the others are shares and ratios.
 AMOUNTS = ("unit_cycles", "l1_cycles", "read_misses", "fetched_bytes", "sent_bytes", "sent_requests", "dram_bytes",
            "slice_accesses", "atomic_repeats", "barriers", "stall_cycles", "stall_in_step")  # fmt: skip
 
 
 def divided(demands: ResourceDemands, parts: float) -> ResourceDemands:
-    """What a warp asks for when the work of each is done by `parts` warps, equally."""
+    """The demands of a warp if `parts` warps share the work of each equally."""
     amounts: dict[str, float] = {name: getattr(demands, name) / parts for name in AMOUNTS}
     return replace(demands, **amounts, work_imbalance=1.0, longest_warp=1.0)
 
@@ -169,10 +168,10 @@ class IntervalProfile:
     MSHR, write misses (stores and atomics) do not; `dram_reads`, `dram_writes` lines read and written at DRAM.
     `path` is the number of the representative warp's path in the trace; None for a profile that was read from a file.
     `warps_per_sm` warps resident on the busiest SM. `llc_miss_ratio` DRAM accesses over L2 accesses, 0 to 2.
-    `nonoverlapped_instructions`, when given, replaces the multithreading model. `dpki` divergent loads per kilo-instruction.
-    `demands` what the launch asks of each resource, for models that see them as queues; None when unknown.
-    `memory_stall_levels` the shares (L1, L2, DRAM) of the memory stall cycles, by where the loads were served; None when unknown.
-    `counts` are instructions by kind, for models that take them instead of the intervals; None when unknown.
+    `nonoverlapped_instructions`, if not None, replaces the multithreading model. `dpki`: divergent loads per kilo-instruction.
+    `demands` of the launch for each resource, for models with queues; None if unknown. `memory_stall_levels`: the shares of L1, L2
+    and DRAM in the memory stall cycles, by the level that served the loads; None if unknown. `counts`: instructions by kind, for
+    models that use them instead of the intervals; None if unknown.
     """
 
     kernel: str

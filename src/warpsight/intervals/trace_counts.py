@@ -1,16 +1,14 @@
-"""From a trace to the counts of the MWP-CWP model: what executed exactly, coalescing by the GPU's rule."""
+"""From a trace to the counts of the MWP-CWP model: exact executions, coalescing by the GPU's rule."""
 
 from __future__ import annotations
-
-from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import segment_bytes, transaction_rule_number, transactions_of_sectors
-from warpsight.base.compiled import compiled_and_kept, inlined
-from warpsight.caches.compiled import source_fingerprint
+from warpsight.base.compiled import kept_until_changed
 from warpsight.gpu.spec import GpuSpec
+from warpsight.intervals.algorithm import plain
 from warpsight.intervals.interval_profile import KernelCounts, LaunchTotals
 from warpsight.intervals.usage import occurrences
 from warpsight.traces.schema import KernelTrace
@@ -23,10 +21,10 @@ _BYTES, _SECTORS, _SIZE, _SEGMENT = range(4)
 
 
 def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: int) -> KernelCounts:
-    """Counts of `trace` by the coalescing rule of `gpu`; `warps` int64 [paths] took each path. Reads the chunks once.
+    """Counts of `trace` by the coalescing rule of `gpu`; `warps` int64 [paths] is the number on each path. Reads the chunks once.
 
-    Instructions and barriers are exact. Of the lanes, those active at the start of a basic block are known: a guard that switches
-    some off matters to compute capability 1.0 alone (see `addressing.transactions`).
+    Instructions and barriers are exact. The lanes are those active at the start of the basic block: predicates matter only for
+    compute capability 1.0 (see `addressing.coalescing`).
     """
     times = occurrences(trace, warps)
     barriers = [instruction.is_block_barrier for instruction in trace.instructions]
@@ -36,9 +34,9 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     paths = trace.paths
     for chunk in trace.chunks:
         _count(
-            _plain(paths.offset, np.int64), _plain(paths.block, np.int32), _plain(paths.lanes, np.uint8),
-            _plain(paths.repeat, np.int32), starts, table, _plain(chunk.path, np.int32), _plain(chunk.event_offset, np.int64),
-            _plain(chunk.events, np.uint8), _plain(chunk.sector_offset, np.int64), _plain(chunk.sectors, np.uint32), rule, found,
+            plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.lanes, np.uint8),
+            plain(paths.repeat, np.int32), starts, table, plain(chunk.path, np.int32), plain(chunk.event_offset, np.int64),
+            plain(chunk.events, np.uint8), plain(chunk.sector_offset, np.int64), plain(chunk.sectors, np.uint32), rule, found,
         )  # fmt: skip
     coalesced, uncoalesced, transactions, access_bytes = found.astype(np.float64).tolist()
     instructions, synchronizations = float(times.sum()), float(times[barriers].sum())
@@ -63,23 +61,8 @@ def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs
     return np.array(starts, dtype=np.int64), np.array(rows, dtype=np.int64).reshape(-1, 4)
 
 
-def _build(fingerprint: int) -> Callable[..., None]:
-    @compiled_and_kept
-    def count(
-        offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
-        events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
-    ) -> None:  # fmt: skip
-        """`_walk`, kept on disk as long as no file changes that it takes code from."""
-        _walk(
-            offset, block, lanes, repeat, starts, table, path, event_offset, events, sector_offset, sectors,
-            rule + 0 * fingerprint, found,
-        )  # fmt: skip
-
-    return count
-
-
-@inlined
-def _walk(
+@kept_until_changed("addressing")
+def _count(
     offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
     events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
 ) -> None:
@@ -106,11 +89,3 @@ def _walk(
                     else:
                         found[1] += 1
                         found[2] += made
-
-
-_count = _build(source_fingerprint())
-
-
-def _plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArray[np.generic]:
-    # arrays read from disk are read-only, which is another type to Numba and would compile the walk a second time
-    return np.require(array, dtype=dtype, requirements=["C", "W"])

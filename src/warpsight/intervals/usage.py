@@ -1,4 +1,4 @@
-"""How often a launch used what it has: warps on each path, executions of each instruction, and its requests to memory."""
+"""Counts of a launch: warps on each path, executions of each instruction, and its requests to memory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
 
 
 def occurrences(trace: KernelTrace, warps: Longs) -> Longs:
-    """How often all warps together came past each pc, int64 [instructions]; `warps` is the number of warps on each path."""
+    """How often all warps together executed each pc, int64 [instructions]; `warps` is the number of warps on each path."""
     paths = trace.paths
     runs = np.repeat(warps, np.diff(paths.offset)) * paths.repeat
     per_block = np.zeros(len(trace.block_start) - 1, dtype=np.int64)
@@ -35,7 +35,7 @@ def occurrences(trace: KernelTrace, warps: Longs) -> Longs:
     return np.repeat(per_block, np.diff(trace.block_start))
 
 
-# -- What each instruction asks of memory, by the counts of the caches: one definition for demands, intervals and explanations.
+# -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.
 
 Floats = npt.NDArray[np.float64]
 
@@ -46,32 +46,32 @@ def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:
 
 
 def requests(instructions: Sequence[StaticInstruction], misses: MissProfile) -> Counts:
-    """Requests of each pc to device memory, int64 [instructions]: lines at the L1; of atomics, which pass it by, L2 sectors."""
+    """Requests of each pc to device memory, int64 [instructions]: lines at the L1; for atomics, which bypass it, L2 sectors."""
     return misses.l1_reads + misses.l1_writes + np.where(atomics(instructions), misses.l2_reads, 0)
 
 
 def leaving(instructions: Sequence[StaticInstruction], misses: MissProfile) -> tuple[Counts, Counts]:
     """Requests of each pc that leave the SM, int64 [instructions]: reads that take an MSHR, and the others (stores, atomics).
 
-    Atomics pass the L1 by and take no MSHR, so they count with the writes.
+    Atomics bypass the L1 and take no MSHR, so they count with the writes.
     """
     atomic = atomics(instructions)
     return np.where(atomic, 0, misses.l1_misses), misses.l1_writes + np.where(atomic, misses.l2_reads, 0)
 
 
 def touched_bytes(sectors: npt.ArrayLike, requests: npt.ArrayLike, cache: CacheSpec) -> Floats:
-    """What a request brings into `cache`, in bytes, where so many touch so many 32 B sectors: those of a line that are touched.
+    """Bytes that a request fetches into `cache`, from the number of requests and of the 32 B sectors that they touch.
 
-    The mean over the requests, at least a sector of the cache and at most a line; without sectors always the line.
+    The mean over the requests, at least a sector of the cache and at most a line; a cache without sectors fetches the line.
     """
     mean = SECTOR_BYTES * np.asarray(sectors, dtype=np.float64) / np.maximum(requests, 1)
     return np.asarray(np.clip(mean, cache.sector_bytes, cache.line_bytes), dtype=np.float64)
 
 
 def dram_bytes(misses: MissProfile, l2: CacheSpec) -> tuple[float, float]:
-    """Bytes read and written at DRAM, of the whole trace. A fetch is of the sectors that its pc's requests touch on average.
+    """Bytes read and written at DRAM by the whole trace. A fetch reads the sectors that the requests of its pc touch on average.
 
-    A write-back is of what stores touch on average, whichever access drove the line out. An atomic asks for one sector.
+    A write-back writes what stores touch on average, for any access that evicts the line. An atomic fetches one sector.
     """
     lines = misses.l1_reads + misses.l1_writes
     fetched = np.where(lines > 0, touched_bytes(misses.sectors, lines, l2), l2.sector_bytes)

@@ -41,7 +41,7 @@ def type_name(dtype: np.dtype[Any]) -> str:
 
 
 def pack(value: str | float | bool, dtype: np.dtype[Any], place: str) -> bytes:
-    """The little-endian bytes of `value` as `dtype`. Raises UsageError when it does not fit or is no such number."""
+    """The little-endian bytes of `value` as `dtype`. Raises UsageError when it does not fit or is not a number of that type."""
     name = type_name(dtype)
     if dtype == np.bool_:
         word = str(value).strip().lower()
@@ -97,7 +97,7 @@ def takes_array(parameter: Variable) -> bool:
 def pack_for(value: str | float | bool, parameter: Variable, place: str) -> bytes:
     """The bytes of a number without a type, as `parameter` declares it.
 
-    Raises UsageError where the number does not fit, or where number and parameter together do not tell the type.
+    Raises UsageError where the number does not fit, or where number and parameter together do not determine the type.
     """
     is_integer = isinstance(value, int) or (isinstance(value, str) and _INTEGER.fullmatch(value.strip()) is not None)
     kind, bits = parameter.type[:1], parameter.size * 8
@@ -218,9 +218,9 @@ def _array(found: re.Match[str], seed: int, position: int, place: str) -> ArrayA
     shape = tuple(parse_size(part, place) for part in found["shape"].split(","))
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
     if size > _MAX_BYTES:
-        raise UsageError(f"the array would take more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
+        raise UsageError(f"the array needs more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
     if lacking := memory_shortage(size):
-        raise UsageError(f"the array would take {lacking}", place=place, remedy="use a smaller array")
+        raise UsageError(f"the array needs {lacking}", place=place, remedy="use a smaller array")
     if found["rule"] is None:
         remedy = f"write e.g. {found['type']}[{found['shape']}]:zeros"
         raise UsageError("the array has no rule that fills it", place=place, remedy=remedy)
@@ -261,7 +261,7 @@ def _scalar(text: str, parameter: Variable | None, place: str) -> bytes:
             require_scalar(dtype, parameter, place)
         return pack(found["value"], dtype, place)
     if _NUMBER.match(text) is None:
-        raise UsageError("is no argument", place=place, remedy=_HELP)
+        raise UsageError("is not an argument", place=place, remedy=_HELP)
     if parameter is None:
         raise UsageError("has no type", place=place, remedy=f"write it as i32:{text} or f32:{text}")
     return pack_for(text, parameter, place)

@@ -18,7 +18,7 @@ from warpsight.kernels.values import parse_integer
 
 
 def available_bytes() -> int | None:
-    """Bytes that can be used without swapping, None where the system does not say."""
+    """Bytes that can be used without swapping; None if the system does not report them."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
             found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
@@ -28,11 +28,11 @@ def available_bytes() -> int | None:
 
 
 def memory_shortage(size: int) -> str:
-    """What to say where `size` further bytes cannot be had; "" where they can."""
+    """The shortage, for a message, if `size` more bytes are not free; "" if they are."""
     free = available_bytes()
     if free is None or size <= free:
         return ""
-    return f"more than {free >> 20:,} MiB, which is what is free"
+    return f"more than the {free >> 20:,} MiB of free memory"
 
 
 # -- Arrays made by a rule: `uniform(-1,1)`, `randint(0,n)`, `offsets(0,17)`, ... from a seed, so that a run can be repeated.
@@ -57,7 +57,7 @@ def _uniform(numbers: Numbers, count: int, dtype: np.dtype[Any], rng: np.random.
         raise ValueError("uniform makes floating-point numbers; for integers use randint(low,high)")
     low, high = numbers if numbers else (0.0, 1.0)
     if not low <= high:
-        raise ValueError(f"uniform({low:g},{high:g}) has its bounds the wrong way round")
+        raise ValueError(f"uniform({low:g},{high:g}) has a lower bound above its upper bound")
     return rng.uniform(low, high, count)
 
 

@@ -41,7 +41,7 @@ def assemble(ptx: str, path: str, architecture: Architecture) -> bytes:
         raise CompileError(f"the assembler (nvJitLink) does not know {architecture.real}", place=path)
     if done.returncode == 1 and done.stdout:
         raise CompileError(f"the assembler (nvJitLink) refuses it:\n{done.stdout.decode(errors='replace').strip()}", place=path)
-    raise CompileError("the assembler (nvJitLink) breaks down on it", place=path)
+    raise CompileError("the assembler (nvJitLink) crashes on it", place=path)
 
 
 # -- What NVIDIA's assembler decided about each kernel, read from a cubin (an ELF64 file with NVIDIA's own sections).
@@ -118,11 +118,6 @@ def _attributes(data: bytes, section: _Section) -> list[tuple[int, bytes]]:
 def _static_shared(sections: list[_Section], symbols: list[str]) -> dict[str, int]:
     kept = _SYSTEM_SHARED_BYTES if any(symbol.startswith(_SYSTEM_SHARED_SYMBOL) for symbol in symbols) else 0
     return {s.name.removeprefix(".nv.shared."): max(s.size - kept, 0) for s in sections if s.name.startswith(".nv.shared.")}
-
-
-def header_registers(data: bytes) -> dict[str, int]:
-    """Registers per thread by the `sh_info` of each kernel's code section (before sm_90; 0 after)."""
-    return {s.name.removeprefix(".text."): s.info >> 24 for s in _sections(data) if s.name.startswith(".text.")}
 
 
 def read_cubin(data: bytes) -> dict[str, CubinKernel]:

@@ -101,7 +101,7 @@ def require_supported(architecture: Architecture) -> None:
 
 
 class _Program:
-    """One NVRTC program; a context manager, so that its memory is given back whatever happens."""
+    """One NVRTC program; a context manager, so that its memory is always freed."""
 
     def __init__(self, text: str, path: str) -> None:
         self._handle = ctypes.c_void_p()
@@ -201,10 +201,10 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
             source.write_text(text, encoding="utf-8")
         command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
         done = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
-        said = (done.stderr + done.stdout).replace(str(source), path).strip()
+        log = (done.stderr + done.stdout).replace(str(source), path).strip()
         if done.returncode != 0 or not output.is_file():
-            raise CompileError(f"nvcc refuses it:\n{said}", place=path)
-        return CompiledCuda(output.read_text(encoding="utf-8", errors="replace"), {}, said)
+            raise CompileError(f"nvcc refuses it:\n{log}", place=path)
+        return CompiledCuda(output.read_text(encoding="utf-8", errors="replace"), {}, log)
 
 
 # -- Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.

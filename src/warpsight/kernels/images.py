@@ -118,7 +118,7 @@ class Texture(Image):
         integers = self.array.dtype.kind in "iu"
         colour = self.border if isinstance(self.border, (list, tuple)) else [self.border]
         if not 1 <= len(colour) <= 4 or not all(_is_single(each, integers) for each in colour):
-            raise UsageError(f"border={shown(self.border)} is no colour", remedy="give a number, or up to four, one per channel")
+            raise UsageError(f"border={shown(self.border)} is not a color", remedy="give a number, or up to four, one per channel")
         if self.read == "normalized" and (not integers or self.array.dtype.itemsize == 4):
             raise UsageError("only 8 and 16 bit integers can be read as normalised floats", remedy='use read="element"')
         if self.filter == "linear" and integers and self.read != "normalized":
@@ -175,12 +175,12 @@ def _shape_of(shape: tuple[int, ...], dims: int | None, layered: bool, cube: boo
         or (layered and dims == 3)
         or (cube and dims != 2)
     ):
-        what = f"an array of shape {shape} is no {'layered ' * layered}{'cube map' if cube else f'{dims}-dimensional image'}"
+        what = f"an array of shape {shape} cannot be a {'layered ' * layered}{'cube map' if cube else f'{dims}-dimensional image'}"
         raise UsageError(what, remedy="axes are [layers or depth,] [height,] width [, channels of 1, 2 or 4]; see dims and layered")
     sizes = shape[:leading]
     if cube:
         if sizes[0] % 6 or sizes[1] != sizes[2] or (sizes[0] != 6 and not layered):
-            raise UsageError(f"{shape} is no cube map", remedy="give [6, n, n(, channels)], or with layered=True [6 * cubes, n, n]")
+            raise UsageError(f"{shape} is not a cube map", remedy="give [6, n, n(, channels)], with layered=True [6 * cubes, n, n]")
         return ImageShape("acube" if layered else "cube", sizes[2], sizes[1], 1, sizes[0], channels)
     height = sizes[-2] if dims > 1 else 1
     if layered:

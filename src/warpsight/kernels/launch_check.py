@@ -153,14 +153,8 @@ def _check_block(block: Dim3, function: Function) -> None:
 
 
 def make_launch(
-    source: KernelSource,
-    kernel: str | None,
-    grid: str | int | Sequence[int],
-    block: str | int | Sequence[int],
-    args: Sequence[Any] = (),
-    *,
-    shared: str | int = 0,
-    seed: int = 0,
+    source: KernelSource, kernel: str | None, grid: str | int | Sequence[int], block: str | int | Sequence[int],
+    args: Sequence[Any] = (), *, shared: str | int = 0, seed: int = 0,
 ) -> Launch:
     """A checked launch of `kernel` (as `find_kernel` reads it; None when `source` has only one).
 

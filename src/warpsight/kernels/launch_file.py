@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from warpsight.base.errors import FormatError, UsageError, WarpsightError, suggestion
+from warpsight.base.yaml_nodes import Composed, compose
 from warpsight.kernels.launch import KernelSource, Launch
 from warpsight.kernels.launch_check import make_launch
 from warpsight.kernels.sources import load_source
@@ -24,11 +25,9 @@ _QUOTE = "quote texts that have brackets or commas: args: ['f32[1024]:uniform']"
 
 
 def _value(node: Any, path: str, depth: int = 0) -> Any:
-    from ruamel.yaml.nodes import ScalarNode, SequenceNode
-
-    if isinstance(node, ScalarNode):
+    if node.id == "scalar":
         return None if node.tag == "tag:yaml.org,2002:null" else str(node.value)
-    if isinstance(node, SequenceNode):
+    if node.id == "sequence":
         if depth == _DEPTH:  # aliases can make a short text endless
             what = f"lists are {depth} deep here, and no key takes a deeper one"
             raise UsageError(what, place=f"{path}:{node.start_mark.line + 1}", remedy=_QUOTE)
@@ -41,26 +40,9 @@ def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -
 
     Raises FormatError for what is not YAML, UsageError for a duplicate key or a value that is a mapping, with file and line.
     """
-    from ruamel.yaml import YAML
-    from ruamel.yaml.error import MarkedYAMLError, YAMLError
-    from ruamel.yaml.nodes import MappingNode
-
-    try:
-        root = YAML(typ="safe", pure=True).compose(Path(path).read_text(encoding="utf-8"))
-    except MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else 1
-        raise FormatError(f"is not YAML: {error.problem}", place=f"{path}:{line}", remedy=_QUOTE) from error
-    except (YAMLError, UnicodeDecodeError, OSError) as error:
-        raise FormatError(f"is not YAML: {str(error).splitlines()[0]}", place=path, remedy=_QUOTE) from error
-    except RecursionError as error:
-        raise FormatError("is not a launch: its lists are too deep to read", place=path, remedy=_QUOTE) from error
-    if root is None:
-        raise FormatError("is empty", place=path, remedy=needs)
-    if not isinstance(root, MappingNode):
-        raise FormatError("has no keys", place=f"{path}:{root.start_mark.line + 1}", remedy="write e.g. source: k.cu")
     values: dict[str, Any] = {}
     lines: dict[str, int] = {}
-    for key_node, value_node in root.value:
+    for key_node, value_node in compose(Path(path), path, Composed("launch file", "a launch file", needs, FormatError)).value:
         key, line = str(key_node.value), key_node.start_mark.line + 1
         if key in lines:
             raise UsageError(f"{key} is given twice, first in line {lines[key]}", place=f"{path}:{line}", remedy="keep one of them")
@@ -68,7 +50,7 @@ def read_yaml(path: str, *, needs: str = "a launch needs source, grid, block") -
     return values, lines
 
 
-# -- What a launch file says, before anything is compiled, and the step from there to a launch.
+# -- The launch that a file describes, before anything is compiled, and the step from there to a launch.
 
 @dataclass(frozen=True)
 class LaunchSpec:
@@ -103,11 +85,7 @@ def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
     check_kinds(given, {name: f"{spec.path}: {name}" for name in given} if spec.path else {"args": "arguments"})
     expressions = (spec.kernel,) if spec.kernel else ()
     source = load_source(
-        spec.source,
-        arch=spec.arch,
-        kernel_expressions=expressions,
-        defines=spec.defines,
-        include_dirs=spec.include_dirs,
+        spec.source, arch=spec.arch, kernel_expressions=expressions, defines=spec.defines, include_dirs=spec.include_dirs,
         name=spec.name or None,
     )
     return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
@@ -203,13 +181,13 @@ def _read_python(path: str) -> LaunchSpec:
         return replace(result, source=_relative(result.source, Path(path).parent), path=path)
     if callable(names.get("launch")):
         if not isinstance(result, Mapping):
-            _refuse(f"launch() gave a {type(result).__name__}", path, "return a dict with the keys of a launch, or a LaunchSpec")
+            _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict of the keys of a launch, or a LaunchSpec")
         return spec_from_keys(result, {}, path)
     values = {key: names[key] for key in KEYS if key in names}
     for key in REQUIRED:
         if key not in values:
             near = suggestion(key, [name for name in names if not name.startswith("_")])
-            _refuse(f"there is no launch() and no {key}{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
+            _refuse(f"neither launch() nor {key} is defined{near}", path, f"set {', '.join(REQUIRED)}, or define launch()")
     return spec_from_keys(values, {}, path)
 
 

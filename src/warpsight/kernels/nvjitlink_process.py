@@ -1,4 +1,4 @@
-"""nvJitLink in a process of its own: it ends on some damaged PTX with a segmentation fault, which must not end anybody else.
+"""nvJitLink in a separate process, because it crashes on some damaged PTX with a segmentation fault.
 
     python nvjitlink_process.py LIBRARY ARCHITECTURE PATH < ptx > cubin
 

@@ -9,7 +9,7 @@ from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.kernels.numba_kernel import compile_numba, is_numba_kernel, launch_of
 from warpsight.kernels.triton_kernel import compile_triton, is_triton_kernel
 
-_REMEDY = "leave the option out, or give defines= and include_dirs="
+_REMEDY = "leave the option out, or pass `defines` and `include_dirs`"
 # What changes neither the kernel's meaning here nor what is counted.
 _NO_MATTER = ("--std", "-std", "-lineinfo", "--generate-line-info", "-G", "--device-debug", "-w", "--disable-warnings",
               "-default-device")  # fmt: skip
@@ -21,7 +21,7 @@ def is_raw_kernel(kernel: Any) -> bool:
 
 
 def raw_kernel(kernel: Any) -> dict[str, Any]:
-    """`source`, `kernel`, `defines` and `include_dirs` of a `RawKernel`. Raises UnsupportedError for an option not understood."""
+    """`source`, `kernel`, `defines` and `include_dirs` of a `RawKernel`. Raises UnsupportedError for an unknown option."""
     if not kernel.code.strip():
         raise UsageError(f'the RawKernel "{kernel.name}" has no source text', place="source", remedy="give code=, not path=")
     defines: list[str] = []

@@ -88,7 +88,7 @@ Origin = Literal["assembler", "override", "estimate"]
 class RegisterUse:
     """What a kernel takes of an SM. `registers` and `local_bytes` per thread, `static_shared_bytes` per block.
 
-    `origin` says who counted the registers; `note` whatever a reader must know about the figure, "" if nothing.
+    `origin` says who counted the registers; `note` is a remark about the figure, or "".
     """
 
     registers: int

@@ -93,13 +93,8 @@ def _only_for_cuda(name: str, **options: object) -> None:
 
 
 def load_source(
-    path_or_text: str | Path,
-    *,
-    arch: str | int | None = None,
-    kernel_expressions: Sequence[str] = (),
-    defines: Sequence[str] = (),
-    include_dirs: Sequence[str] = (),
-    name: str | None = None,
+    path_or_text: str | Path, *, arch: str | int | None = None, kernel_expressions: Sequence[str] = (), defines: Sequence[str] = (),
+    include_dirs: Sequence[str] = (), name: str | None = None,
 ) -> KernelSource:
     """Read, compile if need be, and parse kernels.
 
@@ -117,9 +112,7 @@ def load_source(
         _only_for_cuda(shown, arch=arch, defines=tuple(defines), include_dirs=tuple(include_dirs))
         return KernelSource(shown, text, parse_module(text, shown))
     options = CompileOptions(
-        parse_architecture(arch if arch is not None else DEFAULT_ARCHITECTURE),
-        tuple(defines),
-        tuple(include_dirs),
+        parse_architecture(arch if arch is not None else DEFAULT_ARCHITECTURE), tuple(defines), tuple(include_dirs),
         tuple(expression for expression in kernel_expressions if "<" in expression),
     )
     compiled = compile_cached(text, shown, options)
@@ -170,7 +163,7 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     if len(found) == 1:
         return found[0]
     if found:
-        # Overloads look alike without their parameters, so the mangled names must tell them apart.
+        # Overloads look alike without their parameters, so the mangled names distinguish them.
         same = len({display_name(kernel) for kernel in found}) < len(found)
         listed = ", ".join(found) if same else _listing(found)
         what = f'"{name}" may mean {len(found)} kernels: {listed}'

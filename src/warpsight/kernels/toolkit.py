@@ -78,7 +78,7 @@ def include_folders() -> list[Path]:
 
 
 def identity(path: Path) -> str:
-    """What tells one build of a library from another without loading its 100 MB: name, size and time of its file."""
+    """Identifies a build of a library without loading its 100 MB: name, size and time of its file."""
     stat = path.stat()
     return f"{path.name}:{stat.st_size}:{stat.st_mtime_ns}"
 

@@ -1,6 +1,6 @@
 """Kernels that `triton.jit` made, compiled to PTX for a stated target, without a driver, and specialised as Triton's launcher does.
 
-The launcher compiles for the arguments at hand: an integer of 1 becomes a constant, one divisible by 16 and every pointer aligned
+The launcher compiles for the arguments: an integer of 1 becomes a constant, one divisible by 16 and every pointer aligned
 to 16 bytes (device arrays here are, as PyTorch's) are promised to be so, unless the kernel says `do_not_specialize`. The compiled
 kernel takes what is left in order, then two addresses of scratch memory. Triton is imported only when such a kernel is given.
 """
@@ -49,7 +49,7 @@ def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str
     name = str(function.fn.__name__)
     if given.get("block") is not None:
         what = "Triton fixes the threads of a block: 32 x num_warps"
-        raise UsageError(what, place="block", remedy="give num_warps in constants=")
+        raise UsageError(what, place="block", remedy="pass num_warps in `constants`")
     if rest.get("shared") is not None:
         raise UsageError("Triton fixes the shared memory of a block", place="shared", remedy="leave it out")
     options = {key: constants.pop(key) for key in _OPTIONS if key in constants}
@@ -110,7 +110,7 @@ def _heuristics(kernel: Any, values: dict[str, Any], constants: dict[str, Any]) 
 
 
 def _bound(function: Any, name: str, args: Sequence[Any], constants: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """Every parameter's value by name: `args` in order for those that are no constants, then constants and defaults."""
+    """Every parameter's value by name: `args` in order for those that are not constants, then constants and defaults."""
     names = [parameter.name for parameter in function.params]
     unknown = [key for key in constants if key not in names]
     if unknown:
@@ -145,7 +145,7 @@ def _compile(
         key = parameter.name
         if key not in values:
             if not parameter.has_default:
-                remedy = "give it in constants=" if parameter.is_constexpr else "give it in args="
+                remedy = "pass it in `constants`" if parameter.is_constexpr else "pass it in `args`"
                 raise UsageError(f'{name} needs a value for "{key}"', place="arguments", remedy=remedy)
             values[key] = parameter.default
         value = values[key]

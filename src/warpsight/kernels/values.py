@@ -88,7 +88,7 @@ def _apply(operator: str, left: int, right: int) -> int:
 
 def _within_64_bits(value: int) -> int:
     if abs(value) > _LARGEST:
-        raise ValueError("it is beyond 64 bits")
+        raise ValueError("it does not fit in 64 bits")
     return value
 
 
@@ -169,7 +169,7 @@ _KINDS: dict[str, _Test] = {
 
 
 def check_kinds(values: Mapping[str, Any], places: Mapping[str, str] | None = None) -> None:
-    """Raise UsageError for the first of `values`, by name, that is not of its kind. None stands for what is not given.
+    """Raise UsageError for the first of `values`, by name, that is not of its kind. None means not given.
 
     `places` says where a value stands; the name itself is the place where it is not listed.
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,12 +13,16 @@ from warpsight.base.errors import SpecError, UsageError
 from warpsight.base.registry import Registry
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.result.prediction import COMPONENTS, Prediction, bound_by, memory_class
+from warpsight.isa.op_classes import OP_CLASSES
+from warpsight.result.prediction import COMPONENTS, SHARED, Component, Prediction, bound_by, in_order, memory_class
 from warpsight.traces.schema import WARP_SIZE
 
 Floats = npt.NDArray[np.float64]
 
-# What a model may need to know of a kernel beyond its intervals, and how a profile without it is told.
+STACK_PREFIX = "cpi_stack."
+_CLOSE = 1e-9  # the CPI and the sum of its components
+
+# What a model may need of a profile beyond the intervals, and the name of that part in an error message.
 PARTS = {
     "misses": "read_misses and write_misses of its intervals",
     "dram": "dram_reads and dram_writes of its intervals",
@@ -100,19 +104,27 @@ class Design:
 class About:
     """What a reader must know of a model before using it; `warpsight models show` and the documentation print it.
 
-    `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the citation in full.
-    `stack` names the components of the CPI stack that can be other than zero; empty: any. `by_component` says of each of them by
-    which equation it comes about. `checks` names the checks of `analysis/assumptions.py` by which a kernel may be one
-    that the assumptions do not fit.
+    `equations` with their numbers in the paper, `assumptions` it makes, where it `fails`, and the full citation. `by_component`
+    gives the equation of each component of the CPI stack that can be other than zero; empty: any shared one. `components`
+    declares components of the model's own, which no other model has. `checks` names the checks of `analysis/assumptions.py`
+    that can find a kernel to violate the assumptions. `description` stands for the docstring of the model's class where several
+    models are of one class.
     """
 
     equations: tuple[str, ...]
     assumptions: tuple[str, ...]
     fails: tuple[str, ...]
     citation: str
-    stack: tuple[str, ...] = ()
     by_component: dict[str, str] = field(default_factory=dict)
+    components: tuple[Component, ...] = ()
     checks: tuple[str, ...] = ()
+    description: str = ""
+
+    @property
+    def stack(self) -> tuple[str, ...]:
+        """The components that can be other than zero, in order."""
+        own = [component.name for component in self.components]
+        return tuple(in_order(self.by_component or dict.fromkeys((*COMPONENTS, *own), "")))
 
 
 @runtime_checkable
@@ -134,7 +146,8 @@ class Model(Protocol):
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """The same for many design points: float64 [D] by name.
 
-        `cycles`, `seconds`, `ipc_sm_warp`, `ipc_gpu_warp`, `cpi`, and one `cpi_stack.NAME` per component.
+        `cycles`, `seconds`, `ipc_sm_warp`, `ipc_gpu_warp`, `cpi`, and `cpi_stack.NAME` for each component: the shared ones and
+        those of `about.components`. A component that is left out is zero. `answer_of` makes all of them from a CPI stack.
         """
 
 
@@ -162,6 +175,65 @@ def require(model: Model, profile: IntervalProfile) -> None:
             raise UsageError(what, remedy="make the profile with `warpsight profile`, or choose another model")
 
 
+def components_of(model: Model) -> dict[str, Component]:
+    """The components that `model` may return, by name: the shared ones, then those that it declares.
+
+    Raises UsageError for a declaration of a shared component, and for one whose `charged_to` is unknown.
+    """
+    for component in model.about.components:
+        if component.name in SHARED:
+            what = f'the model "{model.name}" declares the component "{component.name}" of the CPI stack, which all models share'
+            raise UsageError(what, remedy="give the component another name")
+        if component.charged_to not in ("", *SHARED, *OP_CLASSES):
+            what = f'the component "{component.name}" of the model "{model.name}" is charged to "{component.charged_to}"'
+            raise UsageError(what, remedy=f"use a shared component or an op class: {', '.join((*SHARED, *OP_CLASSES))}")
+    return {**SHARED, **{component.name: component for component in model.about.components}}
+
+
+def evaluate(model: Model, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
+    """`model.evaluate`, checked, with every component of `components_of(model)` in order, zero where the model leaves it out.
+
+    Raises UsageError for a profile without what the model needs, for a component that the model does not declare, and for a CPI
+    that is not the sum of its components.
+    """
+    require(model, profile)
+    answer = model.evaluate(profile, design)
+    stack = {key.removeprefix(STACK_PREFIX): value for key, value in answer.items() if key.startswith(STACK_PREFIX)}
+    check_stack(model, stack, answer["cpi"])
+    numbers = {key: value for key, value in answer.items() if not key.startswith(STACK_PREFIX)}
+    zero = np.zeros(len(design))
+    return numbers | {f"{STACK_PREFIX}{name}": stack.get(name, zero) for name in components_of(model)}
+
+
+def check_stack(model: Model, stack: Mapping[str, Any], cpi: Any) -> None:
+    """Raises UsageError for a component that `model` does not declare, and for a `cpi` that is not the sum of `stack`."""
+    declared = components_of(model)
+    for name in stack:
+        if name not in declared:
+            what = f'the model "{model.name}" returns the component "{name}" of the CPI stack, which it does not declare'
+            raise UsageError(what, remedy="declare it in `About.components` of the model, or update its plug-in")
+    difference = np.abs(sum(stack.values()) - cpi)
+    if (difference > _CLOSE * np.maximum(1.0, cpi)).any():
+        what = f'the components of the CPI stack that the model "{model.name}" returns do not sum to its CPI'
+        raise UsageError(what, remedy="correct the model: `answer_of` computes the CPI from the stack")
+
+
+def answer_of(
+    profile: IntervalProfile, design: Design, stack: Mapping[str, Floats], *, clock_hz: Floats | None = None
+) -> dict[str, Floats]:
+    """The answer of `Model.evaluate` from a CPI stack per SM, [D] by component; shared components that it leaves out are zero.
+
+    `clock_hz` [D] is the clock of the cycles, if not the core clock of `design`.
+    """
+    stack = {**dict.fromkeys(COMPONENTS, np.zeros(len(design))), **stack}
+    cpi = sum(stack.values(), np.zeros(len(design)))
+    ipc_gpu = 1 / cpi * design.sm_count
+    cycles = profile.total_warp_instructions / ipc_gpu
+    seconds = cycles / (design.core_clock_hz if clock_hz is None else clock_hz)
+    answer = {"cycles": cycles, "seconds": seconds, "ipc_sm_warp": 1 / cpi, "ipc_gpu_warp": ipc_gpu, "cpi": cpi}
+    return answer | {f"{STACK_PREFIX}{name}": value for name, value in stack.items()}
+
+
 def _is_greedy(gpu: GpuSpec) -> bool:
     if gpu.sm.policy not in ("gto", "lrr"):
         what = f'no multithreading equations are known for the warp scheduler "{gpu.sm.policy}" of {gpu.name}'
@@ -169,9 +241,9 @@ def _is_greedy(gpu: GpuSpec) -> bool:
     return gpu.sm.policy == "gto"
 
 
-# -- The models by name: ours and those of installed plug-ins, through one door (entry-point group `warpsight.models`).
+# -- The models by name: those that modules of this package register, and plug-ins (entry-point group `warpsight.models`).
 
-MODELS: Registry[Model] = Registry("model", "warpsight.models")
+MODELS: Registry[Model] = Registry("model", "warpsight.models", package="warpsight.models")
 
 
 def get_model(name: str) -> Model:
@@ -195,25 +267,36 @@ def model_names() -> list[str]:
 
 # -- From arrays of one design point to a `Prediction`.
 
+def predict(model: Model, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
+    """`model.predict`, checked as `evaluate` is; components of the model's own are described in the provenance."""
+    answer = model.predict(profile, gpu)
+    check_stack(model, answer.cpi_stack, answer.cpi)
+    if not model.about.components:
+        return answer
+    declared = {component.name: component.to_json() for component in model.about.components}
+    about_model = {**answer.provenance.get("model", {}), "components": declared}
+    return replace(answer, provenance={**answer.provenance, "model": about_model})
+
+
 def predict_one(model: Model, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-    """`model`'s prediction for `gpu` alone. Raises UsageError for a profile without what the model needs."""
-    require(model, profile)
-    found = {name: float(array[0]) for name, array in model.evaluate(profile, Design.of(gpu)).items()}
-    stack = {name: found[f"cpi_stack.{name}"] for name in COMPONENTS}
+    """`model`'s prediction for `gpu` alone, from `model.evaluate`. Raises UsageError as `evaluate` does."""
+    numbers = {name: float(array[0]) for name, array in evaluate(model, profile, Design.of(gpu)).items()}
+    components = components_of(model)
+    stack = {name: numbers[f"{STACK_PREFIX}{name}"] for name in components}
     launch = profile.launch
     return Prediction(
         kernel=profile.kernel,
         gpu=gpu.name,
         model=model.name,
-        cycles=found["cycles"],
-        seconds=found["seconds"],
+        cycles=numbers["cycles"],
+        seconds=numbers["seconds"],
         warp_instructions=profile.total_warp_instructions,
-        ipc_sm_warp=found["ipc_sm_warp"],
-        ipc_gpu_warp=found["ipc_gpu_warp"],
-        ipc_gpu_thread=found["ipc_gpu_warp"] * WARP_SIZE,
-        cpi=found["cpi"],
+        ipc_sm_warp=numbers["ipc_sm_warp"],
+        ipc_gpu_warp=numbers["ipc_gpu_warp"],
+        ipc_gpu_thread=numbers["ipc_gpu_warp"] * WARP_SIZE,
+        cpi=numbers["cpi"],
         cpi_stack=stack,
-        bound_by=bound_by(stack),
+        bound_by=bound_by(stack, components),
         dpki=profile.dpki,
         memory_class=memory_class(profile.dpki),
         occupancy=launch.occupancy if launch else profile.warps_per_sm / gpu.sm.max_warps,

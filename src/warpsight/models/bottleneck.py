@@ -1,4 +1,4 @@
-"""The baseline: the largest bound of a single resource, and nothing else."""
+"""The baseline: the largest bound of a single resource, without latencies."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from warpsight.equations import resources
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import MODELS, About, Design, predict_one
-from warpsight.models.interval_model import idle_of_launch, launch_answer, residency
-from warpsight.result.prediction import COMPONENTS, Prediction
+from warpsight.models.interval_model import IDLE, launch_answer, residency
+from warpsight.result.prediction import Prediction
 
 Floats = npt.NDArray[np.float64]
 
@@ -18,8 +18,8 @@ _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it
 
 
 class Bottleneck:
-    """The busiest resource's service time for the whole launch, if blocks were spread over the SMs as they are. A lower bound on
-    time but for the imbalance, which a shared resource does not feel in full. Every model of latencies has to do better than this.
+    """The service time of the busiest resource for the whole launch. It is a lower bound of the time, except that the imbalance of
+    the blocks does not delay a shared resource in full. Every model with latencies must be more accurate than this one.
     """
 
     name = "bottleneck"
@@ -31,10 +31,9 @@ class Bottleneck:
             "cycles = max over resources of service cycles per warp x warps per SM, x busiest SM's blocks over the mean",
             "resources: issue slots, functional units, L1 port, NoC (each way), L2 slices, DRAM channels",
         ),
-        assumptions=("latencies are hidden, queues never run empty", "traffic spreads evenly over slices and channels"),
-        fails=("few warps, or long chains of dependent instructions: nothing hides the latency, and cycles come out low",),
+        assumptions=("latencies are hidden, queues are never empty", "traffic is spread evenly over slices and channels"),
+        fails=("few warps, or long chains of dependent instructions: the latency is not hidden, and cycles are too low",),
         citation="P. Denning and J. Buzen. The operational analysis of queueing network models. ACM Computing Surveys 10(3), 1978.",
-        stack=("base", "com_struct", "noc", "dram", "idle"),
         by_component={
             "base": "1 / min(schedulers x issue width, warps of an SM in the fullest wave)",
             "com_struct": _LARGEST.format(what="max(functional unit's cycles / schedulers, load-store unit's cycles)"),
@@ -42,7 +41,7 @@ class Bottleneck:
                 what="max(bytes of the busier direction x clock x SMs / NoC bandwidth, accesses x SMs / L2 slices)"
             ),
             "dram": _LARGEST.format(what="bytes x clock x SMs / DRAM bandwidth"),
-            "idle": idle_of_launch(),
+            "idle": IDLE,
         },
         checks=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
     )
@@ -55,22 +54,21 @@ class Bottleneck:
         """See `Model.evaluate`."""
         assert profile.demands is not None
         demands = resources.evenly_spread(profile.demands)
-        found = residency(profile, design)
+        waves = residency(profile, design)
         instructions = resources.instructions_per_warp(profile)
-        resident = found.warps[: len(design)] if profile.launch is None else _most_resident(profile, design)
+        resident = waves.warps[: len(design)] if profile.launch is None else _most_resident(profile, design)
         issue = resources.issue_cycles(instructions, design, resident)
         bounds = {
             "com_struct": np.maximum(demands.unit_cycles / design.schedulers, demands.l1_cycles),
             "noc": np.maximum(resources.noc_cycles(demands, design), resources.slice_cycles(demands, design)),
             "dram": resources.dram_cycles(demands, design),
         }
-        names, values = list(bounds), np.stack(list(bounds.values()))
+        values = np.stack(list(bounds.values()))
         largest, which = values.max(axis=0), values.argmax(axis=0)
-        stack = {name: np.zeros(len(design)) for name in COMPONENTS}
-        stack["base"] = issue / instructions
-        for number, name in enumerate(names):
+        stack = {"base": issue / instructions}
+        for number, name in enumerate(bounds):
             stack[name] = np.where(which == number, np.maximum(largest - issue, 0.0), 0.0) / instructions
-        return launch_answer(profile, design, stack, found)
+        return launch_answer(profile, design, stack, waves)
 
 
 def _most_resident(profile: IntervalProfile, design: Design) -> Floats:

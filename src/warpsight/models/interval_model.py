@@ -1,7 +1,7 @@
 """What interval models share: waves and residency, multithreading, the CPI stack. A model adds its contention and little else.
 
-Blocks are dealt to the SMs evenly; the busiest SM has ceil(blocks / SMs) and its time is the launch's. It runs them in waves of
-as many as it holds, and a last wave of the rest.
+Blocks are distributed to the SMs evenly; the busiest SM has ceil(blocks / SMs), and its time is that of the launch. It runs full
+waves of the blocks that fit on it, and a last wave of the rest.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ import numpy.typing as npt
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.models.base import About, Design, predict_one
-from warpsight.result.prediction import COMPONENTS, Prediction
+from warpsight.models.base import About, Design, answer_of, predict_one
+from warpsight.result.prediction import Prediction, in_order
 
 Floats = npt.NDArray[np.float64]
 
@@ -85,90 +85,51 @@ def residency(profile: IntervalProfile, design: Design) -> Residency:
     return Residency(rows, blocks * launch.warps_per_block, point, times, last, waves.imbalance)
 
 
-# -- How the components of a CPI stack come about, in the words of the equations that several models share (`About.by_component`).
+# -- The equation of each component of the CPI stack (`About.by_component`) that interval models share.
 #
-# In them W are the warps resident on an SM, and every sum is over the intervals of the representative warp and the waves of the
-# launch, divided by the instructions that the SM executes in them.
+# W are the warps resident on an SM. Every sum is over the intervals of the representative warp and the waves of the launch, divided
+# by the instructions that the SM executes in them.
 
-# GPUMech, section VII, as `interval_model.stack_cycles` has it.
-_BASE = "instructions x W / min(schedulers x issue width, W): the warps' issue slots; all of F where a warp never stalls"
 _SHARE = "(F - base) x {cause} stalls / all stalls of the representative warp (GPUMech, section VII), F = {free}"
-_IDLE = "all others together x (blocks of the busiest SM / mean blocks of an SM - 1): SMs with fewer blocks wait for it"
-MULTITHREADED = "instructions + stalls + non-overlapped instructions (GPUMech eqs. 8-16) / issue width, cycles without contention"
-
-_MISS = "L2 latency + LLC miss ratio x DRAM latency"
-_STICKS_OUT = "; where issue is the bound, only what sticks out of it"
-_MD1 = "GPUMech eqs. 21-23: sum of min(r s / (2 (1 - r)), s x requests / 2), s = clock x {line} line / {level} bandwidth, "
-_MD1_LOAD = "requests = {what} x W x SMs, r = s x requests / (instructions + stalls)" + _STICKS_OUT
-GPUMECH_DRAM = (_MD1 + _MD1_LOAD).format(line="L2", level="DRAM", what="(DRAM reads + writes)")
-GPUMECH_NOC = (_MD1 + _MD1_LOAD).format(line="L1", level="NoC", what="(read + write misses)")
+IDLE = "all other components x (blocks of the busiest SM / mean blocks of an SM - 1): SMs with fewer blocks wait for it"
+_MULTITHREADED = "instructions + stalls + non-overlapped instructions (GPUMech eqs. 8-16) / issue width, cycles without contention"
 
 
-def interval_components(free: str = MULTITHREADED, **contention: str) -> dict[str, str]:
-    """The equation of each component of an interval model: `free` says its cycles without contention, `contention` the rest."""
+def interval_components(free: str = _MULTITHREADED, **contention: str) -> dict[str, str]:
+    """The equation of each component of an interval model: `free` gives its cycles without contention, `contention` the rest."""
     return {
-        "base": _BASE,
+        "base": "instructions x W / min(schedulers x issue width, W): the warps' issue slots; all of F if a warp never stalls",
         "com_data": _SHARE.format(free=free, cause="compute"),
         "mem_data": _SHARE.format(free=free, cause="memory"),
         **contention,
-        "idle": _IDLE,
+        "idle": IDLE,
     }
 
 
-def expected_delay(*, queued: bool) -> str:
-    """GPUMech's waiting for miss registers; `queued`: a miss holds its register through the queues too."""
-    held = f"M = {_MISS}" + (" + both queues" if queued else "")
-    rounds = "rounds the mean of ceil(j / MSHRs) over the SM's read misses j = 1, 2, ..."
-    return f"GPUMech eqs. 18-20: sum of memory instructions x M x (rounds - 1), {rounds}, {held}{_STICKS_OUT}"
-
-
-def batches(equations: str) -> str:
-    """MDM's waiting for miss registers; `equations` are their numbers in the paper."""
-    return (
-        f"{equations}: sum of (ceil(read misses x W / MSHRs) - 1) x M, M = {_MISS} + both queues; "
-        f"MSHRs, or what the NoC's queue holds where that is less{_STICKS_OUT}"
-    )
-
-
-def mdm_queue(equations: str, level: str, condition: str) -> str:
-    """MDM's queue at a level; `equations` are their numbers, `condition` says where it counts in full."""
-    service = {"NoC": "clock x L1 line / NoC bandwidth", "DRAM": "LLC miss ratio x clock x L2 line / DRAM bandwidth"}[level]
-    flight = "(min(read misses x W, MSHRs) + write misses x W)"
-    return f"{equations}: sum of {flight} x SMs x s, s = {service}; in full {condition}, else by half{_STICKS_OUT}"
-
-
-MDM_EXPOSED = "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"
-
-
-def idle_of_launch() -> str:
-    """The idle cycles of every model that deals blocks to SMs evenly."""
-    return _IDLE
-
-
-# Checks of `analysis/assumptions.py` that all interval models are strained by: what none of them knows.
+# Checks of `analysis/assumptions.py` for all interval models: what none of them models.
 INTERVAL_CHECKS = (
     "alike-warps", "mean-warp", "slowest-warp", "equal-blocks", "last-wave", "units", "l1-port", "bank-conflicts", "barriers",
     "atomics", "spread-noc", "spread-dram",
 )  # fmt: skip
 
 
-# -- What interval models share: multithreading, the CPI stack, waves. A model adds its contention and little else.
+# -- The model itself.
 #
-# An SM's cycles for the intervals of the representative warp, at a given residency, are its cycles free of contention (GPUMech's
-# multithreaded ones, where a model does not say otherwise) plus the model's contention cycles, and not fewer than its schedulers need
-# to issue all instructions.
+# At a given residency, the cycles of an SM for the intervals of the representative warp are its cycles without contention
+# (GPUMech's multithreading, unless the model overrides it) plus the model's contention cycles, and at least the cycles that its
+# schedulers need to issue all instructions.
 
 # Contention cycles of each interval, [R, I] by component, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
 # Cycles of an SM for all intervals free of contention, [R], for design points and resident warps [R].
 ContentionFree = Callable[[IntervalProfile, Design, Floats], Floats]
 
-# From so many evaluations on, equal intervals are looked for.
+# From this number of evaluations on, equal intervals are merged.
 _MANY = 64
 
 
 class IntervalModel(ABC):
-    """A model of this kind: its file gives what `Model` asks it to say of itself, and overrides `contention`."""
+    """An interval model: its file gives the attributes of `Model` and overrides `contention`, `contention_free` or both."""
 
     name: str
     title: str
@@ -179,7 +140,8 @@ class IntervalModel(ABC):
     def contention(self, profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
         """Contention cycles [R, I] of each interval by component of the stack, for `warps` [R] on each design point [R].
 
-        Of each interval by itself: the profile may hold some of the intervals only, and equal ones once. No requests, no cycles.
+        Each interval is evaluated by itself: the profile may hold some of the intervals only, and equal ones once. Without requests
+        there must be no cycles.
         """
         return {}
 
@@ -188,14 +150,13 @@ class IntervalModel(ABC):
         return multithreaded(profile, design, warps)
 
     def remarks(self, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, Any]:
-        """What the model has to say of a prediction besides its numbers: entries of the provenance."""
+        """Entries of the model for the provenance of a prediction, besides its numbers."""
         return {}
 
     def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
         """See `Model.predict`."""
         answer = predict_one(self, profile, gpu)
-        said = answer.provenance["model"] | self.remarks(profile, gpu)
-        return replace(answer, provenance=answer.provenance | {"model": said})
+        return replace(answer, provenance=answer.provenance | {"model": answer.provenance["model"] | self.remarks(profile, gpu)})
 
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """See `Model.evaluate`."""
@@ -203,7 +164,9 @@ class IntervalModel(ABC):
 
 
 def multithreaded(profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
-    """GPUMech eq. 7's denominator, among the warps of one scheduler; a given count of non-overlapped instructions goes first."""
+    """The denominator of GPUMech eq. 7, among the warps of one scheduler; the profile's count of non-overlapped instructions, if
+    any, is used instead of eqs. 8-16.
+    """
     extra: Floats | float
     if profile.nonoverlapped_instructions is not None:
         extra = profile.nonoverlapped_instructions
@@ -218,25 +181,19 @@ def evaluate(
     profile: IntervalProfile, design: Design, contention: Contention, contention_free: ContentionFree = multithreaded
 ) -> dict[str, Floats]:
     """The answer of `Model.evaluate` for an interval model with that contention on top of `contention_free`."""
-    found = residency(profile, design)
-    free = contention_free(profile, found.design, found.warps)
-    busy = stack_cycles(profile, found.design, found.warps, contention, free)
-    executed = np.bincount(found.point, found.times * found.warps, len(design)) * profile.instructions.sum()
-    stack = {name: np.bincount(found.point, found.times * cycles, len(design)) / executed for name, cycles in busy.items()}
-    return launch_answer(profile, design, stack, found)
+    waves = residency(profile, design)
+    free = contention_free(profile, waves.design, waves.warps)
+    busy = stack_cycles(profile, waves.design, waves.warps, contention, free)
+    executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * profile.instructions.sum()
+    stack = {name: np.bincount(waves.point, waves.times * cycles, len(design)) / executed for name, cycles in busy.items()}
+    return launch_answer(profile, design, stack, waves)
 
 
-def launch_answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], found: Residency) -> dict[str, Floats]:
-    """From the busy CPI of the busiest SM to the launch: SMs with fewer blocks wait for it."""
-    busy = sum(stack.values(), np.zeros(len(design)))
-    stack["idle"] = busy * (found.imbalance - 1)
-    cpi = sum((stack[name] for name in COMPONENTS), np.zeros(len(design)))
-    ipc_sm = 1 / cpi
-    ipc_gpu = ipc_sm * design.sm_count
-    cycles = profile.total_warp_instructions / ipc_gpu
-    seconds = cycles / design.core_clock_hz
-    answer = {"cycles": cycles, "seconds": seconds, "ipc_sm_warp": ipc_sm, "ipc_gpu_warp": ipc_gpu, "cpi": cpi}
-    return answer | {f"cpi_stack.{name}": stack[name] for name in COMPONENTS}
+def launch_answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], waves: Residency) -> dict[str, Floats]:
+    """The answer for the launch from the CPI stack of the busiest SM without `idle`: SMs with fewer blocks wait for it."""
+    stack = in_order(stack)
+    stack["idle"] = sum(stack.values(), np.zeros(len(design))) * (waves.imbalance - 1)
+    return answer_of(profile, design, stack)
 
 
 def stack_cycles(
@@ -244,9 +201,9 @@ def stack_cycles(
 ) -> dict[str, Floats]:
     """Cycles of an SM with `warps` [R] resident for all intervals, by component of the CPI stack, [R] each (GPUMech section VII).
 
-    `free` [R] are its cycles without contention. `base` is what the SM needs to issue, a constant of the machine. What
-    multithreading leaves of the stalls is shared out between compute and memory as in the representative warp alone. Where issue is
-    the bound and hides contention, contention shrinks.
+    `free` [R] are its cycles without contention. `base` is the time that the SM needs to issue all instructions. The stalls that
+    multithreading does not hide are divided between compute and memory as in the representative warp alone. Where issue is the
+    bound and hides contention, contention is smaller.
     """
     # a scheduler issues its width, but no more than one instruction of each of its warps
     issue = profile.instructions.sum() * warps / np.minimum(design.schedulers * design.issue_width, warps)
@@ -257,13 +214,12 @@ def stack_cycles(
     waiting = total - free
     scale = np.divide(above - exposed, waiting, out=np.zeros(len(warps)), where=waiting > 0)
     compute, memory = stall_shares(profile)
-    return {
-        **{name: np.zeros(len(warps)) for name in COMPONENTS},
-        **{name: cycles * scale for name, cycles in queued.items()},
+    return in_order({
         "base": issue + exposed * (1 - compute - memory),
         "com_data": exposed * compute,
         "mem_data": exposed * memory,
-    }
+        **{name: cycles * scale for name, cycles in queued.items()},
+    })
 
 
 def _contended(profile: IntervalProfile, design: Design, warps: Floats, contention: Contention) -> dict[str, Floats]:
@@ -279,9 +235,10 @@ def _contended(profile: IntervalProfile, design: Design, warps: Floats, contenti
 
 
 def _loaded(profile: IntervalProfile, *, merge: bool) -> tuple[IntervalProfile, Floats]:
-    """The intervals to ask for their contention and how often each is there; none when there are no requests.
+    """The intervals whose contention must be computed, and how often each occurs; none if there are no requests.
 
-    A loop makes equal intervals: with `merge` they are one, and those without requests left out, which pays for many design points.
+    A loop makes equal intervals: with `merge`, equal ones become one, and those without requests are left out. This saves time for
+    many design points.
     """
     requests = (profile.read_misses, profile.write_misses, profile.dram_reads, profile.dram_writes)
     loaded = np.flatnonzero(np.any(requests, axis=0))

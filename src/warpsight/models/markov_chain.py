@@ -23,8 +23,8 @@ MAX_WARPS = 1024
 def chain_parameters(instructions: Floats, stall_cycles: Floats) -> tuple[float, float]:
     """`suspend` and `stall_cycles` of the chain for the intervals [I] of one warp: p and M in GPUMech, section VIII.
 
-    p is stalls per instruction and M the mean stall, so a warp alone runs at 1 / (1 + p M), which is GPUMech's eq. 5. Stalls whose
-    mean is under a cycle, the step of the chain, become as many stall cycles in fewer stalls of one cycle.
+    p is stalls per instruction and M the mean stall, so a warp alone runs at 1 / (1 + p M), which is GPUMech's eq. 5. If the mean
+    stall is shorter than a cycle, the step of the chain, the stall cycles are put into fewer stalls of one cycle each.
     """
     stalls, total = int(np.count_nonzero(stall_cycles)), float(stall_cycles.sum())
     if total == 0:
@@ -102,8 +102,8 @@ class MarkovChain(IntervalModel):
 
     States are the suspended warps of a scheduler; an issued instruction suspends its warp with probability p, a suspended warp
     resumes with probability 1 / M. p is stalls per instruction and M the mean stall of the representative warp. GPUMech does not
-    print the transition matrix: one issue a cycle (here the issue width) and independent resumptions are what its words say. The
-    cache contention model of the same paper is not part of it, since caches are simulated here.
+    print the transition matrix; its text describes one issue a cycle (here the issue width) and independent resumptions. The cache
+    contention model of the same paper is not included, since caches are simulated here.
     """
 
     name = "markov-chain"
@@ -118,17 +118,16 @@ class MarkovChain(IntervalModel):
             "IPC of a scheduler = mean of min(width, warps - i) over the stationary distribution",
         ),
         assumptions=(
-            "one representative warp stands for all",
-            "active warps are picked at random, whatever the scheduler's policy",
-            "all stalls are of one kind, their lengths geometric with mean M",
-            "a stall does not lengthen with the requests of other warps",
+            "one representative warp stands for all warps",
+            "active warps are picked at random, for any scheduling policy",
+            "all stalls are of one kind, and their lengths are geometrically distributed with mean M",
+            "requests of other warps do not lengthen a stall",
         ),
         fails=(
-            "memory-bound kernels, divergent loads above all: neither MSHRs nor bandwidth limit, and cycles come out low",
-            "policies that keep warps together or apart: only their mean is seen",
+            "memory-bound kernels, in particular divergent loads: neither MSHRs nor bandwidth are a limit, and cycles are too low",
+            "policies that keep warps together or apart: the model sees only the mean",
         ),
         citation="X. E. Chen and T. M. Aamodt. A first-order fine-grained multithreaded throughput model. HPCA 2009.",
-        stack=("base", "com_data", "mem_data", "idle"),
         by_component=interval_components("instructions x W / (schedulers x IPC of the chain's stationary distribution)"),
         checks=(*INTERVAL_CHECKS, "noc-load", "dram-load"),
     )
@@ -143,7 +142,7 @@ class MarkovChain(IntervalModel):
         if own.max() > MAX_WARPS:
             what = f"has {own.max():g} warps on a scheduler, and the Markov chain has a state for each of at most {MAX_WARPS}"
             raise UsageError(what, place=profile.kernel, remedy="check warps_per_sm, or choose another model")
-        # few different schedulers stand behind many designs
+        # many designs have few different schedulers
         cases, case = np.unique(own + 1j * design.issue_width, return_inverse=True)
         rate = np.array([throughput(each.real, each.imag, suspend, stall) for each in cases])
         return np.asarray(profile.instructions.sum() * warps / (design.schedulers * rate[case.reshape(-1)]))

@@ -1,4 +1,4 @@
-"""The naive interval model: one warp's performance times the warps, stalls hidden for nothing."""
+"""The naive interval model: the IPC of one warp times the number of warps, as if other warps hid every stall."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Floats = npt.NDArray[np.float64]
 
 
 class NaiveInterval(IntervalModel):
-    """Huang et al., MICRO 2014, eq. 1: the other warps issue all that they have while the representative stalls.
+    """Huang et al., MICRO 2014, eq. 1: the other warps issue all their instructions while the representative warp stalls.
 
-    A count of non-overlapped instructions in the profile is not used: here there are none. IPC is bounded by what can be issued.
+    The profile's count of non-overlapped instructions is not used: in this model there are none. IPC is at most the issue rate.
     """
 
     name = "naive-interval"
@@ -29,23 +29,22 @@ class NaiveInterval(IntervalModel):
             "GPUMech eqs. 1 and 5: its IPC alone, times the warps",
         ),
         assumptions=(
-            "one representative warp stands for all",
-            "the instructions of all other warps fit in the stalls of the representative",
+            "one representative warp stands for all warps",
+            "the instructions of all other warps fit into the stalls of the representative warp",
             "no request waits for another",
         ),
         fails=(
-            "kernels with many warps or few stalls: not all instructions overlap with stalls, and cycles come out low",
-            "memory-bound kernels: neither MSHRs nor bandwidth limit",
+            "kernels with many warps or few stalls: not all instructions overlap with stalls, and cycles are too low",
+            "memory-bound kernels: neither MSHRs nor bandwidth are a limit",
         ),
         citation="J.-C. Huang, J. H. Lee, H. Kim and H.-H. S. Lee. GPUMech: GPU performance modeling technique based on interval "
         "analysis. MICRO 2014.",
-        stack=("base", "com_data", "mem_data", "idle"),
         by_component=interval_components("instructions + stalls, cycles of the representative warp alone (eqs. 1 and 5)"),
         checks=(*INTERVAL_CHECKS, "noc-load", "dram-load"),
     )
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
-        """Eq. 1: as long as the representative alone."""
+        """Eq. 1: the cycles of the representative warp alone."""
         return np.full(len(warps), multithreaded_cycles(profile.instructions, profile.stall_cycles, 0.0, 1.0), dtype=np.float64)
 
 

@@ -23,10 +23,10 @@ from warpsight.gpu.occupancy import Occupancy, occupancy
 from warpsight.gpu.spec import GpuSpec, ordered
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import get_model
+from warpsight.models.base import get_model, predict
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
 from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method
-from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows
+from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
 from warpsight.pipeline.stage_keys import cache_view, profile_view, view_hash
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
@@ -184,12 +184,12 @@ class Evaluation:
 
     def rows(self) -> list[Rows]:
         """For each model the rows of all designs. A refusal is the reason in the rows."""
-        designs = self.designs
+        designs, numbers = self.designs, number_columns(self.models)
         if self.gpu is None or self.profile is None:
-            return [failed_rows(str(self.refused), designs.count, model) for model in self.models]
+            return [failed_rows(str(self.refused), designs.count, model, numbers) for model in self.models]
         rows = []
         for model in self.models:
-            rows.append(model_rows(self.profile, self.gpu, designs.columns, designs.count, model))
+            rows.append(model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers))
         return rows
 
     def predictions(self) -> list[Prediction]:
@@ -203,7 +203,7 @@ class Evaluation:
             provenance = trace_provenance(_opened(self.origin), gpu, self.designs.method, profile.notes)
         found = []
         for name in self.models:
-            prediction = get_model(name).predict(profile, gpu)
+            prediction = predict(get_model(name), profile, gpu)
             found.append(replace(prediction, provenance=merged_provenance(prediction.provenance, provenance)))
         return found
 

@@ -16,8 +16,7 @@ from warpsight.base import diskcache
 from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
 from warpsight.isa.sass.opcodes import TABLE
 from warpsight.kernels.cuda import find_nvcc
-from warpsight.models.base import get_model, model_names
-from warpsight.result.prediction import COMPONENTS
+from warpsight.models.base import components_of, get_model, model_names
 
 _PACKAGES = ("llvmlite", "numba", "numpy", "pyarrow", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime", "nvidia-nvjitlink")
 
@@ -97,11 +96,12 @@ def own_models() -> list[dict[str, Any]]:
 def describe_model(name: str) -> dict[str, Any]:
     """What a reader must know of a model: title, source, equations, needs, assumptions, where it fails, its stack, the citation.
 
-    `stack` names the components of the CPI stack that it fills, `by_component` by which equation each comes about.
-    Raises `UsageError` for an unknown name.
+    `stack` names the components of the CPI stack that can be other than zero; `meanings` and `by_component` give the meaning and
+    the equation of each. Raises `UsageError` for an unknown name.
     """
     model = get_model(name)
-    described = inspect.cleandoc(type(model).__doc__ or "")
+    components = components_of(model)
+    described = model.about.description or inspect.cleandoc(type(model).__doc__ or "")
     return {
         "name": name,
         "title": model.title,
@@ -111,7 +111,8 @@ def describe_model(name: str) -> dict[str, Any]:
         "needs": sorted(model.needs),
         "assumptions": list(model.about.assumptions),
         "fails": list(model.about.fails),
-        "stack": list(model.about.stack or COMPONENTS),
+        "stack": list(model.about.stack),
+        "meanings": {component: components[component].meaning for component in model.about.stack},
         "by_component": dict(model.about.by_component),
         "citation": model.about.citation,
     }

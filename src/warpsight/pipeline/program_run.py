@@ -10,8 +10,7 @@ from typing import IO, Any
 
 from warpsight.base.errors import UnsupportedError, UsageError, WarpsightError
 from warpsight.gpu.spec import GpuSpec
-from warpsight.models.base import get_model
-from warpsight.pipeline.evaluate import predict_trace
+from warpsight.pipeline.evaluate import MemoryStore, known_models, predict_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, Method
 from warpsight.programs.host import describe_signal, run_program
@@ -61,17 +60,17 @@ class Selection:
 
 @dataclass
 class _LaunchPredictor:
-    """Predicts each launch as it happens."""
+    """Predicts each launch as it happens. The times of the first model are those that the program is given."""
 
     gpu: GpuSpec
-    model: str
+    models: tuple[str, ...]
     method: Method
     selection: Selection
     folder: Path | None
     rows: list[dict[str, Any]] = field(default_factory=list)
     refusals: list[WarpsightError] = field(default_factory=list)
     _count: dict[str, int] = field(default_factory=dict)
-    _pace: dict[str, float] = field(default_factory=dict)
+    _pace: dict[tuple[str, str], float] = field(default_factory=dict)  # seconds per warp instruction, by kernel and model
     _folder_of: dict[int, Path] = field(default_factory=dict)
 
     def sink(self, number: int, kernel: str) -> TraceSink | None:
@@ -86,7 +85,9 @@ class _LaunchPredictor:
         return FolderSink(self._folder_of[number])
 
     def ran(self, launch: Ran) -> float:
-        """Predict, or scale from the kernel's last prediction; the time in seconds."""
+        """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""
+        store = MemoryStore()
+        first, *others = [self._answer(launch, model, store) for model in self.models]
         row: dict[str, Any] = {
             "number": launch.number,
             "kernel": launch.kernel,
@@ -95,38 +96,31 @@ class _LaunchPredictor:
             "shared_bytes": launch.launch.shared_bytes,
             "registers_per_thread": launch.registers.registers,
             "warp_instructions": launch.warp_instructions,
-            "cycles": None,
-            "seconds": None,
-            "time": UNKNOWN,
-            "bound_by": "",
-            "occupancy": None,
+            **first,
             "trace": str(self._folder_of.get(launch.number, "")) or None,
-            "prediction": None,
+            "others": [{"model": model, **other} for model, other in zip(self.models[1:], others, strict=True)],
         }
-        if launch.trace is not None:
-            self._predict(row, launch)
-        elif launch.kernel in self._pace:
-            row["seconds"] = self._pace[launch.kernel] * launch.warp_instructions
-            row["cycles"], row["time"] = row["seconds"] * self.gpu.core_clock_hz, SCALED
         self.rows.append(row)
         return float(row["seconds"] or 0.0)
 
-    def _predict(self, row: dict[str, Any], launch: Ran) -> None:
-        assert launch.trace is not None
+    def _answer(self, launch: Ran, model: str, store: MemoryStore) -> dict[str, Any]:
+        """The columns of a row that depend on the model; `store` keeps what its models share."""
+        answer: dict[str, Any] = {
+            "cycles": None, "seconds": None, "time": UNKNOWN, "bound_by": "", "occupancy": None, "prediction": None,
+        }  # fmt: skip
+        if launch.trace is None:
+            pace = self._pace.get((launch.kernel, model))
+            if pace is not None:
+                seconds = pace * launch.warp_instructions
+                answer |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
+            return answer
         try:
-            (prediction,) = predict_trace(launch.trace, self.gpu, [self.model], self.method)
+            (prediction,) = predict_trace(launch.trace, self.gpu, [model], self.method, store=store)
         except WarpsightError as error:
-            row["bound_by"] = f"not predicted: {error.what}"
-            return
-        row.update(
-            cycles=prediction.cycles,
-            seconds=prediction.seconds,
-            time=PREDICTED,
-            bound_by=prediction.bound_by,
-            occupancy=prediction.occupancy,
-            prediction=prediction.to_json(),
-        )
-        self._pace[launch.kernel] = prediction.seconds / max(1, launch.warp_instructions)
+            return answer | {"bound_by": f"not predicted: {error.what}"}
+        self._pace[launch.kernel, model] = prediction.seconds / max(1, launch.warp_instructions)
+        known = {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
+        return answer | known | {"time": PREDICTED, "prediction": prediction.to_json()}
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch, or with number 0 the loading of a module, has failed."""
@@ -139,7 +133,7 @@ def predict_program(
     command: Sequence[str],
     gpu: GpuSpec,
     *,
-    model: str = DEFAULT_MODEL,
+    models: Sequence[str] = (DEFAULT_MODEL,),
     method: Method = DEFAULT_METHOD,
     selection: Selection | None = None,
     folder: Path | None = None,
@@ -148,21 +142,21 @@ def predict_program(
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.
 
+    Each launch is predicted by all `models`; the times that the program itself measures are those of the first.
     Traces go into folders under `folder` if given. The program's output goes where this process's goes, or to `stdout`.
     Raises UsageError where the program cannot be started.
     """
-    get_model(model)
+    known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
-    watcher = _LaunchPredictor(gpu, model, method, selection or Selection(), folder)
+    watcher = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder)
     outcome = run_program(command, gpu, watcher, max_instructions=max_instructions, stdout=stdout)
     rows = watcher.rows
-    timed = [row for row in rows if row.get("seconds") is not None]
     return {
         "tool": TOOL,
         "command": list(command),
         "gpu": gpu.name,
-        "model": model,
+        "model": models[0],
         "exit_code": outcome.exit_code,
         "ended_by": describe_signal(outcome.exit_code),
         "used_cuda": outcome.connected,
@@ -175,10 +169,19 @@ def predict_program(
             "scaled": sum(row["time"] == SCALED for row in rows),
             "failed": sum("error" in row for row in rows),
             "warp_instructions": sum(row.get("warp_instructions", 0) for row in rows),
-            "cycles": sum(row["cycles"] for row in timed),
-            "seconds": sum(row["seconds"] for row in timed),
+            **_sums(rows),
+            "others": [
+                {"model": model, **_sums([row["others"][place] for row in rows if "others" in row])}
+                for place, model in enumerate(models[1:])
+            ],
         },
     }
+
+
+def _sums(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """The cycles and seconds of the launches with a time."""
+    timed = [row for row in rows if row.get("seconds") is not None]
+    return {name: sum(row[name] for row in timed) for name in ("cycles", "seconds")}
 
 
 def by_kernel(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:

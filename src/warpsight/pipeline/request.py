@@ -14,7 +14,8 @@ from warpsight.traces.importers.formats import TraceFormat, format_of
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
 DEFAULT_GPU = "mdm-pascal"
-DEFAULT_MODEL = "mdm"
+DEFAULT_MODEL = "warpsight"
+PAPERS_MODELS = ("mdm", "gpumech-plus", "gpumech")  # shown beside the default model
 REPRESENTATIVES = ("kmeans", "max", "min")
 INTERLEAVINGS = ("clocked", "round-robin")
 CACHES = ("exact", "reuse-distance")

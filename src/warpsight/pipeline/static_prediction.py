@@ -26,7 +26,7 @@ from warpsight.result.prediction import Prediction
 _ONLY_COUNTS = frozenset({"counts"})
 
 
-def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], told: StaticHints) -> list[Prediction]:
+def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], hints: StaticHints) -> list[Prediction]:
     """One prediction per model, for models that take nothing but instruction counts.
 
     Raises UsageError for another model or a trace folder, what `prepare` raises, and what `static_counts` raises.
@@ -41,18 +41,18 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
         raise UsageError(what, place="static", remedy="leave `static` out")
     ready = prepare(request)
     ready.check_fit(gpu)
-    profile = static_profile(ready, gpu, told)
+    profile = static_profile(ready, gpu, hints)
     answers = [model.predict(profile, gpu) for model in chosen]
-    provenance = _provenance(ready, gpu, told)
+    provenance = _provenance(ready, gpu, hints)
     return [replace(answer, provenance=merged_provenance(answer.provenance, provenance)) for answer in answers]
 
 
-def static_profile(ready: ReadyLaunch, gpu: GpuSpec, told: StaticHints) -> IntervalProfile:
+def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> IntervalProfile:
     """A profile that has counts and a launch, and nothing that models of intervals need."""
     launch, use = ready.launch, ready.registers
     resident = occupancy(gpu, launch.threads_per_block, use.registers, use.static_shared_bytes + launch.shared_bytes)
     with lines_of(ready.source.path):
-        counts = static_counts(ready.source, launch, gpu, resident.blocks_per_sm, told)
+        counts = static_counts(ready.source, launch, gpu, resident.blocks_per_sm, hints)
     none = np.zeros(0)
     return IntervalProfile(
         kernel=_name(launch.kernel),
@@ -79,10 +79,10 @@ def _name(mangled: str) -> str:
     return display_name(mangled)
 
 
-def _provenance(ready: ReadyLaunch, gpu: GpuSpec, told: StaticHints) -> dict[str, Any]:
+def _provenance(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> dict[str, Any]:
     launch, use = ready.launch, ready.registers
     notes = ["counted from the program text; nothing was executed", *ready.notes]
-    if told.both_paths:
+    if hints.both_paths:
         notes.append("both sides of branches that depend on data are counted: an upper bound")
     return {
         "tool": TOOL,
@@ -100,10 +100,10 @@ def _provenance(ready: ReadyLaunch, gpu: GpuSpec, told: StaticHints) -> dict[str
         },
         "method": {
             "static": True,
-            "trips": dict(told.trips),
-            "coalesced": sorted(told.coalesced),
-            "uncoalesced": sorted(told.uncoalesced),
-            "both_paths": told.both_paths,
+            "trips": dict(hints.trips),
+            "coalesced": sorted(hints.coalesced),
+            "uncoalesced": sorted(hints.uncoalesced),
+            "both_paths": hints.both_paths,
         },
         "notes": notes,
     }

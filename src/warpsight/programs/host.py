@@ -40,7 +40,7 @@ def compiler() -> str:
         if name and (found := shutil.which(name)):
             return found
     raise UsageError(
-        "a C compiler is needed once, to build the library that stands in for the CUDA runtime, and there is none (cc, gcc, clang)",
+        "no C compiler found (cc, gcc, clang): one is needed once, to build the library that replaces the CUDA runtime",
         place="warpsight run",
         remedy="install one (for example `apt install gcc`), or set CC",
     )
@@ -56,7 +56,7 @@ def library_folder() -> Path:
         place.parent.mkdir(parents=True, exist_ok=True)
         scratch = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
     except OSError as error:
-        what = f"the runtime library cannot be kept there: {error.strerror}"
+        what = f"the runtime library cannot be written there: {error.strerror}"
         raise UsageError(what, place=str(place.parent), remedy="set WARPSIGHT_CACHE to a folder that can be written") from error
     try:
         with ThreadPoolExecutor() as pool:
@@ -100,12 +100,7 @@ class Outcome:
 
 
 def run_program(
-    command: Sequence[str],
-    gpu: GpuSpec,
-    observer: Observer,
-    *,
-    max_instructions: int,
-    stdout: IO[Any] | None = None,
+    command: Sequence[str], gpu: GpuSpec, observer: Observer, *, max_instructions: int, stdout: IO[Any] | None = None,
 ) -> Outcome:
     """Run `command` and execute its kernels. Its output goes where this process's goes, or to `stdout`.
 
@@ -162,12 +157,7 @@ def _stop(child: subprocess.Popen[bytes]) -> None:
 
 class _Host:
     def __init__(
-        self,
-        listener: socket.socket,
-        child: subprocess.Popen[bytes],
-        gpu: GpuSpec,
-        observer: Observer,
-        program: str,
+        self, listener: socket.socket, child: subprocess.Popen[bytes], gpu: GpuSpec, observer: Observer, program: str,
         max_instructions: int,
     ) -> None:
         self._listener, self._child, self._gpu, self._observer = listener, child, gpu, observer

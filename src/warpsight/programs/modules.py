@@ -11,6 +11,8 @@ import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import lazy_loader as lazy
+
 from warpsight.base.errors import FormatError, UnsupportedError, WarpsightError
 from warpsight.emulator.codegen.layout import ARENA_BASE
 from warpsight.emulator.codegen.symbols import GLOBAL_ALIGN, align_up
@@ -23,6 +25,8 @@ from warpsight.isa.ptx.program import Function
 from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse, register_use
+
+pa = lazy.load("pyarrow")
 
 MAGIC = 0xBA55ED50
 _CONTAINER = struct.Struct("<IHHQ")
@@ -52,13 +56,13 @@ def read_entries(content: bytes, place: str) -> list[Entry]:
             break
         start, end = offset + header_bytes, offset + header_bytes + size
         if end > len(content) or header_bytes < _CONTAINER.size:
-            raise _damaged(place, f"a container of {size:,} bytes is cut")
+            raise _damaged(place, f"a container of {size:,} bytes is truncated")
         while start + _ENTRY.size <= end:
             entry, start = _read_entry(content, start, end, place)
             entries.append(entry)
         offset = end
     if offset == 0:
-        raise _damaged(place, "it does not begin as one")
+        raise _damaged(place, "it has no header of a fat binary")
     return entries
 
 
@@ -68,18 +72,16 @@ def _read_entry(content: bytes, at: int, end: int, place: str) -> tuple[Entry, i
     flags, plain_bytes = fields[11], fields[13]
     payload = at + header_bytes
     if header_bytes < _ENTRY.size or payload + size > end:
-        raise _damaged(place, f"an entry of {size:,} bytes is cut")
+        raise _damaged(place, f"an entry of {size:,} bytes is truncated")
     data = content[payload : payload + size]
     if flags & (_LZ4 | _ZSTD):
         if compressed > size or plain_bytes > _MAX_PTX_BYTES:
-            raise _damaged(place, "the sizes of a compressed entry cannot be right")
+            raise _damaged(place, "a compressed entry has inconsistent sizes")
         data = _expand(data[:compressed], plain_bytes, "lz4_raw" if flags & _LZ4 else "zstd", place)
     return Entry({_PTX: "ptx", _ELF: "elf"}.get(kind, str(kind)), architecture, data), payload + size
 
 
 def _expand(data: bytes, size: int, codec: str, place: str) -> bytes:
-    import pyarrow as pa
-
     try:
         return bytes(pa.Codec(codec).decompress(data, decompressed_size=size).to_pybytes())
     except (OSError, ValueError, pa.ArrowException) as error:

@@ -130,7 +130,7 @@ class Observer(Protocol):
         """A launch has been executed; its time on the GPU in seconds, 0 if that is not known."""
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
-        """A launch has failed; number 0 stands for a module or kernel that could not be loaded."""
+        """A launch has failed; number 0 means a module or kernel that could not be loaded."""
 
 
 class Session:
@@ -235,11 +235,8 @@ class Session:
         number, gx, gy, gz, bx, by, bz, shared, allocations, cooperative, heap_bytes, size = LAUNCH.unpack_from(payload)
         kernel, parameters = self._modules.kernels[number], payload[LAUNCH.size : LAUNCH.size + size]
         launch = Launch(
-            kernel.function.name,
-            (gx, gy, gz),
-            (bx, by, bz),
-            tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout),
-            shared,
+            kernel.function.name, (gx, gy, gz), (bx, by, bz),
+            tuple(ScalarArgument(parameters[start : start + length]) for start, length in kernel.layout), shared,
         )
         resident = self._blocks_per_sm(kernel, launch.threads_per_block, shared)
         if not resident:
@@ -273,14 +270,8 @@ class Session:
             ran = Ran(self._counter[0], kernel.name, launch, count, kernel.registers, None)
         else:
             trace = emulate(
-                kernel.source,
-                launch,
-                registers=kernel.registers,
-                sink=sink,
-                max_instructions=self._limit,
-                options=options,
-                prepared=kernel.prepared,
-                memory=memory,
+                kernel.source, launch, registers=kernel.registers, sink=sink, max_instructions=self._limit, options=options,
+                prepared=kernel.prepared, memory=memory,
             )
             ran = Ran(self._counter[0], kernel.name, launch, trace.header.warp_instructions, kernel.registers, trace)
         return self._observer.ran(ran)

@@ -80,7 +80,7 @@ class Wire:
             os.close(files[0])
 
     def answer(self, status: int, payload: bytes = b"") -> None:
-        """Answer the message that was received last. A program that has gone in the meantime is no error."""
+        """Answer the message that was received last. Raises Closed if the program has ended meanwhile."""
         try:
             self.connection.sendall(HEAD.pack(status, len(payload)) + payload)
         except OSError as error:

@@ -7,7 +7,6 @@ from typing import Any
 
 from warpsight.isa.sass.opcodes import SOURCE
 from warpsight.reports.terminal import WIDTH
-from warpsight.result.prediction import STACK
 
 _NEEDS = {
     "misses": "L1 misses of each interval (read_misses, write_misses)",
@@ -39,7 +38,7 @@ def model_text(document: dict[str, Any]) -> str:
     lines += ["", " CPI stack   meaning, and how the model computes it (W: resident warps per SM)"]
     indent = " " * (_LABEL - 1)
     for name in document["stack"]:
-        lines.append(f" {STACK[name].name:<11} {STACK[name].meaning}")
+        lines.append(f" {name:<11} {document['meanings'][name]}")
         lines += textwrap.wrap(document["by_component"].get(name, ""), WIDTH, initial_indent=indent, subsequent_indent=indent)
     return "\n".join(lines)
 
@@ -90,7 +89,7 @@ def _labelled(label: str, texts: list[str]) -> list[str]:
     return [f"  {label:<{_LABEL - 2}}{lines[0][_LABEL:]}", *lines[1:]]
 
 
-# -- What an installation can do, as terminal text.
+# -- The installation as terminal text.
 
 _HINTS = {
     "nvcc": "not on PATH: files with host code are compiled with NVRTC",

@@ -15,7 +15,7 @@ from warpsight.reports.drawing.svg import svg
 from warpsight.reports.prediction import dimensions
 from warpsight.reports.stack import decimals
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits
-from warpsight.result.prediction import COMPONENTS
+from warpsight.result.prediction import COMPONENTS, in_order
 
 
 def measured_lines(launch: dict[str, Any], style: Style) -> list[str]:
@@ -105,7 +105,8 @@ def comparison_csv(document: dict[str, Any]) -> str:
     """One row per launch and model; unknown values are empty."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    stack = [f"cpi_stack.{name}" for name in COMPONENTS]
+    names = _components(document["launches"])
+    stack = [f"cpi_stack.{name}" for name in names]
     head = ["gpu", "kernel", "label", "model", "cycles", "reference_cycles", "relative_error", "cpi", *stack, "bound_by"]
     inputs = list(dict.fromkeys(row["name"] for launch in document["launches"] for row in launch["inputs"]))
     timed = ["seconds", "reference_seconds", "time_error"] if document["measured_by"] else []
@@ -117,7 +118,7 @@ def comparison_csv(document: dict[str, Any]) -> str:
             told, off = answer["prediction"] or {}, answer["most_off"] or {}
             row = [document["gpu"], launch["kernel"], launch["label"], answer["model"], told.get("cycles")]
             row += [reference.get("cycles"), answer["error"], told.get("cpi")]
-            row += [told.get("cpi_stack", {}).get(name) for name in COMPONENTS]
+            row += [told.get("cpi_stack", {}).get(name) for name in names]
             row += [told.get("bound_by"), off.get("component"), off.get("difference"), answer["refused"]]
             if timed:
                 row += [told.get("seconds"), reference.get("seconds"), answer["time_error"]]
@@ -125,6 +126,12 @@ def comparison_csv(document: dict[str, Any]) -> str:
             row += [value for name in inputs for value in given.get(name, (None, None))]
             writer.writerow(["" if value is None else value for value in row])
     return out.getvalue()
+
+
+def _components(launches: list[dict[str, Any]]) -> list[str]:
+    """The components of all predictions, in order; the shared ones always."""
+    stacks = [answer["prediction"]["cpi_stack"] for launch in launches for answer in launch["answers"] if answer["prediction"]]
+    return list(in_order(dict.fromkeys([*COMPONENTS, *(name for stack in stacks for name in stack)])))
 
 
 def _launch(launch: dict[str, Any], style: Style) -> list[str]:
@@ -147,7 +154,7 @@ def _table(launch: dict[str, Any], rows: list[dict[str, Any]], style: Style) -> 
     extra = int(reference is not None)
     if reference is not None:
         stacks = [reference["cpi_stack"], *stacks]
-    names = [name for name in COMPONENTS if any(stack.get(name) for stack in stacks)]
+    names = [name for name in in_order({name: 0 for stack in stacks for name in stack}) if any(stack.get(name) for stack in stacks)]
     # models may be far apart, so each has the decimals that give its own CPI three digits
     digits = [decimals(answer["cpi"]) for answer in told]
     both = [decimals(max([*reference["cpi_stack"].values(), 0.0]))] * extra + digits if reference is not None else digits
@@ -228,7 +235,7 @@ def signed_percent(fraction: float) -> str:
     return f"{100 * fraction:+,.1f} %"
 
 
-# -- Predicted against measured, as a picture: a point for each launch and model, the diagonal where both are the same.
+# -- Predicted over measured, as a picture: a point for each launch and model, and the diagonal where both are equal.
 
 def comparison_svg(document: dict[str, Any]) -> str:
     """A scatter chart of cycles and one of times, if any were measured. Raises UsageError if there is no point."""

@@ -9,8 +9,8 @@ from typing import Any
 
 from warpsight.base.units import percent, thousands, three_digits
 from warpsight.reports.prediction import heading, notes_text
-from warpsight.reports.stack import meaning
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, shortened
+from warpsight.result.prediction import components_of
 
 _LONGEST_GAP = 3
 _LEGEND = (
@@ -115,7 +115,9 @@ def _sums(document: dict[str, Any], style: Style) -> list[str]:
     shares = [*(percent(part["share"]) for part in rest), percent(1)]
     issue = [*("" for _ in rest), _cycles(totals["issue_cycles"])]
     wait = [*(_cycles(part["wait_cycles"]) for part in rest), _cycles(totals["wait_cycles"])]
-    why = [*(f"{meaning(part['component'])}; charged to no line".lstrip("; ") for part in rest), "equal to `warpsight predict`"]
+    components = components_of(document["prediction"])
+    meanings = [components[part["component"]].meaning for part in rest]
+    why = [*(f"{meaning}; charged to no line".lstrip("; ") for meaning in meanings), "equal to `warpsight predict`"]
     columns = [Column("", names, left=True), Column("share", shares), Column("issue", issue), Column("wait", wait)]
     lines = aligned([*columns, Column("", why, left=True)])
     return [*lines[:-1], style.strong(lines[-1])]
@@ -151,7 +153,7 @@ def _rate(fraction: float) -> str:
     return f"{100 * fraction:.0f} %"
 
 
-# -- Advice as terminal text: changes by what they gain, each with its reason and its cost.
+# -- Advice as terminal text: changes by their gain, each with its reason and its cost.
 
 _PLACE = 24
 

@@ -36,7 +36,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} cannot be part of a result document")
 
 
-# -- Predictions as CSV: one row each, the CPI stack spread over columns.
+# -- Predictions as CSV: one row each, one column per CPI-stack component.
 
 _FLAT = (
     "kernel", "gpu", "model", "cycles", "seconds", "warp_instructions", "ipc_sm_warp", "ipc_gpu_warp", "ipc_gpu_thread", "cpi",

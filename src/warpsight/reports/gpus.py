@@ -107,7 +107,7 @@ def _listed(keys: Sequence[str]) -> str:
     return ", ".join(f"`{key}`" for key in keys)
 
 
-# -- A calibration as terminal text: the fitted numbers, then every timing with its residual.
+# -- A calibration of MWP-CWP as terminal text: the fitted values, then every timing with its residual.
 
 def calibration_text(document: dict[str, Any]) -> str:
     """The parameters, the errors and the notes."""
@@ -124,7 +124,7 @@ def calibration_text(document: dict[str, Any]) -> str:
     return "\n".join([*lines, *(f" note: {note}" for note in document["notes"])])
 
 
-# -- A GPU fitted to micro-benchmarks as terminal text: what was fitted and how well, what the timings do not tell, and why.
+# -- A GPU fitted to micro-benchmarks as terminal text: the fitted keys with their quality, and why others are not determined.
 
 def microbenchmarks_text(document: dict[str, Any]) -> str:
     """A table of the fitted keys next to the values of the GPU inherited from; then the undetermined ones."""

@@ -46,7 +46,7 @@ def export_text(document: dict[str, Any]) -> str:
     return "\n".join([*lines, *([""] if notes else []), *notes])
 
 
-# -- The answer of the reuse-distance cache model as terminal text.
+# -- The result of the reuse-distance cache model as terminal text.
 
 _MEANING = {
     "hits": "",
@@ -127,7 +127,7 @@ def _percent(share: float) -> str:
     return f"{100 * share:.2f} %"
 
 
-# -- Pictures of the reuse-distance cache model: the cumulative curve of distances, and a sweep in bars as in HPCA 2014, Fig. 12.
+# -- Pictures of the reuse-distance cache model: the cumulative curve of distances, and a sweep as bars as in HPCA 2014, Fig. 12.
 
 _KINDS = ("compulsory", "capacity", "associativity", "latency", "mshr")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from warpsight.reports.stack import dominant
 
-# For each component that a design can relieve: the GPU key, and whether more or less of it helps.
+# For each component that a design can reduce: the GPU key, and the factor that helps.
 _LEVERS = {
     "mshr": ("l1.mshrs", 2.0),
     "noc": ("noc.bandwidth", 2.0),
@@ -34,7 +34,7 @@ def after_prediction(document: dict[str, Any], command: Sequence[str]) -> str:
     if value and "-" not in command and not any(word.startswith(f"{key}=") for word in command):
         word = "twice" if factor > 1 else "half"
         return line([*command, "--set", f"{key}={value}"], f"{word} the {key}")
-    return line(["models", "show", document["model"]], "what the model assumes")
+    return line(["models", "show", document["model"]], "the model's assumptions")
 
 
 def followed_by(
@@ -47,7 +47,7 @@ def followed_by(
     Input from stdin cannot be read again: then the line shows the model's assumptions.
     """
     if "-" in command:
-        return line(["models", "show", model], "what the model assumes")
+        return line(["models", "show", model], "the model's assumptions")
     return line([*_same_input(name, command, without, flags), *added], why)
 
 

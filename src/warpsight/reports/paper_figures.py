@@ -15,7 +15,7 @@ from warpsight.papers.validate import figure_names
 from warpsight.reports.drawing.svg import chart_of, svg
 from warpsight.reports.formats import json_text
 
-# A page says how many points failed; the first ones it shows, the document has them all.
+# Failed points that a page lists; the document has them all.
 _MOST_FAILED = 20
 
 
@@ -152,7 +152,7 @@ def _cell(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|").replace("<", "&lt;")
 
 
-# -- Figures of the papers made again, for a terminal.
+# -- Reproduced figures as terminal text.
 
 _MOST_REASONS = 3
 
@@ -197,7 +197,7 @@ def _value(value: float | None, unit: str) -> str:
     return f"{value:,.1f} {unit}".rstrip()
 
 
-# -- The files of figures: data, picture and page, each written whole or not at all.
+# -- The files of figures: data, picture and page, each written atomically.
 
 INDEX = "README.md"
 

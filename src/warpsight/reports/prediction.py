@@ -6,18 +6,31 @@ from collections.abc import Sequence
 from typing import Any
 
 from warpsight.base.units import duration, percent, significant, thousands, three_digits
-from warpsight.reports.stack import decimals, dominant, meaning, queueing, shares, shown, stack_table, stacks_beside
+from warpsight.reports.stack import decimals, dominant, queueing, shares, shown, stack_table, stacks_beside
 from warpsight.reports.terminal import PLAIN, Style
+from warpsight.result.prediction import components_of, relative_error
 
 _PLACES = {
     "mshr": "waiting for an MSHR", "noc_queue": "NoC queueing", "l2": "L2", "dram_queue": "DRAM queueing", "dram": "DRAM",
 }  # fmt: skip
 
 
-def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN) -> str:
-    """One block of text per prediction, the notes once at the end; at most 120 columns, unless a file name is longer."""
+def predictions_text(documents: list[dict[str, Any]], style: Style = PLAIN, papers: Sequence[dict[str, Any]] = ()) -> str:
+    """One block of text per prediction, a line for those of `papers`, and the notes once at the end.
+
+    It is at most 120 columns wide, unless a file name is longer.
+    """
     blocks = [prediction_text(document, style) for document in documents]
-    return "\n\n".join(blocks) + notes_text(documents, style)
+    if papers:
+        cycles = documents[0]["cycles"]
+        models = [f"{each['model']} {thousands(each['cycles'])} ({_difference(each['cycles'], cycles)})" for each in papers]
+        blocks.append(f"  papers' models: {', '.join(models)}")
+    return "\n\n".join(blocks) + notes_text([*documents, *papers], style)
+
+
+def _difference(cycles: float, other: float) -> str:
+    """The relative difference of `cycles` to `other`: `+110 %`."""
+    return f"{100 * relative_error(cycles, other):+,.0f} %"
 
 
 def prediction_text(document: dict[str, Any], style: Style = PLAIN) -> str:
@@ -78,7 +91,7 @@ def dimensions(size: list[int] | tuple[int, ...]) -> str:
     return f"({','.join(str(n) for n in size)})"
 
 
-# -- Several predictions that differ in one thing as a table: a row each, the CPI stack in columns.
+# -- Several predictions as a table: one row each, the CPI stack in columns.
 
 _LABEL_WIDTH = 28
 _TITLES = {"warps_per_sm": "warps per SM", "representative": "representative"}
@@ -107,7 +120,7 @@ def _rows_table(documents: list[dict[str, Any]], style: Style) -> str:
         label = "".join(f"{_short_label(varied[key]):>{width}}" for key, width in labels.items())
         figures = f"{thousands(document['cycles']):>14}{three_digits(document['ipc_sm_warp']):>9}"
         total = f"{document['cpi']:>{widths['CPI']},.{digits}f}"
-        parts = [style.component(name, f"{document['cpi_stack'][name]:>{widths[name]},.{digits}f}") for name in names]
+        parts = [style.component(name, f"{document['cpi_stack'].get(name, 0.0):>{widths[name]},.{digits}f}") for name in names]
         lines.append(f"{label}{figures}{total}   {''.join(parts)}")
     return "\n".join(lines)
 
@@ -126,7 +139,7 @@ def _short_label(value: Any) -> str:
     return text if len(text) <= _LABEL_WIDTH else f"{text[: _LABEL_WIDTH - 2]}.."
 
 
-# -- The demonstration: two predictions of one loop beside each other, with a line of explanation for each.
+# -- The demonstration: two predictions of a loop side by side, with one line of explanation each.
 
 _LABEL, _COLUMN = 15, 34
 
@@ -165,12 +178,13 @@ def demo_explanation(document: dict[str, Any], stride: int) -> str:
     lines = min(32, max(1, stride * 32 * 4 // 128))
     access = "neighbouring threads share a line" if lines == 1 else f"one line per thread, {lines} requests per load"
     if queueing(document) > 0.5:
-        return f"{access}: {percent(queueing(document))} of the cycles are spent waiting for MSHRs and in NoC and DRAM queues"
+        return f"{access}: {percent(queueing(document))} of the cycles are spent on MSHRs and NoC and DRAM queues"
     largest = dominant(document)
-    return f"{access}: the largest part, {percent(shares(document)[largest])} of the cycles, is {largest}, {meaning(largest)}"
+    part = f"{percent(shares(document)[largest])} of the cycles"
+    return f"{access}: the largest part, {part}, is {largest}, {components_of(document)[largest].meaning}"
 
 
-# -- What a program's run was, as terminal text: one line per launch, or per kernel where there are many.
+# -- The run of a program as terminal text: one line per launch, or per kernel if there are many launches.
 
 _MOST_LAUNCHES = 40
 _NAME_WIDTH = 32
@@ -195,7 +209,14 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
     )
-    return "\n".join([head, "", *table, "", summary, *notes])
+    others = [_other(row, totals) for row in totals["others"]]
+    return "\n".join([head, "", *table, "", summary, *others, *notes])
+
+
+def _other(row: dict[str, Any], totals: dict[str, Any]) -> str:
+    """The total by a further model."""
+    change = f" ({_difference(row['cycles'], totals['cycles'])})" if totals["cycles"] else ""
+    return f"  {row['model']:<8} {thousands(row['cycles'])} cycles{change}, {duration(row['seconds'])}"
 
 
 def _ended(document: dict[str, Any]) -> str:
@@ -245,7 +266,7 @@ def _kernels(document: dict[str, Any], style: Style) -> list[str]:
     return lines
 
 
-# -- MWP-CWP from parameters as terminal text: one line per intermediate, with its equation.
+# -- MWP-CWP from parameters as terminal text: one line per intermediate result, with its equation.
 
 def parameters_text(document: dict[str, Any], results: Sequence[tuple[str, str, str]]) -> str:
     """The results in order; `results` are (name, unit, equation)."""

@@ -7,17 +7,16 @@ from typing import Any
 
 from warpsight.base.units import percent
 from warpsight.reports.terminal import PLAIN, Style
-from warpsight.result.prediction import COMPONENTS, STACK
+from warpsight.result.prediction import components_of, in_order
 
 QUEUES = ("mshr", "noc", "dram")
 
 
 def shares(document: dict[str, Any]) -> dict[str, float]:
-    """Each component over the CPI, as fractions in the order of `COMPONENTS`. Components of other models follow, as they come."""
-    stack = document["cpi_stack"]
+    """Each component over the CPI, as fractions: the shared components in order, then those of the document's model."""
+    stack = in_order(document["cpi_stack"])
     total = sum(stack.values())
-    names = [name for name in COMPONENTS if name in stack] + [name for name in stack if name not in COMPONENTS]
-    return {name: stack[name] / total if total else 0.0 for name in names}
+    return {name: value / total if total else 0.0 for name, value in stack.items()}
 
 
 def dominant(document: dict[str, Any]) -> str:
@@ -31,16 +30,11 @@ def queueing(document: dict[str, Any]) -> float:
     return sum(shares(document).get(name, 0.0) for name in QUEUES)
 
 
-# -- The CPI stack as a table with bars: one prediction, or two beside each other.
+# -- The CPI stack as a table with bars: one prediction, or two side by side.
 
 _CHARACTERS_PER_WHOLE = 40
 _LONGEST_BAR = 24
 _MEANING_WIDTH = 36
-
-
-def meaning(name: str) -> str:
-    """What a component means; empty for one that only a plug-in knows."""
-    return STACK[name].meaning if name in STACK else ""
 
 
 def decimals(largest: float) -> int:
@@ -64,7 +58,7 @@ def bar(share: float, scale: float) -> str:
 
 def stack_table(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
     """The lines of one CPI stack: component, CPI, share, bar, meaning, nearest Nsight stall name."""
-    share, stack = shares(document), document["cpi_stack"]
+    share, stack, components = shares(document), document["cpi_stack"], components_of(document)
     digits = decimals(document["cpi"])
     scale = min(_CHARACTERS_PER_WHOLE, _LONGEST_BAR / max(share.values(), default=1.0)) if any(share.values()) else 0.0
     bars = {name: bar(share[name], scale) for name in share}
@@ -76,7 +70,7 @@ def stack_table(document: dict[str, Any], style: Style = PLAIN) -> list[str]:
     for name in shown([document]):
         drawn = style.component(name, bars[name]) + " " * (width - len(bars[name]))
         numbers = f" {name:<{name_width}}{stack[name]:>{number - 1},.{digits}f}{percent(share[name]):>9}   "
-        lines.append((numbers + drawn + f"{meaning(name):<{_MEANING_WIDTH}}{STACK[name].nsight if name in STACK else ''}").rstrip())
+        lines.append((numbers + drawn + f"{components[name].meaning:<{_MEANING_WIDTH}}{components[name].nsight}").rstrip())
     lines.append(style.strong(f" {'total':<{name_width}}{document['cpi']:>{number - 1},.{digits}f}{'100 %':>9}"))
     return lines
 
@@ -85,7 +79,8 @@ def stacks_beside(documents: list[dict[str, Any]], titles: list[str], style: Sty
     """The lines of several CPI stacks with common rows and one column group each: CPI, share, bar."""
     groups = [_group(document, title, shown(documents), style) for document, title in zip(documents, titles, strict=True)]
     names = ["CPI stack", *shown(documents), "total"]
-    meanings = ["what it means", *map(meaning, names[1:-1]), ""]
+    components = {name: each for document in documents for name, each in components_of(document).items()}
+    meanings = ["what it means", *(components[name].meaning for name in names[1:-1]), ""]
     rows = zip(names, zip(*groups, strict=True), meanings, strict=True)
     lines = [f" {name:<10}{''.join(cells)}{meaning}".rstrip() for name, cells, meaning in rows]
     return [style.strong(lines[0]), *lines[1:-1], style.strong(lines[-1])]

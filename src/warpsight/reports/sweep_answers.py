@@ -72,7 +72,7 @@ def axis_over(key: str, values: Sequence[float]) -> tuple[Axis, list[float]]:
     return Axis(key, unit), [value / UNITS[kind][unit] for value in values]
 
 
-# -- What the texts of a sweep's answers share: what was asked of which designs, and tables that keep within the width.
+# -- Shared by all answers: the heading, and tables that keep within the width.
 
 _LONGEST_CELL = 40
 _MOST_ROWS = 40

@@ -37,7 +37,7 @@ class Style:
 PLAIN = Style()
 
 
-# -- Tables of plain text: columns as wide as what they hold, the last one cut to the width that is left.
+# -- Tables of plain text: columns as wide as their cells, the last one cut to the remaining width.
 
 _SHORTEST = 12
 

@@ -1,17 +1,17 @@
-"""The answer of every model: cycles, IPC and a CPI stack whose parts sum to the CPI; the definition of error."""
+"""A prediction: cycles, IPC and a CPI stack whose components sum to the CPI; the components; the definition of error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.display import DISPLAY
 
-COMPONENTS = ("base", "com_data", "com_struct", "mem_data", "mshr", "noc", "dram", "sync", "idle")
+T = TypeVar("T")
 
 
 def relative_error(predicted: float, reference: float) -> float:
@@ -28,8 +28,8 @@ def mean_absolute_percentage_error(errors: list[float]) -> float:
 class Prediction:
     """One kernel on one GPU by one model. Instructions, IPC and CPI count warp instructions; the stack is per SM.
 
-    `cpi_stack` holds every component of `COMPONENTS`, none negative, summing to `cpi` within 1e-9.
-    `ipc_sm_warp` and `cpi` are over the whole launch: its instructions over its cycles, idle SMs and the last wave included.
+    `cpi_stack` holds every component of `COMPONENTS`, then those that the model declares of its own. None is negative, and they sum
+    to `cpi` within 1e-9. `ipc_sm_warp` and `cpi` are of the whole launch, including idle SMs and the last wave.
     """
 
     kernel: str
@@ -60,66 +60,91 @@ class Prediction:
         return DISPLAY.html(self)
 
 
-# -- The components of the CPI stack: what each means, what Nsight Compute calls its nearest relative, and what bounds a kernel.
+# -- The components of the CPI stack.
 #
-# Nsight's stall reasons count stalled warps and a CPI stack counts cycles of an SM, so the names are near and not the same; where
-# none is near, none is given.
+# Every model shares those of `SHARED`; a model may declare more (`models.base.About.components`), which its predictions carry in
+# `provenance["model"]["components"]`, so that whoever shows a document can name them. Nsight Compute's stall reasons count stalled
+# warps and a CPI stack counts cycles of an SM, so the two are near and not the same; where none is near, none is given.
 
 @dataclass(frozen=True)
 class Component:
-    """`meaning` in words of a CUDA programmer, `nsight` the nearest stall reasons of Nsight Compute, `bound` for `bound by ...`."""
+    """One part of a CPI stack.
+
+    `name` is the key in `cpi_stack`, `meaning` a few words for a CUDA programmer, `nsight` the nearest stall reasons of Nsight
+    Compute (empty: none), `bound_by` the words after "bound by". `charged_to` says which instructions `explain` charges with it: an
+    op class (its instructions, by executions) or a shared component (the instructions which that one is charged to); empty: none,
+    it is shown beside the instructions.
+    """
 
     name: str
     meaning: str
     nsight: str
-    bound: str
+    bound_by: str
+    charged_to: str = ""
+
+    def to_json(self) -> dict[str, str]:
+        """What a prediction document says of a component that its model declares."""
+        return {"meaning": self.meaning, "nsight": self.nsight, "bound_by": self.bound_by}
 
 
-_ALL = (
+_TABLE = (
     Component("base", "issue slots doing work", "selected", "instruction issue"),
     Component("com_data", "waiting for arithmetic results", "wait, short scoreboard", "arithmetic latency"),
     Component("com_struct", "arithmetic or load-store unit busy", "math pipe, mio throttle", "arithmetic or load-store throughput"),
     Component("mem_data", "waiting for loads", "long scoreboard", "exposed memory latency"),
-    Component("mshr", "no free miss register in L1", "lg throttle", "MSHR"),
+    Component("mshr", "no free MSHR in the L1", "lg throttle", "MSHR"),
     Component("noc", "queueing to and from L2", "", "NoC queueing"),
     Component("dram", "queueing at DRAM", "", "DRAM queueing"),
     Component("sync", "waiting at barriers", "barrier", "barriers"),
     Component("idle", "no warps left to run", "", "idle SMs"),
 )
-STACK = {component.name: component for component in _ALL}
-assert tuple(STACK) == COMPONENTS
+SHARED = {component.name: component for component in _TABLE}
+COMPONENTS = tuple(SHARED)
+
+
+def in_order(stack: Mapping[str, T]) -> dict[str, T]:
+    """The same components, the shared ones first and in the order of `COMPONENTS`, a model's own after them."""
+    return {**{name: stack[name] for name in COMPONENTS if name in stack}, **stack}
+
+
+def components_of(document: Mapping[str, Any]) -> dict[str, Component]:
+    """What is known of each component in the `cpi_stack` of a prediction document, in order.
+
+    One that is neither shared nor declared in the document (another program wrote it) has its name for everything.
+    """
+    declared = (document.get("provenance") or {}).get("model", {}).get("components", {})
+    own = {name: Component(name, said["meaning"], said["nsight"], said["bound_by"]) for name, said in declared.items()}
+    return {name: SHARED.get(name) or own.get(name) or Component(name, "", "", name) for name in in_order(document["cpi_stack"])}
+
 
 # A second component is named where it is at least this part of the first and of the whole.
 _SECOND_OF_FIRST, _SECOND_OF_ALL = 0.5, 0.15
 
 
-def bound_by(stack: Mapping[str, float]) -> str:
-    """What bounds a kernel with this CPI stack: its largest component, and the next where that is nearly as large."""
-    first, second = sorted(stack, key=lambda name: -stack[name])[:2]
-    words = [STACK[first].bound]
-    if stack[second] >= max(_SECOND_OF_FIRST * stack[first], _SECOND_OF_ALL * sum(stack.values())):
-        words.append(STACK[second].bound)
-    return " and ".join(words)
+def bound_by(stack: Mapping[str, float], components: Mapping[str, Component] = SHARED) -> str:
+    """What bounds a kernel with this CPI stack: its largest component, and the next one if that is nearly as large."""
+    return bound_by_rows({name: np.array([value]) for name, value in stack.items()}, components)[0]
 
-
-def bound_by_rows(stacks: npt.NDArray[np.float64]) -> list[str]:
-    """`bound_by` of many stacks at once: `stacks` float64 [components, D] in the order of `COMPONENTS`."""
-    order = np.argsort(-stacks, axis=0, kind="stable")[:2]
-    first, second = np.take_along_axis(stacks, order, axis=0)
-    # Python's sum and ours add in the same order, so that a tie at the threshold falls the same way
-    whole = np.zeros(stacks.shape[1])
-    for component in stacks:
+def bound_by_rows(
+    stacks: Mapping[str, npt.NDArray[np.float64]], components: Mapping[str, Component] = SHARED
+) -> list[str]:
+    """`bound_by` of many stacks at once: float64 [D] by component (at least two), all in `components`."""
+    stacks = in_order(stacks)
+    names, values = list(stacks), np.stack(list(stacks.values()))
+    order = np.argsort(-values, axis=0, kind="stable")[:2]
+    first, second = np.take_along_axis(values, order, axis=0)
+    whole = np.zeros(values.shape[1])
+    for component in values:
         whole = whole + component
     both = second >= np.maximum(_SECOND_OF_FIRST * first, _SECOND_OF_ALL * whole)
-    code = (order[0] * len(_ALL) + order[1]) * 2 + both
-    words = {int(each): _words(int(each)) for each in np.unique(code)}
-    return [words[each] for each in code.tolist()]
+    code = (order[0] * len(names) + order[1]) * 2 + both
 
+    def words(code: int) -> str:
+        pair, two = divmod(code, 2)
+        return " and ".join([components[names[place]].bound_by for place in divmod(pair, len(names))][: 1 + two])
 
-def _words(code: int) -> str:
-    pair, both = divmod(code, 2)
-    first, second = divmod(pair, len(_ALL))
-    return " and ".join([_ALL[first].bound, _ALL[second].bound][: 1 + both])
+    text = {int(each): words(int(each)) for each in np.unique(code)}
+    return [text[each] for each in code.tolist()]
 
 
 MEMORY_CLASSES = ("memory-divergent", "not memory-divergent")

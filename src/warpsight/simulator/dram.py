@@ -8,143 +8,131 @@ come, which other banks' data hide, and the bus turns around between reads and w
 from __future__ import annotations
 
 from warpsight.addressing.integers import quotient, set_bits
-from warpsight.addressing.mapping import channel_of_slice, line_in_slice
+from warpsight.addressing.mapping import line_in_slice
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator import layout as at
-from warpsight.simulator.layout import Ints
-from warpsight.simulator.structures import wrapped
+from warpsight.simulator.state import LATEST, NEVER, TICKS, Channel, DramAccess, Slice, State
+from warpsight.simulator.structures import end_of
 
-
-@inlined
-def channel_of(p: Ints, part: int) -> int:
-    """The channel behind a slice."""
-    return int(channel_of_slice(part, p[at.SLICES], p[at.CHANNELS]))
-
+# -- What slices ask for.
 
 @inlined
-def has_room(p: Ints, s: Ints, part: int, accesses: int) -> bool:
+def has_room(state: State, part: Slice, accesses: int) -> bool:
     """Whether the queue of the slice's channel takes so many more accesses."""
-    row = p[at.CHANNEL] + channel_of(p, part) * at.CHANNEL_WIDTH
-    return bool(s[row + at.WAIT_COUNT] + accesses <= p[at.DRAM_QUEUE])
+    return state.channels[part.channel].waiting + accesses <= state.machine.dram_queue
 
 
 @inlined
-def unblock(p: Ints, s: Ints, part: int, now: int) -> None:
-    """Memory has done something: a slice that is held up tries again."""
-    row = p[at.SLICE] + part * at.SLICE_WIDTH
-    if s[row + at.TAG_BLOCKED] != 0:
-        s[p[at.NEXT_L2] + part] = now
+def unblock(state: State, part: Slice, now: int) -> None:
+    """The channel has made progress: a blocked slice tries again."""
+    if part.blocked:
+        state.next_l2[part.number] = now
 
 
 @inlined
-def ask(p: Ints, s: Ints, part: int, line: int, sectors: int, write: int, handle: int, now: int) -> None:
-    """Put an access into the queue of the slice's channel (there is room)."""
-    channel = channel_of(p, part)
-    row = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
-    entry = p[at.WAITING] + (channel * p[at.DRAM_QUEUE] + s[row + at.WAIT_COUNT]) * at.WAIT_WIDTH
-    s[row + at.WAIT_COUNT] += 1
-    s[entry + at.D_SECTORS], s[entry + at.D_WRITE] = set_bits(sectors), write
-    s[entry + at.D_SLICE], s[entry + at.D_HANDLE], s[entry + at.D_SINCE] = part, handle, now
-    s[entry + at.D_ROW], s[entry + at.D_BANK] = _place_of(p, line, part)
-    s[p[at.NEXT_PICK] + channel] = min(s[p[at.NEXT_PICK] + channel], max(now + 1, quotient(s[row + at.BUS_FREE], at.TICKS)))
+def _row_and_bank(state: State, line: int, part: int) -> tuple[int, int]:
+    """The row (numbered within its bank) and the bank of a line.
 
-
-@inlined
-def _place_of(p: Ints, line: int, part: int) -> tuple[int, int]:
-    """The row (numbered over its bank) and the bank of a line.
-
-    Rows of a channel lie in its banks in turn, shifted by higher bits: else a line and the one that it drives out of the L2 share a
-    bank (Zhang, Zhu, Zhang, "A permutation-based page interleaving scheme", MICRO 2000).
+    Rows of a channel go to its banks in turn, shifted by higher bits: otherwise a line and the one that it evicts from the L2 share
+    a bank (Zhang, Zhu, Zhang, "A permutation-based page interleaving scheme", MICRO 2000).
     """
-    if p[at.ROW_SECTORS] == 0:
+    machine = state.machine
+    if machine.row_sectors == 0:
         return 0, 0
-    within = line_in_slice(line, p[at.PER_PIECE], p[at.SLICES]) * p[at.L2_LINE]
-    number = quotient(within, p[at.ROW_SECTORS]) * p[at.SLICES_PER_CHANNEL] + part % p[at.SLICES_PER_CHANNEL]
-    row = quotient(number, p[at.BANKS])
-    return row, (number + row + quotient(row, p[at.BANKS])) % p[at.BANKS]
+    within = line_in_slice(line, machine.lines_per_piece, machine.slices) * state.l2.line_sectors
+    number = quotient(within, machine.row_sectors) * machine.slices_per_channel + part % machine.slices_per_channel
+    row = quotient(number, machine.banks)
+    return row, (number + row + quotient(row, machine.banks)) % machine.banks
 
 
 @inlined
-def _open_rows(p: Ints, s: Ints, channel: int, first: int, count: int, now: int) -> None:
-    """Begin to open the row of the oldest access of every bank that nobody waits for with its row as it is."""
-    banks = p[at.BANK] + channel * p[at.BANKS] * at.BANK_WIDTH
+def request_dram(state: State, part: Slice, line: int, sectors: int, write: int, mshr: int, now: int) -> None:
+    """Put an access to `sectors` (mask) of the line into the queue of the slice's channel (there is room)."""
+    channel = state.channels[part.channel]
+    access = channel.accesses[channel.waiting]
+    channel.waiting += 1
+    access.sectors, access.write, access.slice, access.mshr, access.since = set_bits(sectors), write, part.number, mshr, now
+    access.row, access.bank = _row_and_bank(state, line, part.number)
+    begin = max(now + 1, quotient(channel.bus_free, TICKS))
+    state.next_pick[channel.number] = min(state.next_pick[channel.number], begin)
+
+
+# -- Which access begins.
+
+@inlined
+def _open_rows(state: State, channel: Channel, now: int) -> None:
+    """In every bank whose open row no access waits for, begin to open the row of the oldest access."""
     kept = 0
-    for entry in range(first, first + count * at.WAIT_WIDTH, at.WAIT_WIDTH):
-        bank = s[entry + at.D_BANK]
-        if s[banks + bank * at.BANK_WIDTH + at.B_ROW] == s[entry + at.D_ROW]:
-            kept |= 1 << bank
-    for entry in range(first, first + count * at.WAIT_WIDTH, at.WAIT_WIDTH):
-        bank = s[entry + at.D_BANK]
-        if kept & (1 << bank) == 0:
-            kept |= 1 << bank
-            row = banks + bank * at.BANK_WIDTH
-            closing = p[at.ROW_CLOSE] if s[row + at.B_ROW] >= 0 else 0
-            s[row + at.B_READY] = max(s[row + at.B_READY], now * at.TICKS) + closing + p[at.ROW_OPEN]
-            s[row + at.B_ROW] = s[entry + at.D_ROW]
+    for k in range(channel.waiting):
+        access = channel.accesses[k]
+        if channel.banks[access.bank].row == access.row:
+            kept |= 1 << access.bank
+    for k in range(channel.waiting):
+        access = channel.accesses[k]
+        if kept & (1 << access.bank) == 0:
+            kept |= 1 << access.bank
+            bank = channel.banks[access.bank]
+            closing = state.machine.close_ticks if bank.row >= 0 else 0
+            bank.ready = max(bank.ready, now * TICKS) + closing + state.machine.open_ticks
+            bank.row = access.row
 
 
 @inlined
-def _ready(p: Ints, s: Ints, channel: int, entry: int) -> int:
-    """When the data of the access can be on the bus, in ticks, if nothing else is in between."""
-    state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
-    turn = p[at.TURNAROUND] if s[entry + at.D_WRITE] != s[state + at.LAST_WAS_WRITE] else 0
-    bank = p[at.BANK] + (channel * p[at.BANKS] + s[entry + at.D_BANK]) * at.BANK_WIDTH
-    return int(max(s[state + at.BUS_FREE] + turn, s[bank + at.B_READY]))
+def _ready(state: State, channel: Channel, access: DramAccess) -> int:
+    """When the data of the access can be on the bus (ticks), if no other access is in between."""
+    turn = state.machine.turnaround_ticks if access.write != channel.last_was_write else 0
+    return max(channel.bus_free + turn, channel.banks[access.bank].ready)
 
 
 @inlined
-def _choose(p: Ints, s: Ints, channel: int, first: int, count: int) -> int:
-    """Of the accesses to open rows the one whose data can be on the bus first, of several the oldest. Gives where it stands.
+def _choose(state: State, channel: Channel) -> int:
+    """Of the accesses to open rows the one whose data can be on the bus first; of several, the oldest.
 
-    So reads go on as long as there are some, and writes leave together when the queue is full of them.
+    So reads continue as long as there are any, and writes leave together when the queue is full of them.
     """
-    banks = p[at.BANK] + channel * p[at.BANKS] * at.BANK_WIDTH
-    chosen, best = first, at.LATEST
-    for entry in range(first, first + count * at.WAIT_WIDTH, at.WAIT_WIDTH):
-        if s[banks + s[entry + at.D_BANK] * at.BANK_WIDTH + at.B_ROW] == s[entry + at.D_ROW]:
-            ready = _ready(p, s, channel, entry)
+    chosen, best = 0, LATEST
+    for k in range(channel.waiting):
+        access = channel.accesses[k]
+        if channel.banks[access.bank].row == access.row:
+            ready = _ready(state, channel, access)
             if ready < best:
-                chosen, best = entry, ready
-    return int(chosen)
+                chosen, best = k, ready
+    return chosen
+
+
+@inlined
+def _return(state: State, channel: Channel, access: DramAccess, begins: int) -> None:
+    """Send the data of a read back. The latency of the description is that of a row that had to be opened, without a queue."""
+    reply = channel.replies[end_of(channel.returning)]
+    opening = quotient(state.machine.open_ticks, TICKS)
+    reply.time = begins + max(0, state.machine.dram_cycles - opening - 1)
+    reply.slice, reply.mshr, reply.queued = access.slice, access.mshr, max(0, begins - access.since - opening - 1)
+    if channel.returning.count == 0:
+        state.next_return[channel.number] = reply.time
+    channel.returning.count += 1
 
 
 @compiled
-def pick(p: Ints, s: Ints, channel: int, now: int) -> None:
+def begin_access(state: State, channel: Channel, now: int) -> None:
     """Begin the next access of the channel, if its row is open."""
-    state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
-    count = s[state + at.WAIT_COUNT]
-    first = entry = p[at.WAITING] + channel * p[at.DRAM_QUEUE] * at.WAIT_WIDTH
-    if p[at.ROW_SECTORS] != 0:
-        _open_rows(p, s, channel, first, count, now)
-        entry = _choose(p, s, channel, first, count)
-    start = max(_ready(p, s, channel, entry), now * at.TICKS)
-    if start >= (now + 1) * at.TICKS:
-        s[p[at.NEXT_PICK] + channel] = quotient(start, at.TICKS)
+    chosen = 0
+    if state.machine.row_sectors != 0:
+        _open_rows(state, channel, now)
+        chosen = _choose(state, channel)
+    access = channel.accesses[chosen]
+    start = max(_ready(state, channel, access), now * TICKS)
+    if start >= (now + 1) * TICKS:
+        state.next_pick[channel.number] = quotient(start, TICKS)
         return
-    end = start + s[entry + at.D_SECTORS] * p[at.DRAM_TICKS]
-    s[state + at.BUS_FREE], s[state + at.LAST_WAS_WRITE] = end, s[entry + at.D_WRITE]
-    s[p[at.BANK] + (channel * p[at.BANKS] + s[entry + at.D_BANK]) * at.BANK_WIDTH + at.B_READY] = end
-    if s[entry + at.D_WRITE] == 0:
-        _return(p, s, channel, entry, quotient(start, at.TICKS))
-    for place in range(entry, first + (count - 1) * at.WAIT_WIDTH):
-        s[place] = s[place + at.WAIT_WIDTH]
-    s[state + at.WAIT_COUNT] = count - 1
-    if count + 2 > p[at.DRAM_QUEUE]:
-        for part in range(channel * p[at.SLICES_PER_CHANNEL], (channel + 1) * p[at.SLICES_PER_CHANNEL]):
-            unblock(p, s, part, now)
-    s[p[at.NEXT_PICK] + channel] = max(now + 1, quotient(end, at.TICKS)) if count > 1 else at.NEVER
-
-
-@inlined
-def _return(p: Ints, s: Ints, channel: int, entry: int, begins: int) -> None:
-    """Send the data of a read back; the latency of the description holds for a row that had to be opened, without a queue."""
-    state = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH
-    place = wrapped(s[state + at.RETURN_HEAD] + s[state + at.RETURN_COUNT], p[at.RETURN_ROOM])
-    back = p[at.RETURNS] + (channel * p[at.RETURN_ROOM] + place) * at.RETURN_WIDTH
-    opening = quotient(p[at.ROW_OPEN], at.TICKS)
-    s[back] = begins + max(0, p[at.DRAM_LATENCY] - opening - 1)
-    s[back + 1], s[back + 2] = s[entry + at.D_SLICE], s[entry + at.D_HANDLE]
-    s[back + 3] = max(0, begins - s[entry + at.D_SINCE] - opening - 1)
-    if s[state + at.RETURN_COUNT] == 0:
-        s[p[at.NEXT_RETURN] + channel] = s[back]
-    s[state + at.RETURN_COUNT] += 1
+    end = start + access.sectors * state.machine.dram_ticks
+    channel.bus_free, channel.last_was_write = end, access.write
+    channel.banks[access.bank].ready = end
+    if access.write == 0:
+        _return(state, channel, access, quotient(start, TICKS))
+    for k in range(chosen, channel.waiting - 1):
+        channel.accesses[k] = channel.accesses[k + 1]
+    channel.waiting -= 1
+    if channel.waiting + 3 > state.machine.dram_queue:
+        first = channel.number * state.machine.slices_per_channel
+        for number in range(first, first + state.machine.slices_per_channel):
+            unblock(state, state.slices[number], now)
+    state.next_pick[channel.number] = max(now + 1, quotient(end, TICKS)) if channel.waiting > 0 else NEVER

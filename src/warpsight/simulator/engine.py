@@ -1,174 +1,154 @@
-"""The compiled main loop: cycle by cycle, components in the order memory, slices, SMs; cycles in which nobody acts are skipped."""
+"""The compiled main loop: cycle by cycle, units in the order memory, slices, SMs; cycles in which no unit acts are skipped."""
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Callable
-from pathlib import Path
-
 from warpsight.addressing.integers import trailing_zeros
-from warpsight.base.compiled import compiled, compiled_and_kept, inlined
-from warpsight.caches.compiled import pointer
-from warpsight.caches.compiled import source_fingerprint as of_caches
-from warpsight.simulator import layout as at
-from warpsight.simulator.dram import pick
-from warpsight.simulator.l1 import at_tags, fill
-from warpsight.simulator.l2 import from_memory, tags
-from warpsight.simulator.layout import Floats, Ints
-from warpsight.simulator.lsu import cut
-from warpsight.simulator.noc import inject, reply
-from warpsight.simulator.scheduler import act
-from warpsight.simulator.structures import wrapped
-from warpsight.simulator.warps import Events, Sectors, break_barriers, hand_out
+from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
+from warpsight.base.records import Address, Table
+from warpsight.simulator import l1, l2
+from warpsight.simulator.dram import begin_access
+from warpsight.simulator.lsu import send_request
+from warpsight.simulator.noc import send_packet, send_reply
+from warpsight.simulator.scheduler import schedule_and_issue
+from warpsight.simulator.state import NEVER, Channel, State
+from warpsight.simulator.structures import remove_oldest
+from warpsight.simulator.warps import distribute_blocks, open_all_barriers
 
-
-def source_fingerprint() -> int:
-    """A number that changes with the text of any module here, in `caches` or in `addressing`."""
-    digest = hashlib.sha256(of_caches().to_bytes(8, "big"))
-    for file in sorted(Path(__file__).resolve().parent.glob("*.py")):
-        digest.update(file.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
-
-
-# -- Who acts in a cycle. Each step of a cycle has a table of the times at which its components have something to do next.
+# -- Who acts in a cycle. Each step of a cycle has a table of the times at which its components act next.
 #
 # The times of up to 64 components are compared into a mask without a branch, and only those whose time has come are visited: in a
-# busy cycle a fifth to a third of them, in no order that a branch for each could be predicted by.
+# busy cycle a fifth to a third of them, in an order that no branch predictor could learn.
 
 WORD = 64
 
 
 @inlined
-def _bits(s: Ints, first: int, count: int, now: int) -> int:
+def _bits(times: Table[int], first: int, count: int, now: int) -> int:
     """Which of `count` times from `first` on have come, as bits."""
     bits = 0
     for k in range(count):
-        bits |= (1 << k) if s[first + k] <= now else 0
+        bits |= (1 << k) if times[first + k] <= now else 0
     return bits
 
 
 @compiled
-def due(p: Ints, s: Ints, table: int, count: int, turn: int, now: int) -> int:
-    """List in `DUE` those of the table's `count` components that act now, from number `turn` on and round; gives how many."""
+def list_due(state: State, times: Table[int], count: int, turn: int, now: int) -> int:
+    """List in `due` those of `count` components that act now, from number `turn` on, cyclically; returns how many."""
     words = (count + WORD - 1) // WORD
     for word in range(words):
-        first = word * WORD
-        s[p[at.DUE_BITS] + word] = _bits(s, table + first, min(WORD, count - first), now)
-    found = p[at.DUE]
+        state.due_bits[word] = _bits(times, word * WORD, min(WORD, count - word * WORD), now)
+    found = 0
     before = (1 << (turn & (WORD - 1))) - 1
     for k in range(words + 1):
         word = turn // WORD + k
         word = word if word < words else word - words
-        bits = s[p[at.DUE_BITS] + word]
+        bits = state.due_bits[word]
         bits &= ~before if k == 0 else before if k == words else -1
         while bits != 0:
-            s[found] = word * WORD + trailing_zeros(bits)
+            state.due[found] = word * WORD + trailing_zeros(bits)
             found += 1
             bits &= bits - 1
-    return int(found - p[at.DUE])
+    return found
 
 
 @inlined
-def earliest(p: Ints, s: Ints) -> int:
-    """When somebody acts next. The tables lie one after the other."""
-    time = at.NEVER
-    for k in range(p[at.NEXT_RETURN], p[at.DUE]):
-        time = min(time, s[k])
-    return int(time)
+def _earliest(state: State) -> int:
+    """When a component acts next."""
+    time = NEVER
+    for k in range(state.agenda_length):
+        time = min(time, state.agenda[k])
+    return time
 
 
-# -- The compiled main loop: cycle by cycle, components in the order memory, slices, SMs; cycles in which nobody acts are skipped.
+# -- One cycle.
+
+# Which component goes first in a cycle changes with a prime stride, so that no period of the machine favours any.
+_STRIDE = 7919
+
+
+@inlined
+def _return(state: State, channel: Channel, now: int) -> None:
+    """Data of a channel arrives at its slice, if that can take it."""
+    reply = channel.replies[channel.returning.head]
+    if not l2.fill(state, state.slices[reply.slice], reply, now):
+        state.next_return[channel.number] = now + 1
+        return
+    remove_oldest(channel.returning)
+    following = max(now + 1, channel.replies[channel.returning.head].time) if channel.returning.count > 0 else NEVER
+    state.next_return[channel.number] = following
+
+
+@inlined
+def _memory_and_slices(state: State, now: int) -> None:
+    """One cycle of the memory channels and the L2 slices."""
+    machine = state.machine
+    for k in range(list_due(state, state.next_return, machine.channels, 0, now)):
+        _return(state, state.channels[state.due[k]], now)
+    for k in range(list_due(state, state.next_pick, machine.channels, 0, now)):
+        begin_access(state, state.channels[state.due[k]], now)
+    turn = now * _STRIDE % machine.slices
+    for k in range(list_due(state, state.next_l2, machine.slices, turn, now)):
+        l2.look_up(state, state.slices[state.due[k]], now)
+    for k in range(list_due(state, state.next_reply, machine.slices, turn, now)):
+        send_reply(state, state.slices[state.due[k]], now)
+
+
+@inlined
+def _sms(state: State, now: int) -> None:
+    """One cycle of the SMs."""
+    sms, schedulers = state.machine.sm_count, state.machine.schedulers
+    turn = now * _STRIDE % sms
+    for k in range(list_due(state, state.next_arrival, sms, turn, now)):
+        l1.receive(state, state.sms[state.due[k]], now)
+    for k in range(list_due(state, state.next_l1, sms, turn, now)):
+        l1.look_up(state, state.sms[state.due[k]], now)
+    for k in range(list_due(state, state.next_port, sms, turn, now)):
+        send_packet(state, state.sms[state.due[k]], now)
+    for k in range(list_due(state, state.next_lsu, sms, turn, now)):
+        send_request(state, state.sms[state.due[k]], now)
+    for k in range(list_due(state, state.next_scheduler, sms * schedulers, turn * schedulers, now)):
+        schedule_and_issue(state, state.due[k], now)
+
+
+# -- The run. `NEED_BLOCK`: the next block is not in the trace window. `STUCK`: no unit will ever act.
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE, TOO_LONG, STUCK = range(6)
 
-# Who comes first in a cycle changes with a prime stride, so that no period of the machine favours anyone.
-_STRIDE = 7919
-
-Run = Callable[[Ints, Ints, Floats, Ints, Events, Sectors, int], int]
-
-
-@inlined
-def _return(p: Ints, s: Ints, channel: int, now: int) -> None:
-    """Data of a channel comes back to its slice, if that can take it."""
-    row, room = p[at.CHANNEL] + channel * at.CHANNEL_WIDTH, p[at.RETURN_ROOM]
-    back = p[at.RETURNS] + (channel * room + s[row + at.RETURN_HEAD]) * at.RETURN_WIDTH
-    if not from_memory(p, s, s[back + 1], s[back + 2], s[back + 3], now):
-        s[p[at.NEXT_RETURN] + channel] = now + 1
-        return
-    s[row + at.RETURN_HEAD] = wrapped(s[row + at.RETURN_HEAD] + 1, room)
-    s[row + at.RETURN_COUNT] -= 1
-    following = p[at.RETURNS] + (channel * room + s[row + at.RETURN_HEAD]) * at.RETURN_WIDTH
-    s[p[at.NEXT_RETURN] + channel] = max(now + 1, s[following]) if s[row + at.RETURN_COUNT] > 0 else at.NEVER
-
-
-@inlined
-def _memory_and_slices(p: Ints, s: Ints, now: int) -> None:
-    """One cycle of the memory channels and the L2 slices."""
-    for k in range(due(p, s, p[at.NEXT_RETURN], p[at.CHANNELS], 0, now)):
-        _return(p, s, s[p[at.DUE] + k], now)
-    for k in range(due(p, s, p[at.NEXT_PICK], p[at.CHANNELS], 0, now)):
-        pick(p, s, s[p[at.DUE] + k], now)
-    turn = now * _STRIDE % p[at.SLICES]
-    for k in range(due(p, s, p[at.NEXT_L2], p[at.SLICES], turn, now)):
-        tags(p, s, s[p[at.DUE] + k], now)
-    for k in range(due(p, s, p[at.NEXT_REPLY], p[at.SLICES], turn, now)):
-        reply(p, s, s[p[at.DUE] + k], now)
-
-
-@inlined
-def _sms(p: Ints, s: Ints, f: Floats, events: Events, sectors: Sectors, now: int) -> None:
-    """One cycle of the SMs."""
-    turn, sms = now * _STRIDE % p[at.SM_COUNT], p[at.SM_COUNT]
-    for k in range(due(p, s, p[at.NEXT_ARRIVAL], sms, turn, now)):
-        fill(p, s, s[p[at.DUE] + k], now)
-    for k in range(due(p, s, p[at.NEXT_L1], sms, turn, now)):
-        at_tags(p, s, s[p[at.DUE] + k], now)
-    for k in range(due(p, s, p[at.NEXT_PORT], sms, turn, now)):
-        inject(p, s, s[p[at.DUE] + k], now)
-    for k in range(due(p, s, p[at.NEXT_LSU], sms, turn, now)):
-        cut(p, s, sectors, s[p[at.DUE] + k], now)
-    for k in range(due(p, s, p[at.NEXT_SCHEDULER], sms * p[at.SCHEDULERS], turn * p[at.SCHEDULERS], now)):
-        act(p, s, f, events, s[p[at.DUE] + k], now)
-
 
 @compiled
-def _run(p: Ints, s: Ints, f: Floats, warps: Ints, events: Events, sectors: Sectors, cycles: int) -> int:
-    cell = p[at.CELL]
-    now = s[cell + at.NOW]
-    until = now + cycles
-    while s[cell + at.BAD_WARP] < 0:
-        if s[cell + at.WANT_BLOCK] > 0 and not hand_out(p, s, warps, now):
+def _run(state: State, cycles: int) -> int:
+    until = state.now + cycles
+    while state.bad_warp < 0:
+        now = state.now
+        if state.free_places > 0 and not distribute_blocks(state, now):
             return NEED_BLOCK
-        _memory_and_slices(p, s, now)
-        _sms(p, s, f, events, sectors, now)
-        following = earliest(p, s)
-        if s[cell + at.WANT_BLOCK] > 0:
+        _memory_and_slices(state, now)
+        _sms(state, now)
+        following = _earliest(state)
+        if state.free_places > 0:
             following = min(following, now + 1)
-        if following >= at.NEVER:
-            if s[cell + at.LIVE_WARPS] == 0:
+        if following >= NEVER:
+            if state.live_warps == 0:
                 return DONE
-            break_barriers(p, s, now)
-            following = earliest(p, s)
-            if following >= at.NEVER:
+            open_all_barriers(state, now)
+            following = _earliest(state)
+            if following >= NEVER:
                 return STUCK
-        now = following
-        s[cell + at.NOW] = now
-        if now > p[at.MAX_CYCLES]:
+        state.now = following
+        if following > state.machine.max_cycles:
             return TOO_LONG
-        if now >= until:
+        if following >= until:
             return PAUSED
     return BAD_TRACE
 
 
-def _build(fingerprint: int) -> Run:
-    @compiled_and_kept
-    def run(p: Ints, s: Ints, f: Floats, warps: Ints, events: Events, sectors: Sectors, cycles: int) -> int:
-        """Go on until the launch is done, a block is missing in the window, the trace is wrong, or `cycles` have passed."""
-        return _run(
-            pointer(p), pointer(s), pointer(f), pointer(warps), pointer(events), pointer(sectors), cycles + 0 * fingerprint
-        )
-
-    return run
+_state_at = reference_to(State)
 
 
-run = _build(source_fingerprint())
+@kept_until_changed("addressing", "simulator", "traces/window.py")
+def run(address: Address, cycles: int) -> int:
+    """Run until the launch is done, a block is missing in the window, the trace is wrong, or `cycles` have passed.
+
+    `address` is that of the `State`. Returns one of the codes above.
+    """
+    return _run(_state_at(address), cycles)

@@ -1,158 +1,154 @@
-"""The load-store unit of an SM: memory instructions in the order of issue, cut into requests, and what happens when those are done."""
+"""The load-store unit of an SM: memory instructions in the order of issue, split into requests that enter the L1, one a cycle."""
 
 from __future__ import annotations
 
 from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
-from warpsight.addressing.integers import quotient, signed
+from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator import layout as at
-from warpsight.simulator.layout import Ints
-from warpsight.simulator.scheduler import blocked_so_far
-from warpsight.simulator.structures import wrapped
-from warpsight.simulator.warps import Sectors, data_came, ended, schedule, warp_row
+from warpsight.simulator.scheduler import blocked_by_room
+from warpsight.simulator.state import (
+    CAUSE_ALU,
+    CAUSE_MEMORY,
+    DRAINS,
+    FENCED,
+    IS_ATOMIC,
+    IS_LOAD,
+    MOST_REQUESTS,
+    NEVER,
+    Access,
+    Sm,
+    State,
+    Warp,
+)
+from warpsight.simulator.structures import end_of, remove_oldest
+from warpsight.simulator.warps import data_came, end_warp, schedule
+
+# -- Requests that are done.
+
+@inlined
+def handle_of(state: State, slot: int, load: int) -> int:
+    """One number for a warp slot and one of its loads; `load` -1: no warp waits for the data."""
+    return slot * (state.machine.loads + 1) + load + 1
 
 
 @inlined
-def handle_of(p: Ints, slot: int, load: int) -> int:
-    """One number for a warp slot and one of its loads; `load` -1: nobody waits for the data."""
-    return int(slot * (p[at.LOADS] + 1) + load + 1)
+def load_of(state: State, handle: int) -> tuple[int, int]:
+    """The warp slot and the load of a handle."""
+    slot = quotient(handle, state.machine.loads + 1)
+    return slot, handle - slot * (state.machine.loads + 1) - 1
 
 
 @compiled
-def accesses_done(p: Ints, s: Ints, sm: int, slot: int, count: int, now: int) -> None:
-    """`count` of the warp's requests are done; a warp that waited for the last of them at a fence or at its end goes on."""
-    warp = warp_row(p, sm, slot)
-    s[warp + at.OUTSTANDING] -= count
-    if s[warp + at.OUTSTANDING] == 0:
-        if s[warp + at.STATE] == at.DRAINS:
-            ended(p, s, sm, slot, warp, now)
-        elif s[warp + at.STATE] == at.FENCED:
-            for part in range(5):
-                s[warp + at.PART_DATA + part] = 1 if part == 0 else 0
-            schedule(p, s, sm, slot, now + 1, now, at.CAUSE_MEMORY)
+def accesses_done(state: State, sm: Sm, warp: Warp, count: int, now: int) -> None:
+    """`count` of the warp's requests are done; a warp that waited for the last of them, at a fence or at its end, continues."""
+    warp.outstanding -= count
+    if warp.outstanding == 0:
+        if warp.state == DRAINS:
+            end_warp(state, sm, warp, now)
+        elif warp.state == FENCED:
+            warp.data_wait = 1
+            warp.unit_wait = warp.mshr_wait = warp.noc_wait = warp.dram_wait = 0
+            schedule(state, sm, warp, now + 1, now, CAUSE_MEMORY)
 
 
 @compiled
-def request_done(p: Ints, s: Ints, sm: int, handle: int, when: int, noc: int, dram: int, now: int) -> None:
-    """A request of a load has its data at `when`, after `noc` and `dram` cycles in queues. The last one completes the load."""
-    slot = quotient(handle, p[at.LOADS] + 1)
-    load = handle - slot * (p[at.LOADS] + 1) - 1
-    if load >= 0:
-        record = p[at.LOAD] + ((sm * p[at.SLOTS] + slot) * p[at.LOADS] + load) * at.LOAD_WIDTH
-        s[record + at.REMAINING] -= 1
-        s[record + at.WAIT_NOC], s[record + at.WAIT_DRAM] = noc, dram
-        if s[record + at.REMAINING] == 0:
-            warp = warp_row(p, sm, slot)
-            waited = (s[record + at.WAIT_UNIT], s[record + at.WAIT_MSHR], s[record + at.WAIT_PORT] + noc, dram)
-            total = when - s[record + at.ISSUED]
-            s[warp + at.PART_STRUCT], s[warp + at.PART_MSHR], s[warp + at.PART_NOC], s[warp + at.PART_DRAM] = waited
-            s[warp + at.PART_DATA] = max(0, total - waited[0] - waited[1] - waited[2] - waited[3])
-            data_came(p, s, sm, slot, s[record + at.LOAD_PC], when, now, at.CAUSE_MEMORY)
-    accesses_done(p, s, sm, slot, 1, now)
+def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: int, now: int) -> None:
+    """A request has its data at `when`, after `noc` and `dram` cycles in queues. The last request completes the load."""
+    slot, number = load_of(state, handle)
+    warp = sm.warps[slot]
+    if number >= 0:
+        load = warp.loads[number]
+        load.remaining -= 1
+        if load.remaining == 0:
+            warp.unit_wait, warp.mshr_wait, warp.noc_wait, warp.dram_wait = load.unit_wait, load.mshr_wait, load.room_wait + noc, dram
+            total = when - load.issued
+            warp.data_wait = max(0, total - warp.unit_wait - warp.mshr_wait - warp.noc_wait - dram)
+            data_came(state, sm, warp, load.pc, when, now, CAUSE_MEMORY)
+    accesses_done(state, sm, warp, 1, now)
 
 
-# -- The load-store unit of an SM: memory instructions in the order of issue, cut into requests that enter the L1, one a cycle.
+# -- The instruction in hand.
 
 @inlined
-def _wake_schedulers(p: Ints, s: Ints, sm: int, now: int) -> None:
-    """There is room in the queue again: whoever waits for it can issue in this cycle."""
-    for scheduler in range(sm * p[at.SCHEDULERS], (sm + 1) * p[at.SCHEDULERS]):
-        s[p[at.NEXT_SCHEDULER] + scheduler] = now
+def _wake_schedulers(state: State, sm: Sm, now: int) -> None:
+    """The queue has space again: a scheduler that waits for it can issue in this cycle."""
+    for scheduler in range(state.machine.schedulers):
+        state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
 
 
 @inlined
-def _requests(p: Ints, s: Ints, sectors: Sectors, sm: int, first: int, count: int, pc: int) -> int:
-    """List the access's requests: lines of the L1, or for an atomic its sectors. Gives their number."""
-    lines, masks = p[at.LINES] + sm * at.MOST_REQUESTS, p[at.MASKS] + sm * at.MOST_REQUESTS
-    if s[p[at.CODE] + pc * at.CODE_WIDTH + at.ACCESS] == at.IS_ATOMIC:
+def _split(state: State, sm: Sm, first: int, count: int, pc: int) -> int:
+    """List the requests of the access: lines of the L1, or for an atomic its sectors. Returns their number."""
+    instruction, lines = state.code[pc], sm.lines
+    if instruction.access == IS_ATOMIC:
         for k in range(count):
-            s[lines + k], s[masks + k] = signed(sectors[first + k]), 1
+            lines[k], lines[MOST_REQUESTS + k] = state.sectors[first + k], 1
         return count
-    packed = s[p[at.CODE] + pc * at.CODE_WIDTH + at.PACKED]
-    if count > packed and s[p[at.CODE] + pc * at.CODE_WIDTH + at.ACCESS] == at.IS_LOAD:
-        touched = merge_lines(sectors, first, count, LINE_128, s, lines, masks)
-        s[p[at.COUNT] + pc * at.COUNTERS + at.C_DIVERGENT] += 1 if is_divergent(touched, packed) else 0
-        if p[at.L1_LINE] == LINE_128:  # they are the requests
+    if count > instruction.packed_lines and instruction.access == IS_LOAD:
+        touched = merge_lines(state.sectors, first, count, LINE_128, lines, 0, MOST_REQUESTS)
+        state.counters[pc].divergent += 1 if is_divergent(touched, instruction.packed_lines) else 0
+        if state.l1.line_sectors == LINE_128:  # they are the requests
             return touched
-    return merge_lines(sectors, first, count, p[at.L1_LINE], s, lines, masks)
+    return merge_lines(state.sectors, first, count, state.l1.line_sectors, lines, 0, MOST_REQUESTS)
 
 
 @inlined
-def _begin(p: Ints, s: Ints, sectors: Sectors, sm: int, memory: int, now: int) -> None:
-    """Take the oldest waiting instruction in hand. One that only touches shared memory occupies the unit for its passes."""
-    entry = p[at.QUEUE] + (sm * p[at.QUEUE_DEPTH] + s[memory + at.QUEUE_HEAD]) * at.QUEUE_WIDTH
-    slot, pc, found = s[entry + at.Q_SLOT], s[entry + at.Q_PC], s[entry + at.Q_FOUND]
-    if s[memory + at.QUEUE_COUNT] == p[at.QUEUE_DEPTH]:
-        _wake_schedulers(p, s, sm, now)
-    s[memory + at.QUEUE_HEAD] = wrapped(s[memory + at.QUEUE_HEAD] + 1, p[at.QUEUE_DEPTH])
-    s[memory + at.QUEUE_COUNT] -= 1
-    code, warp = p[at.CODE] + pc * at.CODE_WIDTH, warp_row(p, sm, slot)
-    count, passes = found & 255, found >> 8 & 255
-    s[memory + at.LSU_UNTIL] = now + max(1, passes) - (1 if count > 0 else 0)
+def _take(state: State, sm: Sm, access: Access, now: int) -> None:
+    """Take the oldest waiting instruction. One that touches only shared memory occupies the unit for its passes."""
+    slot, pc, count, passes = access.slot, access.pc, access.sectors, access.passes
+    if sm.access_queue.count == sm.access_queue.room:
+        _wake_schedulers(state, sm, now)
+    remove_oldest(sm.access_queue)
+    warp, instruction = sm.warps[slot], state.code[pc]
+    sm.unit_free = now + max(1, passes) - (1 if count > 0 else 0)
     if count == 0:
-        if s[code + at.LOAD_INDEX] >= 0:
-            when = now + p[at.SHARED_LATENCY] + passes - 1
-            data_came(p, s, sm, slot, pc, when, now, at.CAUSE_ALU)
-        accesses_done(p, s, sm, slot, 1, now)
+        if instruction.load >= 0:
+            data_came(state, sm, warp, pc, now + state.machine.shared_cycles + passes - 1, now, CAUSE_ALU)
+        accesses_done(state, sm, warp, 1, now)
         return
-    requests = _requests(p, s, sectors, sm, s[warp + at.SECTOR], count, pc)
-    s[warp + at.SECTOR] += count
-    s[warp + at.OUTSTANDING] += requests
-    s[p[at.COUNT] + pc * at.COUNTERS + at.C_EXECUTIONS] += 1
-    if s[code + at.LOAD_INDEX] >= 0:
-        load = (sm * p[at.SLOTS] + slot) * p[at.LOADS] + s[code + at.LOAD_INDEX]
-        s[p[at.LOAD] + load * at.LOAD_WIDTH + at.REMAINING] = requests
-    s[memory + at.LSU_SLOT], s[memory + at.LSU_PC], s[memory + at.LSU_WHOLE] = slot, pc, s[entry + at.Q_WHOLE]
-    s[memory + at.LSU_DONE], s[memory + at.LSU_REQUESTS] = 0, requests
-    s[memory + at.LSU_SINCE], s[memory + at.LSU_ROOM] = now, blocked_so_far(s, memory, at.NO_ROOM, now)
-    if passes > 1:
-        s[memory + at.LSU_UNTIL] = now + passes - 1
+    sm.requests = _split(state, sm, warp.sector, count, pc)
+    warp.sector += count
+    warp.outstanding += sm.requests
+    state.counters[pc].executions += 1
+    if instruction.load >= 0:
+        warp.loads[instruction.load].remaining = sm.requests
+    sm.in_hand, sm.pc, sm.whole, sm.repeats, sm.done = slot, pc, access.whole, access.repeats, 0
+    sm.since, sm.room_before = now, blocked_by_room(sm, now)
 
 
 @inlined
-def _next_instruction(p: Ints, s: Ints, sm: int, memory: int, after: int) -> int:
+def _next_instruction(sm: Sm, after: int) -> int:
     """When the unit can take the next waiting instruction."""
-    if s[memory + at.QUEUE_COUNT] == 0:
-        return at.NEVER
-    entry = p[at.QUEUE] + (sm * p[at.QUEUE_DEPTH] + s[memory + at.QUEUE_HEAD]) * at.QUEUE_WIDTH
-    return int(max(after, s[entry + at.Q_TIME], s[memory + at.LSU_UNTIL]))
+    if sm.access_queue.count == 0:
+        return NEVER
+    return max(after, sm.accesses[sm.access_queue.head].time, sm.unit_free)
 
 
 @compiled
-def cut(p: Ints, s: Ints, sectors: Sectors, sm: int, now: int) -> None:
+def send_request(state: State, sm: Sm, now: int) -> None:
     """One cycle of the load-store unit: take an instruction if none is in hand, and send one request into the L1."""
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    if s[memory + at.LSU_SLOT] < 0:
-        _begin(p, s, sectors, sm, memory, now)
-        if s[memory + at.LSU_SLOT] < 0:
-            s[p[at.NEXT_LSU] + sm] = _next_instruction(p, s, sm, memory, now + 1)
+    if sm.in_hand < 0:
+        _take(state, sm, sm.accesses[sm.access_queue.head], now)
+        if sm.in_hand < 0:
+            state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
             return
-    if s[memory + at.PIPE_COUNT] > p[at.PIPE]:
-        s[p[at.NEXT_LSU] + sm] = at.NEVER  # until the L1 takes one out
+    if sm.pipeline.count == sm.pipeline.room:
+        state.next_lsu[sm.number] = NEVER  # until the L1 removes one
         return
-    done = s[memory + at.LSU_DONE]
-    room = p[at.PIPE] + 1
-    place = wrapped(s[memory + at.PIPE_HEAD] + s[memory + at.PIPE_COUNT], room)
-    entry = p[at.PIPELINE] + (sm * room + place) * at.PIPE_WIDTH
-    lines = sm * at.MOST_REQUESTS + done
-    s[entry + at.R_LINE], s[entry + at.R_MASK] = s[p[at.LINES] + lines], s[p[at.MASKS] + lines]
-    s[entry + at.R_SLOT], s[entry + at.R_PC], s[entry + at.R_WHOLE] = (
-        s[memory + at.LSU_SLOT], s[memory + at.LSU_PC], s[memory + at.LSU_WHOLE]
-    )  # fmt: skip
-    s[entry + at.R_TIME] = now + p[at.PIPE]
-    # when it would be at the tags if nothing had been in the way since its instruction was taken in hand
-    s[entry + at.R_BORN], s[entry + at.R_ROOM] = s[memory + at.LSU_SINCE] + done + p[at.PIPE], s[memory + at.LSU_ROOM]
-    if s[memory + at.PIPE_COUNT] == 0:
-        s[p[at.NEXT_L1] + sm] = now + p[at.PIPE]
-    s[memory + at.PIPE_COUNT] += 1
-    if s[p[at.CODE] + s[memory + at.LSU_PC] * at.CODE_WIDTH + at.ACCESS] == at.IS_ATOMIC:
-        s[memory + at.LSU_WHOLE] = 0  # its repeats are those of one address: the first sector's
-    s[memory + at.LSU_DONE] = done + 1
-    if done + 1 < s[memory + at.LSU_REQUESTS]:
-        # with the pipeline full now, not before the L1 takes one out
-        s[p[at.NEXT_LSU] + sm] = now + 1 if s[memory + at.PIPE_COUNT] < room else at.NEVER
+    request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
+    request.line, request.mask = sm.lines[done], sm.lines[MOST_REQUESTS + done]
+    request.slot, request.pc, request.whole, request.repeats = sm.in_hand, sm.pc, sm.whole, sm.repeats
+    request.time = now + state.machine.pipeline_cycles
+    request.born, request.room_before = sm.since + done + state.machine.pipeline_cycles, sm.room_before
+    if sm.pipeline.count == 0:
+        state.next_l1[sm.number] = request.time
+    sm.pipeline.count += 1
+    sm.repeats = 0  # of an atomic they are those of its first sector
+    sm.done = done + 1
+    if sm.done < sm.requests:
+        state.next_lsu[sm.number] = now + 1 if sm.pipeline.count < sm.pipeline.room else NEVER
         return
-    slot = s[memory + at.LSU_SLOT]
-    s[memory + at.LSU_SLOT] = -1
-    s[p[at.NEXT_LSU] + sm] = _next_instruction(p, s, sm, memory, now + 1)
-    accesses_done(p, s, sm, slot, 1, now)
+    warp = sm.warps[sm.in_hand]
+    sm.in_hand = -1
+    state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
+    accesses_done(state, sm, warp, 1, now)

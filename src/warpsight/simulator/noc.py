@@ -1,7 +1,8 @@
-"""The network between SMs and L2 slices: a crossbar with a port at every SM and slice, one network each way.
+"""The network between SMs and L2 slices: a crossbar with a port at every SM and slice, one network in each direction.
 
 A packet is a header and its data in flits of `noc.flit` bytes, at least one; a port passes `noc.bandwidth / slices`. A packet
-leaves its SM's port when the slice has room for it, and the slice's port takes packets one after the other; so on the way back.
+leaves its SM's port when the slice has room for it, and the slice's port takes packets one after the other. Replies travel back
+in the same way. Where several ports wait for room at one end, they get it in turn.
 """
 
 from __future__ import annotations
@@ -9,148 +10,130 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import slice_of_line
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator import layout as at
-from warpsight.simulator.layout import Ints
-from warpsight.simulator.structures import wrapped
+from warpsight.simulator.state import NEVER, NO_ROOM, READ, TICKS, Packet, Reply, Slice, Sm, State
+from warpsight.simulator.structures import end_of, remove_oldest
 
 
 @inlined
-def flits_of(p: Ints, sectors: int) -> int:
-    """Flits of a packet with so many 32 B sectors of data."""
-    return int(max(1, quotient(sectors * 32 + p[at.FLIT] - 1, p[at.FLIT])))
+def flits_of(state: State, sectors: int) -> int:
+    """Flits of a packet with data of so many 32 B sectors."""
+    flit = state.machine.flit_bytes
+    return max(1, quotient(sectors * 32 + flit - 1, flit))
 
 
 @inlined
-def _at_cycle(ticks: int) -> int:
+def _cycle_at(ticks: int) -> int:
     """The first cycle that begins at `ticks` or later."""
-    return int(quotient(ticks + at.TICKS - 1, at.TICKS))
+    return quotient(ticks + TICKS - 1, TICKS)
+
+
+# -- From the SMs to the slices.
+
+@inlined
+def _deliver(state: State, sm: Sm, part: Slice, packet: Packet, now: int) -> None:
+    """Pass the packet through both ports into the slice's queue."""
+    service = (1 if packet.kind == READ else flits_of(state, set_bits(packet.mask))) * state.machine.flit_ticks
+    start = max(sm.port_free, now * TICKS)
+    sm.port_free = start + service
+    part.inbox_free = max(part.inbox_free, start) + service
+    place = end_of(part.inbox)
+    part.packets[place] = packet
+    arrival, arrived = _cycle_at(part.inbox_free), part.packets[place]
+    arrived.time = arrival + state.machine.l2_cycles
+    arrived.noc_wait = arrival - packet.since - _cycle_at(service)
+    if part.inbox.count == 0:
+        state.next_l2[part.number] = max(arrived.time, part.busy_until)
+    part.inbox.count += 1
 
 
 @compiled
-def inject(p: Ints, s: Ints, sm: int, now: int) -> None:
+def send_packet(state: State, sm: Sm, now: int) -> None:
     """The SM's port sends the oldest packet of the miss queue to its slice, if that has room."""
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    packet = p[at.MISSES] + (sm * p[at.MISS_QUEUE] + s[memory + at.MISS_HEAD]) * at.MISS_WIDTH
-    part = slice_of_line(s[packet + at.P_LINE], p[at.PER_PIECE], p[at.SLICES])
-    row = p[at.SLICE] + part * at.SLICE_WIDTH
-    if s[memory + at.PORT_GRANTED] != 0:
-        s[memory + at.PORT_GRANTED] = 0
-        s[row + at.PORTS_GRANTED] -= 1
-    elif s[row + at.IN_COUNT] + s[row + at.PORTS_GRANTED] >= p[at.IN_ROOM]:
-        s[p[at.NEXT_PORT] + sm] = at.NEVER  # until it is this port's turn
-        s[memory + at.PORT_WAITS] = part
-        s[row + at.PORTS_WAITING] += 1
+    packet = sm.packets[sm.miss_queue.head]
+    part = state.slices[slice_of_line(packet.line, state.machine.lines_per_piece, state.machine.slices)]
+    if sm.granted:
+        sm.granted = False
+        part.sms_granted -= 1
+    elif part.inbox.count + part.sms_granted >= part.inbox.room:
+        state.next_port[sm.number] = NEVER  # until it is this port's turn
+        sm.waits_for = part.number
+        part.sms_waiting += 1
         return
-    kind = s[packet + at.P_KIND]
-    service = (1 if kind == at.READ else flits_of(p, set_bits(s[packet + at.P_MASK]))) * p[at.FLIT_TICKS]
-    start = max(s[memory + at.PORT_FREE], now * at.TICKS)
-    s[memory + at.PORT_FREE] = start + service
-    s[row + at.IN_FREE] = max(s[row + at.IN_FREE], start) + service
-    place = wrapped(s[row + at.IN_HEAD] + s[row + at.IN_COUNT], p[at.IN_ROOM])
-    entry = p[at.INBOX] + (part * p[at.IN_ROOM] + place) * at.IN_WIDTH
-    for k in range(at.MISS_WIDTH):
-        s[entry + k] = s[packet + k]
-    arrival = _at_cycle(s[row + at.IN_FREE])
-    s[entry + at.I_TIME] = arrival + p[at.L2_PIPE]
-    s[entry + at.I_WAITED] = arrival - s[packet + at.P_SINCE] - _at_cycle(service)
-    if s[row + at.IN_COUNT] == 0:
-        s[p[at.NEXT_L2] + part] = max(s[entry + at.I_TIME], s[row + at.BUSY_UNTIL])
-    s[row + at.IN_COUNT] += 1
-    s[memory + at.MISS_HEAD] = wrapped(s[memory + at.MISS_HEAD] + 1, p[at.MISS_QUEUE])
-    s[memory + at.MISS_COUNT] -= 1
-    free = max(now + 1, quotient(s[memory + at.PORT_FREE], at.TICKS))
-    s[p[at.NEXT_PORT] + sm] = free if s[memory + at.MISS_COUNT] > 0 else at.NEVER
-    if s[memory + at.BLOCKED] == at.NO_ROOM:
-        s[p[at.NEXT_L1] + sm] = now + 1
+    _deliver(state, sm, part, packet, now)
+    remove_oldest(sm.miss_queue)
+    state.next_port[sm.number] = max(now + 1, quotient(sm.port_free, TICKS)) if sm.miss_queue.count > 0 else NEVER
+    if sm.blocked == NO_ROOM:
+        state.next_l1[sm.number] = now + 1
 
 
 @inlined
-def _next_in_turn(s: Ints, turn: int, entries: int, width: int, count: int, wanted: int) -> int:
-    """Of `count` rows, the first from `s[turn]` on whose entry (`entries` in row 0) is `wanted`; the turn goes on after it.
-
-    One of them is.
-    """
-    row = s[turn]
-    while s[entries + row * width] != wanted:
-        row = row + 1 if row + 1 < count else 0
-    s[turn] = row + 1 if row + 1 < count else 0
-    return int(row)
-
-
-@inlined
-def slice_has_room(p: Ints, s: Ints, part: int, now: int) -> None:
-    """The slice has taken a packet out of its queue: the place is kept for the next in turn of the ports that wait for it."""
-    row = p[at.SLICE] + part * at.SLICE_WIDTH
-    if s[row + at.PORTS_WAITING] == 0:
+def slice_has_room(state: State, part: Slice, now: int) -> None:
+    """The slice has removed a packet from its queue: reserve the entry for the next in turn of the SMs that wait for it."""
+    if part.sms_waiting == 0:
         return
-    sm = _next_in_turn(s, row + at.PORT_TURN, p[at.SM] + at.PORT_WAITS, at.SM_WIDTH, p[at.SM_COUNT], part)
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    s[memory + at.PORT_WAITS], s[memory + at.PORT_GRANTED] = -1, 1
-    s[row + at.PORTS_WAITING] -= 1
-    s[row + at.PORTS_GRANTED] += 1
-    s[p[at.NEXT_PORT] + sm] = now
+    number = part.sm_turn
+    while state.sms[number].waits_for != part.number:
+        number = number + 1 if number + 1 < state.machine.sm_count else 0
+    part.sm_turn = number + 1 if number + 1 < state.machine.sm_count else 0
+    state.sms[number].waits_for, state.sms[number].granted = -1, True
+    part.sms_waiting -= 1
+    part.sms_granted += 1
+    state.next_port[number] = now
 
 
-@inlined
-def sm_has_room(p: Ints, s: Ints, sm: int, now: int) -> None:
-    """The SM has taken a packet out of its queue: the place is kept for the next in turn of the slices that wait for it."""
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    if s[memory + at.REPLIES_WAITING] == 0:
-        return
-    part = _next_in_turn(s, memory + at.REPLY_TURN, p[at.SLICE] + at.OUT_WAITS, at.SLICE_WIDTH, p[at.SLICES], sm)
-    row = p[at.SLICE] + part * at.SLICE_WIDTH
-    s[row + at.OUT_WAITS], s[row + at.OUT_GRANTED] = -1, 1
-    s[memory + at.REPLIES_WAITING] -= 1
-    s[memory + at.REPLIES_GRANTED] += 1
-    s[p[at.NEXT_REPLY] + part] = now + 1
-
+# -- From the slices to the SMs.
 
 @inlined
-def push_reply(
-    p: Ints, s: Ints, part: int, sm: int, kind: int, handle: int, sectors: int, noc: int, dram: int, level: int, now: int
-) -> None:
-    """Put a reply into the slice's queue (there is room)."""
-    row = p[at.SLICE] + part * at.SLICE_WIDTH
-    place = wrapped(s[row + at.OUT_HEAD] + s[row + at.OUT_COUNT], p[at.OUT_ROOM])
-    entry = p[at.OUTBOX] + (part * p[at.OUT_ROOM] + place) * at.OUT_WIDTH
-    s[entry + at.O_SM], s[entry + at.O_KIND], s[entry + at.O_HANDLE] = sm, kind, handle
-    s[entry + at.O_FLITS], s[entry + at.O_SINCE], s[entry + at.O_NOC] = flits_of(p, sectors), now, noc
-    s[entry + at.O_DRAM], s[entry + at.O_LEVEL] = dram, level
-    if s[row + at.OUT_COUNT] == 0:
-        s[p[at.NEXT_REPLY] + part] = max(now, quotient(s[row + at.OUT_FREE], at.TICKS))
-    s[row + at.OUT_COUNT] += 1
+def push_reply(state: State, part: Slice, reply: Reply, sectors: int, now: int) -> None:
+    """Complete `reply`, the entry at the end of the slice's queue, and add it."""
+    reply.flits, reply.since = flits_of(state, sectors), now
+    if part.outbox.count == 0:
+        state.next_reply[part.number] = max(now, quotient(part.outbox_free, TICKS))
+    part.outbox.count += 1
 
 
 @compiled
-def reply(p: Ints, s: Ints, part: int, now: int) -> None:
+def send_reply(state: State, part: Slice, now: int) -> None:
     """The slice's port sends its oldest reply, if the SM has room for it."""
-    row = p[at.SLICE] + part * at.SLICE_WIDTH
-    entry = p[at.OUTBOX] + (part * p[at.OUT_ROOM] + s[row + at.OUT_HEAD]) * at.OUT_WIDTH
-    sm = s[entry + at.O_SM]
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    if s[row + at.OUT_GRANTED] != 0:
-        s[row + at.OUT_GRANTED] = 0
-        s[memory + at.REPLIES_GRANTED] -= 1
-    elif s[memory + at.ARRIVAL_COUNT] + s[memory + at.REPLIES_GRANTED] >= p[at.EJECT_ROOM]:
-        s[p[at.NEXT_REPLY] + part] = at.NEVER  # until it is this slice's turn
-        s[row + at.OUT_WAITS] = sm
-        s[memory + at.REPLIES_WAITING] += 1
+    reply = part.replies[part.outbox.head]
+    sm = state.sms[reply.sm]
+    if part.granted:
+        part.granted = False
+        sm.slices_granted -= 1
+    elif sm.arrival_queue.count + sm.slices_granted >= sm.arrival_queue.room:
+        state.next_reply[part.number] = NEVER  # until it is this slice's turn
+        part.waits_for = sm.number
+        sm.slices_waiting += 1
         return
-    service = s[entry + at.O_FLITS] * p[at.FLIT_TICKS]
-    start = max(s[row + at.OUT_FREE], now * at.TICKS)
-    s[row + at.OUT_FREE] = start + service
-    s[memory + at.EJECT_FREE] = max(s[memory + at.EJECT_FREE], start) + service
-    arrival = _at_cycle(s[memory + at.EJECT_FREE])
-    place = wrapped(s[memory + at.ARRIVAL_HEAD] + s[memory + at.ARRIVAL_COUNT], p[at.EJECT_ROOM])
-    came = p[at.ARRIVALS] + (sm * p[at.EJECT_ROOM] + place) * at.ARRIVAL_WIDTH
-    s[came + at.A_KIND], s[came + at.A_HANDLE], s[came + at.A_TIME] = s[entry + at.O_KIND], s[entry + at.O_HANDLE], arrival
-    s[came + at.A_NOC] = s[entry + at.O_NOC] + arrival - s[entry + at.O_SINCE] - _at_cycle(service)
-    s[came + at.A_DRAM], s[came + at.A_LEVEL] = s[entry + at.O_DRAM], s[entry + at.O_LEVEL]
-    if s[memory + at.ARRIVAL_COUNT] == 0:
-        s[p[at.NEXT_ARRIVAL] + sm] = arrival
-    s[memory + at.ARRIVAL_COUNT] += 1
-    s[row + at.OUT_HEAD] = wrapped(s[row + at.OUT_HEAD] + 1, p[at.OUT_ROOM])
-    s[row + at.OUT_COUNT] -= 1
-    s[p[at.NEXT_REPLY] + part] = max(now + 1, quotient(s[row + at.OUT_FREE], at.TICKS)) if s[row + at.OUT_COUNT] > 0 else at.NEVER
-    if s[row + at.TAG_BLOCKED] != 0:
-        s[p[at.NEXT_L2] + part] = now + 1
+    service = reply.flits * state.machine.flit_ticks
+    start = max(part.outbox_free, now * TICKS)
+    part.outbox_free = start + service
+    sm.arrival_free = max(sm.arrival_free, start) + service
+    place = end_of(sm.arrival_queue)
+    sm.arrivals[place] = reply
+    arrived = sm.arrivals[place]
+    arrived.time = _cycle_at(sm.arrival_free)
+    arrived.noc_wait += arrived.time - reply.since - _cycle_at(service)
+    if sm.arrival_queue.count == 0:
+        state.next_arrival[sm.number] = arrived.time
+    sm.arrival_queue.count += 1
+    remove_oldest(part.outbox)
+    following = max(now + 1, quotient(part.outbox_free, TICKS)) if part.outbox.count > 0 else NEVER
+    state.next_reply[part.number] = following
+    if part.blocked:
+        state.next_l2[part.number] = now + 1
+
+
+@inlined
+def sm_has_room(state: State, sm: Sm, now: int) -> None:
+    """The SM has removed a reply from its queue: reserve the entry for the next in turn of the slices that wait for it."""
+    if sm.slices_waiting == 0:
+        return
+    number = sm.slice_turn
+    while state.slices[number].waits_for != sm.number:
+        number = number + 1 if number + 1 < state.machine.slices else 0
+    sm.slice_turn = number + 1 if number + 1 < state.machine.slices else 0
+    state.slices[number].waits_for, state.slices[number].granted = -1, True
+    sm.slices_waiting -= 1
+    sm.slices_granted += 1
+    state.next_reply[number] = now + 1

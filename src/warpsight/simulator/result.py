@@ -1,4 +1,4 @@
-"""What a simulation found, as counts and as cycles."""
+"""The result of a simulation: counts and cycles."""
 
 from __future__ import annotations
 
@@ -7,14 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.result.prediction import COMPONENTS
-from warpsight.simulator import layout as at
-from warpsight.simulator.layout import Floats, Ints
+from warpsight.base.records import Memory, fields_of
+from warpsight.simulator.state import Counters, CpiStack, Issue
 
-_COUNTS = (
-    "executions", "divergent", "l1_reads", "l1_hits", "l1_misses", "l1_merges", "l1_writes", "l2_reads", "l2_read_hits",
-    "l2_read_misses", "l2_read_merges", "l2_writes", "l2_write_hits", "l2_write_misses", "dram_reads", "dram_writes",
-)  # fmt: skip
+Ints = npt.NDArray[np.int64]
+
+COMPONENTS = tuple(fields_of(CpiStack))
+_COUNTS = tuple(name for name in fields_of(Counters) if not name.startswith("miss_"))
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Simulation:
         return {name: int(values.sum()) for name, values in self.counts.items()}
 
     def components(self, schedulers: int, sm_count: int) -> dict[str, float]:
-        """The CPI stack per SM. What no scheduler's account holds is idle: SMs that had nothing left to run, or nothing at all."""
+        """The CPI stack per SM. Cycles that no scheduler accounts for are idle: SMs without a block, or without one any more."""
         scale = 1.0 / (schedulers * self.warp_instructions)
         parts = {name: float(value) * scale for name, value in zip(COMPONENTS, self.stack.sum(axis=0), strict=True)}
         cpi = self.cycles * sm_count / self.warp_instructions
@@ -73,36 +72,32 @@ class Simulation:
         return parts
 
 
-def simulation_of(p: Ints, s: Ints, f: Floats, samples: list[Sample]) -> Simulation:
-    """Read the final state."""
-    instructions = int(p[at.INSTRUCTIONS])
-    table = s[p[at.COUNT] : p[at.COUNT] + instructions * at.COUNTERS].reshape(instructions, at.COUNTERS)
-    counts = {name: table[:, getattr(at, f"C_{name.upper()}")].copy() for name in _COUNTS}
-    cell = int(p[at.CELL])
+def simulation_of(memory: Memory, samples: list[Sample]) -> Simulation:
+    """The result that the final state of `memory`, a `state.State`, holds."""
+    counters, stack, launch = memory["counters"], memory["stack"], memory.root
     return Simulation(
-        cycles=int(s[cell + at.LAST_END]) + 1,
-        warp_instructions=int(s[cell + at.ISSUED_TOTAL]),
-        stack=f[: instructions * at.STACK_WIDTH].reshape(instructions, at.STACK_WIDTH).copy(),
-        counts=counts,
-        miss_latency=_miss_latency(table.sum(axis=0)),
+        cycles=int(launch["last_end"]) + 1,
+        warp_instructions=int(launch["issued"]),
+        stack=np.stack([stack[name] for name in COMPONENTS], axis=1),
+        counts={name: counters[name].copy() for name in _COUNTS},
+        miss_latency=_miss_latency({name: float(counters[name].sum()) for name in fields_of(Counters)}),
         samples=tuple(samples),
-        timeline=_timeline(p, s) if p[at.WATCH_ROOM] else None,
+        timeline=_timeline(memory) if launch["machine"]["watch_room"] else None,
     )
 
 
-def _miss_latency(totals: Ints) -> dict[str, float]:
-    """Mean cycles of an L1 read miss (MDM, MICRO 2020, Fig. 3): waiting for an MSHR, in the NoC's queues, to the L2 and back..."""
-    misses = int(totals[at.C_L1_MISSES])
+def _miss_latency(totals: dict[str, float]) -> dict[str, float]:
+    """Cycles of a mean L1 read miss by where it spends them (MDM, MICRO 2020, Fig. 3); `l2` is the way to the L2 and back."""
+    misses = totals["l1_misses"]
     if not misses:
         return {}
-    whole, mshr, noc = (float(totals[k]) / misses for k in (at.C_MISS_LATENCY, at.C_MISS_MSHR, at.C_MISS_NOC))
-    queue, dram = (float(totals[k]) / misses for k in (at.C_MISS_DRAM_QUEUE, at.C_MISS_DRAM))
-    rest = max(0.0, whole - mshr - noc - queue - dram)
+    parts = ("mshr", "noc", "dram_queue", "dram")
+    mshr, noc, queue, dram = (totals[f"miss_{part}"] / misses for part in parts)
+    rest = max(0.0, totals["miss_latency"] / misses - mshr - noc - queue - dram)
     return {"mshr": mshr, "noc_queue": noc, "l2": rest, "dram_queue": queue, "dram": dram}
 
 
-def _timeline(p: Ints, s: Ints) -> Timeline:
-    count = int(s[p[at.CELL] + at.WATCHED])
-    records = s[p[at.WATCH] : p[at.WATCH] + count * at.WATCH_WIDTH].reshape(count, at.WATCH_WIDTH)
-    issued, slot, warp, pc, ready, cause = (records[:, k].copy() for k in range(6))
-    return Timeline(int(p[at.WATCHED_SM]), issued, slot, warp, pc, ready, cause, bool(count == p[at.WATCH_ROOM]))
+def _timeline(memory: Memory) -> Timeline:
+    count, machine = int(memory.root["watched"]), memory.root["machine"]
+    columns = {name: memory["issues"][name][:count].copy() for name in fields_of(Issue)}
+    return Timeline(sm=int(machine["watched_sm"]), truncated=bool(count == machine["watch_room"]), **columns)

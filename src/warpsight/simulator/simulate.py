@@ -1,34 +1,29 @@
-"""One launch through the simulator: a cycle-level simulation from a trace.
+"""One launch in the cycle-level simulator, from its trace.
 
 Every SM has `sm.schedulers` warp schedulers that issue in order within a warp, each instruction when its registers are there and
 its unit is free. Memory instructions wait in a queue for the load-store unit, which sends one request a cycle into the L1. Misses
-go through a crossbar to L2 slices and from there to memory channels. Every queue is finite, and what is full holds up what is
-behind it. With nothing in its way an access takes exactly the latencies of the GPU description.
+go through a crossbar to L2 slices and from there to memory channels. Every queue is finite, and a full one blocks
+what is behind it. Without contention an access takes exactly the latencies of the GPU description.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
-
 from warpsight.base.errors import FormatError, LimitError, UsageError
 from warpsight.gpu.spec import GpuSpec
-from warpsight.simulator import layout as at
 from warpsight.simulator.engine import BAD_TRACE, DONE, NEED_BLOCK, STUCK, TOO_LONG, run
-from warpsight.simulator.layout import Ints
-from warpsight.simulator.machine import code_of, new_memory, parameters_of
+from warpsight.simulator.machine import machine_of
+from warpsight.simulator.memory import code_of, new_memory
 from warpsight.simulator.result import Sample, Simulation, simulation_of
 from warpsight.traces.schema import KernelTrace
-from warpsight.traces.window import Places, TraceWindow, contradiction
+from warpsight.traces.window import TraceWindow, contradiction
 
 DEFAULT_MAX_CYCLES = 10**10
 WATCHED_INSTRUCTIONS = 200_000
 _SAMPLES = 512
 
 Progress = Callable[[int, int], None]
-
-_PLACES = Places(at.ID, at.EVENT, at.EVENT_END, at.SECTOR, at.SECTOR_END, at.TAKEN)
 
 
 def simulate_launch(
@@ -48,33 +43,34 @@ def simulate_launch(
     LimitError past `max_cycles`, FormatError for a trace that contradicts itself.
     """
     header = trace.header
-    p = parameters_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm)
-    p[at.MAX_CYCLES] = max_cycles
-    p[at.WATCHED_SM], p[at.WATCH_ROOM] = _watched(watch_sm, gpu)
+    machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm)
+    watched_sm, watch_room = _watched(watch_sm, gpu)
     code = code_of(trace, gpu)
-    s = new_memory(p, trace, gpu, code)
-    f = np.zeros((len(code.rows) + 1) * at.STACK_WIDTH)
-    window = TraceWindow(trace, _PLACES)
-    cell, rows = s[p[at.CELL] :], _warp_rows(p, s)
+    machine |= {"registers": code.registers, "loads": code.loads, "units": len(code.initiation)}
+    machine |= {"max_cycles": max_cycles, "watched_sm": watched_sm, "watch_room": watch_room}
+    memory = new_memory(trace, gpu, machine, code)
+    state, launch, window = memory.state, memory.state.root, TraceWindow(trace)
     samples = _Samples()
     outcome = NEED_BLOCK
     while outcome != DONE:
-        outcome = run(p, s, f, window.warps, window.events, window.sectors, samples.period)
-        launched = int(cell[at.NEXT_BLOCK]) * header.warps_per_block
+        outcome = run(state.address, samples.period)
+        launched = int(launch["next_block"]) * header.warps_per_block
         if outcome == NEED_BLOCK:
-            window.extend(rows, launched)
-            cell[at.FIRST_WARP], cell[at.LAST_WARP] = window.first, window.end
+            window.extend(memory.warps, launched)
+            launch["first_warp"], launch["last_warp"] = window.first, window.end
+            for name, table in (("window", window.warps), ("events", window.events), ("sectors", window.sectors)):
+                state.put(name, table)
             continue
-        live = int(cell[at.LIVE_WARPS])
-        _refuse(outcome, trace, int(cell[at.BAD_WARP]), max_cycles, launched - live)
-        samples.add(Sample(int(cell[at.NOW]), live, int(cell[at.ISSUED_TOTAL])))
+        live = int(launch["live_warps"])
+        _check(outcome, trace, int(launch["bad_warp"]), max_cycles, launched - live)
+        samples.add(Sample(int(launch["now"]), live, int(launch["issued"])))
         if progress is not None:
             progress(launched - live, header.warps)
-    return simulation_of(p, s, f, samples.taken)
+    return simulation_of(state, samples.taken)
 
 
 class _Samples:
-    """Samples at even distances, `_SAMPLES` at most: when they are too many, every other goes and the distance doubles."""
+    """Samples at even distances, `_SAMPLES` at most: of too many, every other is dropped and the distance doubles."""
 
     def __init__(self) -> None:
         self.period = 64
@@ -96,14 +92,8 @@ def _watched(watch_sm: int | None, gpu: GpuSpec) -> tuple[int, int]:
     return watch_sm, WATCHED_INSTRUCTIONS
 
 
-def _warp_rows(p: Ints, s: Ints) -> Ints:
-    """The table of warp slots as [slots, WARP_WIDTH], a view."""
-    slots = int(p[at.SM_COUNT] * p[at.SLOTS])
-    return s[p[at.WARP] : p[at.WARP] + slots * at.WARP_WIDTH].reshape(slots, at.WARP_WIDTH)
-
-
-def _refuse(outcome: int, trace: KernelTrace, warp: int, max_cycles: int, ended: int) -> None:
-    """Raise what a run that cannot go on has to say."""
+def _check(outcome: int, trace: KernelTrace, warp: int, max_cycles: int, ended: int) -> None:
+    """Raise the error of a run that cannot continue."""
     if outcome == BAD_TRACE:
         raise contradiction(trace, warp)
     if outcome == TOO_LONG:

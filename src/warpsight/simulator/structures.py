@@ -1,113 +1,208 @@
-"""Structures that units share: ring buffers, one set of a cache in the order of last use, miss registers."""
+"""Structures that the units share: finite queues, cache sets in LRU order, and miss status holding registers (MSHRs)."""
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import inlined
-from warpsight.simulator import layout as at
-from warpsight.simulator.layout import Ints
+from warpsight.base.records import Int32, Record, Table, UInt8, UInt16
 
 
 @inlined
 def wrapped(place: int, room: int) -> int:
-    """`place % room` for 0 <= place < 2 * room, without the division, which costs as much as the rest of what a queue does."""
+    """`place % room` for 0 <= place < 2 * room, without the cost of a division."""
     return place - room if place >= room else place
 
 
-# -- One set of a cache: its ways in the order of their last use, so that LRU needs no time stamps.
-#
-# A set of w ways is 2 w entries of the state: first the w line numbers (-1: empty), most recently used first, then for each the
-# valid sectors, above them those on their way (`PENDING_SHIFT`), and `DIRTY`.
+# -- A finite queue. Its entries are a table of the unit, used as a ring buffer.
+
+class Queue(Record):
+    """A queue of `count` entries with space for `room`; the oldest is entry `head` of the table."""
+
+    head: int
+    count: int
+    room: int
+
 
 @inlined
-def find_way(s: Ints, base: int, ways: int, line: int) -> int:
-    """The way of the set at `base` that holds `line`, or -1."""
+def end_of(queue: Queue) -> int:
+    """The entry that the next element takes (the queue is not full)."""
+    return wrapped(queue.head + queue.count, queue.room)
+
+
+@inlined
+def remove_oldest(queue: Queue) -> None:
+    """Remove the oldest element."""
+    queue.head = wrapped(queue.head + 1, queue.room)
+    queue.count -= 1
+
+
+# -- One set of a cache: its lines in the order of their last use, most recent first, so that LRU needs no time stamps.
+
+class Line(Record):
+    """A way of a set. `valid` and `pending` are masks of 32 B sectors: those present, and those that a miss will bring."""
+
+    number: int  # byte address // line size; -1: empty
+    valid: UInt16
+    pending: UInt16
+    dirty: bool  # holds data that memory does not have
+
+
+class Geometry(Record):
+    """The shape of a cache, the same for all L1s and for all L2 slices."""
+
+    sets: int
+    ways: int
+    index_rule: int  # of `addressing.mapping.SET_INDEX_RULES`
+    line_sectors: int
+    sector_groups: Table[int]  # per mask of touched 32 B sectors: the mask of the cache's own sectors that hold them
+    mshrs: int
+    targets: int  # requests that one MSHR can hold
+    buckets: int  # a power of two
+    allocate_on_fill: bool
+
+
+class Mshr(Record):
+    """The MSHR of one line that is being fetched, and the requests (`Target`) that wait for it, oldest first."""
+
+    line: int
+    pending: int  # mask of sectors under way
+    expected: int  # replies still to come
+    targets: int
+    first: Int32
+    last: Int32
+    next: Int32  # in its bucket, or in the list of free MSHRs
+    dram_wait: int  # cycles in the DRAM queue
+
+
+class Target(Record):
+    """A request that waits for a line. An L1 sets `since`, `merged` and `pc`; an L2 slice `sm`, `kind`, `sectors` and `noc_wait`."""
+
+    since: int  # when it would have reached the tags without a queue; if merged, when it was merged
+    next: Int32
+    handle: Int32
+    pc: Int32
+    sm: Int32
+    noc_wait: Int32
+    sectors: UInt8
+    kind: UInt8
+    merged: bool
+
+
+class Cache(Record):
+    """The state of an L1 or of an L2 slice."""
+
+    lines: Table[Line]  # `ways` rows per set
+    buckets: Table[Int32]  # first MSHR per bucket of line numbers; -1: none
+    mshrs: Table[Mshr]
+    targets: Table[Target]
+    free_mshr: int  # first of the list of free ones; -1: none
+    free_target: int
+
+
+@inlined
+def find_way(cache: Cache, first: int, ways: int, line: int) -> int:
+    """The row of `cache.lines` that holds `line` in the set whose rows begin at `first`, or -1."""
     found = -1
-    for way in range(ways):
-        found = way if s[base + way] == line else found
+    for way in range(first, first + ways):
+        found = way if cache.lines[way].number == line else found
     return found
 
 
 @inlined
-def victim(s: Ints, base: int, ways: int) -> int:
-    """The least recently used way that waits for nothing, or -1."""
-    for way in range(ways - 1, -1, -1):
-        if s[base + ways + way] >> at.PENDING_SHIFT & at.VALID_BITS == 0:
+def victim(cache: Cache, first: int, ways: int) -> int:
+    """The row of the least recently used line that no miss is pending for, or -1."""
+    for way in range(first + ways - 1, first - 1, -1):
+        if cache.lines[way].pending == 0:
             return way
     return -1
 
 
 @inlined
-def is_dirty(s: Ints, base: int, ways: int, way: int) -> bool:
-    """Whether the way holds a line that memory does not know yet."""
-    return bool(s[base + way] >= 0 and s[base + ways + way] & at.DIRTY != 0)
-
-
-# -- Miss registers of a cache, L1 or L2 slice: lines on their way, and for each the requests that wait for it.
-#
-# Registers are found by line through chains that start in buckets. A cache is the four places where its tables begin: buckets,
-# registers, nodes (one for each waiting request), and the two words that hold the first free register and the first free node.
-
-@inlined
-def find(s: Ints, buckets: int, count: int, registers: int, line: int) -> int:
-    """Where the register of `line` begins, or -1. `count` is a power of two."""
-    place = s[buckets + (line & (count - 1))]
-    while place >= 0 and s[registers + place * at.MSHR_WIDTH + at.M_LINE] != line:
-        place = s[registers + place * at.MSHR_WIDTH + at.M_CHAIN]
-    return int(registers + place * at.MSHR_WIDTH) if place >= 0 else -1
+def to_front(cache: Cache, first: int, way: int) -> Line:
+    """Make row `way` the most recently used line of its set; returns that line."""
+    line = cache.lines[way]
+    number, valid, pending, dirty = line.number, line.valid, line.pending, line.dirty
+    for place in range(way, first, -1):
+        cache.lines[place] = cache.lines[place - 1]
+    line = cache.lines[first]
+    line.number, line.valid, line.pending, line.dirty = number, valid, pending, dirty
+    return line
 
 
 @inlined
-def take(s: Ints, buckets: int, count: int, registers: int, free: int, line: int) -> int:
-    """Take the first free register (there is one) for `line`; gives where it begins."""
-    place = s[free]
-    row = registers + place * at.MSHR_WIDTH
-    s[free] = s[row + at.M_CHAIN]
-    bucket = buckets + (line & (count - 1))
-    s[row + at.M_LINE], s[row + at.M_CHAIN] = line, s[bucket]
-    s[bucket] = place
-    s[row + at.M_PENDING] = s[row + at.M_EXPECTED] = s[row + at.M_TARGETS] = 0
-    s[row + at.M_FIRST] = s[row + at.M_LAST] = -1
-    s[row + at.M_DRAM] = 0
-    return int(row)
+def replace(cache: Cache, first: int, way: int, number: int) -> Line:
+    """Give row `way` to line `number`, without valid sectors, as the most recently used line of its set; returns that line."""
+    for place in range(way, first, -1):
+        cache.lines[place] = cache.lines[place - 1]
+    line = cache.lines[first]
+    line.number, line.valid, line.pending, line.dirty = number, 0, 0, False
+    return line
+
+
+# -- MSHRs of a cache. They are found by line number through lists that start in buckets.
+
+@inlined
+def find_mshr(cache: Cache, geometry: Geometry, line: int) -> int:
+    """The MSHR of `line`, or -1."""
+    number = cache.buckets[line & (geometry.buckets - 1)]
+    while number >= 0 and cache.mshrs[number].line != line:
+        number = cache.mshrs[number].next
+    return number
 
 
 @inlined
-def drop(s: Ints, buckets: int, count: int, registers: int, free: int, row: int) -> None:
-    """Give the register back."""
-    place = quotient(row - registers, at.MSHR_WIDTH)
-    link = buckets + (s[row + at.M_LINE] & (count - 1))
-    while s[link] != place:
-        link = registers + s[link] * at.MSHR_WIDTH + at.M_CHAIN
-    s[link] = s[row + at.M_CHAIN]
-    s[row + at.M_CHAIN] = s[free]
-    s[free] = place
+def allocate_mshr(cache: Cache, geometry: Geometry, line: int) -> int:
+    """Take the first free MSHR (there is one) for `line`."""
+    number, bucket = cache.free_mshr, line & (geometry.buckets - 1)
+    mshr = cache.mshrs[number]
+    cache.free_mshr = mshr.next
+    mshr.line, mshr.next = line, cache.buckets[bucket]
+    cache.buckets[bucket] = number
+    mshr.pending = mshr.expected = mshr.targets = mshr.dram_wait = 0
+    mshr.first = mshr.last = -1
+    return number
 
 
 @inlined
-def add_target(s: Ints, nodes: int, free: int, row: int, handle: int, since: int, data: int) -> None:
-    """Let the request `handle` wait for the register's line (a node is free); `since` and `data` are the cache's own."""
-    place = s[free]
-    node = nodes + place * at.NODE_WIDTH
-    s[free] = s[node + at.N_NEXT]
-    s[node + at.N_NEXT], s[node + at.N_HANDLE], s[node + at.N_SINCE], s[node + at.N_DATA] = -1, handle, since, data
-    if s[row + at.M_LAST] >= 0:
-        s[nodes + s[row + at.M_LAST] * at.NODE_WIDTH + at.N_NEXT] = place
+def release_mshr(cache: Cache, geometry: Geometry, number: int) -> None:
+    """Give the MSHR back."""
+    mshr = cache.mshrs[number]
+    bucket = mshr.line & (geometry.buckets - 1)
+    if cache.buckets[bucket] == number:
+        cache.buckets[bucket] = mshr.next
     else:
-        s[row + at.M_FIRST] = place
-    s[row + at.M_LAST] = place
-    s[row + at.M_TARGETS] += 1
+        before = cache.buckets[bucket]
+        while cache.mshrs[before].next != number:
+            before = cache.mshrs[before].next
+        cache.mshrs[before].next = mshr.next
+    mshr.next = cache.free_mshr
+    cache.free_mshr = number
 
 
 @inlined
-def take_target(s: Ints, nodes: int, free: int, row: int) -> int:
-    """Take the oldest waiting request off the register; gives where its node begins, whose content stays until the next use."""
-    place = s[row + at.M_FIRST]
-    node = nodes + place * at.NODE_WIDTH
-    s[row + at.M_FIRST] = s[node + at.N_NEXT]
-    if s[row + at.M_FIRST] < 0:
-        s[row + at.M_LAST] = -1
-    s[node + at.N_NEXT] = s[free]
-    s[free] = place
-    s[row + at.M_TARGETS] -= 1
-    return int(node)
+def add_target(cache: Cache, mshr: Mshr, handle: int) -> Target:
+    """Add a request to the MSHR (a target is free); the caller fills in the cache's own fields."""
+    number = cache.free_target
+    target = cache.targets[number]
+    cache.free_target = target.next
+    target.next, target.handle = -1, handle
+    if mshr.last >= 0:
+        cache.targets[mshr.last].next = number
+    else:
+        mshr.first = number
+    mshr.last = number
+    mshr.targets += 1
+    return target
+
+
+@inlined
+def remove_target(cache: Cache, mshr: Mshr) -> Target:
+    """Remove the oldest request from the MSHR; its content stays until the next `add_target`."""
+    number = mshr.first
+    target = cache.targets[number]
+    mshr.first = target.next
+    if mshr.first < 0:
+        mshr.last = -1
+    target.next = cache.free_target
+    cache.free_target = number
+    mshr.targets -= 1
+    return target

@@ -1,285 +1,267 @@
-"""Warps and blocks on SMs: the next instruction of a warp, when it can issue; launches, barriers and ends of blocks."""
+"""Warps and blocks on SMs: a warp's next instruction, when it can issue, barriers, and the launch and the end of blocks."""
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from warpsight.addressing.integers import quotient, signed
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator import layout as at
-from warpsight.simulator.layout import Ints
+from warpsight.simulator.state import (
+    AT_BARRIER,
+    CAUSE_ALU,
+    CAUSE_BARRIER,
+    CAUSE_FETCH,
+    CAUSE_START,
+    DRAINS,
+    IS_ATOMIC,
+    NEEDS_DATA,
+    NEVER,
+    RUNS,
+    WHEEL,
+    Access,
+    Instruction,
+    Place,
+    Sm,
+    State,
+    Warp,
+)
 
-Events = npt.NDArray[np.uint8]
-Sectors = npt.NDArray[np.uint32]
-
+# -- The next instruction: a warp follows its path, entry by entry.
 
 @inlined
-def enter(p: Ints, s: Ints, row: int) -> bool:
-    """Stand at the first instruction of the path entry that the warp has come to; False if none is left."""
-    while s[row + at.ENTRY] < s[row + at.END]:
-        entry = p[at.PATH] + s[row + at.ENTRY] * at.PATH_WIDTH
-        block = p[at.BLOCK] + s[entry]
-        s[row + at.LIVE_LANES] = s[entry + 1]
-        s[row + at.REPEAT] = s[entry + 2]
-        s[row + at.PC], s[row + at.BLOCK_END] = s[block], s[block + 1]
-        if s[row + at.REPEAT] > 0 and s[block] < s[block + 1]:
+def _enter(state: State, warp: Warp) -> bool:
+    """Go to the first instruction of the warp's path entry, or of the next that has one; False if none is left."""
+    while warp.entry < warp.end:
+        entry = state.path[warp.entry]
+        warp.live_lanes, warp.repeat = entry.lanes, entry.repeat
+        warp.pc, warp.block_end = state.block_start[entry.block], state.block_start[entry.block + 1]
+        if warp.repeat > 0 and warp.pc < warp.block_end:
             return True
-        s[row + at.ENTRY] += 1
+        warp.entry += 1
     return False
 
 
 @inlined
-def step(p: Ints, s: Ints, row: int) -> bool:
-    """Go on to the next instruction; False if there is none."""
-    s[row + at.PC] += 1
-    if s[row + at.PC] < s[row + at.BLOCK_END]:
+def step(state: State, warp: Warp) -> bool:
+    """Go to the next instruction; False if there is none."""
+    warp.pc += 1
+    if warp.pc < warp.block_end:
         return True
-    s[row + at.REPEAT] -= 1
-    if s[row + at.REPEAT] > 0:
-        s[row + at.PC] = s[p[at.BLOCK] + s[p[at.PATH] + s[row + at.ENTRY] * at.PATH_WIDTH]]
+    warp.repeat -= 1
+    if warp.repeat > 0:
+        warp.pc = state.block_start[state.path[warp.entry].block]
         return True
-    s[row + at.ENTRY] += 1
-    return bool(enter(p, s, row))
+    warp.entry += 1
+    return _enter(state, warp)
 
 
 @inlined
-def take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
-    """Read the warp's next event, of instruction `pc`: sectors | degree << 8 | most lanes that share an address << 16.
-
-    -1 where the trace contradicts its path.
-    """
-    code = p[at.CODE] + pc * at.CODE_WIDTH
-    place = s[row + at.EVENT]
-    s[row + at.EVENT] = place + s[code + at.EVENT_BYTES]
-    if s[row + at.EVENT] > s[row + at.EVENT_END]:
-        return -1
-    found = 0
-    if s[code + at.HAS_SECTORS] != 0:
-        found = signed(events[place])
+def read_event(state: State, warp: Warp, instruction: Instruction, access: Access) -> bool:
+    """Read the warp's next event into `access`. False where the trace contradicts the warp's path."""
+    place = warp.event
+    warp.event = place + instruction.event_bytes
+    if warp.event > warp.event_end:
+        return False
+    access.sectors = access.passes = access.repeats = 0
+    if instruction.has_sectors:
+        access.sectors = state.events[place]
         place += 1
-    s[row + at.TAKEN] += found
-    if s[row + at.TAKEN] > s[row + at.SECTOR_END]:
-        return -1
-    if s[code + at.HAS_DEGREE] != 0:
-        found |= signed(events[place]) << 8
+    warp.taken += access.sectors
+    if warp.taken > warp.sector_end:
+        return False
+    if instruction.has_degree:
+        access.passes = state.events[place]
         place += 1
-    if s[code + at.ACCESS] == at.IS_ATOMIC:
-        found |= signed(events[place]) << 16
-    return found
+    if instruction.access == IS_ATOMIC:
+        access.repeats = state.events[place]
+    return True
 
 
-# -- When warps can issue next: the registers they wait for, and each scheduler's wheel of wake-ups.
+# -- When a warp can issue. In order, when all registers that its next instruction reads or writes are there (scoreboard).
 #
-# Slot `i` of an SM belongs to scheduler `i % schedulers`, bit `i // schedulers` of its masks. A warp whose next instruction has all
-# its operands at a known time lies in the wheel until then, and in the ready mask afterwards. The wheel spans `WHEEL` cycles; what
-# wakes up later goes round it again (`FAR`).
+# A warp whose operands have a known time is in its scheduler's timing wheel until then, and in the ready mask afterwards. The wheel
+# spans `WHEEL` cycles; a warp that becomes ready later goes round again (`far`).
 
 @inlined
-def warp_row(p: Ints, sm: int, slot: int) -> int:
-    """Where the row of the warp in `slot` begins."""
-    return int(p[at.WARP] + (sm * p[at.SLOTS] + slot) * at.WARP_WIDTH)
-
-
-@inlined
-def operands_ready(p: Ints, s: Ints, sm: int, slot: int, pc: int) -> int:
-    """When all registers that `pc` reads or writes are there; NEVER while a load under way is to write one of them."""
-    code = p[at.CODE] + pc * at.CODE_WIDTH
-    first = p[at.REGS] + s[code + at.FIRST_REG]
-    values = p[at.READY] + (sm * p[at.SLOTS] + slot) * p[at.REGISTERS]
+def _operands_ready(warp: Warp, instruction: Instruction) -> int:
+    """When all registers of the instruction are there; NEVER while a load under way is to write one of them."""
     ready = 0
-    for k in range(first, first + s[code + at.REG_COUNT]):
-        ready = max(ready, s[values + s[k]])
+    for k in range(instruction.register_count):
+        ready = max(ready, warp.registers_ready[instruction.registers[k]])
     return ready
 
 
 @inlined
-def put_in_wheel(p: Ints, s: Ints, sm: int, slot: int, when: int, now: int) -> None:
+def set_results(warp: Warp, instruction: Instruction, when: int) -> None:
+    """The registers that the instruction writes are there at `when`."""
+    for k in range(instruction.written):
+        warp.registers_ready[instruction.registers[k]] = when
+
+
+@inlined
+def _put_in_wheel(state: State, sm: Sm, warp: Warp, when: int, now: int) -> None:
     """Let the warp become ready at `when`, after `now`."""
-    scheduler = slot % p[at.SCHEDULERS]
-    row = p[at.SCHED] + (sm * p[at.SCHEDULERS] + scheduler) * at.SCHED_WIDTH
-    bit = 1 << quotient(slot, p[at.SCHEDULERS])
+    scheduler = sm.schedulers[warp.scheduler]
     place = when
-    if when - now >= at.WHEEL:
-        place = now + at.WHEEL - 1
-        s[row + at.FAR] |= bit
-    spoke = place & (at.WHEEL - 1)
-    s[p[at.SLOT_WHEEL] + (sm * p[at.SCHEDULERS] + scheduler) * at.WHEEL + spoke] |= bit
-    s[row + at.OCCUPIED] |= 1 << spoke
-    following = p[at.NEXT_SCHEDULER] + sm * p[at.SCHEDULERS] + scheduler
-    s[following] = min(s[following], place)
+    if when - now >= WHEEL:
+        place = now + WHEEL - 1
+        scheduler.far |= 1 << warp.bit
+    scheduler.wheel[place & (WHEEL - 1)] |= 1 << warp.bit
+    scheduler.occupied |= 1 << (place & (WHEEL - 1))
+    state.next_scheduler[scheduler.number] = min(state.next_scheduler[scheduler.number], place)
+
+
+@compiled
+def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: int) -> None:
+    """The warp has come to its next instruction and can issue it from `earliest` (> `now`) on, if its operands are there."""
+    instruction = state.code[warp.pc]
+    ready = _operands_ready(warp, instruction)
+    sm.schedulers[warp.scheduler].wants[instruction.unit] |= 1 << warp.bit
+    if ready >= NEVER:
+        warp.state = NEEDS_DATA
+        return
+    warp.state = RUNS
+    warp.ready_at = max(ready, earliest, warp.fetched_at)
+    warp.cause = cause if warp.ready_at == earliest else (CAUSE_ALU if warp.ready_at == ready else CAUSE_FETCH)
+    _put_in_wheel(state, sm, warp, warp.ready_at, now)
+
+
+@compiled
+def data_came(state: State, sm: Sm, warp: Warp, pc: int, when: int, now: int, cause: int) -> None:
+    """The registers that `pc` writes are there at `when`; a warp that waits for them becomes ready then."""
+    set_results(warp, state.code[pc], when)
+    if warp.state == NEEDS_DATA:
+        ready = _operands_ready(warp, state.code[warp.pc])
+        if ready < NEVER:
+            warp.state, warp.cause = RUNS, cause
+            warp.ready_at = max(ready, now + 1, warp.fetched_at)
+            _put_in_wheel(state, sm, warp, warp.ready_at, now)
 
 
 @inlined
-def fetch(p: Ints, s: Ints, sm: int, row: int, from_cycle: int) -> None:
+def fetch(state: State, sm: Sm, warp: Warp, from_cycle: int) -> None:
     """Fill the warp's instruction buffer: one warp of the SM a cycle, decoded in the next, to be issued in the one after that."""
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    when = max(from_cycle, s[memory + at.FETCH_NEXT])
-    s[memory + at.FETCH_NEXT] = when + 1
-    s[row + at.FETCHED_AT] = when + 2
-    s[row + at.BUFFERED] = p[at.FETCH_WIDTH]
+    when = max(from_cycle, sm.next_fetch)
+    sm.next_fetch = when + 1
+    warp.fetched_at = when + 2
+    warp.buffered = state.machine.fetch_width
 
 
-@compiled
-def schedule(p: Ints, s: Ints, sm: int, slot: int, earliest: int, now: int, cause: int) -> None:
-    """The warp stands at its next instruction and can issue from `earliest` (> `now`) on, if its operands are there."""
-    row = warp_row(p, sm, slot)
-    pc = s[row + at.PC]
-    ready = operands_ready(p, s, sm, slot, pc)
-    scheduler = slot % p[at.SCHEDULERS]
-    bit = 1 << quotient(slot, p[at.SCHEDULERS])
-    unit = s[p[at.CODE] + pc * at.CODE_WIDTH + at.UNIT]
-    s[p[at.WANTS] + (sm * p[at.SCHEDULERS] + scheduler) * p[at.UNITS] + unit] |= bit
-    if ready >= at.NEVER:
-        s[row + at.STATE] = at.NEEDS_DATA
-        return
-    s[row + at.STATE] = at.RUNS
-    when = max(ready, earliest, s[row + at.FETCHED_AT])
-    s[row + at.CAUSE] = cause if when == earliest else (at.CAUSE_ALU if when == ready else at.CAUSE_FETCH)
-    s[row + at.READY_AT] = when
-    put_in_wheel(p, s, sm, slot, when, now)
-
-
-@compiled
-def data_came(p: Ints, s: Ints, sm: int, slot: int, pc: int, when: int, now: int, cause: int) -> None:
-    """The registers that `pc` writes are there at `when`; a warp that waits for them goes on."""
-    code = p[at.CODE] + pc * at.CODE_WIDTH
-    first = p[at.REGS] + s[code + at.FIRST_REG]
-    values = p[at.READY] + (sm * p[at.SLOTS] + slot) * p[at.REGISTERS]
-    for k in range(first, first + s[code + at.WRITES]):
-        s[values + s[k]] = when
-    row = warp_row(p, sm, slot)
-    if s[row + at.STATE] == at.NEEDS_DATA:
-        ready = operands_ready(p, s, sm, slot, s[row + at.PC])
-        if ready < at.NEVER:
-            s[row + at.STATE] = at.RUNS
-            s[row + at.CAUSE] = cause
-            s[row + at.READY_AT] = max(ready, now + 1, s[row + at.FETCHED_AT])
-            put_in_wheel(p, s, sm, slot, s[row + at.READY_AT], now)
-
-
-# -- Blocks on SMs: launching them in free places, the barriers of their warps, and their end.
+# -- Barriers: of the whole block. A trace does not tell barriers for a part of it apart.
 
 @inlined
-def place_row(p: Ints, sm: int, slot: int) -> int:
-    """Where the row of the place that `slot` belongs to begins."""
-    return int(p[at.PLACE] + (sm * p[at.PLACES] + quotient(slot, p[at.WARPS_PER_BLOCK])) * at.PLACE_WIDTH)
+def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
+    """Let all warps of the block at place `number` that wait at its barrier continue."""
+    sm.places[number].at_barrier = 0
+    first = number * state.machine.warps_per_block
+    for slot in range(first, first + state.machine.warps_per_block):
+        warp = sm.warps[slot]
+        if warp.id >= 0 and warp.state == AT_BARRIER:
+            schedule(state, sm, warp, now + 1, now, CAUSE_BARRIER)
 
 
 @compiled
-def start_block(p: Ints, s: Ints, warps: Ints, sm: int, place: int, now: int) -> None:
-    """Put the next block of the grid into a free place; its warps can issue from `now` + 1 on."""
-    cell, per_block = p[at.CELL], p[at.WARPS_PER_BLOCK]
-    memory = p[at.SM] + sm * at.SM_WIDTH
-    first = s[cell + at.NEXT_BLOCK] * per_block
-    s[cell + at.NEXT_BLOCK] += 1
-    s[cell + at.LIVE_WARPS] += per_block
-    s[p[at.ORDER] + sm * p[at.PLACES] + s[memory + at.RESIDENT]] = place
-    s[memory + at.RESIDENT] += 1
-    row = p[at.PLACE] + (sm * p[at.PLACES] + place) * at.PLACE_WIDTH
-    s[row + at.LIVE], s[row + at.AT_BARRIER] = per_block, 0
-    for k in range(per_block):
-        slot = place * per_block + k
-        warp = p[at.WARP] + (sm * p[at.SLOTS] + slot) * at.WARP_WIDTH
-        source = (first + k - s[cell + at.FIRST_WARP]) * at.WINDOW_WIDTH
-        s[warp + at.ID] = first + k
-        s[warp + at.ENTRY], s[warp + at.END] = warps[source + at.W_ENTRY], warps[source + at.W_END]
-        s[warp + at.EVENT], s[warp + at.EVENT_END] = warps[source + at.W_EVENT], warps[source + at.W_EVENT_END]
-        s[warp + at.SECTOR], s[warp + at.SECTOR_END] = warps[source + at.W_SECTOR], warps[source + at.W_SECTOR_END]
-        s[warp + at.TAKEN], s[warp + at.OUTSTANDING] = s[warp + at.SECTOR], 0
-        values = p[at.READY] + (sm * p[at.SLOTS] + slot) * p[at.REGISTERS]
-        for register in range(values, values + p[at.REGISTERS]):
-            s[register] = 0
-        s[warp + at.FETCHED_AT] = 0
-        if p[at.FETCH_WIDTH] > 0:
-            fetch(p, s, sm, warp, now)
-        if enter(p, s, warp):
-            schedule(p, s, sm, slot, now + 1, now, at.CAUSE_START)
-        else:
-            ended(p, s, sm, slot, warp, now)
-
-
-@inlined
-def _open_barrier(p: Ints, s: Ints, sm: int, place: int, now: int) -> None:
-    """Let all warps of a block that stand at its barrier go on."""
-    s[p[at.PLACE] + (sm * p[at.PLACES] + place) * at.PLACE_WIDTH + at.AT_BARRIER] = 0
-    first = place * p[at.WARPS_PER_BLOCK]
-    for slot in range(first, first + p[at.WARPS_PER_BLOCK]):
-        warp = p[at.WARP] + (sm * p[at.SLOTS] + slot) * at.WARP_WIDTH
-        if s[warp + at.ID] >= 0 and s[warp + at.STATE] == at.STANDS:
-            schedule(p, s, sm, slot, now + 1, now, at.CAUSE_BARRIER)
+def arrive_at_barrier(state: State, sm: Sm, warp: Warp, now: int) -> None:
+    """The warp has issued a barrier: it waits until all warps of its block that have not ended have arrived."""
+    place = sm.places[warp.place]
+    warp.state = AT_BARRIER
+    place.at_barrier += 1
+    if place.at_barrier == place.live:
+        _open_barrier(state, sm, warp.place, now)
 
 
 @compiled
-def arrive_at_barrier(p: Ints, s: Ints, sm: int, slot: int, warp: int, now: int) -> None:
-    """The warp has issued a barrier: it waits until all warps of its block that have not ended have come."""
-    row = place_row(p, sm, slot)
-    s[warp + at.STATE] = at.STANDS
-    s[row + at.AT_BARRIER] += 1
-    if s[row + at.AT_BARRIER] == s[row + at.LIVE]:
-        _open_barrier(p, s, sm, quotient(slot, p[at.WARPS_PER_BLOCK]), now)
+def open_all_barriers(state: State, now: int) -> None:
+    """No warp can continue: they wait at barriers for a part of a block. Open these."""
+    for number in range(state.machine.sm_count):
+        sm = state.sms[number]
+        for place in range(state.machine.places):
+            if sm.places[place].at_barrier > 0:
+                _open_barrier(state, sm, place, now)
 
 
-@compiled
-def break_barriers(p: Ints, s: Ints, now: int) -> None:
-    """Nobody can go on: barriers for a part of a block, which the trace does not tell apart. Open those that are waited at."""
-    for sm in range(p[at.SM_COUNT]):
-        for place in range(p[at.PLACES]):
-            if s[p[at.PLACE] + (sm * p[at.PLACES] + place) * at.PLACE_WIDTH + at.AT_BARRIER] > 0:
-                _open_barrier(p, s, sm, place, now)
-
+# -- Blocks: one a cycle and SM while there is space, in the order of the grid.
 
 @compiled
-def ended(p: Ints, s: Ints, sm: int, slot: int, warp: int, now: int) -> None:
+def end_warp(state: State, sm: Sm, warp: Warp, now: int) -> None:
     """The warp has no instructions left. It leaves when its accesses are done; the last one of a block frees its place."""
-    if s[warp + at.EVENT] != s[warp + at.EVENT_END] or s[warp + at.TAKEN] != s[warp + at.SECTOR_END]:
-        s[p[at.CELL] + at.BAD_WARP] = s[warp + at.ID]
+    if warp.event != warp.event_end or warp.taken != warp.sector_end:
+        state.bad_warp = warp.id
         return
-    s[warp + at.STATE] = at.DRAINS
-    if s[warp + at.OUTSTANDING] > 0:
+    warp.state = DRAINS
+    if warp.outstanding > 0:
         return
-    row = place_row(p, sm, slot)
-    s[warp + at.ID] = -1
-    s[row + at.LIVE] -= 1
-    s[p[at.CELL] + at.LIVE_WARPS] -= 1
-    s[p[at.CELL] + at.LAST_END] = now
-    if s[row + at.LIVE] == 0:
-        _free_place(p, s, sm, quotient(slot, p[at.WARPS_PER_BLOCK]), row, now)
-    elif s[row + at.AT_BARRIER] == s[row + at.LIVE]:
-        _open_barrier(p, s, sm, quotient(slot, p[at.WARPS_PER_BLOCK]), now)
+    place = sm.places[warp.place]
+    warp.id = -1
+    place.live -= 1
+    state.live_warps -= 1
+    state.last_end = now
+    if place.live == 0:
+        _free_place(state, sm, place, warp.place, now)
+    elif place.at_barrier == place.live:
+        _open_barrier(state, sm, warp.place, now)
 
 
 @inlined
-def _free_place(p: Ints, s: Ints, sm: int, place: int, row: int, now: int) -> None:
-    """Take the block out of the order of age; the block distributor finds the place in the next cycle."""
-    memory, order = p[at.SM] + sm * at.SM_WIDTH, p[at.ORDER] + sm * p[at.PLACES]
+def _free_place(state: State, sm: Sm, place: Place, number: int, now: int) -> None:
+    """The block has ended; the block distributor uses its place in the next cycle."""
     age = 0
-    while s[order + age] != place:
+    while sm.oldest_first[age] != number:
         age += 1
-    s[memory + at.RESIDENT] -= 1
-    for k in range(age, s[memory + at.RESIDENT]):
-        s[order + k] = s[order + k + 1]
-    s[row + at.LIVE] = -1
-    s[row + at.PLACE_SINCE] = now
-    s[p[at.CELL] + at.WANT_BLOCK] += 1
+    sm.blocks -= 1
+    for k in range(age, sm.blocks):
+        sm.oldest_first[k] = sm.oldest_first[k + 1]
+    place.live, place.free_since = -1, now
+    state.free_places += 1
+
+
+@inlined
+def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int) -> None:
+    """Begin warp `number` of the launch in a free slot; it can issue from `now` + 1 on."""
+    window = state.window[number - state.first_warp]
+    warp.id = number
+    warp.entry, warp.end = window.entry, window.end
+    warp.event, warp.event_end = window.event, window.event_end
+    warp.sector, warp.sector_end = window.sector, window.sector_end
+    warp.taken = warp.sector
+    warp.outstanding = warp.fetched_at = 0
+    for register in range(state.machine.registers):
+        warp.registers_ready[register] = 0
+    if state.machine.fetch_width > 0:
+        fetch(state, sm, warp, now)
+    if _enter(state, warp):
+        schedule(state, sm, warp, now + 1, now, CAUSE_START)
+    else:
+        end_warp(state, sm, warp, now)
 
 
 @compiled
-def hand_out(p: Ints, s: Ints, warps: Ints, now: int) -> bool:
-    """One block to each SM that has a free place; False when the next block is not in the window."""
-    cell = p[at.CELL]
-    for sm in range(s[cell + at.DISPATCH_SM], p[at.SM_COUNT]):
-        s[cell + at.DISPATCH_SM] = sm
-        if s[cell + at.NEXT_BLOCK] >= p[at.GRID]:
-            s[cell + at.WANT_BLOCK] = 0
+def _start_block(state: State, sm: Sm, number: int, now: int) -> None:
+    """Put the next block of the grid into the free place `number`."""
+    warps = state.machine.warps_per_block
+    first = state.next_block * warps
+    state.next_block += 1
+    state.live_warps += warps
+    sm.oldest_first[sm.blocks] = number
+    sm.blocks += 1
+    place = sm.places[number]
+    place.live, place.at_barrier = warps, 0
+    for k in range(warps):
+        _start_warp(state, sm, sm.warps[number * warps + k], first + k, now)
+
+
+@compiled
+def distribute_blocks(state: State, now: int) -> bool:
+    """Start one block on each SM that has a free place; False when the next block is not in the window."""
+    for number in range(state.next_sm, state.machine.sm_count):
+        state.next_sm = number
+        if state.next_block >= state.machine.blocks:
+            state.free_places = 0
             break
-        for place in range(p[at.PLACES]):
-            row = p[at.PLACE] + (sm * p[at.PLACES] + place) * at.PLACE_WIDTH
-            if s[row + at.LIVE] < 0 and s[row + at.PLACE_SINCE] < now:
-                if (s[cell + at.NEXT_BLOCK] + 1) * p[at.WARPS_PER_BLOCK] > s[cell + at.LAST_WARP]:
+        sm = state.sms[number]
+        for place in range(state.machine.places):
+            if sm.places[place].live < 0 and sm.places[place].free_since < now:
+                if (state.next_block + 1) * state.machine.warps_per_block > state.last_warp:
                     return False
-                s[cell + at.WANT_BLOCK] -= 1
-                start_block(p, s, warps, sm, place, now)
+                state.free_places -= 1
+                _start_block(state, sm, place, now)
                 break
-    s[cell + at.DISPATCH_SM] = 0
+    state.next_sm = 0
     return True

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import FAILED, KERNEL, MODEL
 
@@ -66,7 +67,7 @@ def rows_table(columns: dict[str, Any]) -> pa.Table:
             arrays[name] = pa.array(list(values), pa.string()).dictionary_encode()
         else:
             # no number is absent, not NaN: what reads the table then leaves it out of its means
-            arrays[name] = pa.array(values, from_pandas=name in _FLOATS)
+            arrays[name] = pa.array(values, from_pandas=name in _FLOATS or name.startswith(STACK_PREFIX))
     return pa.table(arrays)
 
 

@@ -13,9 +13,8 @@ from warpsight.gpu.keys import WORD
 from warpsight.sweeps.answers.best import best, pareto
 from warpsight.sweeps.answers.energy import UTILISATION, PowerCurve, energy
 from warpsight.sweeps.answers.maps import design_map, speedups
-from warpsight.sweeps.answers.results import GEOMEAN, Results, results_of
+from warpsight.sweeps.answers.results import GEOMEAN, Results, figure_names, results_of
 from warpsight.sweeps.answers.selection import (
-    CONDITION_NUMBERS,
     CONDITION_WORDS,
     COST_NUMBERS,
     PERFORMANCE,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 # What expressions over results may read besides the keys of a study.
 _IN_COSTS = dict.fromkeys(COST_NUMBERS, NUMBER)
-_IN_CONDITIONS = {**dict.fromkeys(CONDITION_NUMBERS, NUMBER), **dict.fromkeys(CONDITION_WORDS, WORD)}
 
 
 @dataclass(frozen=True)
@@ -130,7 +128,8 @@ class Sweep:
 
     def _select(self, about: Question, costs: Sequence[Term] = ()) -> Selection:
         """What is asked about, with every key that `costs` read."""
-        where = [Term(text, parse_expression(text, "where", _IN_CONDITIONS)) for text in about.where]
+        known = {**_IN_COSTS, **dict.fromkeys(figure_names(self.table), NUMBER), **dict.fromkeys(CONDITION_WORDS, WORD)}
+        where = [Term(text, parse_expression(text, "where", known)) for text in about.where]
         names = {name for term in (*where, *costs) for name in term.formula.names}
         return select(self._results(about, names), metric=about.metric, baseline=about.baseline, where=where)
 

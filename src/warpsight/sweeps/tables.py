@@ -18,8 +18,8 @@ from warpsight.gpu.document import flatten
 from warpsight.gpu.keys import FLAG, KEYS
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
-from warpsight.pipeline.rows import NUMBERS, failed_rows
-from warpsight.result.prediction import COMPONENTS
+from warpsight.models.base import STACK_PREFIX
+from warpsight.pipeline.rows import WORDS, failed_rows, number_columns
 from warpsight.sweeps.designs import Longs
 from warpsight.sweeps.files import read_part, rows_table, temporary_beside
 from warpsight.sweeps.folder import StudyFolder
@@ -53,7 +53,7 @@ def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
         reasons = [plan.table.refusal(int(design)) for design in refused]
         for kernel in plan.study.kernels:
             for model in plan.study.models:
-                rows = failed_rows("", len(refused), model) | {FAILED: reasons}
+                rows = failed_rows("", len(refused), model, _numbers(plan)) | {FAILED: reasons}
                 yield _with_design(plan, kernel.name, refused, rows_table(rows))
 
 
@@ -66,7 +66,7 @@ def designs_table(plan: Plan) -> pa.Table:
 def empty_table(plan: Plan) -> pa.Table:
     """No rows, with the columns and types of all of them."""
     none = np.zeros(0, dtype=np.int64)
-    return _with_design(plan, "", none, rows_table(failed_rows("", 0, "")))
+    return _with_design(plan, "", none, rows_table(failed_rows("", 0, "", _numbers(plan))))
 
 
 def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
@@ -79,7 +79,7 @@ def _rows(plan: Plan, batch: Batch, missing: str) -> pa.Table | None:
     if not reason:
         return None
     names = [model for group in batch.groups for model in models for _ in group.designs]
-    rows = failed_rows(reason, len(designs), "") | {"model": names}
+    rows = failed_rows(reason, len(designs), "", _numbers(plan)) | {"model": names}
     return _with_design(plan, batch.launch.kernel, designs, rows_table(rows))
 
 
@@ -89,14 +89,19 @@ def _simulator_row(plan: Plan, each: Simulation, missing: str) -> pa.Table | Non
     if found is None and not reason:
         return None
     if found is None or "failed" in found:
-        rows = failed_rows(found["failed"] if found else reason, 1, SIMULATOR)
+        rows = failed_rows(found["failed"] if found else reason, 1, SIMULATOR, _numbers(plan))
     else:
-        stack = {f"cpi_stack.{name}": found["cpi_stack"][name] for name in COMPONENTS}
-        floats = {name: np.array([{**found, **stack}[name]], dtype=np.float64) for name in (*NUMBERS, "dpki", "occupancy")}
+        values = {**found, **{f"{STACK_PREFIX}{name}": value for name, value in found["cpi_stack"].items()}}
+        names = (*_numbers(plan), "dpki", "occupancy")
+        floats = {name: np.array([values.get(name, 0.0)], dtype=np.float64) for name in names}
         words = {name: [found[name]] for name in ("bound_by", "class", "occupancy_limiter")}
         executed = np.array([found["warp_instructions"]], dtype=np.int64)
         rows = {"model": [SIMULATOR], **floats, "warp_instructions": executed, **words, "failed": [""]}
     return _with_design(plan, each.launch.kernel, np.array([each.design]), rows_table(rows))
+
+
+def _numbers(plan: Plan) -> tuple[str, ...]:
+    return number_columns(plan.study.models)
 
 
 def _with_design(plan: Plan, kernel: str, designs: Longs, rows: pa.Table) -> pa.Table:
@@ -105,7 +110,7 @@ def _with_design(plan: Plan, kernel: str, designs: Longs, rows: pa.Table) -> pa.
     values |= {key: column[designs] for key, column in plan.table.columns.items()}
     values[KERNEL] = [kernel] * len(designs)
     front = rows_table(values)
-    for name in ("model", *NUMBERS, "warp_instructions", "dpki", "occupancy", "bound_by", "class", "occupancy_limiter", "failed"):
+    for name in ("model", *_numbers(plan), "warp_instructions", "dpki", "occupancy", *WORDS, FAILED):
         front = front.append_column(name, rows.column(name))
     return front
 

@@ -5,7 +5,6 @@ The layout is described in `docs/reference/trace.md`. A folder appears whole or 
 
 from __future__ import annotations
 
-import dataclasses
 import shutil
 import tempfile
 import weakref
@@ -16,98 +15,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
 
+import lazy_loader as lazy
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.traces import store_format as tables
 from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
-from warpsight.traces.store_format import FILES, NAME_A_TRACE, REMEDY, Pieces, StoredHeader, read_header, write_header
+from warpsight.traces.store_format import (
+    BLOCKS,
+    FILES,
+    HEADER,
+    INSTRUCTIONS,
+    NAME_A_TRACE,
+    PATHS,
+    REMEDY,
+    TABLES,
+    WARPS,
+    StoredHeader,
+    read_header,
+    write_header,
+)
 from warpsight.traces.validate import ChunkChecker
 
-_COMPRESSION_LEVEL = 3
-
-
-@dataclasses.dataclass
-class _CheckedFile:
-    """A file that keeps the length and CRC-32 of what was written since `cut` was last called."""
-
-    file: IO[bytes]
-    closed: bool = False
-    size: int = 0
-    crc: int = 0
-    position: int = 0
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data)
-        self.file.write(view)
-        self.size += view.nbytes
-        self.position += view.nbytes
-        self.crc = zlib.crc32(view, self.crc)
-        return view.nbytes
-
-    def cut(self) -> tuple[int, int]:
-        piece = (self.size, self.crc)
-        self.size = self.crc = 0
-        return piece
-
-    def tell(self) -> int:
-        return self.position
-
-    def flush(self) -> None:
-        self.file.flush()
-
-    def writable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return False
-
-    def seekable(self) -> bool:
-        return False
-
-    def close(self) -> None:
-        self.closed = True
-        self.file.close()
-
-
-class TableFile:
-    """One Parquet file, a row group per `write`; `close` gives its pieces."""
-
-    def __init__(self, path: Path) -> None:
-        self._file = _CheckedFile(path.open("wb"))
-        self._pieces: Pieces = []
-        options: dict[str, Any] = {"compression": "zstd", "compression_level": _COMPRESSION_LEVEL, "use_dictionary": True}
-        options |= tables.WRITE_OPTIONS.get(path.name, {})
-        sink: Any = self._file  # has the methods that pyarrow calls
-        self._writer = pq.ParquetWriter(sink, tables.SCHEMAS[path.name], write_statistics=False, **options)
-
-    def write(self, table: Any) -> None:
-        """Write one row group."""
-        self._writer.write_table(table, row_group_size=max(1, table.num_rows))
-        self._pieces.append(self._file.cut())
-
-    def close(self) -> Pieces:
-        """Write the footer and close."""
-        self._writer.close()
-        self._pieces.append(self._file.cut())
-        self._file.close()
-        return self._pieces
-
-
-def write_table(path: Path, table: Any) -> Pieces:
-    """Write `table` as a file of one row group; its name says which table it is. Raises OSError if the disk refuses."""
-    file = TableFile(path)
-    file.write(table)
-    return file.close()
-
+parquet: Any = lazy.load("warpsight.traces.parquet_tables", suppress_warning=True)  # pyarrow takes long to load
 
 # -- Reading a trace from its folder, one row group at a time.
-
-_DAMAGE = (pa.ArrowException, OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, MemoryError)
-
 
 def open_trace(path: str | Path) -> KernelTrace:
     """The trace in folder `path`. Its chunks are read from disk, and checked, as they are iterated.
@@ -116,12 +48,12 @@ def open_trace(path: str | Path) -> KernelTrace:
     or if the trace contradicts itself.
     """
     folder = Path(path)
-    stored = read_header(folder / tables.HEADER)
-    for name in tables.TABLES:
+    stored = read_header(folder / HEADER)
+    for name in TABLES:
         _size_is_right(folder / name, stored)
-    instructions = _instructions(_small_table(folder / tables.INSTRUCTIONS, stored))
-    block_start = _block_start(_small_table(folder / tables.BLOCKS, stored))
-    paths = _paths(_small_table(folder / tables.PATHS, stored), stored.paths, folder / tables.PATHS)
+    instructions = _instructions(_small_table(folder / INSTRUCTIONS, stored))
+    block_start = _block_start(_small_table(folder / BLOCKS, stored))
+    paths = _paths(_small_table(folder / PATHS, stored), stored.paths, folder / PATHS)
     checker = ChunkChecker(stored.header, instructions, block_start, paths, str(folder))
     chunks = FolderChunks(folder, stored, checker)
     return KernelTrace(stored.header, instructions, block_start, paths, chunks, str(folder), stored.notes, stored.extra)
@@ -131,8 +63,8 @@ class FolderChunks(ChunkSource):
     """The chunks of a stored trace: each row group of `warps.parquet` is one. Every row group is checked when first read."""
 
     def __init__(self, folder: Path, stored: StoredHeader, checker: ChunkChecker) -> None:
-        self._path, self._stored, self._checker = folder / tables.WARPS, stored, checker
-        self._pieces = stored.files[tables.WARPS]
+        self._path, self._stored, self._checker = folder / WARPS, stored, checker
+        self._pieces = stored.files[WARPS]
         self._checked = 0
         with self._open() as file:
             size = sum(size for size, _ in self._pieces)
@@ -144,21 +76,21 @@ class FolderChunks(ChunkSource):
 
     def __iter__(self) -> Iterator[TraceChunk]:
         with self._open() as file:
-            parquet = _opened(self._path, file)
+            opened = _opened(self._path, file)
             warp = at = 0
             for number, piece in enumerate(self._pieces[:-1]):
-                chunk = self._read(file, parquet, number, at, warp)
+                chunk = self._read(file, opened, number, at, warp)
                 yield chunk
                 at += piece[0]
                 warp += len(chunk.path)
 
-    def _read(self, file: IO[bytes], parquet: Any, number: int, at: int, warp: int) -> TraceChunk:
+    def _read(self, file: IO[bytes], opened: Any, number: int, at: int, warp: int) -> TraceChunk:
         fresh = number >= self._checked
         if fresh:
             _piece_is_whole(self._path, file, at, self._pieces[number])
         try:
-            chunk = tables.chunk_of(parquet.read_row_group(number, use_threads=False))
-        except _DAMAGE as error:
+            chunk: TraceChunk = parquet.chunk_of(opened.read_row_group(number, use_threads=False))
+        except parquet.DAMAGE as error:
             _damaged(self._path, str(error))
         if fresh:
             self._checker.check(chunk, warp)
@@ -202,13 +134,9 @@ def _piece_is_whole(path: Path, file: IO[bytes], at: int, piece: tuple[int, int]
 
 def _opened(path: Path, file: IO[bytes]) -> Any:
     try:
-        parquet = pq.ParquetFile(file)
-        schema = parquet.schema_arrow
-    except _DAMAGE as error:
+        return parquet.opened(path, file)
+    except parquet.DAMAGE as error:
         _damaged(path, str(error))
-    if not schema.equals(tables.SCHEMAS[path.name]):
-        _damaged(path, f"its columns are {', '.join(schema.names)}, or of other types than schema version 1 has")
-    return parquet
 
 
 def _shape(path: Path, file: IO[bytes]) -> tuple[int, int]:
@@ -224,7 +152,7 @@ def _small_table(path: Path, stored: StoredHeader) -> Any:
                 _piece_is_whole(path, file, at, piece)
                 at += piece[0]
             return _opened(path, file).read(use_threads=False)
-    except _DAMAGE as error:
+    except parquet.DAMAGE as error:
         _damaged(path, str(error))
 
 
@@ -281,7 +209,7 @@ class FolderSink:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=".partial", dir=self.path.parent))
             self._cleanup = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-            self._warps_file = TableFile(self._folder / tables.WARPS)
+            self._warps_file = parquet.TableFile(self._folder / WARPS)
         except OSError as error:
             raise _disk_refuses(self.path, error) from None
 
@@ -304,7 +232,7 @@ class FolderSink:
         self._pending, self._pending_bytes, self._warps = [], 0, 0
         try:
             self._warps_file.close()
-            self._warps_file = TableFile(self._folder / tables.WARPS)
+            self._warps_file = parquet.TableFile(self._folder / WARPS)
         except OSError as error:
             raise _disk_refuses(self.path, error) from None
 
@@ -318,14 +246,14 @@ class FolderSink:
         """Write what is left, put the folder in its place, and give the trace back, opened for reading."""
         self._flush()
         small = {
-            tables.INSTRUCTIONS: tables.instruction_table(instructions),
-            tables.BLOCKS: tables.block_table(block_start),
-            tables.PATHS: tables.path_table(paths),
+            INSTRUCTIONS: parquet.instruction_table(instructions),
+            BLOCKS: parquet.block_table(block_start),
+            PATHS: parquet.path_table(paths),
         }
         try:
-            files = {name: write_table(self._folder / name, table) for name, table in small.items()}
-            files[tables.WARPS] = self._warps_file.close()
-            write_header(self._folder / tables.HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
+            files = {name: parquet.write_table(self._folder / name, table) for name, table in small.items()}
+            files[WARPS] = self._warps_file.close()
+            write_header(self._folder / HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
             _put_in_place(self._folder, self.path)
         except OSError as error:
             raise _disk_refuses(self.path, error) from None
@@ -338,7 +266,7 @@ class FolderSink:
     def discard(self) -> None:
         """Drop what has been written. Nothing happens after `finish`."""
         if self._cleanup.alive:
-            with suppress(OSError, ValueError, pa.ArrowException):
+            with suppress(*parquet.DAMAGE):
                 self._warps_file.close()
             self._cleanup()
 
@@ -346,7 +274,7 @@ class FolderSink:
         if not self._pending:
             return
         try:
-            self._warps_file.write(tables.warp_table(self._pending))
+            self._warps_file.write(parquet.warp_table(self._pending))
         except OSError as error:
             raise _disk_refuses(self.path, error) from None
         self._pending, self._pending_bytes = [], 0
@@ -370,7 +298,7 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
         raise _disk_refuses(path, error) from None
     if not found:
         return
-    if tables.HEADER not in found or not found <= set(tables.FILES):
+    if HEADER not in found or not found <= set(FILES):
         raise UsageError("the folder exists and holds something other than a trace", place=str(path), remedy=remedy)
     if not overwrite:
         overwriting = f"{remedy}, or ask for it to be overwritten (overwrite=True)"
@@ -393,11 +321,7 @@ def _disk_refuses(path: Path, error: OSError) -> UsageError:
     return UsageError(what, place=str(path), remedy="name a folder that can be written, with space left")
 
 
-# -- Traces on disk: a folder of Parquet files (zstd) and one JSON header, written as a stream and read piece by piece.
-#
-# The layout is described in `docs/reference/trace.md`.
-
-__all__ = ["FolderSink", "open_trace", "save_trace", "trace_bytes"]
+# -- Whole traces.
 
 
 def save_trace(trace: KernelTrace, path: str | Path, *, overwrite: bool = False) -> KernelTrace:

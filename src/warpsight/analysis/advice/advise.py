@@ -22,9 +22,9 @@ from warpsight.pipeline.tracing import obtain_trace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
-# A change that saves a smaller part of the cycles than this is counted as one without gain.
+# A change that saves a smaller part of the cycles counts as one without gain.
 LEAST_GAIN = 0.001
-# Of one rule, at most so many changes are evaluated: each may take another simulation of the caches.
+# Changes evaluated per rule: each may take another simulation of the caches.
 MOST_OF_A_RULE = 12
 
 # Our rules in the order in which they are tried.

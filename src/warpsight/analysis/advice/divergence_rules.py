@@ -19,7 +19,8 @@ from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, TraceCh
 
 Longs = npt.NDArray[np.int64]
 
-# Of so many warps on one path, each keeps other executions, so that all together keep the parts that they should.
+# Forms of a path: the executions that remain are distributed over this many warps in turn, so that together they have the right
+# share.
 PHASES = 8
 
 _PER_EXECUTION = ("executions", "divergent", "slowest_l1", "slowest_l2", "slowest_dram", "slowest_merged", "merged_wait_cycles",
@@ -174,9 +175,9 @@ def partings(trace: KernelTrace) -> list[Parting]:
     return sorted(found, key=lambda part: part.needed - part.executed)
 
 
-# -- What if the threads of a warp agreed at a branch?
+# -- The rule.
 
-# Below this part of all warp instructions a branch is not worth a proposal.
+# A branch whose divergence costs a smaller part of all warp instructions is not proposed.
 _LEAST = 0.001
 
 

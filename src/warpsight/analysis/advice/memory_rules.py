@@ -32,7 +32,7 @@ def coalesced(trace: KernelTrace, pcs: Sequence[int], line_bytes: int) -> Kernel
 
 @dataclass(frozen=True)
 class _Moved:
-    """The events of a chunk that change: their numbers, new counts of sectors, and the old sector that identifies their new address."""
+    """The events of a chunk that change: their numbers, new counts of sectors, and the old sector that selects the new address."""
 
     event: Longs
     count: Longs
@@ -132,7 +132,7 @@ def _turns(warp: Longs, store: Longs, hashes: npt.NDArray[np.uint64]) -> Longs:
 
 # -- What if the loads and stores of a line were coalesced?
 
-# Requests or sectors beyond what a full warp's bytes need by less than this are not worth a proposal.
+# An access is proposed if its requests or sectors exceed those of a full warp's bytes by this factor.
 _EXCESS = 1.05
 
 

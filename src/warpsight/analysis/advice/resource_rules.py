@@ -120,9 +120,9 @@ class Balance:
         )
 
 
-# -- What if a resource of the GPU were twice as large? The architect's levers, as `--set` would change them.
+# -- What if a resource of the GPU were twice as large?
 
-# Key, what it is called, and the components of the CPI stack that it may relieve.
+# Key, its name, and the components of the CPI stack that it may reduce.
 LEVERS = (
     ("l1.mshrs", "L1 MSHRs", ("mshr",)),
     ("noc.bandwidth", "NoC bandwidth", ("noc", "mshr")),

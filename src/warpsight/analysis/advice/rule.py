@@ -65,9 +65,9 @@ class Case:
 class WhatIf:
     """A change and how to evaluate it.
 
-    `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes, `owner`
-    whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise WarpsightError.
-    `setting` is the change as a GPU override (`key=value`), empty if there is none.
+    `title` names the change, `place` where (`file:line`, a GPU key), `reason` what was measured there, `cost` what it takes,
+    `owner` whether it is the programmer's or the architect's. `evaluate` returns the prediction with the change; it may raise
+    WarpsightError. `setting` is the change as a GPU override (`key=value`), empty if there is none.
     """
 
     title: str

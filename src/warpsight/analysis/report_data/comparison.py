@@ -1,4 +1,4 @@
-"""The report data of two results side by side: before and after a change of the code, or one kernel on two GPUs."""
+"""The report data of two results side by side: before and after a code change, or one kernel on two GPUs."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from warpsight.analysis.explanation import place_of
 from warpsight.analysis.report_data.kernel import COMPARISON_REPORT, SCHEMA
 from warpsight.base.errors import UsageError
 from warpsight.pipeline.provenance import TOOL
+from warpsight.result.prediction import components_of
 
-# What of a prediction is set beside each other, besides its stack; all but the last group are numbers.
+# The values of a prediction that are compared, besides its stack.
 _FIGURES = ("cycles", "seconds", "warp_instructions", "ipc_sm_warp", "cpi", "dpki", "occupancy")
 _WORDS = ("bound_by", "class", "occupancy_limiter")
 
 
 def comparison_report_data(before: dict[str, Any], after: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """The document of two dossiers of kernels, called `names`.
+    """The document of two kernels' report data, called `names`.
 
-    Its keys: `schema`, `kind`, `tool`, `title`, `model`, `names`, `sides` (the two dossiers), `figures` (rows {name, before, after,
-    ratio}: after over before), `words`, `components` (cycles that each component has on either side, largest difference first),
-    `lines` (source lines that are on both sides or on one, by the difference of their cycles; None without code on both), `gpu`
-    (keys of the GPU descriptions that differ) and `launch` (parts of the launch that differ). Raises UsageError where the two have
-    no model in common.
+    Its keys: `schema`, `kind`, `tool`, `title`, `model`, `names`, `sides` (the two documents), `figures` (rows {name, before,
+    after, ratio}: after over before), `words`, `components` (cycles that each component has on either side, largest difference
+    first), `lines` (source lines that are on both sides or on one, by the difference of their cycles; None without code on both),
+    `gpu` (keys of the GPU descriptions that differ) and `launch` (parts of the launch that differ). Raises UsageError if the two
+    have no model in common.
     """
     model = _common_model(before, after)
     first, second = _prediction(before, model), _prediction(after, model)
@@ -45,14 +46,14 @@ def comparison_report_data(before: dict[str, Any], after: dict[str, Any], names:
 
 
 def _common_model(before: dict[str, Any], after: dict[str, Any]) -> str:
-    """The model of the first report_data, if the other has it too; else the first that both have."""
+    """The model of the first document, if the other has it too; else the first that both have."""
     theirs = {each["model"] for each in after["predictions"]}
     ours = [before["model"], *(each["model"] for each in before["predictions"])]
     for model in ours:
         if model in theirs:
             return str(model)
     what = f"have no model in common: {', '.join(dict.fromkeys(ours))} and {', '.join(sorted(theirs))}"
-    raise UsageError(f"the two results {what}", place="report", remedy="make both with the same --model")
+    raise UsageError(f"the two results {what}", place="report", remedy="create both with the same `model`")
 
 
 def _prediction(report_data: dict[str, Any], model: str) -> dict[str, Any]:
@@ -65,9 +66,10 @@ def _row(name: str, before: float | None, after: float | None) -> dict[str, Any]
 
 
 def _components(first: dict[str, Any], second: dict[str, Any]) -> list[dict[str, Any]]:
-    """Cycles by component: CPI alone would hide a change of the number of instructions."""
+    """Cycles by component: CPI alone would hide a change of the instruction count."""
     names = dict.fromkeys([*first["cpi_stack"], *second["cpi_stack"]])
-    rows = [_row(name, _cycles_of(first, name), _cycles_of(second, name)) for name in names]
+    meanings = {name: each.meaning for document in (second, first) for name, each in components_of(document).items()}
+    rows = [{**_row(name, _cycles_of(first, name), _cycles_of(second, name)), "meaning": meanings[name]} for name in names]
     present = [{**row, "difference": row["after"] - row["before"]} for row in rows if row["before"] or row["after"]]
     return sorted(present, key=lambda row: -abs(row["difference"]))
 
@@ -98,14 +100,14 @@ def _lines(before: dict[str, Any], after: dict[str, Any], model: str) -> list[di
 
 
 def _view(report_data: dict[str, Any], model: str) -> dict[str, Any] | None:
-    """The rows by source line, or by PTX line where there are none; None where they are another model's."""
+    """The rows by source line, or by PTX line if there are none; None if they are of another model."""
     code = report_data.get("code") or {}
     view: dict[str, Any] | None = code.get("source") or code.get("line")
     return view if view is not None and view["model"] == model else None
 
 
 def _texts(view: dict[str, Any]) -> list[dict[str, Any]]:
-    """Of each row its text without indentation, its place, and its cycles."""
+    """The text without indentation, place and cycles of each row."""
     scale = view["cycles"] / view["cpi"]
     found = []
     for row in view["rows"]:

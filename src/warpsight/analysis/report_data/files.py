@@ -1,4 +1,4 @@
-"""Results and report data in files: one file, a folder of them for a server, and the file that a report is written to."""
+"""Results and report data in files: one file, a folder of them for a server, and the output file of a report."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from warpsight.traces.store_format import HEADER as TRACE_HEADER
 
 _TEXTS = ("kernel", "gpu", "model", "bound_by", "class", "occupancy_limiter")
 _NUMBERS = ("cycles", "seconds", "ipc_sm_warp", "cpi", "warp_instructions", "occupancy")
-# What a document that was damaged makes the code raise that draws it.
+# Exceptions of the renderer for a damaged document.
 DAMAGE = (ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
-_DEEPEST, _LARGEST = 50, 1e300  # of nesting and of numbers: what is beyond comes from no result, and its sums would be no numbers
-_REMEDY = "give what `warpsight predict --json`, `simulate --json` or `report --json` printed"
+_DEEPEST, _LARGEST = 50, 1e300  # limits of nesting and of numbers: no result exceeds them
+_REMEDY = "give the output of `warpsight predict --json`, `simulate --json` or `report --json`"
 
 
 def is_result(path: str) -> bool:
@@ -35,12 +35,12 @@ def is_result(path: str) -> bool:
 
 
 def report_data_of_file(path: str) -> dict[str, Any]:
-    """The dossier of a file of results: as it is, or made of the predictions in it. Raises UsageError and FormatError."""
+    """The report data of a file: as stored, or built from the predictions in it. Raises UsageError and FormatError."""
     found = _read(path)
     if isinstance(found, dict) and "kind" in found:
         if found.get("schema") != SCHEMA or found["kind"] not in (KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT):
-            what = f"is no document of schema {SCHEMA} that a report is made of"
-            raise FormatError(what, place=path, remedy="make it again with `warpsight report --json`")
+            what = f"is not report data of schema {SCHEMA}"
+            raise FormatError(what, place=path, remedy="create it again with `warpsight report --json`")
         if found["kind"] == KERNEL_REPORT:
             _predictions(found.get("predictions"), f"{path}: predictions")
         return found
@@ -48,10 +48,10 @@ def report_data_of_file(path: str) -> dict[str, Any]:
 
 
 def alone_of_file(path: str) -> dict[str, Any]:
-    """The dossier of a file, to be set beside another one: of one kernel. Raises as `report_data_of_file` does, or UsageError."""
+    """The report data of one kernel in a file, for a comparison. Raises as `report_data_of_file`; UsageError for other kinds."""
     found = report_data_of_file(path)
     if found["kind"] != KERNEL_REPORT:
-        raise UsageError(f"is a {found['kind']}, which is shown alone", place=path, remedy="give results of one kernel on one GPU")
+        raise UsageError(f"is a {found['kind']} and cannot be compared", place=path, remedy="give results of one kernel on one GPU")
     return found
 
 
@@ -71,7 +71,7 @@ def _read(path: str) -> Any:
 
 
 def _unfit(found: Any) -> str:
-    """What keeps JSON from being a document of ours, whatever its keys: Python reads more than JSON has; empty for nothing."""
+    """Why JSON cannot be a result, whatever its keys (Python reads more than JSON allows); empty if it can."""
     waiting = [(found, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -82,9 +82,9 @@ def _unfit(found: Any) -> str:
         elif isinstance(value, list):
             waiting += [(each, depth + 1) for each in value]
         elif isinstance(value, int | float) and not abs(value) <= _LARGEST:
-            return "has a number that is none (NaN, infinity, or beyond what any result has)"
+            return "has an invalid number (NaN, infinity, or out of range)"
         elif isinstance(value, str) and any("\ud800" <= letter <= "\udfff" for letter in value):
-            return "has a text with half a character (a lone surrogate)"
+            return "has a string with a lone surrogate"
     return ""
 
 
@@ -92,7 +92,7 @@ def _predictions(found: Any, path: str) -> list[dict[str, Any]]:
     """The prediction documents: one object, or a list of them."""
     documents = found if isinstance(found, list) else [found]
     if not documents:
-        raise FormatError("has no prediction in it", place=path, remedy=_REMEDY)
+        raise FormatError("has no prediction", place=path, remedy=_REMEDY)
     for number, document in enumerate(documents, 1):
         place = f"{path}: prediction {number}" if isinstance(found, list) else path
         what = _wrong(document)
@@ -102,12 +102,12 @@ def _predictions(found: Any, path: str) -> list[dict[str, Any]]:
 
 
 def _wrong(document: Any) -> str:
-    """What keeps `document` from being a prediction; empty for nothing."""
+    """Why `document` is not a prediction; empty if it is one."""
     if not isinstance(document, dict) or "cpi_stack" not in document:
-        return "is no prediction: it has no cpi_stack"
+        return "is not a prediction: it has no cpi_stack"
     for key in _TEXTS:
         if not isinstance(document.get(key), str):
-            return f"{key} is not a text"
+            return f"{key} is not a string"
     for key in _NUMBERS:
         if not _is_number(document.get(key)):
             return f"{key} is not a number of 0 or more"
@@ -127,7 +127,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < float("inf")
 
 
-# -- The results of a folder, for a server that shows them: prediction files, dossiers, studies. They are read, never written.
+# -- The results of a folder, for a server: prediction files, report data, studies. They are read, never written.
 
 RESULT, STUDY_KIND = "result", "study"
 _DEEPEST_FOLDER = 6
@@ -135,7 +135,7 @@ _DEEPEST_FOLDER = 6
 
 @dataclass(frozen=True)
 class ResultFile:
-    """A result: `ident` for addresses, `name` within the folder, `kind` (result or study), `stamp` that changes when it does."""
+    """A result: `ident` for URLs, `name` within the folder, `kind` (result or study), and a `stamp` that changes with the files."""
 
     ident: str
     name: str
@@ -144,15 +144,15 @@ class ResultFile:
 
 
 class ResultFolder:
-    """The results below `folder`. Raises UsageError when it is none."""
+    """The results below `folder`. Raises UsageError if it is not a folder."""
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         if not self.folder.is_dir():
-            raise UsageError("is no folder", place=str(folder), remedy="give the folder with your results")
+            raise UsageError("is not a folder", place=str(folder), remedy="give the folder with your results")
 
     def items(self) -> list[ResultFile]:
-        """What is there now, by name. Files that are no JSON of results are found too: their page says what is wrong."""
+        """The current results, by name. Other JSON files are listed too: their page shows the error."""
         found = []
         for path, kind in self._paths():
             name = path.relative_to(self.folder).as_posix()
@@ -161,16 +161,16 @@ class ResultFolder:
         return sorted(found, key=lambda item: item.name)
 
     def item(self, ident: str) -> ResultFile | None:
-        """The result of that ident; None when there is none (any more)."""
+        """The result with that ident; None if it does not exist (any more)."""
         return next((item for item in self.items() if item.ident == ident), None)
 
     def report_data(self, item: ResultFile) -> dict[str, Any]:
-        """The document of a result. Raises UsageError and FormatError for one that cannot be read."""
+        """The document of a result. Raises UsageError and FormatError if it cannot be read."""
         path = self.folder / item.name
         return study_report_data(Sweep.open(path)) if item.kind == STUDY_KIND else report_data_of_file(str(path))
 
     def _paths(self) -> Iterator[tuple[Path, str]]:
-        """Studies and JSON files; not those within studies, traces and hidden folders, and no links, which may lead out."""
+        """Studies and JSON files; not those within studies, traces and hidden folders, and no links, which may leave the folder."""
         for at, folders, files in os.walk(self.folder):
             here = Path(at)
             if is_study(here):
@@ -186,30 +186,30 @@ class ResultFolder:
 
 
 def _is_own_file(path: Path) -> bool:
-    """No link, and nothing that waits for a writer, as a pipe does."""
+    """A regular file: not a link, and not a pipe, which would wait for a writer."""
     try:
         return stat.S_ISREG(path.lstat().st_mode)
-    except OSError:  # it has gone meanwhile
+    except OSError:  # removed meanwhile
         return False
 
 
 def _stamp(path: Path, kind: str) -> str:
     """Changes whenever a file of the result is written."""
     parts = [path / STUDY, path / RESULTS] if kind == STUDY_KIND else [path]
-    told = []
+    stamps = []
     for part in parts:
         try:
             status = part.stat()
         except OSError:
             continue
-        told.append(f"{status.st_mtime_ns}-{status.st_size}")
-    return ".".join(told)
+        stamps.append(f"{status.st_mtime_ns}-{status.st_size}")
+    return ".".join(stamps)
 
 
-# -- Where a report is written: whole or not at all.
+# -- The output file of a report, written atomically.
 
 def write_report(path: str | PathLike[str], text: str) -> Path:
-    """Write `text` to `path`; what was there stays until the new file is whole. A device or a pipe is written to as it is.
+    """Write `text` to `path`; an existing file stays until the new one is complete. A device or a pipe is written directly.
 
     Raises UsageError.
     """
@@ -222,6 +222,6 @@ def write_report(path: str | PathLike[str], text: str) -> Path:
         with written_whole(Path(path)) as temporary:
             temporary.write_text(text, "utf-8")
     except OSError as error:
-        remedy = "name another file with -o, in a folder that is there"
+        remedy = "name a file in an existing, writable folder"
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(path), remedy=remedy) from None
     return Path(path)

@@ -30,7 +30,7 @@ from warpsight.traces.schema import KernelTrace
 def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, Any]:
     """Explanation documents by PTX (or SASS) instruction, `line`, and where the kernel has any, by source line, `source`.
 
-    They are those of `explain --json` without the prediction; `sources` and `missing_sources` are in the first of the two alone.
+    They equal those of `explain --json` without the prediction; only the first one has `sources` and `missing_sources`.
     """
     views = ["source"] if any(instruction.file for instruction in profiled.trace.instructions) else []
     found: dict[str, Any] = {}
@@ -43,18 +43,18 @@ def code_views(profiled: ProfiledTrace, gpu: GpuSpec, model: str) -> dict[str, A
     return found
 
 
-# -- What predictions are held against: the simulator's cycles or a measurement, and each model's error.
+# -- The references of predictions: the simulator's cycles or a measurement, and each model's error.
 
 def simulated_prediction(
     trace: KernelTrace, gpu: GpuSpec, resident: Occupancy, window: Window, perfetto: str | None, watch: Watch | None
 ) -> tuple[Prediction, dict[str, Any]]:
-    """The simulator's answer, and the document of the window of its timeline; all that is known of that goes to `perfetto` too.
+    """The simulator's prediction, and the document of a window of its timeline; the whole timeline is also written to `perfetto`.
 
-    Raises what `simulate_launch` does, and UsageError for a window that nothing is known of or a file that cannot be written.
+    Raises as `simulate_launch`, and UsageError for a window outside the timeline or a file that cannot be written.
     """
     found = simulate_trace(trace, gpu, resident=resident, watch_sm=window.sm, watch=watch)
     timeline = found.simulation.timeline
-    assert timeline is not None, "an SM was watched"
+    assert timeline is not None, "watch_sm was given"
     part = timeline_part(trace, found.simulation, window)
     if perfetto:
         write_timeline(perfetto, trace, timeline)
@@ -62,7 +62,7 @@ def simulated_prediction(
 
 
 def _timeless(found: SimulatedLaunch) -> Prediction:
-    """The prediction without how long the simulation took, so that the same kernel gives the same document."""
+    """The prediction without the simulation's run time, so that the same kernel gives the same document."""
     provenance = dict(found.prediction.provenance)
     provenance["model"] = {key: value for key, value in provenance["model"].items() if key != "simulation_seconds"}
     return replace(found.prediction, provenance=provenance)
@@ -89,10 +89,10 @@ class Measured(Protocol):
 
 
 def references(documents: list[dict[str, Any]], measured: Measured | None = None) -> list[dict[str, Any]]:
-    """What the predictions are compared with: what was `measured`, then the simulator where its prediction document is among them.
+    """The references of the predictions: the `measured` one, then the simulator if its prediction is among the documents.
 
-    Each: `name`, `kind` (measurement, table or simulation), `cycles` and `seconds` (None: not known), `place` (file and line, ""
-    for none), `by` (cycles, or seconds where cycles are not known) and the models' signed relative `errors` by name.
+    Each has `name`, `kind` (measurement, table or simulation), `cycles` and `seconds` (None: unknown), `place` (file and line, ""
+    for none), `by` (cycles, or seconds if cycles are unknown) and the models' signed relative `errors` by name.
     """
     found = []
     if measured is not None:
@@ -108,13 +108,13 @@ def references(documents: list[dict[str, Any]], measured: Measured | None = None
 
 
 def _errors(documents: list[dict[str, Any]], reference: dict[str, Any]) -> dict[str, float]:
-    """Of all predictions but the reference itself; none where the file has neither cycles nor a time."""
+    """For all predictions but the reference itself; empty if the reference has neither cycles nor a time."""
     by, value = reference["by"], reference[reference["by"]]
     others = [each for each in documents if each["model"] != reference["name"]]
     return {each["model"]: relative_error(each[by], value) for each in others} if value else {}
 
 
-# -- The dossier of one launch on one GPU: predictions, resources, code and everything else that its report shows.
+# -- The report data of one launch on one GPU.
 
 SCHEMA = 1
 KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
@@ -122,11 +122,11 @@ KERNEL_REPORT, STUDY_REPORT, COMPARISON_REPORT = "kernel", "study", "comparison"
 
 @dataclass(frozen=True)
 class Parts:
-    """Which parts that take time a dossier has: a run of the `simulator`, and how large a grid of designs (`modes.MODES`).
+    """The optional parts of report data: a run of the `simulator`, and the size of the grid of designs (`what_if.MODES`).
 
-    `command` are the words of the command line that asks for it, which its provenance keeps. Of the simulator's run the `window` is
-    shown, and all that is known of that SM goes into the file `perfetto`, if one is named. `measured` is what the predictions
-    are compared with, beside the simulator's cycles.
+    `command` are the words of the command line, for the provenance. The simulator's timeline is shown for `window`, and the whole
+    timeline of the SM is written to the file `perfetto`, if given. `measured` is the reference of the predictions, in addition to
+    the simulator's cycles.
     """
 
     simulator: bool = False
@@ -151,14 +151,14 @@ def kernel_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """`profiled_report_data` of `trace`, profiled on `gpu`. Raises also UsageError if a block does not fit an SM."""
+    """`profiled_report_data` of `trace`, profiled on `gpu`. Also raises UsageError if a block does not fit on an SM."""
     check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     return profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)
 
 
 def check_asked(model: str, beside: Sequence[str] | None, parts: Parts) -> None:
-    """Raise UsageError for a model or a size of the grid that is not known, before minutes are spent."""
+    """Raise UsageError for an unknown model or size of the grid, before minutes are spent."""
     known_mode(parts.what_if)
     known_models([model, *(beside or ())])
 
@@ -173,16 +173,16 @@ def profiled_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """The document of a profiled trace on `gpu`: all parts are about `model`, and those `beside` it (None: all others) answer too.
+    """The document of a profiled trace on `gpu`, about `model`; the models `beside` it (None: all others) predict too.
 
-    Its keys, those left out that cannot be: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
-    the simulator its second), `references` (what they are held against), `refused` (models that cannot answer, and why), `models`
-    (what is known about each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
-    are any, by source line: `code_views`), `loads` and `loads_about` (what each memory instruction does: `loads.loads`), `what_if`
+    Its keys, if available: `schema`, `kind`, `tool`, `title`, `model`, `predictions` (that of `model` first, with
+    the simulator its second), `references` (see `references`), `refused` (models that cannot answer, and why), `models`
+    (documentation of each), `speed_of_light`, `alone`, `rooflines`, `code` (explanation documents by PTX line and, where there
+    are any, by source line: `code_views`), `loads` and `loads_about` (memory instructions: `loads.loads`), `what_if`
     (designs around the GPU, evaluated), `assumptions` (which of the model's the kernel violates), `provenance`, with the simulator
-    `timeline`. docs/reference/report.md says them all.
-    `request` is what the trace was made of, to run it again for the addresses of lanes.
-    Raises UsageError for an unknown model, and what `model` raises where it cannot answer.
+    `timeline`. docs/reference/report.md describes them all.
+    `request` is the origin of the trace, to run it again for the addresses of lanes.
+    Raises UsageError for an unknown model, and as `model` if it cannot predict.
     """
     check_asked(model, beside, parts)
     others = [name for name in model_names() if name != model] if beside is None else list(beside)
@@ -223,7 +223,7 @@ def profiled_report_data(
 def _predictions(
     profiled: ProfiledTrace, gpu: GpuSpec, model: str, others: Sequence[str]
 ) -> tuple[list[Prediction], list[dict[str, str]]]:
-    """The answer of `model`, those of the others that have one, and why the rest have none."""
+    """The prediction of `model`, those of the others, and the reasons of models that cannot predict."""
     found, refused = predict_profiled(profiled, gpu, [model]), []
     for name in others:
         try:
@@ -234,7 +234,7 @@ def _predictions(
 
 
 def _beside_first(document: dict[str, Any], number: int) -> dict[str, Any]:
-    """The first one whole; of the others' provenance only what is the model's own, as the rest is the same."""
+    """The first document is complete; of the others' provenance only the model's own part is kept, as the rest is the same."""
     if number:
         provenance = document["provenance"]
         document["provenance"] = {key: provenance[key] for key in ("model", "notes", "varied") if key in provenance}
@@ -242,23 +242,23 @@ def _beside_first(document: dict[str, Any], number: int) -> dict[str, Any]:
 
 
 def _about(name: str) -> dict[str, Any]:
-    """What a reader must know of a model."""
+    """The documentation of a model."""
     model = get_model(name)
     return {"title": model.title, "source": model.source, **asdict(model.about)}
 
 
 def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:
-    """The dossier of prediction documents alone, as `predict --json` writes them: no code, no resources.
+    """The report data of prediction documents as `predict --json` writes them: no code, no resources.
 
-    The first one's model is the one that the report is about. Raises UsageError where they are not of one kernel on one GPU.
+    The report is about the first one's model. Raises UsageError unless all are of one kernel on one GPU.
     """
-    remedy = "give the predictions of one kernel on one GPU, by as many models as you like"
+    remedy = "give predictions of one kernel on one GPU, by any number of models"
     if not documents:
-        raise UsageError("there is no prediction to show", place="report", remedy=remedy)
+        raise UsageError("needs at least one prediction", place="report", remedy=remedy)
     for what in ("kernel", "gpu"):
         names = list(dict.fromkeys(document[what] for document in documents))
         if len(names) > 1:
-            raise UsageError(f"the predictions are of several {what}s: {', '.join(names)}", place="report", remedy=remedy)
+            raise UsageError(f"the predictions are for several {what}s: {', '.join(names)}", place="report", remedy=remedy)
     first = documents[0]
     return {
         "schema": SCHEMA,
@@ -271,7 +271,7 @@ def predictions_report_data(documents: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-# -- The dossier of a kernel with what would change its prediction: everything that its report shows.
+# -- The report data of a kernel with advice: all parts of its report.
 
 def advised_report_data(
     trace: KernelTrace,
@@ -284,7 +284,7 @@ def advised_report_data(
     request: KernelRequest | None = None,
     watch: Watch | None = None,
 ) -> dict[str, Any]:
-    """`kernel_report_data` with `advice`: the document of `advise`, without the prediction, which is there. Profiled once for both."""
+    """`kernel_report_data` with `advice`: the document of `advise` without the prediction. The trace is profiled once for both."""
     check_asked(model, beside, parts)
     profiled = profile_trace(trace, gpu, method, watch=watch)
     document = profiled_report_data(profiled, gpu, model, beside=beside, parts=parts, request=request, watch=watch)

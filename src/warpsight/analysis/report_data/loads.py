@@ -1,4 +1,4 @@
-"""How a warp's accesses look at each memory instruction: how many sectors, and which access is typical and which the worst."""
+"""The memory instructions of a report: sectors, typical and worst access patterns, reuse curves, and hits by level."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _BYTE = 256
 class Access:
     """One access of a warp: instruction, warp of the trace, and how many accesses of that warp there came before.
 
-    `sectors` in the order of lanes; `lanes` active where the basic block begins: a guard may leave fewer.
+    `sectors` in the order of lanes; `lanes` active at the entry of the basic block: a predicate may leave fewer.
     """
 
     pc: int
@@ -63,18 +63,18 @@ def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
         passes += np.bincount(events.pc[banks] * _BYTE + degree, minlength=len(passes))
     tables = sectors.reshape(count, _BYTE), passes.reshape(count, _BYTE)
     for table in tables:
-        table[:, 0] = 0  # an access of no lane, or to the other space, is none
+        table[:, 0] = 0  # no active lane, or an access to the other space
     return tables
 
 
 def typical_and_worst(sectors: Longs) -> dict[str, Longs]:
-    """Of each pc the most frequent number of sectors, the smallest of several, and the largest; 0 without an access."""
+    """For each pc the most frequent number of sectors (of ties the smallest), and the largest; 0 without an access."""
     places = np.arange(sectors.shape[1])
     return {TYPICAL: sectors.argmax(axis=1), WORST: np.where(sectors > 0, places, 0).max(axis=1)}
 
 
 def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int, Access]:
-    """For each of `pcs` the access with `counts[pc]` sectors that is nearest to the middle of the recorded launch."""
+    """For each of `pcs` the access with `counts[pc]` sectors nearest to the middle of the recorded launch."""
     wanted = np.full(len(trace.instructions), -1, np.int64)
     wanted[list(pcs)] = counts[list(pcs)]
     middle, best, nearest = trace.header.warps // 2, dict[int, Access](), dict[int, int]()
@@ -90,7 +90,7 @@ def examples(trace: KernelTrace, pcs: Sequence[int], counts: Longs) -> dict[int,
 
 
 def _nearest(events: ChunkEvents, wanted: Longs, middle: int) -> Iterator[int]:
-    """Of each pc the number of the first event with the wanted sectors of the warp that is nearest to `middle`."""
+    """For each pc the number of the first event with the wanted sectors, of the warp nearest to `middle`."""
     fitting = np.flatnonzero((events.sectors > 0) & (events.sectors == wanted[events.pc]))
     order = fitting[np.lexsort((np.abs(events.warp[fitting] - middle), events.pc[fitting]))]
     _, first = np.unique(events.pc[order], return_index=True)
@@ -106,41 +106,41 @@ def _access(chunk: TraceChunk, events: ChunkEvents, number: int) -> Access:
     return Access(pc, warp + chunk.first_warp, before, tuple(own.tolist()), int(events.lanes[number]))
 
 
-# -- Which lane asked for which sector: what a trace does not keep, from a second run of the kernel, or as far as sectors tell.
+# -- The addresses of lanes, which a trace does not have: from a second run of the kernel, or derived from the sectors.
 
 Lanes = tuple[int | None, ...]
 
-NO_KERNEL = "a trace keeps the sectors of an access in the order of its lanes, not the address of each lane"
-CHANGED = "the kernel or its input is no longer what was traced, so it could not be run again for the addresses of lanes"
-NOT_FOUND = "the address of each lane is recorded of plain loads, stores and atomics to device memory alone"
+NO_KERNEL = "a trace has the sectors of an access in the order of its lanes, but not the address of each lane"
+CHANGED = "the kernel or its input has changed since it was traced, so it could not be run again for the addresses of lanes"
+NOT_FOUND = "the address of each lane is recorded only for plain loads, stores and atomics to device memory"
 
 
 def lanes_of(
     trace: KernelTrace, request: KernelRequest | None, accesses: Sequence[Access], watch: Watch | None = None
 ) -> tuple[list[Lanes | None], str]:
-    """Of each access the byte addresses of the 32 lanes (None: not active), or None where they are not known; and why, or "".
+    """For each access the byte addresses of the 32 lanes (None: inactive), or None if they are unknown; and the reason, or "".
 
-    The kernel of `request` runs again with probes at these accesses. What they find counts only where it gives the sectors that
-    the trace has. Raises as `trace_kernel` does.
+    The kernel of `request` runs again with probes at these accesses. A result is used only if it has the sectors of
+    the trace. Raises as `trace_kernel`.
     """
     if request is None or request.is_trace:
-        return [_told(access) for access in accesses], NO_KERNEL
+        return [_from_sectors(access) for access in accesses], NO_KERNEL
     found = _run_again(trace, request, accesses, watch)
     if found is None:
-        return [_told(access) for access in accesses], CHANGED
-    lanes = [_checked(access, each) or _told(access) for access, each in zip(accesses, found, strict=True)]
+        return [_from_sectors(access) for access in accesses], CHANGED
+    lanes = [_checked(access, each) or _from_sectors(access) for access, each in zip(accesses, found, strict=True)]
     return lanes, NOT_FOUND if None in lanes else ""
 
 
 def sectors_of(lanes: Lanes) -> tuple[int, ...]:
-    """The sectors that these addresses lie in, in the order of lanes, each once; as a trace numbers them."""
+    """The sectors of these addresses in the order of lanes, each once; numbered as in a trace."""
     return tuple(dict.fromkeys(address // SECTOR_BYTES & 0xFFFFFFFF for address in lanes if address is not None))
 
 
 def _run_again(
     trace: KernelTrace, request: KernelRequest, accesses: Sequence[Access], watch: Watch | None
 ) -> list[LaneAddresses | None] | None:
-    """What probes find at the accesses; None if the launch is another one now."""
+    """The probes' results at the accesses; None if the launch has changed."""
     ready, header = prepare(request), trace.header
     now = kernel_hash(ready.launch.kernel, ready.source.ptx), input_hash(ready.launch), ready.sample
     if now != (header.kernel_hash, header.input_hash, header.sampled_blocks):
@@ -153,13 +153,13 @@ def _run_again(
         wanted,
         max_instructions=ready.max_instructions,
         progress=stage(watch, "finding the lanes of accesses"),
-        options=replace(ready.options, output=StringIO()),  # what it prints was printed the first time
+        options=replace(ready.options, output=StringIO()),  # its output was printed the first time
     )
     return addresses
 
 
 def _warps_of_launch(ready: ReadyLaunch, per_block: int, warps: Sequence[int]) -> list[int]:
-    """The numbers in the launch of warps of the trace, which may have some blocks alone."""
+    """The numbers in the launch of warps of the trace, which may be a sample of the blocks."""
     if not ready.sample:
         return list(warps)
     blocks = np.flatnonzero(emulator.choose_blocks(ready.launch.blocks, ready.sample, ready.seed)).tolist()
@@ -167,23 +167,23 @@ def _warps_of_launch(ready: ReadyLaunch, per_block: int, warps: Sequence[int]) -
 
 
 def _checked(access: Access, found: LaneAddresses | None) -> Lanes | None:
-    """What a probe found, if the sectors are those of the access: else it was another one, or one that is recorded otherwise."""
+    """A probe's result if its sectors are those of the access; else None: another access, or one recorded differently."""
     if found is None:
         return None
     lanes = tuple(int(address) if found.mask >> lane & 1 else None for lane, address in enumerate(found.addresses))
     return lanes if sectors_of(lanes) == access.sectors else None
 
 
-def _told(access: Access) -> Lanes | None:
-    """The sector's address of each lane where sectors alone tell: 32 sectors are those of 32 lanes."""
+def _from_sectors(access: Access) -> Lanes | None:
+    """The sector address of each lane if the sectors determine it: 32 sectors are those of 32 lanes."""
     if len(access.sectors) != WARP_SIZE or access.lanes != WARP_SIZE:
         return None
     return tuple(sector * SECTOR_BYTES for sector in access.sectors)
 
 
-# -- How a load's hits at the L1 depend on its size: the reuse distances of each instruction, from one stack of lines for each SM.
+# -- A load's L1 hits as a function of the L1 size: the reuse distances of each instruction, from one LRU stack per SM.
 
-MOST_REQUESTS = 4_000_000  # of the blocks that the stacks are made of: some seconds
+MOST_REQUESTS = 4_000_000  # a limit for the blocks on the stacks: some seconds
 MOST_STEPS = 40  # points of a curve
 _SHARE_DIGITS = 5
 
@@ -191,16 +191,16 @@ _SHARE_DIGITS = 5
 def reuse_curves(
     trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, pcs: Sequence[int], requests: int
 ) -> tuple[dict[int, dict[str, Any]], str]:
-    """For each load of `pcs` the share of its requests that hit in LRU caches of so many lines; and what a reader must know.
+    """For each load of `pcs` the share of its requests that hit in LRU caches, by size; and notes for the reader.
 
-    A curve has `capacities` (lines), `hit_shares` of the `requests`, and `first_uses`, which no cache helps. The stacks take loads
-    alone, an SM's resident warps one access each in turn: the order of the reuse-distance model without latencies (HPCA 2014).
-    `requests`: about how many the launch has; of long launches the first blocks are taken. No curve for lines that are no multiple
-    of a sector, which a trace does not hold. Raises SpecError for an L1 that cannot be modelled.
+    A curve has `capacities` (lines), `hit_shares` of the `requests`, and `first_uses` (compulsory misses). The stacks see only
+    loads, of an SM's resident warps one access each in turn: the order of the reuse-distance model without latencies (HPCA 2014).
+    `requests`: the approximate number of the launch; of long launches the first blocks are used. No curve for lines that are no
+    multiple of a sector. Raises SpecError for an L1 that cannot be modelled.
     """
     line = gpu.l1.line_bytes
     if line % SECTOR_BYTES:
-        return {}, f"no reuse distances: lines of {line} B are no whole number of sectors"
+        return {}, f"no reuse distances: lines of {line} B are not a multiple of a sector"
     threads = _most_threads(trace, requests)
     stream = of_trace(trace, line, most_threads=threads)
     settings = settings_of(gpu.l1).off("associativity", "latency", "mshr")
@@ -213,7 +213,7 @@ def reuse_curves(
 
 
 def curve(distances: Longs, lines: int) -> dict[str, Any]:
-    """The curve of reuse distances (-1: first use): where it rises (of many places at most `MOST_STEPS`), and `lines`."""
+    """The curve of reuse distances (-1: first use): its steps (at most `MOST_STEPS`), and the point at `lines`."""
     reused = np.sort(distances[distances >= 0])
     rises, times = np.unique(reused + 1, return_counts=True)  # a distance below n hits in n lines
     if len(rises) > MOST_STEPS:
@@ -230,7 +230,7 @@ def curve(distances: Longs, lines: int) -> dict[str, Any]:
 
 
 def _most_threads(trace: KernelTrace, requests: int) -> int | None:
-    """A bound that leaves about `MOST_REQUESTS` of the launch's requests; None where all are few enough."""
+    """A limit that keeps about `MOST_REQUESTS` of the launch's requests; None if all are kept."""
     if requests <= MOST_REQUESTS:
         return None
     header = trace.header
@@ -238,26 +238,26 @@ def _most_threads(trace: KernelTrace, requests: int) -> int | None:
     return blocks * header.threads_per_block
 
 
-# -- What each memory instruction does: the sectors that a warp's lanes ask for, how far data are from their last use, its hits.
+# -- The entries of all memory instructions.
 
-# Instructions that are drawn, those with most sectors; fewer of long code, so that a report stays small.
+# Instructions that are drawn, those with the most sectors; fewer for long code, to keep a report small.
 DRAWN, DRAWN_OF_LONG, LONG = 40, 12, 1000
 
 
 def loads(
     profiled: ProfiledTrace, gpu: GpuSpec, request: KernelRequest | None = None, watch: Watch | None = None
 ) -> dict[str, Any]:
-    """`loads`, an entry for each load, store and atomic, by pc; and `loads_about`, what a reader must know of all of
-    them: `line_bytes` and `l1_lines` of the L1, `lanes_unknown` and `reuse_note` (why some lanes are not known, which blocks reuse
-    is of; "": nothing to say), and `drawn`: how many have patterns and a curve, those with most sectors.
+    """`loads`, an entry for each load, store and atomic, by pc; and `loads_about`, about all of them: `line_bytes` and `l1_lines`
+    of the L1, `lanes_unknown` and `reuse_note` (why some lanes are unknown, which blocks the reuse is of; "": no note), and
+    `drawn`: the number with patterns and a curve, those with the most sectors.
 
     An entry has `pc`, `opcode`, `space`, `access`, `access_bytes` of a lane, `file`, `line`, `ptx_line`, `executions` with an
     active lane, `sectors` and `passes` (through the banks of shared memory) as pairs (how many, executions), `levels` (requests by
-    what became of them, from the miss profile), and where they are drawn `patterns` and `reuse`. A pattern is `typical`, the most
-    frequent number of sectors, or the `worst`; with `executions` that have as many, `warp` and `before` of one of them, its
-    `sectors` in the order of lanes, from the first line on, `lines` of them, and `lanes`: byte offsets from there, null: not
-    active; or null where they are not known. `bytes_asked`: by these lanes, each byte once; null like them.
-    Raises as `trace_kernel` does, where the kernel of `request` is run again for the lanes.
+    outcome, from the miss profile), and if drawn `patterns` and `reuse`. A pattern is `typical`, the most frequent number of
+    sectors, or the `worst`; with its number of `executions`, `warp` and `before` of one of them, its `sectors` in the order of
+    lanes relative to the first line, the number of `lines`, and `lanes`: byte offsets from there, null for inactive; or null if
+    they are unknown. `bytes_asked`: by these lanes, each byte once; null if unknown. Raises as `trace_kernel`, as the kernel of
+    `request` is run again for the lanes.
     """
     trace, misses = profiled.trace, profiled.misses
     sectors, passes = histograms(trace)
@@ -282,7 +282,7 @@ def loads(
 
 
 def levels(misses: MissProfile, pc: int) -> dict[str, dict[str, int]]:
-    """Requests of an instruction by level and what became of them; what is 0 is left out."""
+    """Requests of an instruction by level and outcome, without zeros."""
     counts = {
         "L1": {"hit": misses.l1_hits, "merged": misses.l1_merges, "miss": misses.l1_misses, "written through": misses.l1_writes},
         "L2 reads": {"hit": misses.l2_read_hits, "merged": misses.l2_read_merges, "miss": misses.l2_read_misses},
@@ -309,7 +309,7 @@ def _pairs(histogram: Longs) -> list[list[int]]:
 def _patterns(
     profiled: ProfiledTrace, gpu: GpuSpec, pcs: Sequence[int], sectors: Longs, request: KernelRequest | None, watch: Watch | None
 ) -> tuple[dict[int, list[dict[str, Any]]], str]:
-    """By pc its typical access and, unless that is one, its worst; and why lanes of some are not known."""
+    """By pc the typical access and, if different, the worst; and why lanes of some are unknown."""
     chosen: list[tuple[str, Access]] = []
     counts = typical_and_worst(sectors)
     for kind, count in counts.items():
@@ -326,7 +326,7 @@ def _patterns(
 
 
 def _placed(access: Access, lanes: Lanes | None, line_bytes: int) -> dict[str, Any]:
-    """Sectors and lanes from the beginning of the first line on, whose address in the emulated memory says nothing."""
+    """Sectors and lanes relative to the start of the first line, whose absolute address is meaningless."""
     lowest = min(access.sectors) * SECTOR_BYTES // line_bytes * line_bytes
     sectors = [sector - lowest // SECTOR_BYTES for sector in access.sectors]
     placed = None if lanes is None else [None if address is None else _within(address, lowest) for address in lanes]
@@ -336,7 +336,7 @@ def _placed(access: Access, lanes: Lanes | None, line_bytes: int) -> dict[str, A
 
 
 def _within(address: int, lowest: int) -> int:
-    # sectors are numbers of 32 bits, so that addresses above 2^37 come back to the beginning
+    # sectors are 32-bit numbers, so addresses wrap at 2^37
     return address % (SECTOR_BYTES << 32) - lowest
 
 

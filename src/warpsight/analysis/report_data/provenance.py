@@ -1,4 +1,4 @@
-"""Where a report's numbers come from: the GPU key by key, hashes, versions, and the command that makes it again."""
+"""The provenance of a report: the GPU key by key, hashes, versions, and the command that reproduces it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.pipeline.provenance import TOOL
 
-# What decides numbers besides Warpsight itself: the compiler of the kernel, and of the emulator and the simulators.
+# Packages that influence results: the kernel compiler, and the compilers of the emulator and the simulators.
 _PACKAGES = ("numpy", "numba", "llvmlite", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime")
 
 
 def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = ()) -> dict[str, Any]:
     """The document: `gpu` (rows of key, value, source, estimated, meaning), `hashes` and `versions` by name, `command`.
 
-    What a prediction's own provenance has (launch, method, notes) is not repeated. `command` are the words of the command line,
-    where there was one.
+    The prediction's own provenance (launch, method, notes) is not repeated. `command` are the words of the command line,
+    if there was one.
     """
     header = profiled.trace.header
     return {
@@ -57,7 +57,7 @@ def provenance(profiled: ProfiledTrace, gpu: GpuSpec, command: Sequence[str] = (
 
 
 def trace_hash(profiled: ProfiledTrace) -> str:
-    """SHA-256 (64 hexadecimal digits) of what a trace says: instructions, paths, and what every warp did. However it is kept."""
+    """SHA-256 (64 hexadecimal digits) of a trace's content: instructions, paths and events of all warps, however it is stored."""
     trace = profiled.trace
     whole = hashlib.sha256()
     for each in trace.instructions:
@@ -69,7 +69,7 @@ def trace_hash(profiled: ProfiledTrace) -> str:
     )  # fmt: skip
     for kind, table in tables:
         whole.update(table.astype(kind).tobytes())
-    # chunks are cut as the memory of who makes them allows: each stream goes on over all of them
+    # the chunk size depends on the producer's memory: each stream continues over all chunks
     streams = [hashlib.sha256() for _ in range(5)]
     for chunk in trace.chunks:
         parts: tuple[tuple[str, npt.NDArray[Any]], ...] = (

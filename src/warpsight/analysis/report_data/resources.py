@@ -1,8 +1,8 @@
-"""What a launch asks of each resource of a GPU: in the predicted time (speed of light), alone (if only it bound), as rooflines.
+"""A launch's use of each resource of a GPU: in the predicted time (speed of light), as the only limit, and as rooflines.
 
 Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
-GPUs, PMBS 2019. Bytes at the L1 are of the 32 B sectors that are touched, at the L2 what crosses the NoC, at DRAM what is read and
-written there. Floating-point operations are counted by lane and opcode; a multiply-add is two.
+GPUs, PMBS 2019. L1 bytes count the 32 B sectors touched, L2 bytes what crosses the NoC, DRAM bytes what is read and written there.
+Floating-point operations are counted by lane and opcode; a multiply-add is two.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace
 
-LATENCY_MODEL = "mt"  # intervals and multithreading, no queue anywhere: what is left when every resource is unlimited
+LATENCY_MODEL = "mt"  # intervals and multithreading without queues: every resource is unlimited
 
 
 @dataclass(frozen=True)
 class Need:
-    """A resource: `amount` that the whole launch asks of it, `peak` that it gives a cycle of the whole GPU.
+    """A resource: the `amount` that the whole launch needs, and the `peak` of the whole GPU per cycle.
 
-    `scale` and `unit` make of an amount a cycle what is shown; `equation` says how its own time follows.
+    `scale` and `unit` convert an amount per cycle for display; `equation` explains `cycles`.
     """
 
     name: str
@@ -42,14 +42,14 @@ class Need:
 
     @property
     def cycles(self) -> float:
-        """The launch's time if this alone bound it, and were used evenly."""
+        """The launch's time if this were the only limit, and were used evenly."""
         return self.amount / self.peak
 
 
 def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
     """For each resource its `value` and `peak` in `unit`, and `percent` of the peak over the predicted cycles.
 
-    More than 100 is possible where a model does not know a resource: then its prediction is below what that resource allows.
+    More than 100 is possible if a model ignores a resource: its prediction is then faster than the resource allows.
     """
     rows = [
         {
@@ -65,24 +65,24 @@ def speed_of_light(needs: Sequence[Need], gpu: GpuSpec, prediction: Prediction) 
     slots = gpu.sm.max_warps
     occupied = prediction.occupancy * slots
     rows.append(
-        {"name": "occupancy", "label": f"occupancy, bound by {prediction.occupancy_limiter}", "value": occupied,
+        {"name": "occupancy", "label": f"occupancy, limited by {prediction.occupancy_limiter}", "value": occupied,
          "peak": float(slots), "unit": "warps/SM", "percent": 100.0 * prediction.occupancy}
     )  # fmt: skip
     return rows
 
 
 def alone(needs: Sequence[Need], profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
-    """The cycles of the launch if only this resource bound it; the last is latency, with every resource unlimited."""
+    """The cycles of the launch with each resource as the only limit; the last row is latency, with every resource unlimited."""
     rows = [{"name": need.name, "label": need.label, "cycles": need.cycles, "equation": need.equation}
             for need in needs]  # fmt: skip
     latency = get_model(LATENCY_MODEL).predict(profiled.profile, gpu)
-    equation = "intervals of the representative warp and multithreading (GPUMech eqs. 4-16), nothing queues"
+    equation = "intervals of the representative warp and multithreading (GPUMech eqs. 4-16), without queueing"
     rows.append({"name": "latency", "label": "latency", "cycles": latency.cycles, "equation": equation})
     return rows
 
 
 def needs_of(profiled: ProfiledTrace, gpu: GpuSpec) -> list[Need]:
-    """What the launch asks of each resource of `gpu`, found once for `speed_of_light` and `alone`."""
+    """The launch's need of each resource of `gpu`, for `speed_of_light` and `alone`."""
     header, demands = profiled.trace.header, profiled.profile.demands
     assert demands is not None, "a profile made from a trace knows its demands"
     warps, design = header.blocks * header.warps_per_block, Design.of(gpu)
@@ -90,7 +90,7 @@ def needs_of(profiled: ProfiledTrace, gpu: GpuSpec) -> list[Need]:
     issue_peak = float(gpu.sm.schedulers * gpu.sm.issue_width * gpu.sm_count)
 
     def of_warp(cycles: Any) -> float:
-        """Service cycles of a warp of each SM to those of the launch."""
+        """Service cycles of the launch, from those of a warp of each SM."""
         return float(np.max(cycles)) * warps / gpu.sm_count
 
     noc = max(demands.fetched_bytes, demands.sent_bytes) * warps
@@ -104,14 +104,14 @@ def needs_of(profiled: ProfiledTrace, gpu: GpuSpec) -> list[Need]:
         Need("l1", "L1 and shared memory", demands.l1_cycles * warps, float(gpu.sm_count), 1.0 / gpu.sm_count, "requests/cycle/SM",
               "line requests, passes through the banks and atomic sectors / SMs"),
         Need("noc", "NoC", noc, gpu.noc.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s", each_way),
-        Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one a cycle each"),
+        Need("l2", "L2 slices", slices, float(gpu.l2.slices), 1.0, "accesses/cycle", "accesses / slices, one per cycle each"),
         Need("dram", "DRAM", demands.dram_bytes * warps, gpu.dram.bandwidth_bytes_per_s / gpu.core_clock_hz, per_cycle, "GB/s",
               "bytes read and written / bandwidth"),
     ]  # fmt: skip
 
 
 def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
-    """The functional units of the op class that keeps its own the longest."""
+    """The functional units of the op class with the most service cycles."""
     trace = profiled.trace
     warps, _ = path_use(trace)
     times = occurrences(trace, warps) * (trace.header.blocks / trace.header.recorded_blocks)
@@ -132,7 +132,7 @@ def _units(profiled: ProfiledTrace, gpu: GpuSpec) -> Need:
 
 # -- Floating-point operations of a launch, counted by lane and opcode; a multiply-add is two.
 
-# Operations of a lane by the opcode's first word, PTX and SASS; a word that is not here is no arithmetic of floating point.
+# Operations per lane by the opcode's first word, PTX and SASS; other words are not floating-point arithmetic.
 _PTX = {"add": 1, "sub": 1, "mul": 1, "fma": 2, "mad": 2, "div": 1, "rcp": 1, "sqrt": 1, "rsqrt": 1, "sin": 1, "cos": 1, "ex2": 1,
         "lg2": 1, "tanh": 1}  # fmt: skip
 _SASS = {"FADD": 1, "FMUL": 1, "FFMA": 2, "FADD32I": 1, "FMUL32I": 1, "FFMA32I": 2, "DADD": 1, "DMUL": 1, "DFMA": 2, "HADD2": 2,
@@ -147,8 +147,8 @@ WARP = 32
 def operations(opcode: str) -> tuple[str, float]:
     """The precision (fp64, fp32, fp16, tensor; "" for none) and the operations of one lane of an instruction.
 
-    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes; SASS names of them, which do not give the
-    whole shape, count nothing.
+    A matrix product of a warp is m x n x k multiply-adds, shared by its 32 lanes; SASS opcodes, which do not give the
+    whole shape, count as none.
     """
     words = opcode.split(".")
     root = words[0]
@@ -185,17 +185,17 @@ def flops(trace: KernelTrace) -> dict[str, float]:
     return {precision: count for precision, count in found.items() if count}
 
 
-# -- The roofline of a launch: how much work it does for each byte at L1, L2 and DRAM, and what the GPU allows at that.
+# -- The roofline of a launch: its work per byte at L1, L2 and DRAM, and the GPU's limit for that.
 #
 # Williams, Waterman and Patterson: Roofline, CACM 2009; by warp instructions: Ding and Williams, An instruction roofline model for
 # GPUs, PMBS 2019. L1 bytes count the 32 B sectors touched, L2 bytes what crosses the NoC, DRAM bytes what is read and
 # written there.
 
 def rooflines(profiled: ProfiledTrace, gpu: GpuSpec, prediction: Prediction) -> list[dict[str, Any]]:
-    """A roofline by warp instructions and, where the kernel has floating-point arithmetic, one by operations.
+    """A roofline by warp instructions and, if the kernel has floating-point arithmetic, one by operations.
 
-    Each: `unit` of work, `ceilings` [{name, per_s}] of computing, `levels` [{name, bytes, bytes_per_s}] with what the launch moves
-    and what the level can, `work` of the launch, and `per_s` as predicted. A level that moves nothing is left
+    Each has the `unit` of work, compute `ceilings` [{name, per_s}], `levels` [{name, bytes, bytes_per_s}] with the launch's bytes
+    and the level's bandwidth, the `work` of the launch, and the predicted `per_s`. A level without traffic is left
     out; without any level there is no roofline.
     """
     levels, header = _levels(profiled, gpu), profiled.trace.header
@@ -222,7 +222,7 @@ def _levels(profiled: ProfiledTrace, gpu: GpuSpec) -> list[dict[str, Any]]:
     assert demands is not None, "a profile made from a trace knows its demands"
     header = trace.header
     warps, scale = header.blocks * header.warps_per_block, header.blocks / header.recorded_blocks
-    # atomics pass the L1 by
+    # atomics bypass the L1
     touched = float(misses.sectors[~atomics(trace.instructions)].sum()) * SECTOR_BYTES * scale
     found = [
         {"name": "L1", "bytes": touched, "bytes_per_s": gpu.sm_count * gpu.l1.line_bytes * gpu.core_clock_hz},

@@ -1,4 +1,4 @@
-"""The report data of a study: what it answers without being asked, and its designs with the CPI stack of each kernel."""
+"""The report data of a study: the standard answers, and its designs with the CPI stack of each kernel."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from numpy.typing import NDArray
 
 from warpsight.analysis.report_data.kernel import SCHEMA, STUDY_REPORT
 from warpsight.base.errors import WarpsightError
+from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.provenance import TOOL
-from warpsight.result.prediction import COMPONENTS
 from warpsight.sweeps.answers.maps import BEST
 from warpsight.sweeps.answers.selection import Selection
 from warpsight.sweeps.result import EVERYTHING, Question, Sweep
 
 _MOST_FRONTS, _MOST_BEST, _MOST_MAPS = 4, 20, 3
-# Designs in the table: as many as keep a report of several kernels well within 5 MB.
+# Designs in the table: a limit that keeps a report of several kernels well below 5 MB.
 _MOST_DESIGNS, _MOST_STACKS = 5000, 40_000
 
 
 def study_report_data(sweep: Sweep, about: Question = EVERYTHING, costs: Sequence[str] = ()) -> dict[str, Any]:
     """The document of a study by the model, metric, baseline and conditions of `about`.
 
-    Its keys: `schema`, `kind`, `tool`, `title`, `study` (what was varied and how), `answers` (documents of `best`, `sensitivity`, a
-    `pareto` front for each of `costs`, else for axes of numbers, and maps of performance and of what binds over the two axes that
-    matter most), `unanswered` (what could not be, and why), `designs` (see `_designs`).
-    Raises UsageError as `Sweep.best` does, and as `Sweep.pareto` does for one of `costs`.
+    Its keys: `schema`, `kind`, `tool`, `title`, `study` (the varied keys and the sampling), `answers` (documents of `best`,
+    `sensitivity`, a `pareto` front for each of `costs`, else for numeric axes, and maps of performance and of the bottleneck over
+    the two axes that matter most), `unanswered` (answers that failed, and why), `designs` (see `_designs`). Raises UsageError as
+    `Sweep.best`, and as `Sweep.pareto` for one of `costs`.
     """
     selection = sweep.selection(about)
     answers: list[dict[str, Any]] = []
@@ -43,7 +43,7 @@ def study_report_data(sweep: Sweep, about: Question = EVERYTHING, costs: Sequenc
 
     ask("best", lambda: sweep.best(_MOST_BEST, about))
     ask("sensitivity", lambda: sweep.sensitivity(about))
-    answers += [sweep.pareto([cost], about) for cost in costs]  # asked for, so that what is wrong with one is an error
+    answers += [sweep.pareto([cost], about) for cost in costs]  # requested explicitly, so a failure is an error
     for cost in () if costs else _axes_of_numbers(selection)[:_MOST_FRONTS]:
         ask(f"pareto of {cost}", partial(sweep.pareto, [cost], about))
     axes = _most_important(answers, selection)
@@ -51,7 +51,7 @@ def study_report_data(sweep: Sweep, about: Question = EVERYTHING, costs: Sequenc
         draw = partial(sweep.map, *axes, others=BEST, about=about)
         ask("map of performance", draw)
         for kernel in selection.head("map")["kernels"][:_MOST_MAPS]:
-            ask(f"map of what binds {kernel}", partial(draw, value="bound_by", kernel=kernel))
+            ask(f"map of the bottleneck of {kernel}", partial(draw, value="bound_by", kernel=kernel))
     return {
         "schema": SCHEMA,
         "kind": STUDY_REPORT,
@@ -65,14 +65,14 @@ def study_report_data(sweep: Sweep, about: Question = EVERYTHING, costs: Sequenc
 
 
 def _axes_of_numbers(selection: Selection) -> list[str]:
-    """The axes that vary and have an order, most values first: performance against each is a front."""
+    """The numeric axes that vary, most values first: performance over each gives a front."""
     values = {key: selection.results.keys[key][selection.positions] for key in selection.results.axes}
     counts = {key: len(np.unique(column)) for key, column in values.items() if column.dtype.kind == "f"}
     return sorted((key for key, count in counts.items() if count > 1), key=lambda key: (-counts[key], key))
 
 
 def _most_important(answers: list[dict[str, Any]], selection: Selection) -> list[str]:
-    """The two axes with most of the variance, as far as that is known, the more important first; of equal values those of most."""
+    """The two axes with the largest share of the variance, or if that is unknown with the most values; the more important first."""
     known = next((answer for answer in answers if answer["answer"] == "sensitivity"), None)
     if known is None:
         return _axes_of_numbers(selection)[:2]
@@ -82,7 +82,7 @@ def _most_important(answers: list[dict[str, Any]], selection: Selection) -> list
 
 
 def _about(sweep: Sweep, selection: Selection) -> dict[str, Any]:
-    """What was varied, by what it was judged, and how much of it there is."""
+    """The varied keys, the metric, and the numbers of designs."""
     study = sweep.study
     return {
         **{key: value for key, value in selection.head("").items() if key not in ("tool", "answer")},
@@ -97,16 +97,18 @@ def _about(sweep: Sweep, selection: Selection) -> dict[str, Any]:
 
 
 def _designs(selection: Selection, answers: list[dict[str, Any]]) -> dict[str, Any]:
-    """The designs of the table, by number: all, or those of most performance with the baseline and the fronts.
+    """The designs of the table, by number: all, or those with the highest performance, the baseline and the fronts.
 
     `design` [n], `keys` by name [n], `performance` [n]; by kernel `seconds` [kernels][n] and `bound_by` [kernels][n], numbers in
-    `words`. `stacks` is base64 of little-endian float32 [n, kernels, components]: the CPI stacks. `of` is how many there are.
+    `words`. `stacks` is base64 of little-endian float32 [n, kernels, components]: the CPI stacks. `of` is the number of all
+    designs.
     """
     results, head = selection.results, selection.head("")
     kernels = list(selection.performance.kernels)
     most = min(_MOST_DESIGNS, max(1, _MOST_STACKS // len(kernels)))
     shown = _shown(selection, answers, most)
-    stacks = np.stack([results.figures(f"cpi_stack.{name}")[kernels][:, shown] for name in COMPONENTS], axis=-1)
+    columns = [name for name in results.names if name.startswith(STACK_PREFIX)]
+    stacks = np.stack([results.figures(name)[kernels][:, shown] for name in columns], axis=-1)
     seconds, bound = results.figures("seconds")[kernels][:, shown], results.words("bound_by")[kernels][:, shown]
     words = sorted(set(bound.ravel().tolist()))
     codes = {word: number for number, word in enumerate(words)}
@@ -119,7 +121,7 @@ def _designs(selection: Selection, answers: list[dict[str, Any]]) -> dict[str, A
         "seconds": seconds.tolist(),
         "bound_by": [[codes[word] for word in row] for row in bound.tolist()],
         "words": words,
-        "components": list(COMPONENTS),
+        "components": [name.removeprefix(STACK_PREFIX) for name in columns],
         "stacks": base64.b64encode(stacks.transpose(1, 0, 2).astype("<f4").tobytes()).decode("ascii"),
     }
 

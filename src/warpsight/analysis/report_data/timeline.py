@@ -1,4 +1,4 @@
-"""What the warps of one SM did in the simulator, cycle by cycle, in a window that is small enough for a page."""
+"""The states of the warps of one SM in the simulator, cycle by cycle, in a window small enough for a page."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ STATES = {
     "A": "waits for an arithmetic result",
     "M": "waits for memory",
     "B": "waits at a barrier",
-    "F": "waits for its code (fetch)",
+    "F": "waits for instruction fetch",
     "E": "eligible, but another warp was selected or its unit was busy",
-    "-": "no warp here, or one that has just come",
+    "-": "no warp, or a warp that has just started",
 }
 
 
 @dataclass(frozen=True)
 class Window:
-    """The cycles `begin` to `end`, `end` itself not in it, of the SM `sm`. None: as far as `MOST` instructions reach."""
+    """The cycles `begin` to `end` (exclusive) of the SM `sm`. None: as many as `MOST` instructions take."""
 
     sm: int = 0
     begin: int = 0
@@ -41,32 +41,32 @@ START = Window()
 
 
 def window_of(text: str | None, sm: int | None) -> Window:
-    """The window that `BEGIN:END` names, of that SM (default 0). Raises UsageError."""
+    """The window `BEGIN:END` of that SM (default 0). Raises UsageError."""
     if text is None:
         return Window(sm or 0)
     found = re.fullmatch(r"(\d+):(\d*)", text, re.ASCII)
     if not found or (found[2] and int(found[2]) <= int(found[1])):
-        remedy = "give BEGIN:END in cycles, as in 0:2000, or BEGIN: for as many as a report holds"
-        raise UsageError(f'"{text}" is no window', place="--timeline-cycles", remedy=remedy)
+        remedy = "give BEGIN:END in cycles, as in 0:2000, or BEGIN: for as many cycles as fit"
+        raise UsageError(f'"{text}" is not a range of cycles', place="timeline_cycles", remedy=remedy)
     return Window(sm or 0, int(found[1]), int(found[2]) if found[2] else None)
 
 
 def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) -> dict[str, Any]:
-    """The states of each warp slot of the watched SM over the cycles of `window`, or of as much of it as a page holds.
+    """The states of each warp slot of the watched SM over the cycles of `window`, or as much of it as fits on a page.
 
-    Keys: `sm`; `cycles` [begin, end) that are shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
-    that were kept, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
-    `runs` (a letter and for how many cycles, 1 where no number is there: "-2IA5I2M340", an I being one instruction a cycle),
-    `pcs` (of each I in order, and of the instruction that waits at the end), `warps` ([place in pcs from which on, number in the
+    Keys: `sm`; the `cycles` [begin, end) shown, of the `simulated_cycles`; `issued` instructions in them, of the `issued_of`
+    recorded ones, `truncated` if there were more; `states` [{letter, name, warp_cycles}]; `rows`, for each slot its
+    `runs` (a letter and a number of cycles, default 1: "-2IA5I2M340"; I is one instruction per cycle),
+    `pcs` (of each I in order, and of the instruction that waits at the end), `warps` ([first index in pcs, number in the
     launch]); `instructions` by pc.
-    Raises UsageError if the window begins behind what was kept.
+    Raises UsageError if the window starts after the recorded cycles.
     """
     timeline = simulation.timeline
-    assert timeline is not None, "the simulation has watched an SM"
+    assert timeline is not None, "the simulation recorded an SM"
     kept = int(timeline.issued[-1]) + 1 if timeline.truncated else simulation.cycles
     if window.begin >= kept:
-        what = f"cycle {window.begin:,} is behind the {kept:,} cycles that are known of SM {window.sm}"
-        raise UsageError(what, place="--timeline-cycles", remedy="begin earlier")
+        what = f"cycle {window.begin:,} is after the {kept:,} recorded cycles of SM {window.sm}"
+        raise UsageError(what, place="timeline_cycles", remedy="start earlier")
     end = min(kept, kept if window.end is None else window.end, _room(timeline, window.begin, kept))
     slots = np.unique(timeline.slot).tolist()
     rows = [_row(timeline, slot, window.begin, end) for slot in slots]
@@ -89,16 +89,16 @@ def timeline_part(trace: KernelTrace, simulation: Simulation, window: Window) ->
 
 
 def _room(timeline: Timeline, begin: int, kept: int) -> int:
-    """The cycle up to which no more than MOST instructions are issued from `begin` on."""
+    """The cycle up to which at most MOST instructions are issued after `begin`."""
     after = int(np.searchsorted(timeline.issued, begin)) + MOST
     return max(begin + 1, int(timeline.issued[after])) if after < len(timeline.issued) else kept
 
 
 def _row(timeline: Timeline, slot: int, begin: int, end: int) -> dict[str, Any]:
-    """The runs of a slot in the window, as pairs, with the instructions and warps that they are about."""
+    """The runs of a slot in the window, as pairs, with their instructions and warps."""
     records = np.flatnonzero(timeline.slot == slot)
     issue_cycles = timeline.issued[records]
-    # one before the window, which says where the first of it has stood since, and one behind it, which says what is waited for
+    # also one record before the window, where the slot's first state starts, and one after it, which is waited for
     first, last = int(np.searchsorted(issue_cycles, begin)), int(np.searchsorted(issue_cycles, end))
     runs: list[tuple[str, int]] = []
     pcs: list[int] = []

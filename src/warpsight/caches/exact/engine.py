@@ -1,157 +1,121 @@
 """The compiled main loop. SMs act in rounds, one after the other.
 
-A round is as long as what one SM does takes to reach another (through the L2), the lookahead of conservative parallel simulation
-(Chandy and Misra, 1979). Within it an SM acts by itself, in the order of time: its state stays in the host's nearest cache.
+A round is as long as an effect of one SM takes to reach another (through the L2), the lookahead of conservative parallel simulation
+(Chandy and Misra, 1979). Within it an SM acts alone, in the order of time: its state stays in the host's nearest cache.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from warpsight.addressing.integers import quotient
-from warpsight.base.compiled import compiled, compiled_and_kept, inlined
-from warpsight.caches.compiled import pointer, source_fingerprint
+from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
+from warpsight.base.records import Address
 from warpsight.caches.exact.l2 import close_round
-from warpsight.caches.exact.layout import (
-    BAD_WARP,
-    CELL,
-    CLOCK,
-    DO_EXIT,
-    DO_MEMORY,
-    FIRST,
-    GAP,
-    GTO,
-    ISSUE_COST,
-    ISSUERS,
-    KEY,
-    KIND,
-    LAST,
-    LIVE_WARPS,
-    LOOKAHEAD,
-    NEVER,
-    NEXT_SM,
-    PICKED,
-    POLICY,
-    ROUND,
-    SCHEDULERS,
-    SLOTS,
-    SM_COUNT,
-    TURN,
-    TURNS,
-    WARP,
-    WARP_WIDTH,
-    WINDOW,
-    Ints,
-)
-from warpsight.caches.exact.lsu import Sectors, issue, work
+from warpsight.caches.exact.lsu import issue, work
 from warpsight.caches.exact.scheduler import pick_all
-from warpsight.caches.exact.warps import Events, advance, arrive_or_end, break_barriers, launch_blocks
+from warpsight.caches.exact.state import DO_EXIT, DO_MEMORY, GTO, NEVER, State
+from warpsight.caches.exact.warps import advance, arrive_or_end, break_barriers, launch_blocks
 
 DONE, NEED_BLOCK, PAUSED, BAD_TRACE = range(4)
 
-Run = Callable[[Ints, Ints, Ints, Events, Sectors, int], int]
+_state_at = reference_to(State)
 
 
 @inlined
-def _turn(p: Ints, s: Ints, events: Events, sectors: Sectors, issuer: int) -> None:
-    """One warp of `issuer` does what it stands at."""
-    sm = quotient(issuer, p[SCHEDULERS])
-    place = s[p[PICKED] + issuer]
-    slot = sm * p[SLOTS] + place
-    row = p[WARP] + slot * WARP_WIDTH
-    kind, now = s[row + KIND], s[p[KEY] + issuer]
+def _issue_turn(state: State, sm: int, number: int) -> None:
+    """The picked warp of scheduler `number` of `sm` does what it stands at."""
+    machine = state.machine
+    scheduler = state.schedulers[sm * machine.schedulers + number]
+    slot = sm * machine.warp_slots + scheduler.picked
+    kind, now = state.warps[slot].kind, scheduler.next_event
     ends = kind == DO_EXIT
-    s[p[CLOCK] + issuer] = now if ends else now + p[ISSUE_COST]
-    # A greedy scheduler must not favour whichever warp next moves into the slot of one that ended.
-    s[p[LAST] + issuer] = -1 if ends and p[POLICY] == GTO else place
+    scheduler.clock = now if ends else now + machine.issue_ticks
+    # A greedy scheduler must not favour the warp that next moves into the slot of one that ended.
+    scheduler.last = -1 if ends and machine.policy == GTO else scheduler.picked
     if kind == DO_MEMORY:
-        issue(p, s, events, sectors, sm, slot, now)
-        s[row + GAP] = 0
-        advance(p, s, events, slot, now)
+        issue(state, sm, slot, now)
+        state.warps[slot].gap = 0
+        advance(state, slot, now)
     else:
-        arrive_or_end(p, s, events, sm, slot, now)
-    pick_all(p, s, sm)
+        arrive_or_end(state, sm, slot, now)
+    pick_all(state, sm)
 
 
 @inlined
-def _first(p: Ints, s: Ints, sm: int) -> int:
-    """What of `sm` acts first: a warp scheduler or, numbered after all of these, the load-store unit. Keeps the time in `FIRST`."""
-    first = p[ISSUERS] + sm
+def _next_actor(state: State, sm: int) -> int:
+    """What of `sm` acts first: the number of a warp scheduler, or of none for the load-store unit. Keeps the time in the SM."""
+    unit, schedulers = state.sms[sm], state.machine.schedulers
+    actor, time = schedulers, unit.lsu.next_event
     # A tie goes to the scheduler with the lowest number.
-    for issuer in range((sm + 1) * p[SCHEDULERS] - 1, sm * p[SCHEDULERS] - 1, -1):
-        if s[p[KEY] + issuer] <= s[p[KEY] + first]:
-            first = issuer
-    s[p[FIRST] + sm] = s[p[KEY] + first]
-    return int(first)
+    for number in range(schedulers - 1, -1, -1):
+        if state.schedulers[sm * schedulers + number].next_event <= time:
+            actor, time = number, state.schedulers[sm * schedulers + number].next_event
+    unit.next_event = time
+    return actor
 
 
 @compiled
-def _go_on(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, sm: int, until: int) -> bool:
-    """Let `sm` act until it comes to the time `until`; False if it first needs a block that is missing in the window."""
-    turns = p[CELL] + TURNS
+def _run_sm(state: State, sm: int, until: int) -> bool:
+    """Let `sm` act until the time `until`; False if it first needs a block that is missing in the window."""
     while True:
-        if not launch_blocks(p, s, warps, events):
+        if not launch_blocks(state):
             return False
-        actor = _first(p, s, sm)
-        if s[p[KEY] + actor] >= until:
+        actor = _next_actor(state, sm)
+        now = state.sms[sm].next_event
+        if now >= until:
             return True
-        s[turns] += 1
-        if actor < p[ISSUERS]:
-            _turn(p, s, events, sectors, actor)
-        elif work(p, s, events, sectors, sm, s[p[KEY] + actor]):
-            pick_all(p, s, sm)
+        state.turns += 1
+        if actor < state.machine.schedulers:
+            _issue_turn(state, sm, actor)
+        elif work(state, sm, now):
+            pick_all(state, sm)
 
 
 @inlined
-def _round(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors) -> bool:
-    """Let the SMs that have not yet had their turn in this round go on to its end; False if a block is missing in the window."""
-    cell = p[CELL]
-    until = s[cell + ROUND] + p[LOOKAHEAD]
-    while s[cell + NEXT_SM] < p[SM_COUNT]:
-        # ports serve SMs in turn: none is the first at every slice and channel all the time
-        sm = (s[cell + NEXT_SM] + s[cell + WINDOW] * p[TURN]) % p[SM_COUNT]
-        if s[p[FIRST] + sm] < until and not _go_on(p, s, warps, events, sectors, sm, until):
+def _run_round(state: State) -> bool:
+    """Let the SMs that have not had their turn in this round act until its end; False if a block is missing in the window."""
+    machine = state.machine
+    until = state.round_start + machine.lookahead
+    while state.next_sm < machine.sm_count:
+        # ports serve SMs in turn: no SM is always the first at every slice and channel
+        sm = (state.next_sm + state.rounds * machine.first_sm_step) % machine.sm_count
+        if state.sms[sm].next_event < until and not _run_sm(state, sm, until):
             return False
-        s[cell + NEXT_SM] += 1
+        state.next_sm += 1
     return True
 
 
 @inlined
-def _start_round(p: Ints, s: Ints) -> int:
-    """Begin a round at the time at which the first of the SMs acts, which it gives; NEVER if none does."""
-    close_round(p, s)
+def _start_round(state: State) -> int:
+    """Begin a round at the time at which the first of the SMs acts, which is returned; NEVER if none does."""
+    close_round(state)
     start = NEVER
-    for sm in range(p[SM_COUNT]):
-        _first(p, s, sm)
-        start = min(start, s[p[FIRST] + sm])
-    s[p[CELL] + ROUND], s[p[CELL] + NEXT_SM] = start, 0
-    return int(start)
+    for sm in range(state.machine.sm_count):
+        _next_actor(state, sm)
+        start = min(start, state.sms[sm].next_event)
+    state.round_start = start
+    state.next_sm = 0
+    return start
 
 
 @compiled
-def _run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns: int) -> int:
-    cell = p[CELL]
-    stop = s[cell + TURNS] + turns
-    while s[cell + BAD_WARP] < 0:
-        if not (launch_blocks(p, s, warps, events) and _round(p, s, warps, events, sectors)):
+def _run(state: State, turns: int) -> int:
+    stop = state.turns + turns
+    while state.bad_warp < 0:
+        if not (launch_blocks(state) and _run_round(state)):
             return NEED_BLOCK
-        if s[cell + TURNS] >= stop:
+        if state.turns >= stop:
             return PAUSED
-        if _start_round(p, s) == NEVER:
-            if s[cell + BAD_WARP] < 0 and s[cell + LIVE_WARPS] == 0:
+        if _start_round(state) == NEVER:
+            if state.bad_warp < 0 and state.live_warps == 0:
                 return DONE
-            s[cell + NEXT_SM] = p[SM_COUNT]
-            break_barriers(p, s, events)
+            state.next_sm = state.machine.sm_count
+            break_barriers(state)
     return BAD_TRACE
 
 
-def _build(fingerprint: int) -> Run:
-    @compiled_and_kept
-    def run(p: Ints, s: Ints, warps: Ints, events: Events, sectors: Sectors, turns: int) -> int:
-        """Go on until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` were taken."""
-        return _run(pointer(p), pointer(s), pointer(warps), pointer(events), pointer(sectors), turns + 0 * fingerprint)
+@kept_until_changed("addressing", "caches", "traces/window.py")
+def run(address: Address, turns: int) -> int:
+    """Simulate until the launch is done, a block is missing in the window, the trace contradicts itself, or `turns` are over.
 
-    return run
-
-
-run = _build(source_fingerprint())
+    `address` is that of the `State`. Returns `DONE`, `NEED_BLOCK`, `BAD_TRACE` or `PAUSED`.
+    """
+    return _run(_state_at(address), turns)

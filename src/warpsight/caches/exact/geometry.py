@@ -1,13 +1,16 @@
-"""A GPU description reduced to the plain numbers that the compiled simulation needs, checked on the way."""
+"""From a GPU description to the machine that the compiled simulation runs: checks, geometry, and times in ticks."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import numpy.typing as npt
 
 from warpsight.addressing.mapping import MODULO, SET_INDEX_RULES
 from warpsight.base.errors import SpecError, UsageError
-from warpsight.caches.exact import layout as at
-from warpsight.caches.exact.layout import GTO, LRR, TICKS, Ints
+from warpsight.base.records import dtype_of
+from warpsight.caches.exact.state import GTO, LRR, TICKS, Machine
 from warpsight.gpu.spec import CacheSpec, GpuSpec
 from warpsight.traces.schema import SECTOR_BYTES
 
@@ -73,14 +76,8 @@ def check_hierarchy(gpu: GpuSpec, blocks_per_sm: int) -> None:
         )
 
 
-def _check(gpu: GpuSpec, blocks_per_sm: int, interleaving: str) -> None:
-    check_hierarchy(gpu, blocks_per_sm)
-    if interleaving not in INTERLEAVINGS:
-        raise UsageError(f'unknown interleaving "{interleaving}"', remedy=f"use one of {', '.join(INTERLEAVINGS)}")
-
-
-def sector_groups(cache: CacheSpec) -> Ints:
-    """For every mask of touched 32 B sectors of a line, the cache's own sectors that they lie in, as such a mask."""
+def sector_groups(cache: CacheSpec) -> npt.NDArray[np.int64]:
+    """For every mask of touched 32 B sectors of a line, the mask of the cache's own sectors that hold them: [2 ** sectors]."""
     sectors, unit = cache.line_bytes // SECTOR_BYTES, cache.sector_bytes // SECTOR_BYTES
     masks = np.arange(1 << sectors, dtype=np.int64)
     grown = np.zeros_like(masks)
@@ -90,47 +87,51 @@ def sector_groups(cache: CacheSpec) -> Ints:
     return grown
 
 
-def parameters_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int, interleaving: str) -> Ints:
-    """Check and reduce `gpu` for a launch of `blocks` blocks to the machine part of `p` (module `layout`).
+def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int, interleaving: str) -> Any:
+    """Check `gpu` and return its `Machine`, a NumPy record, for a launch of `blocks` blocks.
 
-    With `round-robin` every turn takes one cycle and everything returns at once, which leaves nothing but the order.
+    With `round-robin` every turn takes one cycle and all data returns at once, which leaves nothing but the order.
     Raises SpecError or UsageError for what cannot be simulated.
     """
-    _check(gpu, blocks_per_sm, interleaving)
-    clocked = interleaving == "clocked"
-    p = np.zeros(at.PARAMETERS, np.int64)
-    p[at.SM_COUNT], p[at.GRID] = gpu.sm_count, blocks
-    p[at.SCHEDULERS] = gpu.sm.schedulers if clocked else 1
-    p[at.POLICY] = POLICIES[gpu.sm.policy] if clocked else LRR
-    p[at.BLOCKS_PER_SM], p[at.WARPS_PER_BLOCK] = blocks_per_sm, warps_per_block
-    p[at.SLOTS] = blocks_per_sm * warps_per_block
-    p[at.ISSUERS] = p[at.SM_COUNT] * p[at.SCHEDULERS]
-    p[at.DEPTH] = gpu.sm.access_queue
-    p[at.ISSUE_COST] = TICKS // gpu.sm.issue_width if clocked else TICKS
-    # What one SM does reaches another through the L2, and no sooner. In turn means: no SM a cycle ahead.
-    p[at.LOOKAHEAD] = TICKS * max(1, gpu.l2.latency_cycles) if clocked else TICKS
+    check_hierarchy(gpu, blocks_per_sm)
+    if interleaving not in INTERLEAVINGS:
+        raise UsageError(f'unknown interleaving "{interleaving}"', remedy=f"use one of {', '.join(INTERLEAVINGS)}")
+    machine = np.zeros(1, dtype_of(Machine))[0]
     l1, l2 = gpu.l1, gpu.l2
-    p[at.L1_SETS], p[at.L1_WAYS], p[at.L1_RULE], p[at.L1_LINE] = l1.sets, l1.ways, SET_INDEX_RULES[l1.index], l1.line_bytes // SECTOR_BYTES
-    p[at.L2_SETS], p[at.L2_WAYS], p[at.L2_RULE], p[at.L2_LINE] = l2.sets, l2.ways, SET_INDEX_RULES[l2.index], l2.line_bytes // SECTOR_BYTES
-    p[at.SLICES], p[at.CHANNELS] = l2.slices, gpu.dram.channels
-    p[at.PER_PIECE] = l2.slice_interleave_bytes // l2.line_bytes
-    p[at.MSHRS] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))
-    if clocked:
-        _set_times(p, gpu)
-    return p
+    for name, cache in (("l1", l1), ("l2", l2)):
+        machine[name]["sets"], machine[name]["ways"] = cache.sets, cache.ways
+        machine[name]["index_rule"], machine[name]["line_sectors"] = SET_INDEX_RULES[cache.index], cache.line_bytes // SECTOR_BYTES
+    machine["l1_mshrs"] = min(l1.mshrs, l1.sets * l1.ways * (l1.line_bytes // l1.sector_bytes))
+    machine["slices"], machine["channels"] = l2.slices, gpu.dram.channels
+    machine["lines_per_piece"] = l2.slice_interleave_bytes // l2.line_bytes
+    machine["sm_count"], machine["blocks"] = gpu.sm_count, blocks
+    machine["blocks_per_sm"], machine["warps_per_block"] = blocks_per_sm, warps_per_block
+    machine["warp_slots"] = blocks_per_sm * warps_per_block
+    machine["access_queue"] = gpu.sm.access_queue
+    if interleaving == "clocked":
+        machine["schedulers"], machine["policy"] = gpu.sm.schedulers, POLICIES[gpu.sm.policy]
+        _set_times(machine, gpu)
+    else:
+        machine["schedulers"], machine["policy"] = 1, LRR
+        # In turn: no SM is a cycle ahead.
+        machine["issue_ticks"] = machine["lookahead"] = TICKS
+    return machine
 
 
-def _set_times(p: Ints, gpu: GpuSpec) -> None:
-    p[at.TURN] = 1
-    p[at.LSU_COST] = TICKS
-    p[at.PATIENCE] = TICKS * PATIENCE_CYCLES
-    p[at.L1_LATENCY] = TICKS * gpu.l1.latency_cycles
-    p[at.L2_LATENCY] = TICKS * gpu.l2.latency_cycles
-    p[at.DRAM_LATENCY] = TICKS * gpu.dram.latency_cycles
+def _set_times(machine: Any, gpu: GpuSpec) -> None:
+    machine["issue_ticks"] = TICKS // gpu.sm.issue_width
+    machine["request_ticks"] = TICKS
+    machine["patience"] = TICKS * PATIENCE_CYCLES
+    machine["first_sm_step"] = 1
+    # An effect of one SM reaches another through the L2, and no sooner.
+    machine["lookahead"] = TICKS * max(1, gpu.l2.latency_cycles)
+    machine["l1"]["latency"] = TICKS * gpu.l1.latency_cycles
+    l2_latency = machine["l2"]["latency"] = TICKS * gpu.l2.latency_cycles
+    dram_latency = machine["dram_latency"] = TICKS * gpu.dram.latency_cycles
     line_ticks = TICKS * gpu.l2.line_bytes * gpu.core_clock_hz
     # A slice takes one access a cycle. Its input port holds what passes in the L2's latency, and its MSHRs the fetches.
-    p[at.STORE_SERVICE], p[at.PORT_ROOM] = TICKS, p[at.L2_LATENCY]
-    p[at.SLICE_SERVICE] = round(line_ticks * gpu.l2.slices / gpu.noc.bandwidth_bytes_per_s)
-    p[at.DRAM_SERVICE] = round(line_ticks * gpu.dram.channels / gpu.dram.bandwidth_bytes_per_s)
+    machine["store_ticks"], machine["store_backlog"] = TICKS, l2_latency
+    machine["reply_ticks"] = round(line_ticks * gpu.l2.slices / gpu.noc.bandwidth_bytes_per_s)
+    dram_ticks = machine["dram_ticks"] = round(line_ticks * gpu.dram.channels / gpu.dram.bandwidth_bytes_per_s)
     fetches = gpu.l2.mshrs * gpu.l2.slices // gpu.dram.channels
-    p[at.FETCH_ROOM] = p[at.L2_LATENCY] + p[at.DRAM_LATENCY] + fetches * p[at.DRAM_SERVICE]
+    machine["fetch_backlog"] = l2_latency + dram_latency + fetches * dram_ticks

@@ -1,121 +1,94 @@
-"""Which warp of an SM acts next."""
+"""Which warp of an SM issues next. Warp slots belong to the SM's schedulers in turn."""
 
 from __future__ import annotations
 
-from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.exact.layout import (
-    ARRIVE,
-    CLOCK,
-    DEPTH,
-    DO_MEMORY,
-    ELIGIBLE,
-    GAP,
-    GTO,
-    ISSUE_COST,
-    KEY,
-    KIND,
-    LAST,
-    LENGTH,
-    LSU,
-    LSU_WIDTH,
-    NEVER,
-    ORDER,
-    PICKED,
-    POLICY,
-    RESIDENT,
-    ROOM_SINCE,
-    SCHEDULERS,
-    SLOTS,
-    WARP,
-    WARP_WIDTH,
-    WARPS_PER_BLOCK,
-    Ints,
-)
-from warpsight.caches.exact.layout import BLOCKS_PER_SM as PLACES
+from warpsight.base.records import Table
+from warpsight.caches.exact.state import DO_MEMORY, GTO, NEVER, State
 
 
 @inlined
-def _earliest(s: Ints, first: int, end: int, step: int) -> int:
+def _earliest(times: Table[int], first: int, end: int, step: int) -> int:
     """The least of every `step`-th entry. Free of branches where all count, so that the compiler compares several at a time."""
     least = NEVER
     if step == 1:
         for place in range(first, end):
-            least = min(least, s[place])
+            least = min(least, times[place])
         return least
     place = first
     while place < end:
-        least = min(least, s[place])
+        least = min(least, times[place])
         place += step
     return least
 
 
 @inlined
-def _greedy_then_oldest(p: Ints, s: Ints, sm: int, scheduler: int, limit: int) -> int:
-    """The oldest of the scheduler's warps that can go by `limit`; -1 if none."""
-    eligible = p[ELIGIBLE] + sm * p[SLOTS]
-    for age in range(s[p[RESIDENT] + sm]):
-        first = s[p[ORDER] + sm * p[PLACES] + age] * p[WARPS_PER_BLOCK]
-        end = first + p[WARPS_PER_BLOCK]
-        while p[SCHEDULERS] > 1 and (first - scheduler) % p[SCHEDULERS] != 0:
-            first += 1
-        while first < end:
-            if s[eligible + first] <= limit:
-                return int(first)
-            first += p[SCHEDULERS]
+def _greedy_then_oldest(state: State, sm: int, scheduler: int, limit: int) -> int:
+    """The oldest of the scheduler's warps that is eligible by `limit`; -1 if none."""
+    machine, first_slot = state.machine, sm * state.machine.warp_slots
+    for age in range(state.sms[sm].resident):
+        slot = state.age_order[sm * machine.blocks_per_sm + age] * machine.warps_per_block
+        end = slot + machine.warps_per_block
+        while machine.schedulers > 1 and (slot - scheduler) % machine.schedulers != 0:
+            slot += 1
+        while slot < end:
+            if state.eligible[first_slot + slot] <= limit:
+                return slot
+            slot += machine.schedulers
     return -1
 
 
 @compiled
-def _round_robin(p: Ints, s: Ints, sm: int, scheduler: int, limit: int) -> int:
-    """The next of the scheduler's warps in turn that can go by `limit`; -1 if none."""
-    eligible = p[ELIGIBLE] + sm * p[SLOTS]
-    place = s[p[LAST] + sm * p[SCHEDULERS] + scheduler]
-    for _ in range(p[SLOTS]):
-        place = scheduler if place < 0 or place + p[SCHEDULERS] >= p[SLOTS] else place + p[SCHEDULERS]
-        if s[eligible + place] <= limit:
-            return int(place)
+def _round_robin(state: State, sm: int, scheduler: int, limit: int) -> int:
+    """The next of the scheduler's warps in turn that is eligible by `limit`; -1 if none."""
+    step, slots = state.machine.schedulers, state.machine.warp_slots
+    slot = state.schedulers[sm * step + scheduler].last
+    for _ in range(slots):
+        slot = scheduler if slot < 0 or slot + step >= slots else slot + step
+        if state.eligible[sm * slots + slot] <= limit:
+            return slot
     return -1
 
 
 @inlined
-def _choose(p: Ints, s: Ints, sm: int, scheduler: int, horizon: int) -> int:
-    """The warp that goes next, by the GPU's policy, among those that can go by `horizon`, else the first that can; -1 if none.
+def _choose(state: State, sm: int, scheduler: int, horizon: int) -> int:
+    """The warp that goes next, by the GPU's policy, among those eligible by `horizon`, else the first that is; -1 if none.
 
-    Warp slots belong to the schedulers in turn. A greedy one keeps to its last warp while that can go on.
+    A greedy scheduler stays with its last warp while that is eligible.
     """
-    eligible = p[ELIGIBLE] + sm * p[SLOTS]
-    greedy = p[POLICY] == GTO
-    last = s[p[LAST] + sm * p[SCHEDULERS] + scheduler]
-    if greedy and last >= 0 and s[eligible + last] <= horizon:
-        return int(last)
-    earliest = _earliest(s, eligible + scheduler, eligible + p[SLOTS], p[SCHEDULERS])
+    machine = state.machine
+    first = sm * machine.warp_slots
+    greedy = machine.policy == GTO
+    last = state.schedulers[sm * machine.schedulers + scheduler].last
+    if greedy and last >= 0 and state.eligible[first + last] <= horizon:
+        return last
+    earliest = _earliest(state.eligible, first + scheduler, first + machine.warp_slots, machine.schedulers)
     if earliest == NEVER:
         return -1
     limit = max(earliest, horizon)
-    return _greedy_then_oldest(p, s, sm, scheduler, limit) if greedy else _round_robin(p, s, sm, scheduler, limit)
+    return _greedy_then_oldest(state, sm, scheduler, limit) if greedy else _round_robin(state, sm, scheduler, limit)
 
 
 @compiled
-def pick(p: Ints, s: Ints, issuer: int) -> None:
-    """Choose the warp that `issuer` runs next, and when."""
-    sm = quotient(issuer, p[SCHEDULERS])
-    lsu = p[LSU] + sm * LSU_WIDTH
-    clock, room_since = s[p[CLOCK] + issuer], s[lsu + ROOM_SINCE]
-    place = _choose(p, s, sm, issuer - sm * p[SCHEDULERS], max(clock, room_since))
-    s[p[PICKED] + issuer] = place
-    key = NEVER
-    if place >= 0:
-        row = p[WARP] + (sm * p[SLOTS] + place) * WARP_WIDTH
-        key = max(clock + s[row + GAP] * p[ISSUE_COST], s[row + ARRIVE])
-        if s[row + KIND] == DO_MEMORY:
-            # No room in the queue of accesses: the choice falls anew when there is.
-            key = NEVER if s[lsu + LENGTH] == p[DEPTH] else max(key, room_since)
-    s[p[KEY] + issuer] = key
+def _pick(state: State, sm: int, number: int) -> None:
+    """Choose the warp that scheduler `number` of `sm` runs next, and when."""
+    machine, lsu = state.machine, state.sms[sm].lsu
+    scheduler = state.schedulers[sm * machine.schedulers + number]
+    clock, room_since = scheduler.clock, lsu.room_since
+    slot = _choose(state, sm, number, max(clock, room_since))
+    scheduler.picked = slot
+    time = NEVER
+    if slot >= 0:
+        warp = state.warps[sm * machine.warp_slots + slot]
+        time = max(clock + warp.gap * machine.issue_ticks, warp.arrival)
+        if warp.kind == DO_MEMORY:
+            # While the queue of accesses is full the scheduler waits; it chooses again when there is room.
+            time = NEVER if lsu.length == machine.access_queue else max(time, room_since)
+    scheduler.next_event = time
 
 
 @inlined
-def pick_all(p: Ints, s: Ints, sm: int) -> None:
-    """Choose anew for every scheduler of `sm`, after something changed that concerns them all."""
-    for issuer in range(sm * p[SCHEDULERS], (sm + 1) * p[SCHEDULERS]):
-        pick(p, s, issuer)
+def pick_all(state: State, sm: int) -> None:
+    """Let every scheduler of `sm` choose again, after a change that concerns them all."""
+    for scheduler in range(state.machine.schedulers):
+        _pick(state, sm, scheduler)

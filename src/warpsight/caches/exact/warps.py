@@ -1,318 +1,252 @@
-"""Warps and blocks on SMs: how a warp goes from one stop to the next along its path; launches, barriers and ends of blocks."""
+"""Warps and blocks on SMs: how a warp goes from one stop to the next along its path; launches, barriers and ends of blocks.
+
+A warp is named by its slot among those of all SMs.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
-
-from warpsight.addressing.integers import quotient, signed
+from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.exact.layout import (
-    ACCESS,
-    ARRIVE,
-    BAD_WARP,
+from warpsight.caches.exact.scheduler import pick_all
+from warpsight.caches.exact.state import (
     BARRIER,
-    BLOCK,
-    BLOCK_WIDTH,
-    BLOCKS_PER_SM,
-    CELL,
-    CLOCK,
-    CODE,
-    CODE_WIDTH,
-    COST,
-    COUNT,
-    COUNTERS,
     DO_BARRIER,
     DO_EXIT,
     DO_MEMORY,
-    ELIGIBLE,
-    END,
-    ENTRY,
-    EVENT,
-    EVENT_BYTES,
-    EVENT_END,
-    FIRST_WARP,
-    GAP,
-    GRID,
-    HAS_DEGREE,
-    HAS_SECTORS,
     HELD,
-    ID,
     IS_ATOMIC,
-    ISSUE_COST,
-    KIND,
-    LAST_WARP,
-    LIVE,
-    LIVE_WARPS,
-    LOADS,
     NEVER,
-    NEXT,
-    NEXT_BLOCK,
-    ORDER,
-    PATH,
-    PATH_WIDTH,
-    PC,
-    PENDING,
-    QUEUE,
-    QUEUE_HEAD,
-    QUEUE_TAIL,
-    QUEUE_WIDTH,
-    READY,
-    REPEAT,
-    REPEATS_HERE,
-    RESIDENT,
-    SCHEDULERS,
-    SECTOR,
-    SECTOR_END,
-    SECTORS_HERE,
-    SHARED_EXECUTIONS,
-    SHARED_PASSES,
-    SLOTS,
-    SM_COUNT,
-    STOP,
-    STOP_WIDTH,
-    TAKEN,
-    W_END,
-    W_ENTRY,
-    W_EVENT,
-    W_EVENT_END,
-    W_SECTOR,
-    W_SECTOR_END,
     WAIT,
-    WAITING,
-    WARP,
-    WARP_WIDTH,
-    WARPS_PER_BLOCK,
-    WINDOW_WIDTH,
-    Ints,
+    BasicBlock,
+    State,
+    Warp,
 )
-from warpsight.caches.exact.scheduler import pick_all
-
-Events = npt.NDArray[np.uint8]
 
 
 @inlined
-def _take_event(p: Ints, s: Ints, events: Events, row: int, pc: int) -> int:
-    """Read the warp's next event, of instruction `pc`, and keep an atomic's repeats.
-
-    Gives its number of sectors, or -1 where the trace contradicts its path.
-    """
-    code = p[CODE] + pc * CODE_WIDTH
-    at = s[row + EVENT]
-    s[row + EVENT] = at + s[code + EVENT_BYTES]
-    if s[row + EVENT] > s[row + EVENT_END]:
+def _take_event(state: State, warp: Warp, pc: int) -> int:
+    """Read the event of the memory instruction at `pc`; returns its sectors, or -1 if the warp's streams have no such event."""
+    code, event = state.code[pc], warp.event
+    warp.event = event + code.event_bytes
+    if warp.event > warp.event_end:
         return -1
     sectors = 0
-    if s[code + HAS_SECTORS] != 0:
-        sectors = signed(events[at])
-        at += 1
-    if s[code + HAS_DEGREE] != 0 and events[at] > 0:
-        s[p[COUNT] + pc * COUNTERS + SHARED_EXECUTIONS] += 1
-        s[p[COUNT] + pc * COUNTERS + SHARED_PASSES] += signed(events[at])
-    s[row + REPEATS_HERE] = 0
-    if s[code + ACCESS] == IS_ATOMIC:
-        # the event's last byte: most lanes that share one address, 0 where none is active
-        s[row + REPEATS_HERE] = max(0, signed(events[s[row + EVENT] - 1]) - 1)
-    s[row + TAKEN] += sectors
-    return sectors if s[row + TAKEN] <= s[row + SECTOR_END] else -1
+    if code.has_sectors:
+        sectors = state.events[event]
+        event += 1
+    if code.has_degree and state.events[event] > 0:
+        state.counters[pc].shared_executions += 1
+        state.counters[pc].shared_passes += state.events[event]
+    warp.repeats_here = 0
+    if code.access == IS_ATOMIC:
+        # the event's last byte: most lanes that share one address, 0 if none is active
+        warp.repeats_here = max(0, state.events[warp.event - 1] - 1)
+    warp.taken += sectors
+    return sectors if warp.taken <= warp.sector_end else -1
 
 
 @inlined
-def _stand(p: Ints, s: Ints, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
+def _stand(state: State, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
     """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions, `since_wait` of them after its last wait."""
-    row = p[WARP] + slot * WARP_WIDTH
-    s[row + KIND] = kind
-    s[row + GAP] = gap
-    s[row + ARRIVE] = now
-    # What the warp issues on the way takes its turns while it waits, so it can be picked that much earlier. A warp's accesses leave
-    # in order, and only one of them can wait for the load-store unit: the next is issued when that one has got there.
-    at_once = kind == DO_BARRIER or (kind != HELD and s[row + PENDING] == 0)
-    s[p[ELIGIBLE] + slot] = now - since_wait * p[ISSUE_COST] if at_once else NEVER
+    warp = state.warps[slot]
+    warp.kind = kind
+    warp.gap = gap
+    warp.arrival = now
+    # The warp issues those instructions while it waits, so it can be picked that much earlier. A warp's accesses leave in order,
+    # and only one of them can wait for the load-store unit: the next is issued when that one has passed.
+    at_once = kind == DO_BARRIER or (kind != HELD and warp.pending == 0)
+    state.eligible[slot] = now - since_wait * state.machine.issue_ticks if at_once else NEVER
 
 
 @inlined
-def _enter(p: Ints, s: Ints, row: int) -> None:
+def _enter_block(state: State, warp: Warp) -> None:
     """Begin the path entry that the warp has come to, if there is one left."""
-    if s[row + ENTRY] < s[row + END]:
-        entry = p[PATH] + s[row + ENTRY] * PATH_WIDTH
-        s[row + REPEAT] = s[entry + 2]
-        s[row + NEXT] = s[p[BLOCK] + s[entry] * BLOCK_WIDTH]
+    if warp.path_entry < warp.path_end:
+        entry = state.path[warp.path_entry]
+        warp.repeat = entry.repeat
+        warp.next_stop = state.basic_blocks[entry.block].first_stop
 
 
 @inlined
-def _leave(p: Ints, s: Ints, row: int, block: int) -> int:
-    """Leave a basic block; gives how often its tail was passed. A block without stops is passed as often as it repeats."""
-    passed = s[row + REPEAT]
-    if s[block] < s[block + BLOCK_WIDTH]:
-        passed = 1
-        s[row + REPEAT] -= 1
-        s[row + NEXT] = s[block]
-        if s[row + REPEAT] > 0:
-            return int(passed)
-    s[row + ENTRY] += 1
-    _enter(p, s, row)
-    return int(passed)
+def _leave_block(state: State, warp: Warp, block: BasicBlock, last_stop: int) -> int:
+    """Leave a basic block; returns how often its tail was executed. A block without stops is executed with all its repeats."""
+    executed = warp.repeat
+    if block.first_stop < last_stop:
+        executed = 1
+        warp.repeat -= 1
+        warp.next_stop = block.first_stop
+        if warp.repeat > 0:
+            return executed
+    warp.path_entry += 1
+    _enter_block(state, warp)
+    return executed
 
 
 @compiled
-def advance(p: Ints, s: Ints, events: Events, slot: int, now: int) -> None:
-    """Bring the warp in `slot`, which goes on at `now`, to its next stop that needs a turn: a request, a barrier or its end.
+def advance(state: State, slot: int, now: int) -> None:
+    """Bring the warp, which continues at `now`, to its next stop that needs a turn: a request, a barrier or its end.
 
-    Its `GAP` are instructions that it came past since its last turn. If it goes on later than it arrived, it has waited since.
-    Shared-memory accesses, accesses without an active lane and data that is already there are passed on the way.
+    `Warp.gap` counts the instructions since its last turn. If it continues later than it arrived, it has waited since. It does not
+    stop at shared-memory accesses, accesses without an active lane and data that is already there.
     """
-    row = p[WARP] + slot * WARP_WIDTH
-    gap = s[row + GAP]
-    since_wait = 0 if now > s[row + ARRIVE] else gap
-    while s[row + ENTRY] < s[row + END]:
-        block = p[BLOCK] + s[p[PATH] + s[row + ENTRY] * PATH_WIDTH] * BLOCK_WIDTH
-        while s[row + NEXT] < s[block + BLOCK_WIDTH]:
-            stop = p[STOP] + s[row + NEXT] * STOP_WIDTH
-            s[row + NEXT] += 1
-            kind, item = s[stop], s[stop + 1]
-            gap += s[stop + 2]
-            since_wait += s[stop + 2]
-            now += s[stop + 3]
-            if kind == WAIT:
-                ready = s[p[READY] + slot * p[LOADS] + item]
+    warp = state.warps[slot]
+    gap = warp.gap
+    since_wait = 0 if now > warp.arrival else gap
+    while warp.path_entry < warp.path_end:
+        number = state.path[warp.path_entry].block
+        block, last_stop = state.basic_blocks[number], state.basic_blocks[number + 1].first_stop
+        while warp.next_stop < last_stop:
+            stop = state.stops[warp.next_stop]
+            warp.next_stop += 1
+            gap += stop.instructions
+            since_wait += stop.instructions
+            now += stop.ticks
+            if stop.kind == WAIT:
+                ready = state.load_ready[slot * state.machine.loads + stop.item]
                 if ready == NEVER:
-                    s[row + PC] = item
-                    _stand(p, s, slot, HELD, gap, since_wait, now)
+                    warp.pc = stop.item
+                    _stand(state, slot, HELD, gap, since_wait, now)
                     return
                 if ready > now:
                     now, since_wait = ready, 0
                 continue
-            if kind == BARRIER:
-                _stand(p, s, slot, DO_BARRIER, gap, since_wait, now)
+            if stop.kind == BARRIER:
+                _stand(state, slot, DO_BARRIER, gap, since_wait, now)
                 return
-            sectors = _take_event(p, s, events, row, item)
+            sectors = _take_event(state, warp, stop.item)
             if sectors < 0:
-                s[p[CELL] + BAD_WARP] = s[row + ID]
+                state.bad_warp = warp.id
             elif sectors > 0:
-                s[row + PC] = item
-                s[row + SECTORS_HERE] = sectors
-                _stand(p, s, slot, DO_MEMORY, gap, since_wait, now)
+                warp.pc = stop.item
+                warp.sectors_here = sectors
+                _stand(state, slot, DO_MEMORY, gap, since_wait, now)
                 return
-            gap += s[p[CODE] + item * CODE_WIDTH + COST]
-            since_wait += s[p[CODE] + item * CODE_WIDTH + COST]
-        passed = _leave(p, s, row, block)
-        gap += passed * s[block + 1]
-        since_wait += passed * s[block + 1]
-        now += passed * s[block + 2]
-    if s[row + EVENT] != s[row + EVENT_END] or s[row + TAKEN] != s[row + SECTOR_END]:
-        s[p[CELL] + BAD_WARP] = s[row + ID]
-    _stand(p, s, slot, DO_EXIT, gap, since_wait, now)
+            gap += state.code[stop.item].issue_cost
+            since_wait += state.code[stop.item].issue_cost
+        executed = _leave_block(state, warp, block, last_stop)
+        gap += executed * block.tail_instructions
+        since_wait += executed * block.tail_instructions
+        now += executed * block.tail_ticks
+    if warp.event != warp.event_end or warp.taken != warp.sector_end:
+        state.bad_warp = warp.id
+    _stand(state, slot, DO_EXIT, gap, since_wait, now)
 
 
 @inlined
-def served(p: Ints, s: Ints, events: Events, slot: int, load: int, back: int, now: int) -> None:
-    """The load-store unit has done, by `now`, an access of the warp in `slot`; load `load` (-1: none) has its data at `back`."""
-    row = p[WARP] + slot * WARP_WIDTH
-    s[row + PENDING] -= 1
+def access_passed(state: State, slot: int, load: int, back: int, now: int) -> None:
+    """An access of the warp has passed the load-store unit by `now`; the data of load `load` (-1: none) is there at `back`."""
+    warp = state.warps[slot]
+    warp.pending -= 1
     if load >= 0:
-        s[p[READY] + slot * p[LOADS] + load] = back
-        if s[row + KIND] == HELD and s[row + PC] == load:
-            advance(p, s, events, slot, max(back, s[row + ARRIVE]))
-    kind = s[row + KIND]
-    if s[row + PENDING] == 0 and s[p[ELIGIBLE] + slot] == NEVER and kind in (DO_EXIT, DO_MEMORY):
-        on_the_way = s[row + GAP] * p[ISSUE_COST] if kind == DO_MEMORY else 0
-        s[p[ELIGIBLE] + slot] = max(now, s[row + ARRIVE]) - on_the_way
-
-
-@compiled
-def start_warp(p: Ints, s: Ints, warps: Ints, events: Events, slot: int, warp: int, now: int) -> None:
-    """Put `warp`, which the window `warps` holds, into `slot` and bring it to its first stop."""
-    row = p[WARP] + slot * WARP_WIDTH
-    at = (warp - s[p[CELL] + FIRST_WARP]) * WINDOW_WIDTH
-    s[row + ID] = warp
-    s[row + ENTRY] = warps[at + W_ENTRY]
-    s[row + END] = warps[at + W_END]
-    s[row + EVENT] = warps[at + W_EVENT]
-    s[row + EVENT_END] = warps[at + W_EVENT_END]
-    s[row + SECTOR] = warps[at + W_SECTOR]
-    s[row + SECTOR_END] = warps[at + W_SECTOR_END]
-    s[row + TAKEN], s[row + PENDING] = s[row + SECTOR], 0
-    _enter(p, s, row)
-    for load in range(p[LOADS]):
-        s[p[READY] + slot * p[LOADS] + load] = 0
-    s[row + GAP] = 0
-    advance(p, s, events, slot, now)
+        state.load_ready[slot * state.machine.loads + load] = back
+        if warp.kind == HELD and warp.pc == load:
+            advance(state, slot, max(back, warp.arrival))
+    kind = warp.kind
+    if warp.pending == 0 and state.eligible[slot] == NEVER and kind in (DO_EXIT, DO_MEMORY):
+        gap_ticks = warp.gap * state.machine.issue_ticks if kind == DO_MEMORY else 0
+        state.eligible[slot] = max(now, warp.arrival) - gap_ticks
 
 
 # -- Blocks on SMs: launching them in free places, and the barriers and ends of their warps.
 
 @compiled
-def launch_blocks(p: Ints, s: Ints, warps: Ints, events: Events) -> bool:
+def _start_warp(state: State, slot: int, number: int, now: int) -> None:
+    """Put warp `number` of the launch, which is in the window, into the slot and bring it to its first stop."""
+    warp, streams = state.warps[slot], state.window[number - state.first_warp]
+    warp.id = number
+    warp.path_entry = streams.entry
+    warp.path_end = streams.end
+    warp.event = streams.event
+    warp.event_end = streams.event_end
+    warp.sector = streams.sector
+    warp.sector_end = streams.sector_end
+    warp.taken = streams.sector
+    warp.pending = 0
+    _enter_block(state, warp)
+    for load in range(state.machine.loads):
+        state.load_ready[slot * state.machine.loads + load] = 0
+    warp.gap = 0
+    advance(state, slot, now)
+
+
+@compiled
+def launch_blocks(state: State) -> bool:
     """Give free places the next blocks; False when the next block is not in the window."""
-    cell, per_block = p[CELL], p[WARPS_PER_BLOCK]
-    while s[cell + QUEUE_HEAD] < s[cell + QUEUE_TAIL] and s[cell + NEXT_BLOCK] < p[GRID]:
-        warp = s[cell + NEXT_BLOCK] * per_block
-        if warp + per_block > s[cell + LAST_WARP]:
+    machine, per_block = state.machine, state.machine.warps_per_block
+    while state.queue_head < state.queue_tail and state.next_block < machine.blocks:
+        warp = state.next_block * per_block
+        if warp + per_block > state.end_warp:
             return False
-        free = p[QUEUE] + s[cell + QUEUE_HEAD] % (p[SM_COUNT] * p[BLOCKS_PER_SM]) * QUEUE_WIDTH
-        sm, place, since = s[free], s[free + 1], s[free + 2]
-        s[cell + QUEUE_HEAD] += 1
-        s[cell + NEXT_BLOCK] += 1
-        s[cell + LIVE_WARPS] += per_block
-        s[p[LIVE] + sm * p[BLOCKS_PER_SM] + place] = per_block
-        s[p[ORDER] + sm * p[BLOCKS_PER_SM] + s[p[RESIDENT] + sm]] = place
-        s[p[RESIDENT] + sm] += 1
+        free = state.free_places[state.queue_head % (machine.sm_count * machine.blocks_per_sm)]
+        sm, number, since = free.sm, free.place, free.since
+        unit, first_place = state.sms[sm], sm * machine.blocks_per_sm
+        state.queue_head += 1
+        state.next_block += 1
+        state.live_warps += per_block
+        state.places[first_place + number].live = per_block
+        state.age_order[first_place + unit.resident] = number
+        unit.resident += 1
         for k in range(per_block):
-            start_warp(p, s, warps, events, sm * p[SLOTS] + place * per_block + k, warp + k, since)
-        pick_all(p, s, sm)
+            _start_warp(state, sm * machine.warp_slots + number * per_block + k, warp + k, since)
+        pick_all(state, sm)
     return True
 
 
 @compiled
-def _free_place(p: Ints, s: Ints, sm: int, place: int, now: int) -> None:
-    cell, order = p[CELL], p[ORDER] + sm * p[BLOCKS_PER_SM]
-    age = 0
-    while s[order + age] != place:
+def _free_place(state: State, sm: int, number: int, now: int) -> None:
+    """The block in place `number` of `sm` has ended."""
+    machine, order, unit = state.machine, state.age_order, state.sms[sm]
+    age = sm * machine.blocks_per_sm
+    while order[age] != number:
         age += 1
-    s[p[RESIDENT] + sm] -= 1
-    for k in range(age, s[p[RESIDENT] + sm]):
-        s[order + k] = s[order + k + 1]
-    free = p[QUEUE] + s[cell + QUEUE_TAIL] % (p[SM_COUNT] * p[BLOCKS_PER_SM]) * QUEUE_WIDTH
-    s[cell + QUEUE_TAIL] += 1
-    s[free], s[free + 1], s[free + 2] = sm, place, now
+    unit.resident -= 1
+    for k in range(age, sm * machine.blocks_per_sm + unit.resident):
+        order[k] = order[k + 1]
+    free = state.free_places[state.queue_tail % (machine.sm_count * machine.blocks_per_sm)]
+    state.queue_tail += 1
+    free.sm = sm
+    free.place = number
+    free.since = now
 
 
 @compiled
-def _open_barrier(p: Ints, s: Ints, events: Events, sm: int, place: int, now: int) -> None:
-    """Let all warps of a block that wait at a barrier go on."""
-    s[p[WAITING] + sm * p[BLOCKS_PER_SM] + place] = 0
-    first = sm * p[SLOTS] + place * p[WARPS_PER_BLOCK]
-    for slot in range(first, first + p[WARPS_PER_BLOCK]):
-        row = p[WARP] + slot * WARP_WIDTH
-        if s[row + ID] >= 0 and s[row + KIND] == DO_BARRIER and s[p[ELIGIBLE] + slot] == NEVER:
-            s[row + GAP] = 0
-            advance(p, s, events, slot, now)
+def _open_barrier(state: State, sm: int, number: int, now: int) -> None:
+    """Let all warps of a block that wait at a barrier continue."""
+    machine = state.machine
+    state.places[sm * machine.blocks_per_sm + number].waiting = 0
+    first = sm * machine.warp_slots + number * machine.warps_per_block
+    for slot in range(first, first + machine.warps_per_block):
+        warp = state.warps[slot]
+        if warp.id >= 0 and warp.kind == DO_BARRIER and state.eligible[slot] == NEVER:
+            warp.gap = 0
+            advance(state, slot, now)
 
 
 @compiled
-def arrive_or_end(p: Ints, s: Ints, events: Events, sm: int, slot: int, now: int) -> None:
+def arrive_or_end(state: State, sm: int, slot: int, now: int) -> None:
     """A warp reaches a barrier or its end; either can complete its block's barrier."""
-    place = quotient(slot - sm * p[SLOTS], p[WARPS_PER_BLOCK])
-    live, waiting = p[LIVE] + sm * p[BLOCKS_PER_SM] + place, p[WAITING] + sm * p[BLOCKS_PER_SM] + place
-    row = p[WARP] + slot * WARP_WIDTH
-    s[p[ELIGIBLE] + slot] = NEVER
-    if s[row + KIND] == DO_BARRIER:
-        s[waiting] += 1
+    machine, warp = state.machine, state.warps[slot]
+    number = quotient(slot - sm * machine.warp_slots, machine.warps_per_block)
+    place = state.places[sm * machine.blocks_per_sm + number]
+    state.eligible[slot] = NEVER
+    if warp.kind == DO_BARRIER:
+        place.waiting += 1
     else:
-        s[row + ID] = -1
-        s[live] -= 1
-        s[p[CELL] + LIVE_WARPS] -= 1
-    if s[live] == 0:
-        _free_place(p, s, sm, place, now)
-    elif s[waiting] == s[live]:
-        _open_barrier(p, s, events, sm, place, now)
+        warp.id = -1
+        place.live -= 1
+        state.live_warps -= 1
+    if place.live == 0:
+        _free_place(state, sm, number, now)
+    elif place.waiting == place.live:
+        _open_barrier(state, sm, number, now)
 
 
 @compiled
-def break_barriers(p: Ints, s: Ints, events: Events) -> None:
-    """Nobody can go on: barriers for a part of a block, which the trace does not tell apart. Open those that are waited at."""
-    for sm in range(p[SM_COUNT]):
-        for place in range(p[BLOCKS_PER_SM]):
-            if s[p[WAITING] + sm * p[BLOCKS_PER_SM] + place] > 0:
-                _open_barrier(p, s, events, sm, place, s[p[CLOCK] + sm * p[SCHEDULERS]])
-        pick_all(p, s, sm)
+def break_barriers(state: State) -> None:
+    """No warp can continue: some barriers are for a part of a block, which the trace does not tell. Open those with warps."""
+    machine = state.machine
+    for sm in range(machine.sm_count):
+        for number in range(machine.blocks_per_sm):
+            if state.places[sm * machine.blocks_per_sm + number].waiting > 0:
+                _open_barrier(state, sm, number, state.schedulers[sm * machine.schedulers].clock)
+        pick_all(state, sm)

@@ -1,6 +1,6 @@
-"""The accesses of a launch as the reuse-distance model takes them: per warp, coalesced, for one cache line size.
+"""The input of the reuse-distance model: the accesses of a launch per warp, coalesced, for one cache line size.
 
-Accesses of single threads, in any order among threads, become transactions of warps: each entry is moved once.
+Accesses of single threads, in any order between threads, become transactions of warps: each entry is moved once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _FEW_THREADS = 1 << 20
 
 @compiled_and_kept
 def _by_table(line: Longs, low: int, rank: Ints, dense: Ints) -> int:
-    """The place of each line among the distinct ones into `dense`, by a table for all numbers from `low` on; gives how many."""
+    """The rank of each line among the distinct ones into `dense`, by a table for all numbers from `low` on; returns their count."""
     for i in range(len(line)):
         rank[line[i] - low] = 1
     count = np.int32(0)
@@ -41,7 +41,7 @@ def _by_table(line: Longs, low: int, rank: Ints, dense: Ints) -> int:
 
 @compiled_and_kept
 def _by_hash(line: Longs, table: Ints, known: Longs, dense: Ints) -> int:
-    """Number the distinct lines as they come, into `known` and `dense`; gives how many. `table`: twice as many or more, all -1."""
+    """Number the distinct lines as they come, into `known` and `dense`; returns their count. `table`: -1, twice as many or more."""
     count = 0
     mask = len(table) - 1
     for i in range(len(line)):
@@ -58,7 +58,7 @@ def _by_hash(line: Longs, table: Ints, known: Longs, dense: Ints) -> int:
 
 
 def numbered(line: Longs) -> tuple[Longs, Ints]:
-    """The distinct lines in order, and the place of each entry's among them, int32."""
+    """The distinct lines in order, and the rank of each entry's line among them, int32."""
     dense = np.empty(len(line), np.int32)
     if not len(line):
         return np.zeros(0, np.int64), dense
@@ -82,14 +82,14 @@ def numbered(line: Longs) -> tuple[Longs, Ints]:
 def _count(
     thread: Longs, store: Longs, address: Longs, size: Longs, stores: bool, threads: int, place: Longs, per_warp: Longs
 ) -> int:
-    """Entries of each warp into `per_warp` [warps]; gives how many in all, or -1 - i for an entry i that cannot be."""
+    """Count the entries of each warp into `per_warp` [warps]; returns the sum, or -1 - i for an invalid entry i."""
     if not len(thread) == len(store) == len(address) == len(size):
         return -1
     kept = 0
     for i in range(len(thread)):
         bytes_ = size[i]
-        wrong = thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0
-        if wrong:
+        invalid = thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0
+        if invalid:
             return -1 - i
         if thread[i] < threads and (stores or store[i] == 0):
             warp = place[thread[i]] >> _LANE_BITS
@@ -102,10 +102,10 @@ def _count(
 
 @compiled_and_kept
 def _deal(
-    given: tuple[Longs, Longs, Longs, Longs], stores: bool, line_bytes: int, place: Longs, free: Longs, key: Longs, line: Longs
+    entries: tuple[Longs, Longs, Longs, Longs], stores: bool, line_bytes: int, place: Longs, free: Longs, key: Longs, line: Longs
 ) -> int:
-    """Put each entry that `_count` counted among those of its warp, with its turn; gives how many cross the end of a line."""
-    thread, store, address, size = given
+    """Put each entry that `_count` counted among those of its warp, with its turn; returns how many cross the end of a line."""
+    thread, store, address, size = entries
     turn = np.zeros(len(place), np.int32)
     shift = np.int64(0)
     while np.int64(1) << shift < line_bytes:
@@ -163,7 +163,7 @@ def _in_turn(key: Longs, line: Longs, begin: Longs) -> None:
 
 @inlined
 def _group_bits(key: int) -> int:
-    """The logarithm of how many lanes an entry is coalesced with: 32, 16 for 8 B, 8 for 16 B."""
+    """The logarithm of the lanes that an entry is coalesced with: 32, 16 for 8 B, 8 for 16 B."""
     return 5 if key & 7 < 3 else 7 - (key & 7)
 
 
@@ -171,10 +171,10 @@ def _group_bits(key: int) -> int:
 def _merge(
     key: Longs, line: Longs, begin: Longs, per_warp: Longs, offsets: Longs, kept: Longs, group: npt.NDArray[np.uint8]
 ) -> tuple[int, int]:
-    """The lines of each access once for each group of lanes, into `kept`; gives how many accesses and transactions.
+    """The lines of each access once for each group of lanes, into `kept`; returns the number of accesses and of transactions.
 
     `per_warp` [warps + 1], `offsets` [entries + 1] and `group` [entries] as in `state.Stream`. A lane merges with the lanes before
-    it in the group of its own size, whatever theirs; the size of the first lane says how many lanes look up at once.
+    it in the group of its own size, whatever theirs; the size of the first lane decides how many lanes look up at once.
     """
     last = np.zeros(WARP_SIZE, np.int64)
     accesses, n = 0, 0
@@ -194,7 +194,7 @@ def _merge(
                 if n > start and least <= own <= most:
                     for k in range(n - 1, start - 1, -1):
                         if kept[k] == own:
-                            # the lanes that the line was kept for before this are lower
+                            # the lanes for which the line was kept before are lower
                             known = last[k - start] >> bits == lane >> bits
                             if known:
                                 last[k - start] = lane
@@ -214,47 +214,47 @@ def _merge(
 
 
 def coalesced(
-    given: tuple[Longs, Longs, Longs, Longs], line_bytes: int, per_block: int, blocks: int, stores: bool
+    entries: tuple[Longs, Longs, Longs, Longs], line_bytes: int, per_block: int, blocks: int, stores: bool
 ) -> tuple[Stream, Longs, int, int] | int:
-    """The stream, the numbers of its lines, and how many entries there are and cross the end of a line.
+    """The stream, the numbers of its lines, the number of entries, and how many of them cross the end of a line.
 
-    `given`: thread, store, address and size of each entry, int64. An entry that no thread can make is answered with its number.
+    `entries`: thread, store, address and size of each, int64. For an invalid entry its number is returned instead.
     """
     warps_per_block = -(-per_block // WARP_SIZE)
     warps = blocks * warps_per_block
-    if blocks * per_block <= 4 * len(given[0]) + _FEW_THREADS:
+    if blocks * per_block <= 4 * len(entries[0]) + _FEW_THREADS:
         numbers = np.arange(blocks * per_block, dtype=np.int64)
     else:
-        # few of the threads do anything: what is kept for each must not grow with the largest number
-        numbers, ranks = np.unique(given[0], return_inverse=True)
-        given = (ranks.astype(np.int64), *given[1:])
+        # few of the threads access memory: what is kept for each must not grow with the largest number
+        numbers, ranks = np.unique(entries[0], return_inverse=True)
+        entries = (ranks.astype(np.int64), *entries[1:])
         numbers = numbers[numbers < blocks * per_block]
     block, within = np.divmod(numbers, per_block)
     place = (block * warps_per_block + within // WARP_SIZE) << _LANE_BITS | within % WARP_SIZE
     begin = np.zeros(warps + 1, np.int64)
-    entries = _count(*given, stores, len(place), place, begin[1:])
-    if entries < 0:
-        return -1 - entries
+    count = _count(*entries, stores, len(place), place, begin[1:])
+    if count < 0:
+        return -1 - count
     np.cumsum(begin, out=begin)
-    key, line = np.empty(entries, np.int64), np.empty(entries, np.int64)
-    crossing = _deal(given, stores, line_bytes, place, begin[:-1].copy(), key, line)
+    key, line = np.empty(count, np.int64), np.empty(count, np.int64)
+    crossing = _deal(entries, stores, line_bytes, place, begin[:-1].copy(), key, line)
     _in_turn(key, line, begin)
-    per_warp, offsets = np.empty(warps + 1, np.int64), np.empty(entries + 1, np.int64)
-    group = np.empty(entries, np.uint8)
+    per_warp, offsets = np.empty(warps + 1, np.int64), np.empty(count + 1, np.int64)
+    group = np.empty(count, np.uint8)
     accesses, transactions = _merge(key, line, begin, per_warp, offsets, line, group)
-    found, dense = numbered(line[:transactions])
+    lines, dense = numbered(line[:transactions])
     stream = Stream(per_warp, offsets[: accesses + 1].copy(), np.zeros(accesses, np.int32), dense, group[:transactions].copy())
-    return stream, found, entries, crossing
+    return stream, lines, count, crossing
 
 
-# -- The accesses of a launch as the reuse-distance model takes them: per warp, coalesced, for one cache line size.
+# -- The accesses of a launch: per warp, coalesced, for one cache line size.
 
 @dataclass(frozen=True)
 class AccessStream:
-    """What runs: `blocks` of `warps_per_block` warps, in order.
+    """The accesses of `blocks` blocks of `warps_per_block` warps, in order.
 
     `stream` as in module `state`; `line_number` int64 [lines]: byte address // `line_bytes` of each dense line. `loads` counts the
-    accesses of single threads. `notes` say what a reader of the results must know.
+    accesses of single threads. `notes` are for readers of the results.
     """
 
     stream: Stream
@@ -275,7 +275,7 @@ class AccessStream:
 
 @compiled_and_kept
 def _first_of_its_line(access: Longs, lane: Longs, together: Longs, line: Longs) -> npt.NDArray[np.bool_]:
-    """Which entries no earlier one of the same access has the line of, among the `together` lanes that an entry is coalesced with.
+    """The entries whose line no earlier entry of the same access has, among the `together` lanes that an entry is coalesced with.
 
     The entries of an access stand together, in the order of lanes.
     """
@@ -293,7 +293,7 @@ def _first_of_its_line(access: Longs, lane: Longs, together: Longs, line: Longs)
 
 @compiled_and_kept
 def _first_of_its_group(access: Longs, lane: Longs, together: Longs) -> npt.NDArray[np.uint8]:
-    """1 where a group of lanes that look up at once begins; the first entry of an access says how many lanes a group has."""
+    """1 where a group of lanes that look up at once begins; the first entry of an access decides how many lanes a group has."""
     first = np.ones(len(lane), np.uint8)
     begin = 0
     for i in range(1, len(lane)):
@@ -326,11 +326,11 @@ def packed(
 
 
 def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:
-    """How many whole blocks a bound on threads leaves, at least one."""
+    """The whole blocks within a bound on threads, at least one."""
     if most_threads is None:
         return blocks
     if most_threads < threads_per_block:
-        what = f"not one block of {threads_per_block:,} threads lies within {most_threads:,} threads"
+        what = f"a block of {threads_per_block:,} threads exceeds {most_threads:,} threads"
         raise UsageError(what, place="--max-threads", remedy=f"give {threads_per_block:,} or more")
     return min(blocks, most_threads // threads_per_block)
 
@@ -338,11 +338,11 @@ def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None
 def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_threads: int | None = None) -> AccessStream:
     """The loads of `trace` in global, local and generic space (with `stores`, also the stores), one line request each.
 
-    Atomics never touch the L1. Accesses of single threads: the lanes active where the basic block begins; a guard may leave fewer.
-    Raises UsageError for a line that is no multiple of 32 B, or a bound below one block.
+    Atomics bypass the L1. Accesses of single threads: the lanes active where the basic block begins; a guard may leave fewer.
+    Raises UsageError for a line that is not a multiple of 32 B, or a bound below one block.
     """
     if line_bytes < SECTOR_BYTES or line_bytes % SECTOR_BYTES:
-        what = f"a trace records sectors of {SECTOR_BYTES} B, which lines of {line_bytes} B do not hold whole"
+        what = f"lines of {line_bytes} B do not hold whole sectors of {SECTOR_BYTES} B, as a trace records them"
         raise UsageError(what, place="l1.line", remedy=f"give a multiple of {SECTOR_BYTES} B")
     header = trace.header
     blocks = bounded_blocks(header.recorded_blocks, header.threads_per_block, most_threads)

@@ -1,7 +1,7 @@
-"""A miss profile from the reuse-distance model, for models that otherwise start from the exact hierarchy.
+"""A miss profile from the reuse-distance model, in place of that of the exact hierarchy.
 
-Loads are this model's: their L1 classes, and the L2 behind it fed with the misses of all SMs in the order of their time stamps.
-What it says nothing of (stores, atomics, shared memory, write-backs) is taken from the exact hierarchy with accesses in turn.
+Loads come from this model: their classes at the L1, and at the L2, which takes the misses of all SMs in the order of their time
+stamps. The rest (stores, atomics, shared memory, write-backs) comes from the exact hierarchy, interleaved round-robin.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ def reuse_miss_profile(
 ) -> MissProfile:
     """The miss profile of `trace` on `gpu` by the reuse-distance model, with its own latencies (100 + |N(0, 5)| time stamps).
 
-    What a merged load waits is the part of its line's latency that is left, in cycles of the level that serves the line.
+    A merged load waits for the rest of its line's latency, in cycles of the level that serves the line.
     Raises SpecError for sectored caches or lines that differ between L1 and L2, and as `simulate_caches` does.
     """
     lines = {gpu.l1.line_bytes, gpu.l1.sector_bytes, gpu.l2.line_bytes, gpu.l2.sector_bytes}
     if len(lines) > 1:
-        what = "the reuse-distance model knows whole lines alone, the same in L1 and L2"
+        what = "the reuse-distance model simulates whole lines, of one size in L1 and L2"
         raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use --caches exact")
     base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin")
     settings = replace(settings_of(gpu.l1), issue="request")
@@ -45,13 +45,13 @@ def reuse_miss_profile(
     goes_on = ~np.isin(kept[at.KEPT_CLASS], (at.HIT, at.IN_FLIGHT))
     second = next_level(settings_of(gpu.l2), stream, kept[:, goes_on], keep_all=True).misses
     level = np.full(kept.shape[1], _L1)
-    # without latencies the order of what is kept is that of what was given
+    # without latencies the order of the answers is that of the requests
     level[goes_on] = np.where(second[at.KEPT_CLASS] == at.HIT, _L2, _DRAM)
     return _profile(base, kept, level, gpu, settings.miss_latency)
 
 
 def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency: int) -> MissProfile:
-    """`base` with the counts of loads replaced by what `kept`, and for those that go on `level`, say."""
+    """`base` with the counts of loads from `kept` and `level`, the level that served each."""
     pcs = len(base.executions)
     pc, merged = kept[at.KEPT_PC], kept[at.KEPT_CLASS] == at.IN_FLIGHT
 
@@ -59,20 +59,20 @@ def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency
         return np.bincount(pc[which], minlength=pcs).astype(np.int64)
 
     is_load = count(np.ones(len(pc), np.bool_)) > 0
-    found = {
+    counts = {
         "l1_reads": count(np.ones(len(pc), np.bool_)), "l1_hits": count(kept[at.KEPT_CLASS] == at.HIT), "l1_merges": count(merged),
         "l1_misses": count(level != _L1), "l2_reads": count(level != _L1), "l2_read_hits": count(level == _L2),
         "l2_read_misses": count(level == _DRAM), "l2_read_merges": np.zeros(pcs, np.int64), "dram_reads": count(level == _DRAM),
         **_slowest(kept, level, merged, gpu, latency, pcs),
     }
-    changes: dict[str, Any] = {name: np.where(is_load, values, getattr(base, name)) for name, values in found.items()}
+    changes: dict[str, Any] = {name: np.where(is_load, values, getattr(base, name)) for name, values in counts.items()}
     return replace(base, **changes)
 
 
 def _slowest(
     kept: Longs, level: Longs, merged: npt.NDArray[np.bool_], gpu: GpuSpec, latency: int, pcs: int
 ) -> dict[str, Longs]:
-    """Accesses by their slowest request, as the exact hierarchy counts them."""
+    """Counts of accesses by their slowest request, as the exact hierarchy defines them."""
     access = kept[at.KEPT_ACCESS]
     alone = np.array([gpu.l1.latency_cycles, gpu.l2.latency_cycles, gpu.l2.latency_cycles + gpu.dram.latency_cycles])
     wait = np.where(merged, np.minimum(kept[at.KEPT_WAIT] / max(1, latency), 1.0) * alone[_of_line(kept, level, merged)], 0.0)
@@ -99,6 +99,6 @@ def _of_line(kept: Longs, level: Longs, merged: npt.NDArray[np.bool_]) -> Longs:
     order = np.lexsort((np.arange(len(level)), kept[at.KEPT_LINE], kept[at.KEPT_CORE]))
     sent = np.where(merged[order] | (level[order] == _L1), -1, np.arange(len(order)))
     last = np.maximum.accumulate(sent)
-    found = np.empty(len(level), np.int64)
-    found[order] = np.where(last >= 0, level[order][np.maximum(last, 0)], _L1)
-    return found
+    levels = np.empty(len(level), np.int64)
+    levels[order] = np.where(last >= 0, level[order][np.maximum(last, 0)], _L1)
+    return levels

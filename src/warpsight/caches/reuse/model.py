@@ -1,4 +1,4 @@
-"""Runs the reuse-distance model over the cores of a GPU, and counts what became of every transaction.
+"""Runs the reuse-distance model over the cores of a GPU, and classifies every transaction.
 
 First the compiled loop of one core, then all cores of one cache, then the whole analysis: misses by class, MSHR misses by
 comparison, and the L2 behind it.
@@ -7,15 +7,13 @@ comparison, and the L2 behind it.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from warpsight.base.compiled import compiled, compiled_and_kept, inlined
+from warpsight.base.compiled import compiled, inlined, kept_until_changed, pointer
 from warpsight.base.errors import UsageError
-from warpsight.caches.compiled import pointer, source_fingerprint
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream
 from warpsight.caches.reuse.settings import UNLIMITED, ReuseSettings, set_numbers, spread_of
@@ -40,8 +38,6 @@ from warpsight.caches.reuse.step import access, requests
 from warpsight.caches.reuse.structures import NEVER, Calendar, Stacks, pop, push, soonest
 
 DONE, BLOCK_ENDED = range(2)
-
-Run = Callable[[Any, Any, Longs, Longs, Any], int]
 
 
 @inlined
@@ -76,7 +72,7 @@ def _run(core: Any, s: Any, p: Longs, spread: Longs, t: Any) -> int:
             continue
         warp = _dequeue(core, p)
         if core.next[warp] == s.warp[warp + 1]:
-            # an ended warp is only noticed at its next turn
+            # the end of a warp is noticed at its next turn
             cell[TIME] += p[AT_END]
             block = warp // p[WARPS_PER_BLOCK]
             core.left[block] -= 1
@@ -126,26 +122,18 @@ def _core(c: Any) -> Core:
     )
 
 
-def _build(fingerprint: int) -> Run:
-    @compiled_and_kept
-    def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
-        """Go on until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
-        s = Stream(
-            pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line), pointer(stream.group)
-        )
-        t = Tally(
-            pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
-            pointer(tally.used),
-        )
-        return _run(_core(core), s, pointer(rules), pointer(spread), t) + 0 * fingerprint
-
-    return run
+@kept_until_changed("addressing", "caches")
+def run(core: Any, stream: Any, rules: Longs, spread: Longs, tally: Any) -> int:
+    """Run until a block of `core` has ended (BLOCK_ENDED) or it has no more warps (DONE)."""
+    s = Stream(pointer(stream.warp), pointer(stream.access), pointer(stream.pc), pointer(stream.line), pointer(stream.group))
+    t = Tally(
+        pointer(tally.counts), pointer(tally.by_set), pointer(tally.by_cache), pointer(tally.misses), pointer(tally.log),
+        pointer(tally.used),
+    )
+    return _run(_core(core), s, pointer(rules), pointer(spread), t)
 
 
-run = _build(source_fingerprint())
-
-
-# -- Runs the reuse-distance model over the cores of a GPU and says what became of every transaction.
+# -- All cores of a GPU.
 
 @dataclass(frozen=True)
 class Placement:
@@ -157,12 +145,12 @@ class Placement:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one run of the model found.
+    """The result of one run of the model.
 
     `counts` int64 [pcs, 5]: hits, compulsory, capacity, associativity and latency misses. `by_set`, `by_cache` int64: transactions
-    by distance + 1 (0: infinite) in the stacks of the sets and in one stack of the whole cache. `cancelled` accesses found no miss
-    register and were issued again. `misses` int64 [KEPT_ROWS, n] (module `state`): what
-    goes on to the next level, or all transactions, in the order of time; `log` as in module `state`; both empty unless asked for.
+    by distance + 1 (0: infinite) in the stacks of the sets and in one stack of the whole cache. `cancelled` accesses found no
+    free MSHR and were issued again. `misses` int64 [KEPT_ROWS, n] (module `state`): the requests to the next level, or all
+    transactions, in the order of time; `log` as in module `state`; both are empty unless requested.
     """
 
     counts: Longs
@@ -174,12 +162,12 @@ class Outcome:
 
     @property
     def total_misses(self) -> int:
-        """Transactions that are no hits."""
+        """Transactions that miss."""
         return int(self.counts[:, 1:].sum())
 
 
-def rules_of(settings: ReuseSettings, given: AccessStream, placement: Placement, whole: bool) -> Longs:
-    """The numbers that the compiled model works on."""
+def rules_of(settings: ReuseSettings, accesses: AccessStream, placement: Placement, whole: bool) -> Longs:
+    """The parameters of the compiled model, int64 [RULES] (module `state`)."""
     off = settings.without
     p = np.zeros(at.RULES, np.int64)
     p[at.LATENCY] = "latency" not in off
@@ -192,15 +180,15 @@ def rules_of(settings: ReuseSettings, given: AccessStream, placement: Placement,
     p[at.CLIP], p[at.DIVERGENCE] = settings.clip, "divergence" not in off
     p[at.AT_END] = p[at.LATENCY] and p[at.DIVERGENCE] and not p[at.SPLIT]
     p[at.WHOLE] = whole and settings.sets > 1
-    p[at.BLOCKS_PER_CORE], p[at.WARPS_PER_BLOCK] = placement.blocks_per_core, given.warps_per_block
-    p[at.DRAWS], p[at.QUEUE] = len(spread_of(settings.sigma)), placement.blocks_per_core * given.warps_per_block + 1
-    p[at.WIDEST] = np.diff(given.stream.access).max(initial=1)
+    p[at.BLOCKS_PER_CORE], p[at.WARPS_PER_BLOCK] = placement.blocks_per_core, accesses.warps_per_block
+    p[at.DRAWS], p[at.QUEUE] = len(spread_of(settings.sigma)), placement.blocks_per_core * accesses.warps_per_block + 1
+    p[at.WIDEST] = np.diff(accesses.stream.access).max(initial=1)
     return p
 
 
 def evaluate(
     settings: ReuseSettings,
-    given: AccessStream,
+    accesses: AccessStream,
     placement: Placement,
     *,
     whole: bool = True,
@@ -208,41 +196,45 @@ def evaluate(
     keep_all: bool = False,
     log: int = 0,
 ) -> Outcome:
-    """Run the model. `whole`: also keep the stack of the whole cache, which tells capacity from associativity.
+    """Run the model. `whole`: also keep the stack of the whole cache, which tells capacity from associativity misses.
 
-    `keep_misses` fills `misses` with what goes on, `keep_all` with all transactions. `log` attempts are recorded;
-    more are an error. Raises SpecError and UsageError for what cannot be modelled.
+    `keep_misses` fills `misses` with the requests to the next level, `keep_all` with all transactions. `log`: room for so many
+    attempts; more are an error. Raises SpecError and UsageError for what cannot be modelled.
     """
     settings.check()
     if placement.cores < 1 or placement.blocks_per_core < 1:
-        what = f"{placement.blocks_per_core} blocks on each of {placement.cores} cores: nothing can run"
-        raise UsageError(what, place="--cores", remedy="give at least one core, and blocks that fit")
-    if given.line_bytes != settings.line_bytes:
+        what = f"{placement.blocks_per_core} blocks on each of {placement.cores} cores: no block can run"
+        raise UsageError(what, place="--cores", remedy="give at least one core, and use blocks that fit")
+    if accesses.line_bytes != settings.line_bytes:
         raise ValueError("the accesses were coalesced for another line size")
-    rules, spread = rules_of(settings, given, placement, whole), spread_of(settings.sigma)
-    stream, lines = given.stream, len(given.line_number)
+    rules, spread = rules_of(settings, accesses, placement, whole), spread_of(settings.sigma)
+    stream, lines = accesses.stream, len(accesses.line_number)
     if len(stream.line) and not 0 <= stream.line.min() <= stream.line.max() < lines:
         raise ValueError("a transaction is for a line that has no number")
-    cores = min(placement.cores, max(1, given.blocks))
-    set_of = set_numbers(given.line_number, settings.sets, settings.index, settings.index_bits)
+    cores = min(placement.cores, max(1, accesses.blocks))
+    set_of = set_numbers(accesses.line_number, settings.sets, settings.index, settings.index_bits)
     sizes = np.bincount(set_of, minlength=1) if lines else np.zeros(1, np.int64)
-    rules[at.KEPT], rules[at.LOGGED] = given.transactions if keep_misses or keep_all else 0, log
+    rules[at.KEPT], rules[at.LOGGED] = accesses.transactions if keep_misses or keep_all else 0, log
     rules[at.KEEP_ALL] = keep_all
     tally = Tally(
-        np.zeros(max(1, given.pcs) * at.CLASSES, np.int64), np.zeros(int(sizes.max()) + 2, np.int64), np.zeros(lines + 2, np.int64),
-        np.zeros(at.KEPT_ROWS * rules[at.KEPT], np.int64), np.zeros(log * at.LOG_WIDTH, np.int64), np.zeros(2, np.int64),
+        counts=np.zeros(max(1, accesses.pcs) * at.CLASSES, np.int64),
+        by_set=np.zeros(int(sizes.max()) + 2, np.int64),
+        by_cache=np.zeros(lines + 2, np.int64),
+        misses=np.zeros(at.KEPT_ROWS * rules[at.KEPT], np.int64),
+        log=np.zeros(log * at.LOG_WIDTH, np.int64),
+        used=np.zeros(2, np.int64),
     )
     shared = (
         stream.warp[:-1].copy(),
         np.zeros(max(1, len(stream.warp) - 1), np.int64),
         np.zeros(max(1, len(stream.warp) - 1), np.int64),
         np.zeros(max(1, len(stream.warp) - 1), np.int32),
-        np.full(max(1, given.blocks), given.warps_per_block, np.int32),
+        np.full(max(1, accesses.blocks), accesses.warps_per_block, np.int32),
     )
     made = [new_core(stream, set_of, settings.sets, rules, settings.seed * 1000003 + c, shared) for c in range(cores)]
     for number, core in enumerate(made):
         core.cell[at.NUMBER] = number
-    _run_blocks(made, given, rules, spread, tally, placement)
+    _run_blocks(made, accesses, rules, spread, tally, placement)
     by_cache = tally.by_cache if rules[at.WHOLE] or settings.sets == 1 else np.zeros(0, np.int64)
     misses = tally.misses.reshape(at.KEPT_ROWS, -1)[:, : tally.used[0]]
     return Outcome(
@@ -251,7 +243,7 @@ def evaluate(
     )
 
 
-def _give(core: Core, block: int, warps: int) -> None:
+def _enqueue_block(core: Core, block: int, warps: int) -> None:
     """Put the warps of `block` at the end of the queue."""
     for warp in range(block * warps, (block + 1) * warps):
         place = (core.cell[at.HEAD] + core.cell[at.QUEUED]) % len(core.queue)
@@ -260,26 +252,26 @@ def _give(core: Core, block: int, warps: int) -> None:
 
 
 def _run_blocks(
-    cores: list[Core], given: AccessStream, rules: Longs, spread: Longs, tally: Tally, placement: Placement
+    cores: list[Core], accesses: AccessStream, rules: Longs, spread: Longs, tally: Tally, placement: Placement
 ) -> None:
-    """Blocks round-robin over the cores until these are full, then the next block to the core that first ends one (section 4.1)."""
-    following = min(given.blocks, len(cores) * placement.blocks_per_core)
+    """Blocks round-robin over the cores until these are full, then each to the core that first ends one (section 4.1)."""
+    following = min(accesses.blocks, len(cores) * placement.blocks_per_core)
     for block in range(following):
-        _give(cores[block % len(cores)], block, given.warps_per_block)
+        _enqueue_block(cores[block % len(cores)], block, accesses.warps_per_block)
     ended: list[tuple[int, int]] = []
 
-    def go_on(number: int) -> None:
-        if run(cores[number], given.stream, rules, spread, tally) == BLOCK_ENDED:
+    def run_core(number: int) -> None:
+        if run(cores[number], accesses.stream, rules, spread, tally) == BLOCK_ENDED:
             heapq.heappush(ended, (int(cores[number].cell[at.TIME]), number))
 
     for number in range(len(cores)):
-        go_on(number)
+        run_core(number)
     while ended:
         _, number = heapq.heappop(ended)
-        if following < given.blocks:
-            _give(cores[number], following, given.warps_per_block)
+        if following < accesses.blocks:
+            _enqueue_block(cores[number], following, accesses.warps_per_block)
             following += 1
-        go_on(number)
+        run_core(number)
 
 
 # -- The whole analysis of one cache: misses by class, MSHR misses by comparison, and the L2 behind it.
@@ -291,11 +283,11 @@ NAMES = ("hits", "compulsory", "capacity", "associativity", "latency", "mshr")
 
 @dataclass(frozen=True)
 class Analysis:
-    """`counts` int64 [pcs, 6]: transactions by `NAMES`, per pc. `outcome` is of the run with all that `settings` ask for.
+    """`counts` int64 [pcs, 6]: transactions by `NAMES`, per pc. `outcome` is that of the run with `settings`.
 
-    `mshr_difference`: its misses, but for compulsory ones, less those with unlimited miss registers; below 0 where few registers
-    help (HPCA 2014, section 7).
-    Only a positive difference is MSHR misses; they are taken, in proportion, from the pcs and classes that grew.
+    `mshr_difference`: its misses other than compulsory ones, less those with unlimited MSHRs; below 0 where few MSHRs help (HPCA
+    2014, section 7). Only a positive difference counts as MSHR misses; they are taken, in proportion, from the pcs and classes
+    that grew.
     """
 
     settings: ReuseSettings
@@ -309,55 +301,54 @@ class Analysis:
         return dict(zip(NAMES, (int(n) for n in self.counts.sum(axis=0)), strict=True))
 
 
-def analyse(settings: ReuseSettings, given: AccessStream, placement: Placement, *, keep_misses: bool = False) -> Analysis:
-    """Run the model, and where it cancelled accesses run it again without the limit of miss registers.
+def analyse(settings: ReuseSettings, accesses: AccessStream, placement: Placement, *, keep_misses: bool = False) -> Analysis:
+    """Run the model, and where it cancelled accesses run it again with unlimited MSHRs.
 
     Raises as `model.evaluate` does.
     """
-    found = evaluate(settings, given, placement, keep_misses=keep_misses)
-    counts = np.zeros((len(found.counts), COLUMNS), np.int64)
-    counts[:, : at.CLASSES] = found.counts
+    limited = evaluate(settings, accesses, placement, keep_misses=keep_misses)
+    counts = np.zeros((len(limited.counts), COLUMNS), np.int64)
+    counts[:, : at.CLASSES] = limited.counts
     difference = 0
-    if found.cancelled:
-        # without the stack of the whole cache, which takes most of the time and only tells capacity from associativity
-        unlimited = evaluate(settings.off("mshr"), given, placement, whole=False)
-        difference = sum(int(sign * run.counts[:, CAPACITY:].sum()) for sign, run in ((1, found), (-1, unlimited)))
+    if limited.cancelled:
+        # without the stack of the whole cache, which takes most of the time and only tells capacity from associativity misses
+        unlimited = evaluate(settings.off("mshr"), accesses, placement, whole=False)
+        difference = sum(int(sign * run.counts[:, CAPACITY:].sum()) for sign, run in ((1, limited), (-1, unlimited)))
         if difference > 0:
-            _charge(counts, found.counts, unlimited.counts, difference)
-    return Analysis(settings, placement, counts[:, :COLUMNS], found, difference)
+            _charge(counts, limited.counts, unlimited.counts, difference)
+    return Analysis(settings, placement, counts[:, :COLUMNS], limited, difference)
 
 
-def _charge(counts: Longs, found: Longs, unlimited: Longs, excess: int) -> None:
-    """Move `excess` misses to the column MSHR, in proportion to what grew (largest remainders).
+def _charge(counts: Longs, limited: Longs, unlimited: Longs, excess: int) -> None:
+    """Move `excess` misses to the column MSHR, in proportion to their growth (largest remainders).
 
-    Capacity and associativity misses grow together, and give in proportion to what they are.
+    Capacity and associativity misses grow together, and contribute in proportion to their counts.
     """
     replaced = [CAPACITY, ASSOCIATIVITY]
-    grown = np.stack(
-        [found[:, replaced].sum(axis=1) - unlimited[:, replaced].sum(axis=1), found[:, LATENCY_MISSES] - unlimited[:, LATENCY_MISSES]], axis=1
-    ).clip(min=0)
+    more = limited - unlimited
+    grown = np.stack([more[:, replaced].sum(axis=1), more[:, LATENCY_MISSES]], axis=1).clip(min=0)
     share = grown * (excess / grown.sum())
     taken = np.floor(share).astype(np.int64)
     rest = excess - int(taken.sum())
     order = np.argsort(-(share - taken), axis=None, kind="stable")
     taken.reshape(-1)[order[:rest]] += 1
-    capacity = taken[:, 0] * found[:, CAPACITY] // np.maximum(1, found[:, replaced].sum(axis=1))
+    capacity = taken[:, 0] * limited[:, CAPACITY] // np.maximum(1, limited[:, replaced].sum(axis=1))
     counts[:, CAPACITY] -= capacity
     counts[:, ASSOCIATIVITY] -= taken[:, 0] - capacity
     counts[:, LATENCY_MISSES] -= taken[:, 1]
     counts[:, MSHR] += taken.sum(axis=1)
 
 
-def next_level(settings: ReuseSettings, given: AccessStream, misses: Longs, *, keep_all: bool = False) -> Outcome:
-    """What becomes of `misses` [KEPT_ROWS, n] of all cores (`Outcome.misses`) in one shared cache that takes them in that order.
+def next_level(settings: ReuseSettings, accesses: AccessStream, misses: Longs, *, keep_all: bool = False) -> Outcome:
+    """The run of `misses` [KEPT_ROWS, n] of all cores (`Outcome.misses`), in that order, on one shared cache.
 
-    A latency miss asks for nothing more than is on its way, so none goes on. The shared cache has neither latencies nor miss
-    registers: HPCA 2014, section 1, leaves it to the models of multi-core CPUs, which are ordered traces.
+    Latency misses are not among them: their line is already in flight. The shared cache has neither latencies nor MSHRs: HPCA 2014,
+    section 1, leaves it to the models of multi-core CPUs, which use ordered traces.
     """
-    lines = given.line_number[misses[at.KEPT_LINE]] * given.line_bytes // settings.line_bytes
+    lines = accesses.line_number[misses[at.KEPT_LINE]] * accesses.line_bytes // settings.line_bytes
     numbers, dense = np.unique(lines, return_inverse=True)
     count = len(lines)
     pcs = misses[at.KEPT_PC].astype(np.int32)
     stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), pcs, dense.astype(np.int32), np.ones(count, np.uint8))
-    ordered = AccessStream(stream, numbers, settings.line_bytes, 1, 32, 1, count, given.pcs)
+    ordered = AccessStream(stream, numbers, settings.line_bytes, 1, 32, 1, count, accesses.pcs)
     return evaluate(settings.off("latency", "mshr", "divergence"), ordered, Placement(1, 1), keep_all=keep_all)

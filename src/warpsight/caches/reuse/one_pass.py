@@ -1,8 +1,8 @@
-"""Many cache sizes and ways from one order of accesses, in one pass: LRU caches include each other."""
+"""Many cache sizes and ways from one order of accesses, in one pass: a larger LRU cache includes a smaller one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -12,8 +12,7 @@ import numpy.typing as npt
 from llvmlite import ir
 
 from warpsight.addressing.integers import quotient, set_bits, signed
-from warpsight.base.compiled import compiled_and_kept, inlined, intrinsic
-from warpsight.caches.compiled import pointer, source_fingerprint
+from warpsight.base.compiled import compiled_and_kept, inlined, intrinsic, kept_until_changed, pointer
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream, numbered
 from warpsight.caches.reuse.model import Outcome, Placement, evaluate
@@ -47,7 +46,7 @@ def _lanes(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
 
 
 def _touched(builder: Any, places: list[Any], now: Any, time: Any, width: int) -> Any:
-    """Put `now` before the times above `time` in the row at each place, over the one after; gives which times were above."""
+    """Put `now` before the times above `time` in the row at each place, over the one after; returns which times were above."""
     old = [builder.load(place, align=4) for place in places]
     size = width
     while len(old) > 1:
@@ -62,7 +61,7 @@ def _touched(builder: Any, places: list[Any], now: Any, time: Any, width: int) -
 
 @intrinsic
 def after(typing_context: Any, start: Any, entries: Any) -> Any:
-    """The pointer so many entries behind `start`."""
+    """The address `entries` entries behind `start`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.gep(arguments[0], [arguments[1]])
@@ -72,7 +71,7 @@ def after(typing_context: Any, start: Any, entries: Any) -> Any:
 
 @intrinsic
 def _newer(typing_context: Any, row: Any, at: Any, first: Any, time: Any) -> Any:
-    """Of 16 times from `row[at]` on, put `first` before those above `time`, over the one after; gives which were above."""
+    """Of 16 times from `row[at]` on, put `first` before those above `time`, over the one after; returns which were above."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         row, at, first, time = arguments
@@ -84,10 +83,10 @@ def _newer(typing_context: Any, row: Any, at: Any, first: Any, time: Any) -> Any
 
 @inlined
 def depth_and_touch(row: Any, at: Any, end: Any, now: Any, time: Any) -> int:
-    """How many times in `row[at:end]` are above `time`, the last use of a line; that is `now` then.
+    """How many times in `row[at:end]` are above `time`, the last use of a line, which becomes `now`.
 
-    `end - at` is a multiple of LANES. A `time` from before the row's line counts as not there: the oldest time is dropped if
-    the row is full. `now` is above all.
+    `end - at` is a multiple of LANES. A `time` below all of the row's is not in it: the oldest time is dropped if the row is full.
+    `now` is above all.
     """
     depth = 0
     carried = now
@@ -153,11 +152,11 @@ def _short_rows(width: int) -> Any:
 rows_of_4, rows_of_8, rows_of_16 = (_short_rows(width) for width in (4, 8, LANES))
 
 
-# -- Many cache sizes and ways from one order of accesses, in one pass: LRU caches include each other.
+# -- One pass.
 #
 # Mattson, Gecsei, Slutz, Traiger ("Evaluation techniques for storage hierarchies", IBM Syst. J. 9, 1970): with the same sets, what
 # hits with w ways hits with more. So each number of sets needs one look at its stack, and that tells all ways. What all numbers of
-# sets need, the last use of the same line and its distance in one stack of all lines, is found out once.
+# sets need, the last use of the same line and its distance in one stack of all lines, is computed once.
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
@@ -169,10 +168,10 @@ _MOST_SETS = 2**27 - 1  # no distance is so large; 16 times as much has 31 bits
 
 
 @compiled_and_kept
-def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, found: Ints) -> int:
-    """Rows of `found` [3, n]: line, the row of its last use, distance, of what is not on top of all stacks; gives how many.
+def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, uses: Ints) -> int:
+    """Fill `uses` [3, n] with line, row of its last use and distance of each use not on top of all stacks; returns how many.
 
-    Lines are numbered from 0 as they are first used, so that what is used together stands together; `number` int32 [lines], all -1,
+    Lines are numbered from 0 as they are first used, so that lines used together are neighbours; `number` int32 [lines], all -1,
     gets the numbers. A line that its core never used was last used before the core's first row. `last` int32 [lines].
     """
     kept, begin, now, lines = 0, 0, np.int64(-1), 0
@@ -188,79 +187,68 @@ def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, foun
             own = lines
             number[line[i]] = own
             lines += 1
-        found[0, kept] = own
-        found[1, kept] = begin - 1 if whole[i] == NEVER_USED else last[own]
-        found[2, kept] = whole[i]
+        uses[0, kept] = own
+        uses[1, kept] = begin - 1 if whole[i] == NEVER_USED else last[own]
+        uses[2, kept] = whole[i]
         last[own] = kept
         kept += 1
     return kept
 
 
-def _build_few(fingerprint: int) -> Callable[[Ints, int, Ints, Longs, Ints, Ints, Longs], int]:
-    @compiled_and_kept
-    def few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> int:
-        """Pass over `uses` [3, n] with so many stacks at once as rows of `width` have room in LANES (see module `recency`).
+@kept_until_changed("addressing", "caches")
+def _few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> None:
+    """Pass over `uses` [3, n] with as many stacks at once as LANES holds rows of `width`.
 
-        `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
-        """
-        n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
-        row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
-        firsts, far = pointer(first), pointer(least)
-        block = np.zeros(2 * LANES, np.int32)
-        counted = pointer(block)
-        for begin in range(0, n, _BLOCK):
-            end = min(begin + _BLOCK, n)
-            for k in range(len(found)):
-                own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
-                if width == 4:
-                    rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
-                elif width == 8:
-                    rows_of_8(row, own, sets, lines, use, n, begin, end, limits, counted)
-                else:
-                    rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
-                for j in range(2 * LANES):
-                    found[k, j] += block[j]
-        return 0 * fingerprint
-
-    return few
-
-
-def _build_many(fingerprint: int) -> Callable[[Ints, int, int, Ints, Ints, Longs], int]:
-    @compiled_and_kept
-    def many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> int:
-        """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
-
-        `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
-        the sets the distance is: both are at least w for the capacity misses of w ways.
-        """
-        row, of = pointer(rows), pointer(set_of)
-        for i in range(uses.shape[1]):
-            place = width * np.int64(of[uses[0, i]])
-            whole = signed(uses[2, i])
-            depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
-            if whole < 0:
-                found[0, 0] += 1
-                found[1, 0] += 1
+    `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
+    """
+    n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
+    row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
+    firsts, far = pointer(first), pointer(least)
+    block = np.zeros(2 * LANES, np.int32)
+    counted = pointer(block)
+    for begin in range(0, n, _BLOCK):
+        end = min(begin + _BLOCK, n)
+        for k in range(len(found)):
+            own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
+            if width == 4:
+                rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
+            elif width == 8:
+                rows_of_8(row, own, sets, lines, use, n, begin, end, limits, counted)
             else:
-                found[0, depth + 1] += 1
-                found[1, min(depth, quotient(whole, sets)) + 1] += 1
-        return 0 * fingerprint
-
-    return many
+                rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
+            for j in range(2 * LANES):
+                found[k, j] += block[j]
 
 
-_few, _many = _build_few(source_fingerprint()), _build_many(source_fingerprint())
+@kept_until_changed("addressing", "caches")
+def _many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> None:
+    """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
+
+    `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
+    the sets the distance is: both are at least w for the capacity misses of w ways.
+    """
+    row, of = pointer(rows), pointer(set_of)
+    for i in range(uses.shape[1]):
+        place = width * np.int64(of[uses[0, i]])
+        whole = signed(uses[2, i])
+        depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
+        if whole < 0:
+            found[0, 0] += 1
+            found[1, 0] += 1
+        else:
+            found[0, depth + 1] += 1
+            found[1, min(depth, quotient(whole, sets)) + 1] += 1
 
 
 def _aligned(entries: int) -> Ints:
-    """So many times of before the start, at a multiple of 64 B: a step of a row is then in one line of the machine's cache."""
+    """`entries` times before the start, at a multiple of 64 B, so that a step of a row lies in one line of the host's cache."""
     made = np.full(entries + 16, -1, np.int32)
     start = -(made.ctypes.data // 4) % 16
     return made[start : start + entries]
 
 
 class _Group(NamedTuple):
-    """A number of sets with all ways asked for, the entries of a row, how many rows, and the row of each line, int32 [lines]."""
+    """A number of sets with all its ways, the entries of a row, how many rows, and the row of each line, int32 [lines]."""
 
     sets: int
     ways: list[int]
@@ -274,7 +262,7 @@ Misses = dict[tuple[int, int], tuple[int, int]]
 
 def _few_ways(uses: Ints, width: int, groups: list[_Group]) -> Misses:
     """Capacity and associativity misses by number of sets and ways, of groups whose rows have the same `width` up to LANES."""
-    # whole steps: the last group stands in for those that are missing, each with rows of its own
+    # whole steps: copies of the last group, each with rows of its own, fill the last step
     padded = groups + groups[-1:] * (-len(groups) % (LANES // width))
     first = np.cumsum([0] + [group.rows * width for group in padded])
     sets = np.array([min(group.sets, _MOST_SETS) for group in padded])
@@ -298,7 +286,7 @@ def _many_ways(uses: Ints, group: _Group) -> Misses:
 
 
 def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[int, list[int]]) -> Iterator[_Group]:
-    """Numbers of sets with their ways; none for a cache whose sets hold all their lines, which only first uses miss."""
+    """Numbers of sets with their ways, without caches whose sets hold all their lines: only first uses miss there."""
     for sets, ways in ways_of.items():
         row_of, rows, needed = set_numbers(numbers, sets, settings.index, settings.index_bits), sets, max(ways)
         if sets > len(numbers):
@@ -336,25 +324,25 @@ def _misses(uses: Ints, groups: Iterable[_Group]) -> Misses:
     return found
 
 
-def _order(settings: ReuseSettings, given: AccessStream, placement: Placement) -> tuple[Outcome, Ints, npt.NDArray[Any]]:
-    """What one stack of all lines finds in the accesses in their order; the rows of `_uses`; the number of each of its lines."""
-    order = evaluate(settings.off("associativity"), given, placement, keep_all=True)
+def _order(settings: ReuseSettings, accesses: AccessStream, placement: Placement) -> tuple[Outcome, Ints, npt.NDArray[Any]]:
+    """The run of all accesses on one stack of all lines; the rows of `_uses`; the number of each of its lines."""
+    order = evaluate(settings.off("associativity"), accesses, placement, keep_all=True)
     by_core = np.argsort(order.misses[at.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
     line, core, whole = (
         np.ascontiguousarray(order.misses[row][by_core]) for row in (at.KEPT_LINE, at.KEPT_CORE, at.KEPT_DISTANCE)
     )
-    found, lines = np.empty((3, len(line)), np.int32), len(given.line_number)
+    found, lines = np.empty((3, len(line)), np.int32), len(accesses.line_number)
     number = np.full(lines, -1, np.int32)
     kept = _uses(line, whole, core, number, np.empty(lines, np.int32), found)
-    # half as wide where they fit, for half the time of divisions
-    narrow = given.line_number.max(initial=0) < 1 << 32
+    # half as wide where they fit: divisions take half the time
+    narrow = accesses.line_number.max(initial=0) < 1 << 32
     numbers = np.empty(lines, np.uint32 if narrow else np.int64)
-    numbers[number] = given.line_number
+    numbers[number] = accesses.line_number
     return order, np.ascontiguousarray(found[:, :kept]), numbers
 
 
 def all_sizes_and_ways(
-    settings: ReuseSettings, given: AccessStream, placement: Placement, points: Sequence[tuple[int, int]]
+    settings: ReuseSettings, accesses: AccessStream, placement: Placement, points: Sequence[tuple[int, int]]
 ) -> list[dict[str, int]]:
     """Hits and misses by class for each (size in bytes, ways), with the line, the rule and the order of `settings`.
 
@@ -365,7 +353,7 @@ def all_sizes_and_ways(
     made = [replace(settings, size_bytes=size, ways=ways) for size, ways in points]
     for one in dict.fromkeys(made):
         one.check()
-    order, uses, numbers = _order(settings, given, placement)
+    order, uses, numbers = _order(settings, accesses, placement)
     groups: dict[int, list[int]] = {}
     for sets, ways in dict.fromkeys((one.sets, one.ways_modelled) for one in made):
         groups.setdefault(sets, []).append(ways)
@@ -376,7 +364,7 @@ def all_sizes_and_ways(
     groups = {sets: ways for sets, ways in groups.items() if min(ways) <= farthest}
     answers |= _misses(uses, _groups(settings, numbers, groups))
     compulsory = int(order.by_cache[0])
-    rest = given.transactions - compulsory
+    rest = accesses.transactions - compulsory
     found = [answers.get((one.sets, one.ways_modelled), (0, 0)) for one in made]
     return [
         {

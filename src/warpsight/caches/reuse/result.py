@@ -1,4 +1,4 @@
-"""What the reuse-distance model answers, for programs: the attributes are the keys of the JSON document."""
+"""The result of the reuse-distance model. The attributes are the keys of the JSON document."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class CacheResult:
     `associativity` + `latency` + `mshr`; `miss_rate` = misses / transactions (0 without transactions), and
     `miss_rate_without_latency` as hardware counters count it (HPCA 2014, section 6.1). `histogram`: transactions by reuse distance
     ("inf": none before) in the stacks that decide on a hit, one for each set, or one for the whole cache with associativity off;
-    `histogram_whole_cache` in the one. `mshr_difference` may be negative: fewer miss registers, fewer misses. `cancelled` accesses
-    were issued again. `instructions` and `source_lines`: the same classes for each. `l2` is empty unless asked for.
+    `histogram_whole_cache` in the latter. `mshr_difference` may be negative: fewer MSHRs, fewer misses. `cancelled` accesses
+    were issued again. `instructions` and `source_lines`: the same classes for each. `l2` is empty unless requested.
     """
 
     kernel: str
@@ -56,8 +56,8 @@ class CacheResult:
         With the stack of the whole cache it is the hit rate of a fully associative LRU cache of n lines, in this order of accesses.
         """
         counts = self.histogram_whole_cache if whole_cache else self.histogram
-        total, below, found = sum(counts.values()), 0, [(0, 0.0)]
+        total, below, points = sum(counts.values()), 0, [(0, 0.0)]
         for distance, count in sorted((int(d), n) for d, n in counts.items() if d != "inf"):
             below += count
-            found.append((distance + 1, below / total))
-        return found
+            points.append((distance + 1, below / total))
+        return points

@@ -1,4 +1,4 @@
-"""What the reuse-distance model assumes: a cache, latencies, and which of the five extensions are on."""
+"""The parameters of the reuse-distance model: a cache, latencies, and the extensions that are on."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ _DRAWS = 4096
 
 @dataclass(frozen=True)
 class ReuseSettings:
-    """A cache and the model's parameters. Latencies are time stamps, one for each access, and no cycles (HPCA 2014, section 4.2).
+    """A cache and the model's parameters. Latencies count time stamps, one for each access, not cycles (HPCA 2014, section 4.2).
 
-    `index` is a rule of `addressing.setindex`, or `bits`: then `index_bits` gives, for each bit of the set index from the lowest
+    `index` is a rule of `addressing.mapping`, or `bits`: then `index_bits` gives, for each bit of the set index from the lowest
     on, the bits of the line number that are XORed. A miss takes `miss_latency` + |N(0, `sigma`)|, rounded, from `seed` (section
-    4.2). `mshrs` per core and `warp_mshrs` per warp (0: no limit of its own); section 5.2 finds 64 and 6 on Fermi. `clip`: a
+    4.2). `mshrs` per core and `warp_mshrs` per warp (0: no limit per warp); section 5.2 measures 64 and 6 on Fermi. `clip`: a
     request for a line that is in flight comes back with the first one (section 4.2, after Table 4), else after its own latency
-    (Tables 3 to 5). `issue`: `access`, all transactions of an access at one time stamp, as the paper's; or `request`, one at a time
-    stamp, each only when it finds a miss register (the rest of the access is issued again).
-    `without` names extensions of `EXTENSIONS` that are off.
+    (Tables 3 to 5). `issue`: `access`, all transactions of an access at one time stamp, as in the paper; or `request`, one per time
+    stamp, each only when it finds a free MSHR (the rest of the access is issued again). `without`: the `EXTENSIONS` that are off.
     """
 
     size_bytes: int
@@ -62,7 +61,7 @@ class ReuseSettings:
 
     @property
     def ways_modelled(self) -> int:
-        """Lines of a stack that hit: the ways, or with associativity off all lines."""
+        """The lines of a stack that hit: the ways, or all lines with associativity off."""
         return self.lines if "associativity" in self.without else self.ways
 
     def off(self, *names: str) -> ReuseSettings:
@@ -78,16 +77,16 @@ class ReuseSettings:
                 place = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{value} is not a latency", place=place, remedy=f"give {least} to {most:,} time stamps")
         if not 0 <= self.seed <= MOST_SEED:
-            raise UsageError(f"{self.seed} is no seed", place="--seed", remedy=f"give a whole number of 0 to {MOST_SEED}")
+            raise UsageError(f"{self.seed} is not a seed", place="--seed", remedy=f"give an integer from 0 to {MOST_SEED}")
         if self.issue not in ISSUES:
-            raise UsageError(f'"{self.issue}" is no way to issue', place="--issue", remedy=f"use one of {', '.join(ISSUES)}")
+            raise UsageError(f'unknown issue "{self.issue}"', place="--issue", remedy=f"use one of {', '.join(ISSUES)}")
         unknown = sorted(self.without - set(EXTENSIONS))
         if unknown:
-            what = f'"{unknown[0]}" is no extension of the model'
+            what = f'"{unknown[0]}" is not an extension of the model'
             raise UsageError(what, place="--without", remedy=f"give some of {', '.join(EXTENSIONS)}")
         if self.mshrs < 1 or self.warp_mshrs < 0:
-            what = f"{self.mshrs} MSHRs, {self.warp_mshrs} for a warp, let no miss through"
-            raise SpecError(what, place="l1.mshrs", remedy="give at least 1, and 0 or more for a warp")
+            what = f"{self.mshrs} MSHRs, {self.warp_mshrs} per warp, let no miss through"
+            raise SpecError(what, place="l1.mshrs", remedy="give at least 1, and 0 or more per warp")
 
 
 def _check_cache(s: ReuseSettings) -> None:
@@ -101,7 +100,7 @@ def _check_cache(s: ReuseSettings) -> None:
         what = f"the {s.index} set index needs a power of two of sets, not {sets}"
         raise SpecError(what, place="l1.index", remedy="use modulo, or other ways or another size")
     if s.index == "bits" and 1 << len(s.index_bits) != sets and "associativity" not in s.without:
-        what = f"{len(s.index_bits)} groups of bits number {1 << len(s.index_bits)} sets, and the cache has {sets}"
+        what = f"{len(s.index_bits)} groups of bits select one of {1 << len(s.index_bits)} sets, and the cache has {sets}"
         raise SpecError(what, place="--index-bits", remedy=f"give {max(0, sets.bit_length() - 1)} groups, the lowest bit's first")
 
 
@@ -113,7 +112,7 @@ def settings_of(cache: CacheSpec) -> ReuseSettings:
 
 
 def set_numbers(lines: npt.NDArray[Any], sets: int, index: str, bits: tuple[tuple[int, ...], ...]) -> npt.NDArray[np.int32]:
-    """The set of each line number (whole, 0 or more), int32 [n]."""
+    """The set of each line number (an integer, 0 or more), int32 [n]."""
     if sets == 1:
         return np.zeros(len(lines), np.int32)
     if index == "fermi":
@@ -125,7 +124,7 @@ def set_numbers(lines: npt.NDArray[Any], sets: int, index: str, bits: tuple[tupl
             for bit in group:
                 found ^= ((lines >> bit) & 1) << place
     else:
-        # NumPy divides by one number with vectors, but takes remainders one by one
+        # NumPy vectorises the division by one number, but not the remainder
         found = lines & (sets - 1) if sets & (sets - 1) == 0 else lines - lines // sets * sets
         if index == "xor":
             found = found ^ (lines // sets % sets)
@@ -133,7 +132,7 @@ def set_numbers(lines: npt.NDArray[Any], sets: int, index: str, bits: tuple[tupl
 
 
 def spread_of(sigma: float) -> npt.NDArray[np.int64]:
-    """Equally likely additions to the miss latency: the half-normal distribution, rounded, at 4,096 equal steps of probability."""
+    """Equally likely additions to the miss latency, int64: the half-normal distribution at 4,096 equal steps of probability."""
     return _spread(sigma).copy()
 
 

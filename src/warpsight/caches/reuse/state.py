@@ -1,4 +1,4 @@
-"""The names of the numbers that the compiled reuse-distance model works on, and the state of one core."""
+"""The parameters of the compiled reuse-distance model, and the state of one core."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from warpsight.caches.reuse.structures import Calendar, Stacks, new_calendar, ne
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 
-# The rules, int64: entries of `Rules`.
+# Entries of the parameters, int64.
 (
     HIT_LATENCY, MISS_LATENCY, SPREAD, DRAWS, WAYS, LINES, MSHRS, WARP_MSHRS, CLIP, DIVERGENCE, LATENCY, WHOLE, BLOCKS_PER_CORE,
     WARPS_PER_BLOCK, QUEUE, WIDEST, KEPT, KEEP_ALL, LOGGED, SPLIT, AT_END, RULES,
 ) = range(22)
 
-# What became of a transaction: columns of the counts.
+# Classes of transactions: columns of the counts.
 HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
 
 # A core's cell.
 TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, KNOWN, CELL = range(11)
-# What an access has found out of each transaction: entries of `found`.
+# The look-up of each transaction of an access: entries of `found`.
 FOUND_CLASS, FOUND_DISTANCE, FOUND_WHOLE, FOUND_LINE, FOUND_WIDTH = range(5)
 
-# What the log says of an attempt to access: a row each.
+# The log of an attempt to access: a row each.
 (
     LOG_TIME, LOG_WARP, LOG_PC, LOG_LINE, LOG_DISTANCE, LOG_CLASS, LOG_USED_BEFORE, LOG_USED_AFTER, LOG_LATENCY, LOG_EFFECT,
     LOG_WIDTH,
@@ -54,12 +54,12 @@ class Stream(NamedTuple):
 class Core(NamedTuple):
     """One core: its stacks, the lines in flight, and its warps.
 
-    Lines are numbered from 1 as the core first asks for them, so that its memory grows with its own lines alone: `local` int32
-    [lines of the launch], 0: never asked for; `line_of` int32 the number in the launch; `set_of` int32 [lines of the launch].
-    Per line: `flights` int32 requests in flight, `due` int64 the first arrival, `owner` int32 the warp that holds the miss
-    register, `arrived` int64 time of the last arrival, `seen` uint8; each set when the line gets its number. `queue` a ring of
+    Lines are numbered from 1 as the core first requests them, so that its memory grows with its own lines only: `local` int32
+    [lines of the launch], 0: never requested; `line_of` int32 the number in the launch; `set_of` int32 [lines of the launch].
+    Per line: `flights` int32 requests in flight, `due` int64 the first arrival, `owner` int32 the warp that holds the
+    MSHR, `arrived` int64 time of the last arrival, `seen` uint8; each set when the line gets its number. `queue` a ring of
     warps. Shared by the cores: `next` int64 [warps] the next access of each, `part` int64 [warps] transactions of it that are
-    issued, `slowest` int64 [warps] when the last of them is back, `held` int32 [warps] miss registers, `left` int32 [blocks]
+    issued, `slowest` int64 [warps] when the last of them is back, `held` int32 [warps] MSHRs, `left` int32 [blocks]
     warps that have not ended. `now` int64: lines that arrive in this step. `found` int64 [widest access, FOUND_WIDTH]: class,
     distance, that in the whole cache, and line.
     """
@@ -88,10 +88,10 @@ class Core(NamedTuple):
 
 
 class Tally(NamedTuple):
-    """What is counted, shared by the cores, int64.
+    """The counts of all cores, int64.
 
     `counts` [pcs * CLASSES]; `by_set`, `by_cache` [longest + 2]: transactions by distance + 1 in the stacks of the sets and in one
-    stack of the whole cache; `misses` [KEPT_ROWS * n or 0]: rows `KEPT_TIME` and so on of what goes on to the next level, or of
+    stack of the whole cache; `misses` [KEPT_ROWS * n or 0]: rows `KEPT_TIME` and so on of the requests to the next level, or of
     all transactions; `log` [n * LOG_WIDTH or 0]; `used` [2]: entries of `misses` and `log`.
     """
 
@@ -106,16 +106,16 @@ class Tally(NamedTuple):
 def new_core(
     stream: Stream, set_of: Ints, sets: int, rules: Longs, seed: int, shared: tuple[Longs, Longs, Longs, Ints, Ints]
 ) -> Core:
-    """A core on which nothing has run. `shared` are `next`, `part`, `slowest`, `held` and `left`."""
+    """The initial state of a core. `shared` are `next`, `part`, `slowest`, `held` and `left`."""
     lines = len(set_of)
     widest = int(rules[WIDEST])
     resident = int(rules[BLOCKS_PER_CORE] * rules[WARPS_PER_BLOCK])
     longest = int(max(rules[HIT_LATENCY], rules[MISS_LATENCY] + rules[SPREAD])) + 2
-    # a warp that waits for its access has one in flight; one that does not, as many as fit in the longest latency
+    # a warp that waits for its access has one in flight; otherwise as many as fit in the longest latency
     flights = min(len(stream.line), resident * widest if rules[DIVERGENCE] else longest * widest) + widest
     cell = np.zeros(CELL, np.int64)
     cell[RANDOM] = seed
-    # pages of what is never written cost nothing: zeros, and `empty` where entries are set one by one
+    # pages that are never written cost nothing: zeros, and `empty` where entries are set one by one
     return Core(
         np.zeros(lines, np.int32), np.empty(lines + 1, np.int32), np.ascontiguousarray(set_of, np.int32),
         new_stacks(np.bincount(set_of, minlength=sets) if lines else np.zeros(sets, np.int64)),

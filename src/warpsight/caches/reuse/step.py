@@ -1,12 +1,12 @@
-"""One core of the reuse-distance model, compiled: time stamps, the pool of warps, and what an access finds and does.
+"""One core of the reuse-distance model, compiled: time stamps, the pool of warps, look-ups of an access and their effects.
 
 In each time step one warp, the first of the queue, makes one access: all its transactions look up, and its hits take effect. A
 miss takes effect when it arrives, those of the same time in the order of issue (HPCA 2014, section 4.2).
 
-What arrives at the very time of a look-up: where warps wait for their data (`AT_END`) it takes effect, and frees its miss register,
-at the end of the step, for others as for the warp that asked, which goes on in the next step. The paper's Tables 3 to 5, where no
-warp waits, have it earlier: it is found, at the top of the stack (nothing that arrives later stands above it then), and takes
-effect before the hits of the access. Accesses issued one request at a time go by the tables too.
+A line that arrives at the time of a look-up: where warps wait for their data (`AT_END`), it takes effect and frees its MSHR at the
+end of the step, for all warps; the warp that requested it continues in the next step. In the paper's Tables 3 to 5, where no warp
+waits, it is earlier: the look-up finds the line at the top of the stack (below lines that arrive later), and it takes effect before
+the hits of the access. Accesses issued one request at a time follow the tables too.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ from warpsight.caches.reuse.state import (
 )
 from warpsight.caches.reuse.structures import NEVER_USED, distance, enter, pop, push, soonest, use
 
-# A request in flight that found its line: it holds no miss register.
+# A request in flight that hit: it holds no MSHR.
 FOUND = 1 << 40
 
 
@@ -115,7 +115,7 @@ def _take_effect(core: Any, p: Longs, line: int) -> None:
 
 @inlined
 def _land(core: Any, what: int) -> int:
-    """A request comes back: gives its line, and its miss register free unless others wait for the same line."""
+    """A request comes back: returns its line, and frees its MSHR unless other requests wait for the same line."""
     line = what & (FOUND - 1)
     if what < FOUND:
         core.flights[line] -= 1
@@ -127,7 +127,7 @@ def _land(core: Any, what: int) -> int:
 
 @inlined
 def _arrivals(core: Any, p: Longs, now: int) -> None:
-    """What arrived before `now` takes effect; what arrives at `now` frees its miss register and is kept in `now`, or waits."""
+    """Lines that arrived before `now` take effect; those that arrive at `now` free their MSHRs and are kept in `now`, or wait."""
     flying, cell = core.flying, core.cell
     while soonest(flying) < now:
         _take_effect(core, p, _land(core, pop(flying)))
@@ -146,46 +146,46 @@ def _distance(core: Any, line: int, now: int) -> int:
 
 @inlined
 def _must_wait(core: Any, p: Longs, held: int, now: int, line: int) -> bool:
-    """Whether `line` needs a miss register, and none is free, or none for its warp, which holds `held` from accesses before.
+    """Whether `line` needs an MSHR, and none is free, or none for its warp, which holds `held` from earlier accesses.
 
-    Where an access goes as a whole, its first lane decides (the paper's examples have one thread a warp): an access of more lines
-    than there are registers could never go on if all its lines had to find one.
+    Where an access is issued as a whole, its first lane decides (the paper's examples have one thread per warp): an access with
+    more lines than MSHRs could never be issued if all its lines needed a free one.
     """
     if core.cell[OUTSTANDING] < p[MSHRS] and held < p[WARP_MSHRS]:
         return False
     if core.flights[line] > 0:
         return False
-    found = _distance(core, line, now)
-    return found == NEVER_USED or found >= p[WAYS]
+    depth = _distance(core, line, now)
+    return depth == NEVER_USED or depth >= p[WAYS]
 
 
 @inlined
 def _classify(core: Any, p: Longs, line: int, now: int, j: int) -> None:
-    """Find out what becomes of a transaction, its distance in its set, and in the whole cache, as entries `j` of `found`."""
-    found = _distance(core, line, now)
-    whole = found
+    """Look up a transaction: its class, its distance in its set and in the whole cache, as entries `j` of `found`."""
+    depth = _distance(core, line, now)
+    whole = depth
     if p[WHOLE]:
         whole = 0 if core.arrived[line] == now else distance(core.whole, line)
     kind = HIT
-    if found == NEVER_USED or found >= p[WAYS]:
+    if depth == NEVER_USED or depth >= p[WAYS]:
         if core.flights[line] > 0:
             kind = IN_FLIGHT
         elif core.seen[line] == 0:
             kind = COMPULSORY
         elif whole == NEVER_USED:
-            # asked for by another transaction of this access: on its way, if not for long
+            # requested by another transaction of this access: in flight just now
             kind = IN_FLIGHT
         else:
             kind = CAPACITY if whole >= p[LINES] else ASSOCIATIVITY
     core.seen[line] = 1
     row = FOUND_WIDTH * j
-    core.found[row + FOUND_CLASS], core.found[row + FOUND_DISTANCE] = kind, found
+    core.found[row + FOUND_CLASS], core.found[row + FOUND_DISTANCE] = kind, depth
     core.found[row + FOUND_WHOLE], core.found[row + FOUND_LINE] = whole, line
 
 
 @inlined
 def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) -> int:
-    """A miss leaves the core, merged with one for the same line that is in flight; gives when it comes back."""
+    """A miss leaves the core, merged with one for the same line in flight; returns when it comes back."""
     back = now + p[MISS_LATENCY] + _random(core.cell, p, spread)
     if core.flights[line] == 0:
         core.cell[OUTSTANDING] += 1
@@ -244,9 +244,9 @@ def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None
 def _effects(
     core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, first: int, end: int, now: int, used: int
 ) -> int:
-    """What the transactions from `first` to `end` of an access, which have just been looked up, do; gives their latency.
+    """The effects of the transactions from `first` to `end` of an access, just looked up; returns their latency.
 
-    What takes no time takes effect at once, hits and then misses, in the order of lanes. The others are sent in that order too.
+    Those without latency take effect at once, hits and then misses, in the order of lanes. The others are sent in that order too.
     """
     at = core.next[warp] - 1
     pc = s.pc[at]
@@ -282,9 +282,9 @@ def _effects(
 
 @compiled
 def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
-    """Requests of the next access of `warp`, one a time step from `now`, until one needs a miss register and there is none.
+    """Requests of the next access of `warp`, one per time step from `now`, until one needs an MSHR and none is free.
 
-    Gives the time of the next step. What is left is issued again later; once all are issued, `slowest` says when the last is back.
+    Returns the time of the next step. The rest is issued again later; once all are issued, `slowest` is when the last is back.
     """
     at = core.next[warp]
     pc, end = s.pc[at], s.access[at + 1]
@@ -326,7 +326,7 @@ def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
 
 @inlined
 def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
-    """The next access of `warp` at `now`; gives its latency, that of its slowest transaction, or CANCEL."""
+    """The next access of `warp` at `now`; returns its latency, that of its slowest transaction, or CANCEL."""
     at = core.next[warp]
     first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
     if p[LATENCY] == 0:
@@ -347,7 +347,7 @@ def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: i
     latency = CANCEL if wait else 0
     arrived, at_top = core.cell[ARRIVED], now
     while first < end:
-        # a group of lanes that is a request of its own finds what the one before it has brought
+        # a group of lanes that is a request of its own finds the lines of the group before it
         group = first + 1
         while group < end and s.group[group] == 0:
             group += 1

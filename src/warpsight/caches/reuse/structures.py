@@ -1,6 +1,4 @@
-"""Data structures of the compiled model: a calendar of what happens later, and LRU stacks that give reuse distances in logarithmic
-time.
-"""
+"""Data structures of the compiled model: a calendar of events, and LRU stacks that give reuse distances in logarithmic time."""
 
 from __future__ import annotations
 
@@ -59,7 +57,7 @@ def soonest(k: Any) -> int:
 
 @inlined
 def push(k: Any, time: int, what: int) -> None:
-    """Enter `what` at `time`, behind all that was entered before for the same time."""
+    """Enter `what` at `time`, after the earlier entries for the same time."""
     cell = k.cell
     entry = cell[_FREE]
     if entry != 0:
@@ -91,23 +89,23 @@ def push(k: Any, time: int, what: int) -> None:
 
 @inlined
 def pop(k: Any) -> int:
-    """Take out the earliest entry; gives its number. The calendar must not be empty."""
+    """Remove the earliest entry and return its number. The calendar must not be empty."""
     cell = k.cell
     at = cell[_SOONEST] >> cell[_SHIFT]
     place = at & cell[_MASK]
     entry = np.int64(k.first[place])
-    found = k.what[entry]
+    what = k.what[entry]
     following = k.following[entry]
     k.first[place] = following
     k.following[entry] = cell[_FREE]
     cell[_FREE] = entry
     if following != 0:
         cell[_SOONEST] = k.time[following]
-        return found  # type: ignore[no-any-return]
+        return what  # type: ignore[no-any-return]
     k.last[place] = 0
     k.some[place >> 6] &= ~(np.int64(1) << (place & 63))
     cell[_SOONEST] = NEVER
-    # once round the ring; the word of `place` is looked at again in the end, for the lists before it
+    # once around the ring; the word of `place` is searched again in the end, for the lists before it
     step = place
     words = (cell[_MASK] >> 6) + 1
     for _ in range(words + 1):
@@ -116,15 +114,15 @@ def pop(k: Any) -> int:
             cell[_SOONEST] = k.time[k.first[(step >> 6 << 6) + set_bits((rest & -rest) - 1)]]
             break
         step = ((step | 63) + 1) & cell[_MASK]
-    return found  # type: ignore[no-any-return]
+    return what  # type: ignore[no-any-return]
 
 
-# -- LRU stacks, one for each set of a cache, that tell reuse distances in logarithmic time.
+# -- LRU stacks, one for each set of a cache, that give reuse distances in logarithmic time.
 #
 # Bennett and Kruskal ("LRU stack processing", IBM J. Res. Dev. 19, 1975): every line has one mark, at the time of its last use, and
 # the distance of a reuse is the number of marks after it. Marks are bits of 64-bit words, and a binary indexed tree (Fenwick, 1994)
-# over the words of a set counts those before a word. The place of a mark is a slot; a set has twice as many slots as distinct lines,
-# and when they are used up the marks move together. Memory is thus bounded by the distinct lines, whatever the length of the trace.
+# over the words of a set counts those before a word. The place of a mark is a slot; a set has twice as many slots as distinct
+# lines, and when they are used up the marks are compacted. Memory is thus bounded by the distinct lines, whatever the trace length.
 
 NEVER_USED = -1  # the distance of a first use: infinite
 
@@ -162,14 +160,14 @@ def new_stacks(lines: Longs) -> Stacks:
 
 @inlined
 def enter(k: Any, line: int, own: Any) -> None:
-    """Make `line` known as one of set `own`, not used yet."""
+    """Add `line` to set `own`, not used yet."""
     k.set_of[line] = own
     k.slot[line] = -1
 
 
 @inlined
 def distance(k: Any, line: int) -> int:
-    """How many other lines of its set were used since `line` was; NEVER_USED if it was not."""
+    """How many other lines of its set were used since `line`; NEVER_USED for its first use."""
     at = np.int64(k.slot[line])
     if at < 0:
         return NEVER_USED
@@ -198,7 +196,7 @@ def _add(k: Any, own: Any, word: Any, change: int) -> None:
 
 
 @compiled
-def _move_together(k: Any, own: Any) -> None:
+def _compact(k: Any, own: Any) -> None:
     """Renumber the marks of a set from its first slot on, oldest first."""
     first, end = k.first[own], k.first[own + 1]
     following = first * 64
@@ -232,7 +230,7 @@ def use(k: Any, line: int) -> None:
     if at >= 0 and at == k.following[own] - 1:
         return
     if k.following[own] == k.first[own + 1] * 64:
-        _move_together(k, own)
+        _compact(k, own)
         at = np.int64(k.slot[line])
     new = k.following[own]
     k.following[own] = new + 1

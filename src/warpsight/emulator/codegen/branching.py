@@ -358,7 +358,7 @@ def emit_barrier(kernel: WarpFunction, barriers: Barriers, emitter: Emitter, blo
         register, _, source = instruction.operands
         how = next((m for m in instruction.modifiers if m in ("popc", "and", "or")), "")
         if not how or not isinstance(register, Register):
-            raise emitter.unsupported("its result is not understood")
+            raise emitter.unsupported("its result is not recognized")
         yes = emitter.builder.and_(lanes_to_mask(emitter.builder, emitter.read(source, "pred")), emitter.mask)
         cast_votes(kernel, emitter.builder, yes, emitter.mask)
         vote = (register.name, how)

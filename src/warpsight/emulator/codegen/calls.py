@@ -3,7 +3,7 @@
 Lanes that call together wait for each other under a return token, a number that no basic block has; it names the call, so that a
 function's returns need no list of callers. Each lane remembers its token too, in a register of the function: lanes that a barrier
 has set apart return without the others. Frames lie in local memory, above the `.local` variables. What a call itself copies and
-saves is no access of the program (hardware passes arguments in registers), so none of it is recorded.
+saves is not an access of the program (hardware passes arguments in registers), so none of it is recorded.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class _Loop:
 def build_driver(module: Any, warp_function: Any, independent: bool, checks: bool = False) -> None:
     """Add `run` to the module; `independent` when the lanes of the kernel's warps are scheduled independently.
 
-    With `checks` each block starts with nothing written (`ops/validity.py`).
+    With `checks` each block starts with nothing written (`validity.py`).
     """
     function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "run")
     context, first, end = function.args
@@ -184,7 +184,7 @@ def _start_warp(builder: Builder, context: Value, warp: Value, warps: Value) -> 
 
 
 def _run_warp(builder: Builder, context: Value, block: Value, warp: Value, warp_function: Any, alive: Value | None) -> None:
-    """Run one warp to its next stop, unless it has ended; a segment mark tells the drain whose entries follow.
+    """Run one warp to its next stop, unless it has ended; a segment mark in the buffers says which warp's entries follow.
 
     `alive` gathers results; without it they go into the warp's state, and the scheduler says whether the warp can go on.
     """

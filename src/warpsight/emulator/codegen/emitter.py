@@ -80,7 +80,7 @@ class Emitter(Frame):
         assert ins is not None
         source = f" ({ins.file}:{ins.line})" if ins.file else ""
         return UnsupportedError(
-            f'opcode "{ins.text}"{source}: {why}. Totals would be wrong, so none are given.',
+            f'opcode "{ins.text}"{source}: {why}. The results would be wrong, so nothing is run.',
             place=f"{self.kernel.path}:{ins.ptx_line}",
             remedy="rewrite the line without it, or compile for another architecture (`arch`)",
         )
@@ -147,7 +147,7 @@ class Emitter(Frame):
             return self.reinterpret(self.kernel.special(self, operand.name), kind)
         if isinstance(operand, Symbol):
             return self.reinterpret(splat(self.builder, I64(self.symbol_address(operand))), kind)
-        raise self.unsupported(f"operand {operand!r} is not understood here")
+        raise self.unsupported(f"operand {operand!r} is not recognized here")
 
     def symbol_address(self, symbol: Symbol) -> int:
         """Address of a variable in its own state space."""

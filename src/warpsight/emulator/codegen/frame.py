@@ -144,11 +144,7 @@ class HelperFrame(Frame):
 
 
 def call_helper(
-    frame: Frame,
-    name: str,
-    site: Value | int,
-    arguments: list[Value],
-    results: list[Any],
+    frame: Frame, name: str, site: Value | int, arguments: list[Value], results: list[Any],
     body: Callable[[HelperFrame], list[Value]],
 ) -> list[Value]:
     """Call the module's function `name`, made by `body` on first use, and leave if it recorded a fault.

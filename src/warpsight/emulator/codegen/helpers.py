@@ -113,15 +113,7 @@ def check_lanes(module: ir.Module) -> ir.Function:
 
 
 def _search(
-    builder: Builder,
-    table: Value,
-    count: Value,
-    address: Value,
-    size: Value,
-    write: Value,
-    lane: Value,
-    fail: Any,
-    context: Value,
+    builder: Builder, table: Value, count: Value, address: Value, size: Value, write: Value, lane: Value, fail: Any, context: Value,
     site: Value,
 ) -> None:
     """Binary search for the last allocation that starts at or below `address`; then check its end and its permission."""

@@ -203,7 +203,7 @@ class Scheduling:
         if what[0] == "red":
             how = next((m for m in modifiers if m in _VOTES), "")
             if not how or not isinstance(operands[0], Register):
-                raise emitter.unsupported("its result is not understood")
+                raise emitter.unsupported("its result is not recognized")
             flags |= scheduler.VOTING
             yes = builder.and_(lanes_to_mask(builder, emitter.read(operands[-1], "pred")), emitter.active_mask)
             self.kernel.slot_of(operands[0].name, instruction)
@@ -229,9 +229,7 @@ class Scheduling:
         other = builder.and_(builder.icmp_signed("!=", values, splat(builder, chosen)), emitter.active)
         others = lanes_to_mask(builder, other)
         emitter.stop_if(
-            builder.icmp_signed("!=", others, I32(0)),
-            Fault.BARRIERS_DIFFER,
-            lambda: (trailing_zeros(builder, others), I64(0)),
+            builder.icmp_signed("!=", others, I32(0)), Fault.BARRIERS_DIFFER, lambda: (trailing_zeros(builder, others), I64(0)),
         )
         return chosen
 
@@ -248,9 +246,7 @@ class Scheduling:
         emitter = Emitter(kernel, builder, builder.load(kernel.mask, typ=I32))
         emitter.begin(instruction)
         named = reduce_vector(
-            builder,
-            "or",
-            builder.select(emitter.active, emitter.read(instruction.operands[-1], "b32"), splat_constant(I32, 0)),
+            builder, "or", builder.select(emitter.active, emitter.read(instruction.operands[-1], "b32"), splat_constant(I32, 0)),
         )
         start, gone = (load_as(builder, at(builder, kernel.state, 4 * w), I32, 4) for w in (layout.START, layout.GONE))
         absent = builder.and_(builder.and_(named, start), builder.not_(builder.or_(gone, emitter.mask)))

@@ -113,8 +113,8 @@ def strike(state, mask):  # type: ignore[no-untyped-def]
 
 # -- Which lanes of a warp run next, when lanes are scheduled independently (Volta and later), and when barriers open.
 #
-# A warp's stack (see `kernel_builder.py`) is then a list of groups of lanes. A group that has closed a loop many times without a store
-# gives way: first to the other warps of its block; then, when its turn has come again to no avail, to the lanes of its own warp,
+# A warp's stack (see `warp_function.py`) is then a list of groups of lanes. A group that closed a loop many times without a store
+# gives way: first to the other warps of its block; then, if that did not help, to the lanes of its own warp,
 # which no longer wait for it where they would have met, but one level further out. Groups that stand at the same block become one
 # again. Groups that wait at a barrier (`PARKED`) or for lanes of their warp (`MEETING`) lie in the same list and belong to no
 # level.

@@ -20,7 +20,6 @@ WINDOW_BYTES = 1 << 24
 ARENA_BASE = 1 << 32
 ARENA_LIMIT = 1 << 36
 LOCAL_TRACE_BASE = 1 << 36
-LOCAL_TRACE_LIMIT = 1 << 37
 
 
 class Slot(IntEnum):
@@ -76,7 +75,7 @@ class Slot(IntEnum):
     VOTES_COMING = auto()  # the same for the barrier that it is coming to
     VOTERS_COMING = auto()
     PARAM_SIZE = auto()  # bytes
-    IMAGE_PTR = auto()  # packed descriptors of textures, surfaces and samplers: `emulator.descriptors`
+    IMAGE_PTR = auto()  # packed descriptors of textures, surfaces and samplers: see `textures/objects.py`
     IMAGE_COUNT = auto()
     LOCAL_CLEARED = auto()  # bytes at the start of each lane's local memory that blocks have used: what the next one clears
     RECORD_PTR = auto()  # the running block's barriers and progress, int64 [RECORD_ROWS][RECORD_WORDS]
@@ -90,7 +89,7 @@ class Slot(IntEnum):
     HEAP_SHADOW = auto()
     HEAP_START = auto()  # device addresses of the kernel's own malloc
     HEAP_SIZE = auto()
-    PROBE_PTR = auto()  # of code compiled with probes: what they look for and find (`emulator.probe`)
+    PROBE_PTR = auto()  # of code compiled with probes: what they look for and find (see `recording.py`)
     COUNT = auto()
 
 
@@ -142,7 +141,7 @@ EXITED, BARRIER, FAULTED, YIELDED = 0, 1, 2, 3
 
 # The state of a warp: int32 words, the reconvergence stack, then, at a multiple of 128 bytes, the register save area.
 RESUME, MASK, RECONVERGE, DEPTH, GONE, START = range(6)  # int32 words; GONE: lanes that left the kernel, START: all there were
-# The words that follow are those of warps that can be suspended anywhere (see scheduler.py).
+# The words that follow are those of warps that can be suspended anywhere (see `lane_scheduler.py`).
 BUDGET, GIVEN = 6, 7  # loops it may still close before it gives way, and how many it was given when it last did
 STATUS, SEEN = 8, 9  # result of its last turn, and how many barriers of its block had opened by then
 STORES, STORES_SEEN = 10, 11  # basic blocks with stores that it has run, now and when it last gave way
@@ -174,7 +173,7 @@ CLUSTER_ROW, PROGRESS_ROW = 16, 17
 ARRIVED, EXPECTED, GENERATION, VOTES_NOW, VOTERS_NOW, VOTES_PASSED, VOTERS_PASSED = range(7)
 OPENED, ADVANCED, LAST_ADVANCED, STALLS, LAST_LIVE = range(5)
 
-PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see skeleton.record_block; uint32 repeat
+PATH_ENTRY_BYTES = 8  # uint32 block | lanes << 24... see `recording.py`; uint32 repeat
 SEGMENT_MARK = 0xFFFFFFFF
 SEGMENT_WORDS = 4  # int64 warp of the launch, path, event and sector cursors at its start
 MAX_REPEAT = 0x7FFFFFFF

@@ -122,7 +122,7 @@ def compile_kernel(
     """Machine code for `function` of `module`, which was parsed from `text`: from the disk cache, or compiled now.
 
     With `checks`, reads of memory that was never written are faults. The module's variables lie from device address `global_base`
-    on; with `probes`, chosen accesses leave the addresses of their lanes (`emulator.probe`). Raises UnsupportedError for anything
+    on; with `probes`, chosen accesses leave the addresses of their lanes (see `recording.py`). Raises UnsupportedError for anything
     that is not modelled.
     """
     if checks:

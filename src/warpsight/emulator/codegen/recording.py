@@ -213,7 +213,7 @@ class Probes:
         self._rows = []
         for each in self._wanted:
             if taken[each.pc] == PER_INSTRUCTION:
-                raise ValueError(f"instruction {each.pc} has {PER_INSTRUCTION} probes and no more")
+                raise ValueError(f"instruction {each.pc} can have at most {PER_INSTRUCTION} probes")
             row = self._table[each.pc, taken[each.pc]]
             row[_SOUGHT], row[_BEFORE] = each.warp, each.before
             self._rows.append(row)

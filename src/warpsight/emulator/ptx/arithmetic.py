@@ -78,7 +78,7 @@ def dot(emitter: Emitter, instruction: Instruction) -> None:
     kinds = types_of(emitter, instruction)
     four = instruction.opcode == "dp4a"
     if len(kinds) != 2 or four == bool({"lo", "hi"} & set(instruction.modifiers)):
-        raise emitter.unsupported("it names two types, and dp2a one half")
+        raise emitter.unsupported("it needs two types, and dp2a also .lo or .hi")
     d, a, b, c = operands(emitter, instruction, 4)
     builder = emitter.builder
     x, y, total = emitter.read(a, "b32"), emitter.read(b, "b32"), emitter.read(c, "b32")
@@ -115,7 +115,7 @@ def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         return
     allow(emitter, instruction, "sat")
     if "sat" in instruction.modifiers and kind != "s32":
-        raise emitter.unsupported("PTX has .sat of s32 only")
+        raise emitter.unsupported("PTX has .sat for s32 only")
     d, a, b = operands(emitter, instruction, 3)
     x, y = emitter.read(a, kind), emitter.read(b, kind)
     if "sat" in instruction.modifiers:
@@ -157,7 +157,7 @@ def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
         return
     allow(emitter, instruction, "lo", "hi", "wide", "sat")
     if "sat" in instruction.modifiers and instruction.modifiers != ("hi", "sat", "s32"):
-        raise emitter.unsupported("PTX has .sat of mad.hi.s32 only")
+        raise emitter.unsupported("PTX has .sat for mad.hi.s32 only")
     d, a, b, c = operands(emitter, instruction, 4)
     value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
     addend = emitter.read(c, result)

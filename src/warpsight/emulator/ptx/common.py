@@ -112,7 +112,7 @@ def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> V
     """
     builder, words = emitter.builder, instruction.modifiers
     if ("xorsign" in words) != ("abs" in words):
-        raise emitter.unsupported("PTX has .xorsign.abs together only")
+        raise emitter.unsupported("PTX has .xorsign together with .abs only")
     name = instruction.opcode + ("imum" if "NaN" in words else "imumnum")
     x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in words else (a, b)
     value = call_same(builder, name, x, y)

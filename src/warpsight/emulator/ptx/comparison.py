@@ -35,7 +35,7 @@ def _compare(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b:
     if name in _INTEGER and (kind[0] == "u" or name not in _UNSIGNED_ONLY) and (kind[0] != "b" or name in ("eq", "ne")):
         emit = builder.icmp_signed if is_signed(kind) else builder.icmp_unsigned
         return emit(_INTEGER[name], a, b)
-    raise emitter.unsupported(f"a comparison of .{kind} is not understood")
+    raise emitter.unsupported(f"a comparison of .{kind} is not recognized")
 
 
 def _compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> Value:
@@ -46,7 +46,7 @@ def _compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Val
     if name in _UNORDERED:
         return builder.fcmp_unordered(_UNORDERED[name], a, b)
     if name not in _INTEGER or name in _UNSIGNED_ONLY:
-        raise emitter.unsupported("a comparison of floats is not understood")
+        raise emitter.unsupported("a comparison of floats is not recognized")
     return builder.fcmp_ordered(_INTEGER[name], a, b)
 
 
@@ -69,12 +69,12 @@ def _outcomes(emitter: Emitter, instruction: Instruction, kind: str, sources: tu
     builder = emitter.builder
     if kind in HALF_TYPES:
         if "ftz" in instruction.modifiers and HALF_TYPES[kind] == "bf16":
-            raise emitter.unsupported("PTX has no .ftz of bf16")
+            raise emitter.unsupported("PTX has no .ftz for bf16")
         patterns = (flush_patterns(emitter, instruction, read_patterns(emitter, s, kind), HALF_TYPES[kind]) for s in sources[:2])
         holds = _compare_floats(emitter, instruction, *(widen(builder, p, HALF_TYPES[kind]) for p in patterns))
     else:
         if "ftz" in instruction.modifiers and kind != "f32":
-            raise emitter.unsupported(f"PTX has no .ftz of .{kind}")
+            raise emitter.unsupported(f"PTX has no .ftz for .{kind}")
         a, b = (flush_if(emitter, instruction, kind, emitter.read(s, kind)) for s in sources[:2])
         holds = (_compare_floats if is_float(kind) else partial(_compare, kind=kind))(emitter, instruction, a=a, b=b)
     lanes = [holds] if holds.type.count == WARP else [builder.shuffle_vector(holds, holds, half) for half in _HALVES]

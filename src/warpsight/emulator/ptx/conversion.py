@@ -54,7 +54,7 @@ def convert_packed(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "rn", "rz", "rna", "relu", "satfinite")
     mode = next((m for m in ("rn", "rz", "rna") if m in words), "")
     if not mode or (mode == "rna") > (to == "tf32") or (mode == "rna" and "relu" in words):
-        raise emitter.unsupported("its rounding is none that PTX has here")
+        raise emitter.unsupported("PTX does not have this rounding here")
     if source == "f32" and (to in _PAIRS or to == "tf32"):
         _from_single(emitter, instruction, to, mode)
     elif mode == "rn" and to in _EIGHT and source == "f16x2" and "satfinite" in words:
@@ -102,7 +102,7 @@ def _pack_integers(emitter: Emitter, instruction: Instruction) -> None:
     name = words[2] if len(words) > 2 else ""
     narrow_type = name not in ("u16", "s16")
     if words[:2] != ("pack", "sat") or name not in _PACKED_INTEGERS or words[3:] != (("s32", "b32") if narrow_type else ("s32",)):
-        raise emitter.unsupported("cvt.pack is not understood")
+        raise emitter.unsupported("cvt.pack is not recognized")
     d, a, b, *c = operands(emitter, instruction, 4 if narrow_type else 3)
     builder, bits = emitter.builder, int(name[1:])
     high = (1 << (bits - 1)) - 1 if name[0] == "s" else (1 << bits) - 1
@@ -157,11 +157,11 @@ def _check(emitter: Emitter, instruction: Instruction, to: str, source: str) -> 
     rounding = roundings(emitter)
     allow(emitter, instruction, *rounding, *_TO_INTEGRAL, "sat", "ftz", "relu", "satfinite")
     if "ftz" in words and "f32" not in (to, source):
-        raise emitter.unsupported("PTX has .ftz of f32 only")
+        raise emitter.unsupported("PTX has .ftz for f32 only")
     if words & {"relu", "satfinite"} and (to not in _SIXTEEN or source != "f32" or words & {"sat", "ftz", "rm", "rp"}):
-        raise emitter.unsupported("PTX has .relu and .satfinite of conversions from f32 to narrower types, rounded by .rn or .rz")
+        raise emitter.unsupported("PTX has .relu and .satfinite for conversions from f32 to narrower types, rounded by .rn or .rz")
     if "sat" in words and "bf16" in (to, source):
-        raise emitter.unsupported("PTX has no .sat of bf16")
+        raise emitter.unsupported("PTX has no .sat for bf16")
     if to in _FLOATS and words & set(_TO_INTEGRAL) and to != source:
         raise emitter.unsupported("PTX rounds to a whole number between equal types only")
     inexact = to in _FLOATS and (source in _INTEGERS or _FRACTION[to] < _FRACTION[source] or _RANGE[to] < _RANGE[source])

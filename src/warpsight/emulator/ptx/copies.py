@@ -325,7 +325,7 @@ def _copy_lanes(emitter: Emitter, instruction: Instruction) -> None:
         emitter.read(given.pop(), "b64")
     size = emitter.immediate_value(given[2])
     if size not in ((16,) if "cg" in words else (4, 8, 16)) or len(given) > 4:
-        raise emitter.unsupported("its size or its operands are not understood")
+        raise emitter.unsupported("its size or its operands are not recognized")
     sizes = _source_bytes(emitter, given[3], size) if len(given) == 4 else splat_constant(I32, size)
     source, target = emitter.effective_address(given[1]), emitter.effective_address(given[0], 32)
     number = emitter.kernel.next_site()

@@ -1,7 +1,7 @@
 """Fences and cache hints. Memory here is always in order and has no caches, so they change nothing that the kernel computes.
 
-A cache policy is opaque in PTX; here it is 0, whatever it was made from. `discard` leaves memory as it is (PTX: indeterminate), but
-is checked like the write that it stands for.
+A cache policy is opaque in PTX; here it is always 0. `discard` leaves memory as it is (PTX: indeterminate), but
+is checked as the write that it replaces.
 """
 
 from __future__ import annotations

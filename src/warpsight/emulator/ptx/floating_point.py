@@ -33,7 +33,7 @@ from warpsight.isa.ptx.program import Instruction, Operand
 def _check(emitter: Emitter, instruction: Instruction, kind: str, *more: str) -> None:
     """Refuse other modifiers than `more` and, of f32, `.ftz`."""
     if kind not in ("f32", "f64"):
-        raise emitter.unsupported(f"PTX has no {instruction.opcode} of .{kind}")
+        raise emitter.unsupported(f"PTX has no {instruction.opcode} for .{kind}")
     allow(emitter, instruction, *more, *(("ftz",) if kind == "f32" else ()))
 
 
@@ -89,7 +89,7 @@ def divide(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 def refuse(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """An opcode that PTX does not define for floats."""
-    raise emitter.unsupported(f"PTX has no {instruction.opcode} of .{kind}")
+    raise emitter.unsupported(f"PTX has no {instruction.opcode} for .{kind}")
 
 
 def sign(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -126,9 +126,9 @@ def special_function(emitter: Emitter, instruction: Instruction) -> None:
     if not set(words) & {"approx", *rounded}:
         raise emitter.unsupported("it needs .approx or a rounding")
     if opcode == "tanh" and "ftz" in words:
-        raise emitter.unsupported("PTX has no .ftz of tanh")
+        raise emitter.unsupported("PTX has no .ftz for tanh")
     if kind == "f64" and not rounded and opcode != "rsqrt":
-        raise emitter.unsupported("PTX has it of .f32 only")
+        raise emitter.unsupported("PTX has it for .f32 only")
     builder, x = emitter.builder, _read(emitter, instruction, a, kind)
     one = splat_constant(scalar_type(kind), 1.0)
     if opcode == "rcp":
@@ -278,9 +278,9 @@ def _check_half(emitter: Emitter, instruction: Instruction, name: str) -> None:
     """What PTX does not define: `.ftz` and `.sat` of bf16, but for `ex2`, which has nothing else."""
     words = set(instruction.modifiers)
     if name == "bf16" and instruction.opcode != "ex2" and words & {"ftz", "sat"}:
-        raise emitter.unsupported("PTX has no .ftz and no .sat of bf16")
+        raise emitter.unsupported("PTX has no .ftz and no .sat for bf16")
     if instruction.opcode == "ex2" and (name == "bf16") != ("ftz" in words):
-        raise emitter.unsupported("PTX has ex2 of bf16 with .ftz, and of f16 without")
+        raise emitter.unsupported("PTX has ex2 for bf16 with .ftz, and for f16 without")
 
 
 def _rounded(emitter: Emitter, instruction: Instruction, wide: list[Value], name: str) -> Value:
@@ -307,7 +307,7 @@ def _doubles(builder: Builder, values: list[Value]) -> list[Value]:
 
 
 def _sum_of_product(builder: Builder, wide: list[Value], name: str) -> Value:
-    """The product is exact in double, and so is the sum wherever a second rounding to f16 could tell; for bf16 it is made odd."""
+    """The product is exact in double, and so is the sum wherever f16 could round it differently; for bf16 it is rounded to odd."""
     a, b, c = _doubles(builder, wide)
     product = builder.fmul(a, b)
     total = builder.fadd(product, c)

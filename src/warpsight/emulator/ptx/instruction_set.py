@@ -86,7 +86,7 @@ HANDLERS = {row.name: _handler(row.handler) for row in OPCODES.values() if row.h
 
 
 def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
-    """Emit one instruction that does not end its block; refuse what is not known."""
+    """Emit one instruction that does not end its block; refuse unknown opcodes."""
     handler = HANDLERS.get(instruction.opcode)
     if handler is None:
         raise emitter.unsupported("it is not modelled")

@@ -9,8 +9,8 @@ not flushed. The sum of one block is the accumulator of the next. After each blo
 zero and those in half precision rounded to nearest even; what passes the range becomes an infinity.
 
 Here all GPUs follow what was measured for sm_80 and sm_89: blocks of 8 products (4 of tf32, 16 of 8-bit floats), F = 24 (13 for
-8-bit floats, whose sums in single precision keep 13 bits of fraction). Sums that are zero are +0 and those that are no number the
-canonical NaN.
+8-bit floats, whose sums in single precision keep 13 bits of fraction). Sums that are zero are +0; those that are not a number are
+the canonical NaN.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _single(builder: Builder, words: Value, shifts: Value, element: str) -> Valu
 
     if element == "f32":
         return builder.bitcast(words, vector(F32))
-    if element == "tf32":  # the low 13 bits are ignored, whatever they hold
+    if element == "tf32":  # the low 13 bits are ignored
         return builder.bitcast(builder.and_(words, same(0xFFFFE000)), vector(F32))
     moved = builder.lshr(words, shifts)
     if element == "f16":

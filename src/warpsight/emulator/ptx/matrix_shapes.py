@@ -48,7 +48,7 @@ Fragment = list[list[list[Place]]]  # (row, column) by register, lane and elemen
 
 
 def family(element: str) -> str:
-    """The type that stands for all those with the same layouts: `s8` for `u8`, `e4m3` for `e5m2`."""
+    """The representative of the types with the same layouts: `s8` for `u8`, `e4m3` for `e5m2`."""
     return _FAMILY.get(element, element)
 
 
@@ -100,7 +100,7 @@ class Product:
 
     @property
     def symbol(self) -> str:
-        """The function that computes it, by all that tells it from others."""
+        """The name of the function that computes it: all that distinguishes it from others."""
         layouts = self.layouts if self.is_four else ("row", "col")
         kind = "dense" if self.selector is None else f"sparse{self.selector}"
         return ".".join(("warpsight.mma", self.shape, self.a, self.b, self.c, self.d, *layouts, self.variant, kind))

@@ -286,9 +286,7 @@ def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -
     host = builder.add(builder.zext(offsets, vector(I64)), start)
     return [
         gather(
-            builder,
-            builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)),
-            frame.active,
+            builder, builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)), frame.active,
             access.element,
         )
         for k in range(access.count)
@@ -403,7 +401,7 @@ def _address_of_top(emitter: Emitter) -> Value:
 
 
 def alloca(emitter: Emitter, instruction: Instruction) -> None:
-    """`alloca.type d, size{, align}`: a local address, aligned to 8 bytes unless said otherwise."""
+    """`alloca.type d, size{, align}`: a local address, aligned to 8 bytes by default."""
     allow(emitter, instruction)
     kind = the_type(emitter, instruction)
     d, size, *rest = operands(emitter, instruction, 2, 3)

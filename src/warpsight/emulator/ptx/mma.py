@@ -166,9 +166,7 @@ class Matrices:
         each = len(fragment[0][0])
         tables = [
             constant_table(
-                module,
-                f"places_d{s}",
-                [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
+                module, f"places_d{s}", [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
             )
             for s in range(each)
         ]
@@ -324,7 +322,7 @@ def write_fragment(emitter: Emitter, operand: Any, values: list[Value], element:
 def _checked(emitter: Emitter, operand: Any, count: int, element: str) -> list[Any]:
     parts = elements_of(operand)
     if len(parts) != count:
-        raise emitter.unsupported(f"a fragment of {len(parts)} registers where {count} belong")
+        raise emitter.unsupported(f"a fragment of {len(parts)} registers; {count} expected")
     bits = 64 if element == "f64" else 32
     for part in parts:
         if isinstance(part, Register):

@@ -56,7 +56,7 @@ def _directed(emitter: Emitter, name: str, mode: str, kind: Any, values: tuple[V
         how = [ir.MetaDataString(module, text) for text in ("round.dynamic", "fpexcept.ignore")]
         result = builder.call(operation, [*function.args, *how])
         builder.call(switch, [I32(_NEAREST)])
-        if name == "uitofp":  # without AVX-512 LLVM subtracts two equal numbers to convert 0, which is -0 where that is rounded down
+        if name == "uitofp":  # without AVX-512 LLVM subtracts two equal numbers to convert 0, which is -0 under round-down
             zero = builder.icmp_unsigned("==", function.args[0], ir.Constant(types[0], None))
             result = builder.select(zero, ir.Constant(kind, None), result)
         builder.ret(result)

@@ -21,16 +21,7 @@ def static_instructions(function: Function) -> tuple[StaticInstruction, ...]:
         space, access, size = (memory.space, memory.access, memory.bytes_per_lane) if memory else ("", "", 0)
         rows.append(
             StaticInstruction(
-                ins.index,
-                ins.text,
-                op_class(ins),
-                dense(writes(ins)),
-                dense(reads(ins)),
-                space,
-                access,
-                size,
-                ins.file,
-                ins.line,
+                ins.index, ins.text, op_class(ins), dense(writes(ins)), dense(reads(ins)), space, access, size, ins.file, ins.line,
                 ins.ptx_line,
             )
         )

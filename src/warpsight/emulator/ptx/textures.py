@@ -232,7 +232,7 @@ def query(emitter: Emitter, instruction: Instruction) -> None:
     names = [m for m in instruction.modifiers if m not in ("level", "b32")]
     known = (*_OF_SURFACE, "memory_layout") if surface else (*_WORDS, *_ONES, "force_unnormalized_coords")
     if len(names) != 1 or names[0] not in known:
-        raise emitter.unsupported("it asks for what is not modelled")
+        raise emitter.unsupported("this query is not modelled")
     d, place, *_level = operands(emitter, instruction, 2, 3)
     (name,) = names
     uses = [Use.SURFACE] if surface else [Use.TEXTURE, *([Use.SAMPLER] if name in _OF_SAMPLER else [])]
@@ -257,7 +257,7 @@ def istypep(emitter: Emitter, instruction: Instruction) -> None:
     d, source = operands(emitter, instruction, 2)
     use = uses.get(instruction.modifiers[0]) if len(instruction.modifiers) == 1 else None
     if use is None:
-        raise emitter.unsupported("it asks for a type that is not modelled")
+        raise emitter.unsupported("this type is not modelled")
     found = _word(emitter, source, Row.USE, [use], optional=True)
     emitter.write(d, emitter.builder.icmp_signed("!=", found, splat_constant(I64, 0)), "pred")
 
@@ -276,7 +276,7 @@ _OPERATIONS = {"suld": 0, "sust": 1, "add": 2, "min": 3, "max": 4, "and": 5, "or
 
 
 def _what(emitter: Emitter, instruction: Instruction, geometry: str, operation: int, kind: str, count: int) -> int:
-    """The access as `emulator.surfaces` reads it."""
+    """The access as `textures/surfaces.py` reads it."""
     form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in _BOUNDS), "trap")
     if form not in ("b", "p") or "cube" in geometry:
         raise emitter.unsupported("this form of surface access is not modelled")

@@ -75,7 +75,7 @@ class _Form:
         plain = [m for m in instruction.modifiers if not m[0].isdigit()]
         names, words = plain[:types], tuple(plain[types:])
         if len(names) != types or not set(names) <= set(_SIGNS) or not set(words) <= set(known) or len(set(words)) != len(words):
-            raise scope.unsupported("its types or modifiers are not understood")
+            raise scope.unsupported("its types or modifiers are not recognized")
         pairs = [m.split(".") for m in instruction.modifiers if m[0].isdigit()]
         selectors = {int(position): name for position, name in pairs if name != "neg"}
         negated = frozenset(int(position) for position, name in pairs if name == "neg")
@@ -104,7 +104,7 @@ def _field(scope: _Scope, selector: str) -> tuple[int, int]:
         return 0, 32
     width = {"b": 8, "h": 16}.get(selector[0], 0)
     if len(selector) != 2 or not width or int(selector[1]) * width >= 32:
-        raise scope.unsupported(f"selector .{selector} is not understood")
+        raise scope.unsupported(f"selector .{selector} is not recognized")
     return int(selector[1]) * width, width
 
 
@@ -171,7 +171,7 @@ def shift(scope: _Scope) -> Value:
     """`vshl`, `vshr`: by an unsigned amount, at most 32 (`.clamp`) or modulo 32 (`.wrap`)."""
     form = _Form.of(scope, 3, ("sat", "clamp", "wrap", *_SECOND))
     if form.signed[2] or ("clamp" in form.words) == ("wrap" in form.words):
-        raise scope.unsupported("its amount is unsigned, and .clamp or .wrap")
+        raise scope.unsupported("it needs an unsigned amount and .clamp or .wrap")
     builder = scope.builder
     a, b = _sources(scope, form)
     wrapped, clamped = builder.and_(b, splat_constant(I64, 31)), call_same(builder, "umin", b, splat_constant(I64, 32))
@@ -293,5 +293,5 @@ def _chosen(scope: _Scope, form: _Form, position: int, ways: int) -> list[int]:
     found = [int(digit) for digit in reversed(name[1:])]
     good = name[0] == ("h" if ways == 2 else "b") and all(k < (ways if position == 0 else 2 * ways) for k in found)
     if not good or (position and len(found) != ways):
-        raise scope.unsupported(f"selector .{name} is not understood")
+        raise scope.unsupported(f"selector .{name} is not recognized")
     return found

@@ -54,7 +54,7 @@ class MatrixAccess:
 
     @property
     def symbol(self) -> str:
-        """The function that performs it, by all that tells it from others."""
+        """The name of the function that performs it: all that distinguishes it from others."""
         return ".".join(("warpsight.wmma", self.shape, self.operand, self.element, self.layout, self.space))
 
     @property

@@ -17,13 +17,7 @@ class Buffer:
     """One linear buffer: cursor and end live in the context, so that native code can append."""
 
     def __init__(
-        self,
-        context: npt.NDArray[np.int64],
-        cursor: Slot,
-        end: Slot,
-        soft: Slot | None,
-        shape: tuple[int, ...],
-        dtype: Any,
+        self, context: npt.NDArray[np.int64], cursor: Slot, end: Slot, soft: Slot | None, shape: tuple[int, ...], dtype: Any,
         head: int = 0,
     ) -> None:
         self._context, self._cursor, self._end, self._soft, self._head = context, cursor, end, soft, head

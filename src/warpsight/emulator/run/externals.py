@@ -69,7 +69,7 @@ class _Spec:
 
 
 def format_printf(form: bytes, arguments: ArgumentReader) -> tuple[bytes, int]:
-    """The text that the format makes of the arguments, and how many it took. What is no conversion stays as it is.
+    """The text that the format makes of the arguments, and how many it took. Other text is copied.
 
     Conversions past the 32nd argument stay as they are too, as CUDA has it.
     """
@@ -204,17 +204,11 @@ class _Arguments:
 
 
 class Externals:
-    """The device runtime of one launch. `assertion` is what the failed assertion said, `freed` what a fault's block was."""
+    """The device runtime of one launch. `assertion` describes a failed assertion, `freed` the block of a fault."""
 
     def __init__(
-        self,
-        context: npt.NDArray[np.int64],
-        memory: Memory,
-        sites: npt.NDArray[np.int64],
-        function: Function,
-        path: str,
-        launch: Launch,
-        output: TextIO | None,
+        self, context: npt.NDArray[np.int64], memory: Memory, sites: npt.NDArray[np.int64], function: Function, path: str,
+        launch: Launch, output: TextIO | None,
     ) -> None:
         self._context, self._memory, self._sites, self._function = context, memory, sites, function
         self._path, self._launch, self._output = path, launch, output
@@ -300,7 +294,7 @@ class Externals:
         return self._allocate(_unsigned(row[0]), HEAP_ALIGN)
 
     def _aligned_malloc(self, row: _Rows) -> int:
-        """The same with an alignment, 0 also for one that is no power of two."""
+        """The same with an alignment, also 0 for one that is not a power of two."""
         return self._allocate(_unsigned(row[0]), _unsigned(row[1]))
 
     def _allocate(self, size: int, align: int) -> int:

@@ -36,22 +36,22 @@ _WHAT = {
     Fault.DOUBLE_FREE: ("double-free", "free of memory that is free already"),
     Fault.BAD_FREE: ("bad-free", "free of an address that malloc did not give"),
     Fault.UNWRITTEN: ("uninitialised", "read of memory that was never written"),
-    Fault.LIMIT: ("instruction-limit", "limit of instructions"),
+    Fault.LIMIT: ("instruction-limit", "instruction limit"),
     Fault.MBARRIER_STATE: ("mbarrier-state", "use of shared memory that holds no mbarrier object"),
     Fault.MBARRIER_COUNT: ("mbarrier-count", "more arrivals or bytes than the mbarrier object can count"),
     Fault.ALLOCA_OVERFLOW: ("alloca-overflow", "use of a thread's stack past its end"),
     Fault.BULK_SIZE: ("bulk-size", "copy of a size that PTX does not allow"),
     Fault.WARP_INCOMPLETE: ("warp-incomplete", "use of only some of the 32 threads of a warp"),
-    Fault.BAD_IMAGE: ("bad-image", "use of what is no texture, surface or sampler object"),
+    Fault.BAD_IMAGE: ("bad-image", "use of a value that is not a texture, surface or sampler object"),
     Fault.IMAGE_KIND: ("image-kind", "use of a texture or surface object that the instruction does not suit"),
     Fault.SURFACE_BOUNDS: ("surface-out-of-bounds", "access outside of a surface"),
     Fault.STACK_OVERFLOW: ("stack-overflow", "call stack overflow"),
     Fault.CALL_DEPTH: ("stack-overflow", "call stack overflow"),
-    Fault.CALL_TARGET: ("call-target", "call of something that is no function of this prototype"),
+    Fault.CALL_TARGET: ("call-target", "call of an address that is not a function of this prototype"),
     Fault.RETURN_TARGET: ("return-target", "return to a call that was never made (the call stack was overwritten)"),
-    Fault.BARRIER_OPERAND: ("barrier-operand", "no barrier from 0 to 15, or a thread count that is not a multiple of 32,"),
+    Fault.BARRIER_OPERAND: ("barrier-operand", "barrier number above 15, or thread count that is not a multiple of 32,"),
 }
-# What the recorded number is, for kinds in which it is no address.
+# What the recorded number is, for kinds where it is not an address.
 _NUMBERED_FAULTS = {
     Fault.MBARRIER_STATE: "offset {0:,}",
     Fault.MBARRIER_COUNT: "offset {0:,}",
@@ -69,7 +69,7 @@ _NUMBERED_FAULTS = {
 _REMEDY = {
     Fault.SHARED_BOUNDS: "check the index, or give more dynamic shared memory with `shared`",
     Fault.TRAP: "the kernel itself asked to stop: look at the condition before this line",
-    Fault.BREAKPOINT: "no debugger is there to go on: compile the kernel without it",
+    Fault.BREAKPOINT: "there is no debugger that could continue: compile the kernel without it",
     Fault.ASSERTION: "the kernel itself asked to stop: look at the values that the condition names",
     Fault.BARRIERS_DIFFER: "let all threads of a block that have not ended reach the same barrier",
     Fault.USE_AFTER_FREE: "keep the memory until its last use",
@@ -107,7 +107,7 @@ _NO_ADDRESS = (Fault.TRAP, Fault.BREAKPOINT, Fault.ASSERTION, Fault.BARRIERS_DIF
 
 @dataclass(frozen=True)
 class FaultScene:
-    """The launch in which a fault happened: what is needed to describe it. `assertion` is what a failed one said."""
+    """The launch in which a fault happened: what is needed to describe it. `assertion` describes a failed one."""
 
     function: Function
     name: str
@@ -138,8 +138,8 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
     where = f"block ({block[0]},{block[1]},{block[2]}) thread ({thread[0]},{thread[1]},{thread[2]})"
     if kind in _UNSUPPORTED:
         what, remedy = _UNSUPPORTED[kind]
-        said = what.format(f'"{instruction.text}"', where, address)
-        return UnsupportedError(f"kernel {scene.name}: {said}", place=place_of(scene.path, instruction), remedy=remedy)
+        message = what.format(f'"{instruction.text}"', where, address)
+        return UnsupportedError(f"kernel {scene.name}: {message}", place=place_of(scene.path, instruction), remedy=remedy)
     if kind == Fault.OUT_OF_BOUNDS and scene.memory.heap.freed_at(address) is not None:
         kind = Fault.USE_AFTER_FREE
     near = _nearby(kind, instruction, address, scene)
@@ -153,17 +153,8 @@ def describe_fault(record: dict[str, int], scene: FaultScene) -> WarpsightError:
         detail, place=place_of(scene.path, instruction), remedy=_REMEDY.get(kind, "check the index against the array's size")
     )
     error.details = FaultDetails(
-        name,
-        scene.name,
-        instruction.ptx_line,
-        instruction.file,
-        instruction.line,
-        block,
-        thread,
-        near.address,
-        near.allocation,
-        near.distance,
-        scene.assertion if kind == Fault.ASSERTION else None,
+        name, scene.name, instruction.ptx_line, instruction.file, instruction.line, block, thread, near.address, near.allocation,
+        near.distance, scene.assertion if kind == Fault.ASSERTION else None,
     )
     return error
 

@@ -141,13 +141,8 @@ def prepare_kernel(
 
 
 def execute(
-    prepared: PreparedKernel,
-    launch: Launch,
-    memory: Memory,
-    *,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None,
-    options: RunOptions = DEFAULT_OPTIONS,
+    prepared: PreparedKernel, launch: Launch, memory: Memory, *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> int:
     """Execute `launch` on device memory that exists, with no trace; the number of warp instructions. Raises as `emulate` does."""
     run = _Run(prepared, launch, memory, max_instructions, progress, options)
@@ -160,13 +155,8 @@ def execute(
 
 
 def lane_addresses(
-    source: KernelSource,
-    launch: Launch,
-    wanted: Sequence[Wanted],
-    *,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None,
-    options: RunOptions = DEFAULT_OPTIONS,
+    source: KernelSource, launch: Launch, wanted: Sequence[Wanted], *, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    progress: Progress | None = None, options: RunOptions = DEFAULT_OPTIONS,
 ) -> list[LaneAddresses | None]:
     """Execute the launch as far as its last `wanted` access; of each the lanes' addresses, None where it was not made.
 
@@ -192,12 +182,7 @@ class _Run:
     """One launch in progress."""
 
     def __init__(
-        self,
-        prepared: PreparedKernel,
-        launch: Launch,
-        memory: Memory | None,
-        limit: int,
-        progress: Progress | None,
+        self, prepared: PreparedKernel, launch: Launch, memory: Memory | None, limit: int, progress: Progress | None,
         options: RunOptions,
     ) -> None:
         source, function, native = prepared.source, prepared.function, prepared.native
@@ -217,12 +202,7 @@ class _Run:
         self.options = options
         heap_bytes = options.heap_bytes if uses_heap([function, *source.module.functions.values()]) else 0
         self.memory = memory or DeviceMemory(
-            symbols,
-            launch,
-            names,
-            source.path,
-            with_workspace=needs_workspace(function),
-            heap_bytes=heap_bytes,
+            symbols, launch, names, source.path, with_workspace=needs_workspace(function), heap_bytes=heap_bytes,
             checks=options.check,
         )
         self.workers: list[Worker] = []  # they know this object too: cleared at the end, so that their memory goes at once
@@ -355,19 +335,9 @@ class _Run:
 
 
 def emulate(
-    source: KernelSource,
-    launch: Launch,
-    *,
-    registers: RegisterUse,
-    sink: TraceSink | None = None,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
-    progress: Progress | None = None,
-    threads: int = 1,
-    sample: int = 0,
-    seed: int = 0,
-    options: RunOptions = DEFAULT_OPTIONS,
-    prepared: PreparedKernel | None = None,
-    memory: Memory | None = None,
+    source: KernelSource, launch: Launch, *, registers: RegisterUse, sink: TraceSink | None = None,
+    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS, progress: Progress | None = None, threads: int = 1, sample: int = 0,
+    seed: int = 0, options: RunOptions = DEFAULT_OPTIONS, prepared: PreparedKernel | None = None, memory: Memory | None = None,
 ) -> KernelTrace:
     """Execute `launch` as a GPU would and return its trace; array arguments are written back when it has succeeded, else untouched.
 
@@ -400,34 +370,18 @@ def emulate(
 
 
 def _header(
-    run: _Run,
-    registers: RegisterUse,
-    paths: PathTable,
-    warps_of_path: npt.NDArray[np.int64],
-    inputs: str,
-    seconds: float,
+    run: _Run, registers: RegisterUse, paths: PathTable, warps_of_path: npt.NDArray[np.int64], inputs: str, seconds: float,
 ) -> TraceHeader:
     source, launch, native = run.source, run.launch, run.native
     recorded, threads_in_step = _recorded(native, paths, warps_of_path)
     sampled = 0 if run.chosen is None else int(run.chosen.sum())
     return TraceHeader(
-        kernel=run.name,
-        mangled=launch.kernel,
-        source=source.path,
-        grid=launch.grid,
-        block=launch.block,
-        static_shared_bytes=native.symbols.static_shared_bytes,
-        dynamic_shared_bytes=launch.shared_bytes,
-        registers_per_thread=registers.registers,
-        registers_from=registers.origin,
-        target=source.target,
-        kernel_hash=kernel_hash(launch.kernel, source.ptx),
-        input_hash=inputs,
-        warp_instructions=run.instructions,
+        kernel=run.name, mangled=launch.kernel, source=source.path, grid=launch.grid, block=launch.block,
+        static_shared_bytes=native.symbols.static_shared_bytes, dynamic_shared_bytes=launch.shared_bytes,
+        registers_per_thread=registers.registers, registers_from=registers.origin, target=source.target,
+        kernel_hash=kernel_hash(launch.kernel, source.ptx), input_hash=inputs, warp_instructions=run.instructions,
         thread_instructions=round(threads_in_step * run.instructions / max(1, recorded)) if sampled else threads_in_step,
-        emulation_seconds=seconds,
-        tool_version=__version__,
-        sampled_blocks=sampled,
+        emulation_seconds=seconds, tool_version=__version__, sampled_blocks=sampled,
         sampled_instructions=recorded if sampled else 0,
     )
 

@@ -216,15 +216,8 @@ class DeviceMemory:
     """
 
     def __init__(
-        self,
-        symbols: SymbolTable,
-        launch: Launch,
-        parameter_names: list[tuple[str, int]],
-        place: str,
-        *,
-        with_workspace: bool = False,
-        heap_bytes: int = 0,
-        checks: bool = False,
+        self, symbols: SymbolTable, launch: Launch, parameter_names: list[tuple[str, int]], place: str, *,
+        with_workspace: bool = False, heap_bytes: int = 0, checks: bool = False,
     ) -> None:
         self.allocations: list[Allocation] = [
             Allocation(g.address, g.variable.size, g.writable, f'variable "{g.variable.name}"')
@@ -249,11 +242,11 @@ class DeviceMemory:
             raise LimitError(f"the launch needs {size:,} bytes of device memory; {ARENA_LIMIT - ARENA_BASE:,} can be addressed")
         lacking = memory_shortage(sum(argument.array.nbytes for _, argument in self._arrays))
         if lacking:
-            raise LimitError(f"the arrays take {lacking}, a second time as device memory", remedy="use smaller arrays")
+            raise LimitError(f"the copies of the arrays in device memory need {lacking}", remedy="use smaller arrays")
         try:
             self._map = mmap.mmap(-1, size)
         except (OSError, ValueError) as error:
-            raise LimitError(f"{size:,} bytes of device memory cannot be had: {error}", remedy="use smaller arrays") from error
+            raise LimitError(f"{size:,} bytes of device memory are not available: {error}", remedy="use smaller arrays") from error
         self._bytes: npt.NDArray[np.uint8] = np.frombuffer(self._map, dtype=np.uint8)
         self.delta = int(self._bytes.ctypes.data) - ARENA_BASE
         self._initial = [(data.address, initial_bytes(symbols, data, place)) for data in symbols.global_data]
@@ -266,7 +259,7 @@ class DeviceMemory:
         return len(self._bytes)
 
     def fill(self) -> None:
-        """Put in what is there before the launch: the module's data and the caller's arrays."""
+        """Write the initial contents: the module's data and the caller's arrays."""
         for address, content in self._initial:
             self._view(address, len(content))[:] = np.frombuffer(content, dtype=np.uint8)
         for address, argument in self._arrays:
@@ -327,20 +320,14 @@ class DeviceMemory:
 class ResidentMemory:
     """Device memory for one launch as it is: `table` int64 [n, 3] (start, end, writable) sorted, `delta` host minus device.
 
-    `parameters` are the raw bytes of the kernel's parameters; `names` tells what lies at an address, for messages; `objects` are
+    `parameters` are the raw bytes of the kernel's parameters; `names` are the names of addresses, for messages; `objects` are
     the live textures and surfaces; `heap` is behind the kernel's own `malloc` and outlives the launch too; `workspace` is the
     address of the barrier of a cooperative grid, all zeros, or 0 where there is none.
     """
 
     def __init__(
-        self,
-        table: npt.NDArray[np.int64],
-        delta: int,
-        parameters: bytes,
-        names: Mapping[int, str],
-        objects: DescriptorTable | None = None,
-        heap: DeviceHeap | None = None,
-        workspace: int = 0,
+        self, table: npt.NDArray[np.int64], delta: int, parameters: bytes, names: Mapping[int, str],
+        objects: DescriptorTable | None = None, heap: DeviceHeap | None = None, workspace: int = 0,
     ) -> None:
         self.delta = delta
         self.parameters = bytearray(parameters or b"\0")

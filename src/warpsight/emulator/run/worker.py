@@ -37,7 +37,7 @@ class Streams(NamedTuple):
 
 
 class Stopped(Exception):
-    """A worker's block has faulted, or was told to stop; the context says why."""
+    """A worker's block has faulted, or has to stop; the context holds the reason."""
 
     def __init__(self, worker: Worker, block: int) -> None:
         super().__init__(block)
@@ -48,13 +48,7 @@ class Worker:
     """Runs blocks of one launch. `poll` is called now and then while native code runs, and may raise to stop it."""
 
     def __init__(
-        self,
-        native: NativeKernel,
-        launch: Launch,
-        memory: Memory,
-        shared_bytes: int,
-        local_bytes: int,
-        poll: Poll,
+        self, native: NativeKernel, launch: Launch, memory: Memory, shared_bytes: int, local_bytes: int, poll: Poll,
         checks: bool = False,
     ) -> None:
         self.native, self.launch, self.memory = native, launch, memory
@@ -67,11 +61,8 @@ class Worker:
         self.sites = np.zeros((native.site_count + 1, 2), dtype=np.int64)
         self._poll = poll
         self.residents = Residents(
-            self.context,
-            shared=shared_bytes,
-            local=self.warps_per_block * WARP * local_bytes,
-            states=self.warps_per_block * native.state_stride,
-            kernel=launch.kernel,
+            self.context, shared=shared_bytes, local=self.warps_per_block * WARP * local_bytes,
+            states=self.warps_per_block * native.state_stride, kernel=launch.kernel,
         )
         self._keep = self._fill_context()
         if checks:
@@ -336,7 +327,7 @@ class Residents:
                 raise LimitError(
                     f"kernel {self._kernel}: {len(waiting):,} blocks wait for one that has not been started, "
                     f"and more than {MAX_BYTES >> 30} GiB would be needed to keep further ones",
-                    remedy="launch no more blocks than can wait for each other, as a GPU demands it too",
+                    remedy="launch no more blocks than can be resident at the same time; a GPU requires that too",
                 )
         self._enter(self._home)
         return following

@@ -90,7 +90,7 @@ def _position(coordinate: Any, size: Any, mode: Any, normalized: Any) -> Any:
 
 @compiled
 def _index(index: Any, size: Any, mode: Any, normalized: Any) -> Any:
-    """The texel that stands for `index`, or -1 for the border."""
+    """The texel at `index` after addressing, or -1 for the border."""
     if 0 <= index < size:
         return index
     if mode == BORDER_MODE:

@@ -227,9 +227,9 @@ class DescriptorTable:
         return descriptor
 
     def get(self, handle: int) -> Descriptor:
-        """What a handle stands for. Raises UsageError when the handle is of none."""
+        """The object of a handle. Raises UsageError for an invalid handle."""
         if handle not in self._descriptors:
-            raise UsageError(f"{handle:#x} is not a texture or surface object", remedy="pass what made the object has returned")
+            raise UsageError(f"{handle:#x} is not a texture or surface object", remedy="pass the handle that its creation returned")
         return self._descriptors[handle]
 
     def move(self, handle: int, address: int) -> None:
@@ -313,7 +313,7 @@ class Channels:
         """Number of channels, bits of each, what they hold. Raises UsageError unless all channels are alike."""
         used = [bits for bits in self.bits if bits]
         if not used or set(used) != {used[0]} or tuple(used) != self.bits[: len(used)] or not 0 <= self.kind < len(_CUDA_FORMATS):
-            raise UsageError(f"channels of {self.bits} bits, kind {self.kind}, are no format of textures and surfaces")
+            raise UsageError(f"channels of {self.bits} bits, kind {self.kind}, are not a format of textures and surfaces")
         return len(used), used[0], _CUDA_FORMATS[self.kind]
 
     @property

@@ -20,7 +20,7 @@ from warpsight.gpu.spec import GpuSpec
 
 LIBRARY = "libcuda.so.1"
 _SUCCESS, _NO_DEVICE = 0, 100
-_REMEDY = "run it on a machine with an NVIDIA GPU, or take one of `warpsight gpus list`"
+_REMEDY = "run it on a machine with an NVIDIA GPU, or use one of `warpsight gpus list`"
 
 # CUdevice_attribute (CUDA driver API, cuda.h)
 ATTRIBUTES = {
@@ -32,9 +32,9 @@ ATTRIBUTES = {
 
 @dataclass(frozen=True)
 class Device:
-    """What the driver says of a GPU: `attributes` by the names of `ATTRIBUTES`, an attribute that it does not know is 0.
+    """What the driver reports of a GPU: `attributes` by the names of `ATTRIBUTES`, 0 for one that it does not know.
 
-    `nvml_clock_hz` and `nvml_memory_clock_hz` are the highest clocks that NVML gives, 0: NVML was not asked.
+    `nvml_clock_hz` and `nvml_memory_clock_hz` are the highest clocks by NVML, 0 without NVML.
     """
 
     name: str
@@ -54,7 +54,7 @@ def read_device(number: int) -> Device:
         raise UnsupportedError("the NVIDIA driver of this machine finds no GPU", remedy=_REMEDY)
     if number >= count.value:
         what = f"there is no GPU {number}: the driver finds {count.value}, numbered from 0"
-        raise UsageError(what, place="--device", remedy="write a smaller number")
+        raise UsageError(what, place="device", remedy="choose a smaller number")
     _call(library, "cuDriverGetVersion", ctypes.byref(version))
     handle, name, bus = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.create_string_buffer(32)
     _call(library, "cuDeviceGet", ctypes.byref(handle), number)
@@ -75,7 +75,7 @@ def _load() -> Any:
 
 
 def _call(library: Any, function: str, *arguments: Any) -> None:
-    """Calls a function of the driver. Raises UnsupportedError with its name and result when it fails."""
+    """Call a function of the driver. Raises UnsupportedError with its name and result if it fails."""
     try:
         result = int(getattr(library, function)(*arguments))
     except AttributeError:
@@ -87,14 +87,14 @@ def _call(library: Any, function: str, *arguments: Any) -> None:
 
 
 def _attribute(library: Any, code: int, handle: ctypes.c_int) -> int:
-    """An attribute of a device, 0 where the driver does not know it."""
+    """An attribute of a device, 0 if the driver does not know it."""
     value = ctypes.c_int()
     result = library.cuDeviceGetAttribute(ctypes.byref(value), code, handle)
     return value.value if int(result) == _SUCCESS else 0
 
 
 def _nvml_clocks(bus: bytes) -> tuple[float, float]:
-    """The highest clocks of SMs and memory in Hz, of the GPU at that PCI address; zeros where NVML cannot be asked."""
+    """The highest clocks of SMs and memory in Hz, of the GPU at that PCI address; zeros if NVML is not available."""
     try:
         import pynvml  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
@@ -109,29 +109,29 @@ def _nvml_clocks(bus: bytes) -> tuple[float, float]:
     return clocks[0] * 1e6, clocks[1] * 1e6
 
 
-# -- A GPU of this machine as a description: what the driver tells, the rest of the catalogue's GPU of its compute capability.
+# -- A GPU of this machine as a description: what the driver reports, the rest from the catalogue's GPU of its compute capability.
 
-# compute capability -> the GPU of the catalogue whose SM it is
+# compute capability -> the GPU of the catalogue with that SM
 OF_CAPABILITY = {
     (6, 1): "gtx1080", (7, 0): "v100", (7, 5): "rtx2060", (8, 0): "a100", (8, 6): "rtx3070", (8, 9): "rtx4090", (9, 0): "h100-sxm",
 }  # fmt: skip
-# bits of the memory interface of those GPUs, by the sources that their files name
+# bits of the memory interface of those GPUs, from the sources in their files
 _BUS_BITS = {"gtx1080": 256, "v100": 4096, "rtx2060": 192, "a100": 5120, "rtx3070": 256, "rtx4090": 384, "h100-sxm": 5120}
 _CALIBRATE = "must be calibrated"
 _WARP = 32
 
 
 def describe_device(number: int = 0, *, name: str = "") -> Imported:
-    """The description of GPU `number`. `name` is by default the driver's name of it, in small letters.
+    """The description of GPU `number`. `name` is by default the driver's name in lower case.
 
     Raises UnsupportedError (exit code 3) without a driver or a GPU, or for a GPU older than the catalogue's, UsageError for a
-    number that no GPU has, SpecError when what the driver tells cannot be a GPU.
+    number that no GPU has, SpecError if the driver's values are inconsistent.
     """
     return describe(read_device(number), name=name)
 
 
 def describe(device: Device, *, name: str = "") -> Imported:
-    """The description of a GPU whose driver told `device`, on this machine or another. Raises as `describe_device`."""
+    """The description of a GPU from what its driver reported, on this machine or another. Raises as `describe_device`."""
     capability = (device.attributes["major"], device.attributes["minor"])
     base_name = _base(device.name, capability)
     base = load_gpu(base_name)
@@ -142,15 +142,15 @@ def describe(device: Device, *, name: str = "") -> Imported:
     check_sizes(values)
     notes = _notes(values, capability, base_name, device)
     if not fits:
-        notes.append(f"the L2's size does not divide among {channels} channels as on {base_name}: its channels are taken")
+        notes.append(f"the L2's size does not divide among {channels} channels as on {base_name}, whose channels are used")
     ordered = {key: values[key] for key in KEYS if key in values}
-    title = f"{device.name}, as its driver (CUDA {device.driver}) tells, and {base_name} for the rest"
+    title = f"{device.name}, as its driver (CUDA {device.driver}) reports, the rest as {base_name}"
     short = re.sub(r"[^a-z0-9.]+", "-", device.name.lower()).strip("-")
     return Imported(name or short or "device", title, (), ordered, tuple(notes))
 
 
 def _base(name: str, capability: tuple[int, int]) -> str:
-    """The GPU of the catalogue of that compute capability, or of the nearest one below."""
+    """The GPU of the catalogue with that compute capability, or the nearest one below."""
     below = [known for known in OF_CAPABILITY if known <= capability]
     if not below:
         what = f"{name} has compute capability {capability[0]}.{capability[1]}, and the catalogue begins at 6.1"
@@ -159,7 +159,7 @@ def _base(name: str, capability: tuple[int, int]) -> str:
 
 
 def _from_base(base: GpuSpec, base_name: str) -> dict[str, Value]:
-    """Every value that the base states, with what it is worth for another GPU. Defaults stay defaults, the order follows."""
+    """Every value that the base states, with its source for another GPU. Defaults stay defaults."""
     values: dict[str, Value] = {}
     for key, content in flatten(base).items():
         source = base.sources.get(key, "")
@@ -171,41 +171,42 @@ def _from_base(base: GpuSpec, base_name: str) -> dict[str, Value]:
 
 
 def _put(values: dict[str, Value], key: str, content: Content, place: str, source: str) -> None:
-    """A value that the driver told."""
+    """Set a value that the driver reported."""
     check_bounds(KEYS[key], float(content), place)
     values[key] = Value(content, place, source)
 
 
 def _put_device(values: dict[str, Value], device: Device) -> None:
-    """What the driver tells without a doubt. What it does not tell (0) stays as on the base, marked."""
-    told = device.attributes
+    """Set what the driver reports. What it does not report (0) stays as on the base, marked."""
+    attributes = device.attributes
     source = f"the driver of {device.name}, cuDeviceGetAttribute"
     for key, attribute, divisor in (
         ("sm_count", "sm_count", 1), ("sm.max_warps", "threads_per_sm", _WARP), ("sm.max_blocks", "blocks_per_sm", 1),
         ("sm.registers", "registers", 1), ("sm.shared_memory", "shared_bytes", 1),
         ("sm.max_shared_memory_per_block", "shared_bytes_of_block", 1), ("sm.max_threads_per_block", "threads_of_block", 1),
     ):  # fmt: skip
-        if told[attribute]:
-            _put(values, key, told[attribute] // divisor, f"{device.name}: {attribute}", f"{source}: {attribute}")
-    _put(values, "sm.shared_memory_reserved", told["reserved_bytes"], f"{device.name}: reserved_bytes", f"{source}: reserved_bytes")
-    clock = device.nvml_clock_hz or told["clock_khz"] * 1e3
+        if attributes[attribute]:
+            _put(values, key, attributes[attribute] // divisor, f"{device.name}: {attribute}", f"{source}: {attribute}")
+    reserved = f"{device.name}: reserved_bytes"
+    _put(values, "sm.shared_memory_reserved", attributes["reserved_bytes"], reserved, f"{source}: reserved_bytes")
+    clock = device.nvml_clock_hz or attributes["clock_khz"] * 1e3
     if clock:
         by = "NVML's highest SM clock" if device.nvml_clock_hz else f"{source}: clock rate, the highest"
-        _put(values, "core_clock", clock, f"{device.name}: clock", f"{by}; under load it may be lower, so set it to what a run has")
-    memory = device.nvml_memory_clock_hz or told["memory_clock_khz"] * 1e3
-    if memory and told["bus_bits"]:
+        _put(values, "core_clock", clock, f"{device.name}: clock", f"{by}; under load it may be lower, so set it to that of a run")
+    memory = device.nvml_memory_clock_hz or attributes["memory_clock_khz"] * 1e3
+    if memory and attributes["bus_bits"]:
         by = "NVML's highest memory clock" if device.nvml_memory_clock_hz else f"{source}: memory clock"
-        how = f"{by} {memory / 1e6:g} MHz x 2 (double data rate) x {told['bus_bits']} bits / 8, the peak"
-        _put(values, "dram.bandwidth", memory * 2 * told["bus_bits"] / 8, f"{device.name}: memory", how)
+        how = f"{by} {memory / 1e6:g} MHz x 2 (double data rate) x {attributes['bus_bits']} bits / 8, the peak"
+        _put(values, "dram.bandwidth", memory * 2 * attributes["bus_bits"] / 8, f"{device.name}: memory", how)
 
 
 def _put_l2(values: dict[str, Value], device: Device, base: GpuSpec, base_name: str) -> tuple[int, bool]:
-    """Size, channels and slices, so that each slice holds whole sets. Gives the channels of the bus and whether they fit."""
-    told = device.attributes
+    """Set size, channels and slices so that each slice has whole sets. Returns the channels of the bus and whether they fit."""
+    attributes = device.attributes
     width = _BUS_BITS[base_name] // base.dram.channels
-    wanted = max(1, told["bus_bits"] // width) if told["bus_bits"] else base.dram.channels
-    size = told["l2_bytes"] or base.l2.size_bytes
-    if told["l2_bytes"]:
+    wanted = max(1, attributes["bus_bits"] // width) if attributes["bus_bits"] else base.dram.channels
+    size = attributes["l2_bytes"] or base.l2.size_bytes
+    if attributes["l2_bytes"]:
         _put(values, "l2.size", size, f"{device.name}: l2_bytes", f"the driver of {device.name}, cuDeviceGetAttribute: l2_bytes")
     per = base.l2.slices // base.dram.channels
     for channels in dict.fromkeys((wanted, base.dram.channels)):
@@ -214,33 +215,33 @@ def _put_l2(values: dict[str, Value], device: Device, base: GpuSpec, base_name: 
             if rest or not sets:
                 continue
             hashed = base.l2.index if sets & (sets - 1) == 0 else "modulo"
-            how = f"{_CALIBRATE}: {told['bus_bits']} bits at {width} a channel as on {base_name}"
+            how = f"{_CALIBRATE}: {attributes['bus_bits']} bits at {width} per channel as on {base_name}"
             if channels != wanted:
                 how = f"{_CALIBRATE}: as on {base_name}, since the L2 does not divide among {wanted}"
             _put(values, "dram.channels", channels, f"{device.name}: bus", how)
-            near = f"{_CALIBRATE}: {each} a channel ({per} on {base_name}), so that a slice holds whole sets"
+            near = f"{_CALIBRATE}: {each} per channel ({per} on {base_name}), so that a slice has whole sets"
             _put(values, "l2.slices", channels * each, f"{device.name}: L2", near)
             values["l2.index"] = Value(hashed, f"{device.name}: L2", "")
             return wanted, channels == wanted
-    what = f"{device.name} has an L2 of {size:,} B, which no number of slices divides as on {base_name}"
+    what = f"{device.name} has an L2 of {size:,} B, which does not divide into slices as on {base_name}"
     raise UnsupportedError(what, remedy=f"write its description by hand, `like: {base_name}`")
 
 
 def _put_network(values: dict[str, Value], base: GpuSpec, base_name: str) -> None:
-    """The network: as many bytes a clock and slice as on the base."""
+    """Set the network: as many bytes per clock and slice as on the base."""
     slices, clock = int(values["l2.slices"].content), float(values["core_clock"].content)
     each = base.noc.bandwidth_bytes_per_s / base.core_clock_hz / base.l2.slices
-    how = f"{_CALIBRATE}: {slices} slices x {each:.4g} B a clock as on {base_name} x the core clock"
+    how = f"{_CALIBRATE}: {slices} slices x {each:.4g} B per clock as on {base_name} x the core clock"
     _put(values, "noc.bandwidth", each * clock * slices, "the network", how)
 
 
 def _notes(values: dict[str, Value], capability: tuple[int, int], base_name: str, device: Device) -> list[str]:
-    """What must be calibrated, and what else is to be known."""
+    """What must be calibrated, and what else to know."""
     marked = [key for key in KEYS if key in values and values[key].source.startswith(_CALIBRATE)]
-    notes = [f"{_CALIBRATE}, since no driver tells them: {', '.join(marked)}"]
+    notes = [f"{_CALIBRATE}, since no driver reports them: {', '.join(marked)}"]
     if capability not in OF_CAPABILITY:
         what = f"no GPU of compute capability {capability[0]}.{capability[1]} is in the catalogue"
         notes.append(f"{what}: {base_name} is the nearest below")
     if not device.nvml_clock_hz:
-        notes.append("NVML was not asked, for want of nvidia-ml-py (extra `device`) or of its answer: clocks are the driver's")
+        notes.append("NVML is not available (it needs nvidia-ml-py, extra `device`): clocks are those of the driver")
     return notes

@@ -1,4 +1,4 @@
-"""A GPGPU-Sim or Accel-Sim configuration as a GPU description (`warpsight gpus import`), and the options that have no key."""
+"""A GPGPU-Sim or Accel-Sim configuration as a GPU description, and the reasons why some options have no key."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from warpsight.gpu.importers.gpgpusim_memory import put_dram, put_l1, put_l2, pu
 from warpsight.gpu.importers.gpgpusim_sm import Choices, Draft, check_warps, put_ops, put_sms
 from warpsight.gpu.keys import KEYS
 
-# what is about the simulation, not about the machine: functional simulation, statistics, traces, power
+# options of the simulation, not of the machine: functional simulation, statistics, traces, power
 _NOT_THE_GPU = (
     "-gpgpu_ptx_", "-gpgpu_stack_size_limit", "-gpgpu_heap_size_limit", "-gpgpu_runtime_", "-gpgpu_memlatency_stat", "-visualizer_",
     "-enable_ptx_file_line_stats", "-power_", "-gpuwattch_", "-accelwattch_", "-trace_enabled", "-trace_components",
@@ -27,25 +27,25 @@ _NOT_THE_GPU = (
 
 _REASONS = (
     ("-gpgpu_registers_per_block", "a block may have all registers of an SM"),
-    ("-gpgpu_kernel_launch_latency", "launches cost nothing in a description"),
-    ("-gpgpu_TB_launch_latency", "blocks start at once"),
-    ("-gpgpu_max_concurrent_kernel", "one launch at a time"),
+    ("-gpgpu_kernel_launch_latency", "a description has no launch latency"),
+    ("-gpgpu_TB_launch_latency", "blocks start without delay"),
+    ("-gpgpu_max_concurrent_kernel", "launches run one at a time"),
     ("-gpgpu_pipeline_widths", "pipeline registers are not described; initiation intervals stand for them"),
     ("-gpgpu_sub_core_model", "units are split evenly among the schedulers in any case"),
-    ("-gpgpu_simd_model", "the stack of reconvergence is not a choice"),
+    ("-gpgpu_simd_model", "the reconvergence stack cannot be changed"),
     ("-gpgpu_enable_specialized_operand_collector", "operand collectors are not described"),
     ("-gpgpu_operand_collector_", "operand collectors are not described"),
     ("-gpgpu_num_reg_banks", "register banks are not described"),
     ("-gpgpu_reg_", "register banks are not described"),
-    ("-gpgpu_shmem_size", "the division is as sm.shared_memory and l1.size say"),
-    ("-gpgpu_shmem_option", "the division is as sm.shared_memory and l1.size say"),
-    ("-gpgpu_unified_l1d_size", "the division is as sm.shared_memory and l1.size say"),
+    ("-gpgpu_shmem_size", "the division is that of sm.shared_memory and l1.size"),
+    ("-gpgpu_shmem_option", "the division is that of sm.shared_memory and l1.size"),
+    ("-gpgpu_unified_l1d_size", "the division is that of sm.shared_memory and l1.size"),
     ("-gpgpu_cache:dl1Pref", "another division of L1 and shared memory; import it as a file of its own"),
     ("-gpgpu_shmem_limited_broadcast", "a broadcast reaches all lanes"),
     ("-gpgpu_shmem_warp_parts", "a warp is served as a whole"),
-    ("-gpgpu_coalesce_arch", "lanes are gathered by sector, as from sm_30 on"),
+    ("-gpgpu_coalesce_arch", "lanes are coalesced by sector, as from sm_30 on"),
     ("-gpgpu_l1_banks", "L1 banks are not described"),
-    ("-gpgpu_l1_cache_write_ratio", "the L1 evicts without regard to how much of it is written"),
+    ("-gpgpu_l1_cache_write_ratio", "L1 eviction does not depend on the number of written lines"),
     ("-gpgpu_n_cluster_ejection_buffer_size", "noc.buffer holds for both ends of the network"),
     ("-gpgpu_cache:il1", "the instruction cache is not described"),
     ("-gpgpu_tex_cache:l1", "textures go through the L1"),
@@ -54,28 +54,28 @@ _REASONS = (
     ("-gpgpu_cache:dl2_texture_only", "the L2 serves everything"),
     ("-icnt_", "buffers, subnets and arbitration of the crossbar are not described"),
     ("-gpgpu_dram_scheduler", "DRAM serves open rows first (FR-FCFS) where dram.row is given, else in order"),
-    ("-gpgpu_dram_return_queue_size", "what comes back from DRAM never waits for room"),
+    ("-gpgpu_dram_return_queue_size", "data from DRAM never waits for space"),
     ("-gpgpu_lrc_", "a coalescer of requests before the L2 is not described"),
-    ("-gpgpu_simple_dram_", "DRAM is as section dram says"),
+    ("-gpgpu_simple_dram_", "DRAM is as in section dram"),
     ("-gpgpu_n_chiplet", "the L2 is one, not two halves"),
     ("-gpgpu_chiplet", "the L2 is one, not two halves"),
     ("-inter_chiplet", "the L2 is one, not two halves"),
     ("-gpgpu_n_ldst_response_buffer_size", "noc.buffer holds for both ends of the network"),
     ("-gpgpu_opndcoll_", "operand collectors are not described"),
-    ("-gpgpu_shmem_per_block", "the division is as sm.shared_memory and l1.size say"),
-    ("-gpgpu_dram_burst_length", "an access takes the bus for its data"),
-    ("-gpgpu_mem_address_mask", "the mapping says it"),
+    ("-gpgpu_shmem_per_block", "the division is that of sm.shared_memory and l1.size"),
+    ("-gpgpu_dram_burst_length", "an access occupies the bus for the length of its data"),
+    ("-gpgpu_mem_address_mask", "the address mapping determines it"),
     ("-dram_dual_bus_interface", "row and column commands never wait for each other"),
-    ("-dram_bnk", "banks take turns by row"),
+    ("-dram_bnk", "rows are interleaved over banks"),
     ("-dram_seperate_write_queue_enable", "reads and writes share a queue"),
     ("-dram_write_queue_size", "reads and writes share a queue"),
-    ("-trace_opcode_latency_initiation_", "no op class of its own"),
-    ("-ptx_opcode_", "trace.config is given, and counts for traces of native instructions"),
+    ("-trace_opcode_latency_initiation_", "no separate op class"),
+    ("-ptx_opcode_", "trace.config takes precedence, for traces of native instructions"),
 )
 
 
 def rest(options: Options) -> list[str]:
-    """One line for each reason why options that nothing asked for are not in the description, with those options."""
+    """One line for each reason why options are not in the description, with these options."""
     by_reason: dict[str, list[str]] = {}
     aside = 0
     for name, option in options.given.items():
@@ -88,19 +88,17 @@ def rest(options: Options) -> list[str]:
         by_reason.setdefault(reason, []).append(f"{option.cite} {option.value}")
     notes = [f"{'; '.join(cites)}: {reason}" for reason, cites in by_reason.items()]
     if aside:
-        notes.append(f"{aside} options about the simulation alone: functional model, statistics, power")
+        notes.append(f"{aside} options of the simulation only: functional model, statistics, power")
     return [*notes, *options.repeated]
 
 
-# -- A configuration of GPGPU-Sim and Accel-Sim as a GPU description (`warpsight gpus import`).
-
 def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices: Choices | None = None) -> Imported:
-    """Reads `gpgpusim.config`, `trace.config` and interconnect files, in any order, told apart by what is in them.
+    """Read `gpgpusim.config`, `trace.config` and interconnect files, in any order; their content tells which is which.
 
-    Of `-network_mode 1` the interconnect file that the configuration names is read from beside it, if it is there and none is
-    given. Latencies and times are in core cycles; how each number follows from which line is its source. `name` is by default that
-    of the folder of the first file. Raises UsageError (no file, cannot be read), FormatError (`file:line`: damaged, or something is
-    missing), SpecError (a number that no description can have, sizes that do not fit together).
+    With `-network_mode 1`, the interconnect file that the configuration names is read from the same folder if none is given.
+    Latencies and times are in core cycles; the source of each number says how it follows from which line. `name` is by default that
+    of the folder of the first file. Raises UsageError (no file, unreadable file), FormatError (`file:line`: damaged, or something
+    is missing), SpecError (a number out of range, inconsistent sizes).
     """
     if not paths:
         raise UsageError("no configuration", remedy="name gpgpusim.config, and trace.config with it if there is one")
@@ -124,7 +122,7 @@ def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices
 
 
 def _read(paths: list[Path]) -> tuple[Options, dict[str, Option]]:
-    """Options and the settings of the network of all files."""
+    """The options of all files, and the settings of the network."""
     options, network = Options([str(path) for path in paths]), dict[str, Option]()
     for path in paths:
         text = read_text(path)

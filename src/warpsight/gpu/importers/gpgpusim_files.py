@@ -1,8 +1,8 @@
 """The files of a GPGPU-Sim configuration as written: options, and the interconnect file of BookSim 2, with places.
 
-Option files (`gpgpusim.config`, `trace.config`): words apart by white space, `-option value` pairs, `#` to the end of the line
-is a comment, a value in double quotes may span lines, `-config FILE` reads another file in place. Of an option given twice the
-last counts, as in the simulator.
+Option files (`gpgpusim.config`, `trace.config`): words separated by white space, `-option value` pairs; `#` begins a comment, a
+value in double quotes may span lines, `-config FILE` includes another file. If an option is given twice, the last one counts, as
+in the simulator.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DECIMAL = re.compile(r"\d{1,12}(\.\d{0,12})?", re.ASCII)
 
 @dataclass(frozen=True)
 class Option:
-    """One option. `place` is `file:line` as the user named the file, `cite` what a source says of it."""
+    """One option. `place` is `file:line` with the user's name of the file, `cite` how a source refers to it."""
 
     name: str
     value: str
@@ -30,11 +30,11 @@ class Option:
     cite: str
 
     def wrong(self, why: str, remedy: str) -> FormatError:
-        """The error that says what is wrong with the value."""
+        """The error for a wrong value."""
         return FormatError(f'{self.name} "{self.value}": {why}', place=self.place, remedy=remedy)
 
     def whole(self, least: int = 0) -> int:
-        """The value as a whole number. Raises FormatError when it is none, or less than `least`."""
+        """The value as a whole number. Raises FormatError if it is not one, or less than `least`."""
         return self.wholes("", least)[0]
 
     def wholes(self, separator: str, least: int = 0) -> list[int]:
@@ -64,7 +64,7 @@ class Option:
 
 @dataclass
 class Options:
-    """All options of some files, in order. `used` are the names that were asked for; `repeated` says which were given twice."""
+    """All options of some files, in order. `used` are the names that were queried; `repeated` are notes on those given twice."""
 
     files: list[str]
     given: dict[str, Option] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Options:
     repeated: list[str] = field(default_factory=list)
 
     def add(self, option: Option) -> None:
-        """Takes an option, over an earlier one of its name."""
+        """Add an option; it replaces an earlier one of its name."""
         before = self.given.pop(option.name, None)
         if before is not None and before.value != option.value:
             self.repeated.append(f"{option.name} is given at {before.place} ({before.value}) and {option.place}: the last counts")
@@ -84,7 +84,7 @@ class Options:
         return next((self.given[name] for name in names if name in self.given), None)
 
     def need(self, *names: str) -> Option:
-        """As `get`. Raises FormatError when the files have none of them."""
+        """As `get`. Raises FormatError if the files have none of them."""
         option = self.get(*names)
         if option is None:
             near = suggestion(names[0], self.given)
@@ -97,13 +97,13 @@ class Options:
         return self.get(*names) or absent
 
     def flag(self, name: str) -> bool:
-        """Whether a switch is given and 1."""
+        """Whether a switch is given as 1."""
         option = self.get(name)
         return option is not None and option.flag()
 
 
 def read_text(path: Path) -> str:
-    """A configuration file's text. Raises UsageError when it cannot be read, FormatError when it is no text of moderate size."""
+    """A configuration file's text. Raises UsageError if it cannot be read, FormatError if it is not text or too large."""
     try:
         if path.stat().st_size > _MOST_BYTES:
             raise FormatError("is larger than a configuration can be", place=str(path), remedy="name the configuration file")
@@ -115,7 +115,7 @@ def read_text(path: Path) -> str:
 
 
 def read_options(path: Path, text: str, into: Options, depth: int = 0) -> None:
-    """Reads the options of a file's `text` into `into`. Raises FormatError, with the line: no option, no value, an open quote."""
+    """Read the options of a file's `text` into `into`. Raises FormatError, with its line: no option, no value, an open quote."""
     name, line, pending = "", 0, False
     for word, at in _words(path, text):
         if pending:
@@ -138,7 +138,7 @@ def read_options(path: Path, text: str, into: Options, depth: int = 0) -> None:
 
 
 def _nested(path: Path, option: Option, into: Options, depth: int) -> None:
-    """`-config FILE`, relative to the file that says it."""
+    """`-config FILE`, relative to the file that contains it."""
     if depth >= _DEEPEST:
         raise option.wrong(f"is more than {_DEEPEST} files deep", "does a file read itself?")
     inner = path.parent / option.value
@@ -147,7 +147,7 @@ def _nested(path: Path, option: Option, into: Options, depth: int) -> None:
 
 
 def _words(path: Path, text: str) -> Iterator[tuple[str, int]]:
-    """Words with their line; one in quotes runs, over lines, to the closing quote and comes without quotes."""
+    """Words with their line. One in quotes extends, over lines, to the closing quote and comes without quotes."""
     quoted: list[str] = []
     start = 0
     for number, raw in enumerate(text.split("\n"), 1):
@@ -172,7 +172,7 @@ _ENTRY = re.compile(r"(\w+)\s*=\s*(.+?)\s*;?", re.DOTALL | re.ASCII)
 
 
 def looks_like_network(text: str) -> bool:
-    """Whether the first thing in `text` that is no comment is `name = ...`."""
+    """Whether the first line of `text` that is not a comment is `name = ...`."""
     for raw in text.split("\n"):
         line = raw.partition("//")[0].partition("#")[0].strip()
         if line:
@@ -181,15 +181,15 @@ def looks_like_network(text: str) -> bool:
 
 
 def read_network(path: Path, text: str) -> dict[str, Option]:
-    """The settings by name. Raises FormatError, with the line, for a line that is no setting."""
+    """The settings by name. Raises FormatError, with the line, for a line that is not a setting."""
     settings: dict[str, Option] = {}
     for number, raw in enumerate(text.split("\n"), 1):
         for part in raw.partition("//")[0].split(";"):
             if not part.strip():
                 continue
-            found = _ENTRY.fullmatch(part.strip())
-            if found is None:
+            match = _ENTRY.fullmatch(part.strip())
+            if match is None:
                 what = f'"{part.strip()[:60]}" is not a setting of a network'
                 raise FormatError(what, place=f"{path}:{number}", remedy="write `name = value;`, comments after //")
-            settings[found[1]] = Option(found[1], found[2], f"{path}:{number}", f"{path.name}:{number} {found[1]}")
+            settings[match[1]] = Option(match[1], match[2], f"{path}:{number}", f"{path.name}:{number} {match[1]}")
     return settings

@@ -1,7 +1,6 @@
 """From GPGPU-Sim options to the keys of the whole GPU, its SMs and its op classes.
 
-`Draft` is the description that grows while a configuration is read: values, each with its source, and notes on what was left
-out.
+`Draft` is the description while a configuration is read: values, each with its source, and notes on what is left out.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from warpsight.gpu.keys import KEYS, WORD
 
 @dataclass(frozen=True)
 class Choices:
-    """What the person who imports may choose.
+    """What the user may choose.
 
-    `carve_out`: shared memory of an SM, in bytes, where L1 and shared memory are one; None: the most that there is. `policy`: the
-    scheduler to take in place of one that descriptions do not have. `stages`: cycles between dependent instructions beside those
-    in the functional unit, which `trace.config` counts alone.
+    `carve_out`: shared memory of an SM, in bytes, if L1 and shared memory are one; None: the most possible. `policy`: the scheduler
+    that replaces one that descriptions do not have. `stages`: cycles between dependent instructions in addition to those in the
+    functional unit, which are the only ones that `trace.config` counts.
     """
 
     carve_out: int | None = None
@@ -31,7 +30,7 @@ class Choices:
 
 @dataclass
 class Draft:
-    """The options, the choices and what came of them. `notes` are one line each."""
+    """The options, the choices and the resulting values. `notes` are one line each."""
 
     options: Options
     choices: Choices
@@ -39,7 +38,7 @@ class Draft:
     notes: list[str] = field(default_factory=list)
 
     def put(self, key: str, content: Content, options: Option | list[Option], how: str = "") -> None:
-        """One value, from `options`, with how it follows. Raises SpecError, at the first option, when it is out of bounds."""
+        """Set a value that follows from `options`; `how` says in which way. Raises SpecError if it is out of range."""
         several = options if isinstance(options, list) else [options]
         if KEYS[key].kind == WORD and content not in KEYS[key].choices:
             known = ", ".join(KEYS[key].choices)
@@ -50,11 +49,11 @@ class Draft:
         self.values[key] = Value(content, several[0].place, f"{cites}: {how}" if how else cites)
 
     def number(self, key: str) -> int:
-        """A whole number that was put before."""
+        """A whole number that was set before."""
         return int(self.values[key].content)
 
     def note(self, option: Option, why: str) -> None:
-        """Says of an option why it is not, or not as it is, in the description."""
+        """Note why an option is not, or not unchanged, in the description."""
         self.notes.append(f"{option.cite} {option.value}: {why}")
 
 
@@ -63,8 +62,8 @@ class Draft:
 _WARP = 32
 _MHZ = 1e6
 
-# op class -> the suffix of the -ptx_opcode options, that of the trace.config options, the units that execute it in order of
-# preference (the first that has any; the simulator sends integers to the SP units and doubles to the SFUs where none are given)
+# op class -> the suffix of the -ptx_opcode options, that of the trace.config options, the units that execute it, the first that the
+# SM has (without INT units the simulator sends integers to the SP units, without DP units doubles to the SFUs)
 _OPS = {
     "int": ("int", "int", (("-gpgpu_num_int_units", "0"), ("-gpgpu_num_sp_units", "1"))),
     "fp32": ("fp", "sp", (("-gpgpu_num_sp_units", "1"),)),
@@ -95,7 +94,7 @@ def put_sms(draft: Draft) -> None:
     options = draft.options
     draft.put("core_clock", clocks(draft)["core"], options.need("-gpgpu_clock_domains"), "MHz of the core domain")
     clusters, per = options.need("-gpgpu_n_clusters"), options.default("3", "-gpgpu_n_cores_per_cluster")
-    draft.put("sm_count", clusters.whole(1) * per.whole(1), [clusters, per], "clusters x cores of a cluster")
+    draft.put("sm_count", clusters.whole(1) * per.whole(1), [clusters, per], "clusters x cores per cluster")
     pipeline = options.need("-gpgpu_shader_core_pipeline")
     threads = pipeline.wholes(":", 1)
     if len(threads) != 2 or threads[1] != _WARP or threads[0] % _WARP:
@@ -116,35 +115,35 @@ def _put_issue(draft: Draft) -> None:
     schedulers = options.default("1", "-gpgpu_num_sched_per_core")
     draft.put("sm.schedulers", schedulers.whole(1), schedulers)
     width = options.default("1", "-gpgpu_max_insn_issue_per_warp")
-    draft.put("sm.issue_width", width.whole(1), width, "of one warp and scheduler a cycle")
+    draft.put("sm.issue_width", width.whole(1), width, "per warp, scheduler and cycle")
     different = options.get("-gpgpu_dual_issue_diff_exec_units")
     if different is not None and different.flag() and width.whole() > 1:
-        draft.note(different, "two instructions of a cycle may be of the same unit in a description")
+        draft.note(different, "in a description, two instructions of a cycle may use the same unit")
     _put_policy(draft)
     fetched = options.default("1", "-gpgpu_inst_fetch_throughput")
     warps = fetched.whole(1)
     if warps == 1:
-        draft.put("sm.fetch_width", 2, fetched, "one warp a cycle fills its buffer, which holds 2 instructions")
+        draft.put("sm.fetch_width", 2, fetched, "one warp per cycle fills its buffer, which holds 2 instructions")
     elif warps >= schedulers.whole():
-        draft.put("sm.fetch_width", 0, fetched, "warps that fetch in a cycle are not fewer than schedulers: fetch is no limit")
+        draft.put("sm.fetch_width", 0, fetched, "at least one warp per scheduler fetches in a cycle: fetch is not a limit")
     else:
-        draft.note(fetched, "fewer warps fetch in a cycle than there are schedulers; in a description one does, or no limit is")
+        draft.note(fetched, "fewer warps than schedulers fetch in a cycle; a description has one warp per cycle, or no limit")
 
 
 def _put_policy(draft: Draft) -> None:
-    """The scheduler. One that descriptions do not have is refused unless a choice was made."""
+    """The scheduler. One that descriptions do not have is refused without a choice."""
     option = draft.options.default("gto", "-gpgpu_scheduler")
     chosen = draft.choices.policy
     if option.value in ("lrr", "gto"):
         if chosen not in (None, option.value):
-            draft.note(option, f"{chosen} was chosen in its place (--policy)")
+            draft.note(option, f"{chosen} was chosen instead")
         draft.put("sm.policy", chosen or option.value, option)
     elif chosen is None:
-        why = "a description has no such scheduler, and none stands for it unasked"
-        raise option.wrong(why, "choose with --policy lrr or --policy gto")
+        why = "a description has no such scheduler"
+        raise option.wrong(why, "choose `policy=lrr` or `policy=gto`")
     else:
         draft.put("sm.policy", chosen, option)
-        draft.note(option, f"no such scheduler; {chosen} was chosen in its place (--policy)")
+        draft.note(option, f"no such scheduler; {chosen} was chosen instead")
 
 
 def put_ops(draft: Draft) -> None:
@@ -160,7 +159,7 @@ def put_ops(draft: Draft) -> None:
 
 
 def _units(draft: Draft, candidates: tuple[tuple[str, str], ...]) -> Option:
-    """The number of units of an op class, of an SM."""
+    """The number of units of an op class per SM."""
     options = [draft.options.default(default, name) for name, default in candidates]
     for option in options:
         if option.whole() > 0:
@@ -169,38 +168,38 @@ def _units(draft: Draft, candidates: tuple[tuple[str, str], ...]) -> Option:
 
 
 def _tensor_unit(draft: Draft) -> Option | None:
-    """What trace.config says of the specialized unit that is called TENSOR."""
-    found: Option | None = None
+    """The latency and initiation interval in trace.config of the specialized unit TENSOR."""
+    tensor: Option | None = None
     for number in range(1, 9):
         unit = draft.options.get(f"-specialized_unit_{number}")
         priced = draft.options.get(f"-trace_opcode_latency_initiation_spec_op_{number}")
         if unit is None or not unit.value.startswith("1,"):
             continue
         if unit.value.endswith(",TENSOR") and priced is not None:
-            found = priced
+            tensor = priced
         else:
-            draft.note(unit, "a specialized unit without an op class of its own in a description")
-    return found
+            draft.note(unit, "a specialized unit without a separate op class in a description")
+    return tensor
 
 
 def _put_op(draft: Draft, op: str, ptx: str, traced: Option | None, units: Option) -> None:
-    """Latency and initiation interval of an op class, of trace.config where it has both, else of the -ptx_opcode options."""
+    """Latency and initiation interval of an op class, from trace.config if it has both, else from the -ptx_opcode options."""
     if traced is not None:
         numbers = traced.wholes(",")
         if len(numbers) != 2:
             raise traced.wrong("is not latency,initiation", "write two whole numbers")
         if min(numbers) >= 1:
             stages = draft.choices.stages
-            how = f"latency {numbers[0]} of the unit alone, and {stages} of the pipeline around it (--pipeline-stages)"
+            how = f"latency {numbers[0]} of the unit itself, and {stages} of the pipeline around it"
             draft.put(f"latency.{op}", numbers[0] + stages, traced, how)
             _put_initiation(draft, op, numbers[1], traced, units)
             return
-        draft.note(traced, f"0 is no latency or interval of a pipeline; {op} is as the -ptx_opcode options say")
+        draft.note(traced, f"0 is not a latency or interval of a pipeline; {op} is from the -ptx_opcode options")
     latency, interval = _ptx(draft, "latency", ptx), _ptx(draft, "initiation", ptx)
     cycles, intervals = latency.wholes(",", 1), interval.wholes(",", 1)
     others = ", ".join(f"{name} {n}" for name, n in zip(_PTX_NAMES[1:], cycles[1:], strict=False))
     if others:
-        draft.note(latency, f"latency.{op} is ADD's; {others} have no op class of their own")
+        draft.note(latency, f"latency.{op} is ADD's; {others} have no separate op class")
     draft.put(f"latency.{op}", cycles[0], latency, "of ADD" if others else "")
     _put_initiation(draft, op, intervals[0], interval, units)
 
@@ -212,11 +211,11 @@ def _ptx(draft: Draft, part: str, ptx: str) -> Option:
 
 
 def _put_initiation(draft: Draft, op: str, interval: int, option: Option, units: Option) -> None:
-    """An interval of a unit is one of a scheduler when each has one unit."""
+    """The interval of a unit is that of a scheduler if each scheduler has one unit."""
     schedulers = draft.number("sm.schedulers")
     exact = interval * schedulers / units.whole()
     cycles = max(1, ceil(exact))
-    draft.put(f"initiation.{op}", cycles, [option, units], f"{interval} cycles of a unit x {schedulers} schedulers / units")
+    draft.put(f"initiation.{op}", cycles, [option, units], f"{interval} cycles per unit x {schedulers} schedulers / units")
     if cycles != exact:
         draft.note(units, f"initiation.{op} would be {exact:.3g} cycles a scheduler, and is {cycles}")
 

@@ -1,4 +1,4 @@
-"""A case: what is run on the GPU and what the emulator made of it, in a file that is read without compiler and emulator."""
+"""A case: a launch for the GPU with the emulator's results, in a file that is read without compiler and emulator."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _RECORDS = re.compile(r'^\s*(?:\.file\s|\.loc\s|//).*\n?', re.MULTILINE)
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of the kernel: the bytes of a scalar, or (data None) an array, `before` the launch and as the emulator left it.
+    """A parameter of the kernel: the bytes of a scalar, or (data None) an array `before` the launch and `after` the emulator's run.
 
-    `after` is None for an array that the emulator left as it was. `compared` says whether the caller sees what is written.
+    `after` is None for an array that the emulator did not change. `compared`: whether the caller sees what is written.
     """
 
     data: bytes | None
@@ -35,7 +35,7 @@ class Parameter:
 
     @property
     def expected(self) -> Array:
-        """The array as the emulator left it."""
+        """The array after the emulator's run."""
         found = self.after if self.after is not None else self.before
         assert found is not None
         return found
@@ -43,11 +43,11 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Case:
-    """One launch. `name` is the suite's, `kernel` the mangled name in `ptx`, `target` the PTX's, `shared` dynamic bytes a block.
+    """One launch. `name` is the suite's, `kernel` the mangled name in `ptx`, `target` the PTX's, `shared` dynamic bytes per block.
 
-    `helpers` is the PTX of `helpers.cu`. `program` are hashes: `ptx` (of its instructions, so that it is the same wherever the
-    source lies), `inputs` (shape and arguments), `source` (of the file, "" for a text). `may_differ` are instructions whose
-    results PTX leaves to the GPU, by why.
+    `helpers` is the PTX of `helpers.cu`. `program` are hashes: `ptx` (of its instructions, independent of the source's
+    location), `inputs` (shape and arguments), `source` (of the file, "" for a string). `may_differ` are instructions whose
+    results PTX does not define exactly, by reason.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Case:
     parameters: tuple[Parameter, ...]
 
     def save(self, path: Path) -> None:
-        """Write it as one `.npz` file. Raises UsageError when it cannot be written."""
+        """Write one `.npz` file. Raises UsageError if it cannot be written."""
         arrays: dict[str, Array] = {}
         kinds: list[dict[str, Any]] = []
         for number, parameter in enumerate(self.parameters):
@@ -86,29 +86,29 @@ class Case:
 
 
 def load_case(path: str | Path) -> Case:
-    """The case of a file that `Case.save` wrote. Raises FormatError for any other, UsageError for one that cannot be read."""
-    place, remedy = str(path), "make the cases again"
+    """The case in a file of `Case.save`. Raises FormatError for other files, UsageError for one that cannot be read."""
+    place, remedy = str(path), "create the cases again"
     try:
         with np.load(path, allow_pickle=False) as file:
-            told = json.loads(file[_META].tobytes())
-            if told.pop("schema", None) != SCHEMA:
+            content = json.loads(file[_META].tobytes())
+            if content.pop("schema", None) != SCHEMA:
                 raise FormatError(f"is not a case of schema {SCHEMA}", place=place, remedy=remedy)
-            parameters = tuple(_parameter(each, file) for each in told.pop("parameters"))
-        told["grid"], told["block"] = tuple(told["grid"]), tuple(told["block"])
-        return Case(**told, parameters=parameters)
+            parameters = tuple(_parameter(each, file) for each in content.pop("parameters"))
+        content["grid"], content["block"] = tuple(content["grid"]), tuple(content["block"])
+        return Case(**content, parameters=parameters)
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror or error}", place=place, remedy=remedy) from None
     except (KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile) as error:
-        raise FormatError(f"is no case, or is damaged: {error}", place=place, remedy=remedy) from None
+        raise FormatError(f"is not a case, or is damaged: {error}", place=place, remedy=remedy) from None
 
 
-def _parameter(told: dict[str, Any], file: Any) -> Parameter:
-    if "scalar" in told:
-        return Parameter(bytes.fromhex(told["scalar"]))
-    number = told["array"]
-    return Parameter(None, file[f"before{number}"], file[f"after{number}"] if told["changed"] else None, told["compared"])
+def _parameter(content: dict[str, Any], file: Any) -> Parameter:
+    if "scalar" in content:
+        return Parameter(bytes.fromhex(content["scalar"]))
+    number = content["array"]
+    return Parameter(None, file[f"before{number}"], file[f"after{number}"] if content["changed"] else None, content["compared"])
 
 
 def program_hash(kernel: str, ptx: str) -> str:
-    """SHA-256 of a kernel's name and the PTX without comments and the records of source files and lines, which name folders."""
+    """SHA-256 of a kernel's name and the PTX without comments and without records of source files and lines, which hold paths."""
     return hashlib.sha256(f"{kernel}\n{_RECORDS.sub('', ptx)}".encode()).hexdigest()

@@ -1,7 +1,7 @@
-"""A GPU of this machine: memory, modules, launches and events, on its primary context and the default stream.
+"""A GPU of this machine: memory, modules, launches and events, in its primary context on the default stream.
 
-Through the part of the CUDA driver API that runs kernels, with ctypes on libcuda.so.1; nothing is loaded until a GPU is asked
-for. Functions, their numbers and results: CUDA driver API reference (cuda.h). Names with `_v2` are what cuda.h's macros mean.
+Uses the CUDA driver API through ctypes on libcuda.so.1, which is loaded when a GPU is
+first used. Functions, constants and results: CUDA driver API reference (cuda.h). cuda.h's macros map names to those with `_v2`.
 """
 
 from __future__ import annotations
@@ -27,28 +27,29 @@ _VERSION = re.compile(r"^(\s*\.version\s+)(\d+)\.(\d+)", re.MULTILINE)
 
 
 def readable_version(cuda: int) -> str:
-    """The newest PTX ISA version of the table that a driver of that CUDA version reads; the oldest for one that is older."""
+    """The newest PTX ISA version that a driver of that CUDA version supports, by the table; the oldest for older drivers."""
     return _READS[max((known for known in _READS if known <= cuda), default=min(_READS))]
 
 
 def for_driver(ptx: str, cuda: int) -> str:
-    """`ptx`, its `.version` lowered to what the driver reads where that is lower. Nothing else changes: the assembler then refuses
-    what that version has not.
+    """`ptx` with its `.version` lowered to the driver's if that is older. Nothing else changes: the assembler then refuses
+    features that the version lacks.
     """
     newest = tuple(map(int, readable_version(cuda).split(".")))
     found = _VERSION.search(ptx)
-    # a driver newer than the table reads what the table's newest does, and more
+    # a driver newer than the table supports at least the table's newest version
     if found is None or cuda >= max(_READS) or (int(found[2]), int(found[3])) <= newest:
         return ptx
     return f"{ptx[: found.start(2)]}{newest[0]}.{newest[1]}{ptx[found.end(3) :]}"
 
 
-# -- The part of the CUDA driver API that runs kernels, through ctypes on libcuda.so.1. Nothing is loaded until a GPU is asked for.
+# -- The functions of the CUDA driver API.
 #
-# Functions, their numbers and results: CUDA driver API reference (cuda.h). The names with `_v2` are those that cuda.h's macros mean.
+# Functions, their numbers and results: CUDA driver API reference (cuda.h). The names with `_v2` are those that cuda.h's macros
+# mean.
 
 _INT, _UNSIGNED, _SIZE, _POINTER, _ADDRESS = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_uint64
-_OUT = ctypes.c_void_p  # where a result is put: ctypes.byref is accepted
+_OUT = ctypes.c_void_p  # address of a result: ctypes.byref is accepted
 
 PROTOTYPES: dict[str, tuple[Any, ...]] = {
     "cuInit": (_UNSIGNED,),
@@ -83,18 +84,18 @@ PROTOTYPES: dict[str, tuple[Any, ...]] = {
 }
 NO_DEVICE = 100
 _REMEDIES = {
-    2: "other programs may hold the GPU's memory: see nvidia-smi",
+    2: "other programs may use the GPU's memory: see nvidia-smi",
     209: "the kernel is compiled for a newer GPU than this one",
-    218: "the assembler's words are above",
+    218: "see the assembler's log above",
     222: "the driver is older than the compiler that made the PTX: install a newer driver",
-    700: "the emulator checks every access (`warpsight predict`); if it finds none, this is a defect to be reported",
-    803: "the driver's library and its kernel module are of different versions: reboot, or install one of them again",
+    700: "the emulator checks every access (`warpsight predict`); if it finds no fault, please report this as a bug",
+    803: "the driver's library and its kernel module have different versions: reboot, or reinstall the driver",
 }
 NO_GPU = "run it on a machine with an NVIDIA GPU and its driver"
 
 
 class DeviceError(WarpsightError):
-    """The GPU or its driver refused a call; `what` has the driver's own name and words for it."""
+    """The GPU or its driver refused a call; `what` has the driver's name and description of the error."""
 
     lines = 0
 
@@ -104,10 +105,10 @@ class DeviceError(WarpsightError):
 
 
 class Api:
-    """The driver's library, each function with its prototype. `call` raises for every result but success."""
+    """The driver's library, each function with its prototype. `call` raises for every result other than success."""
 
     def __init__(self) -> None:
-        """Load it. Raises UnsupportedError (exit code 3) where there is none."""
+        """Load the library. Raises UnsupportedError (exit code 3) if there is none."""
         try:
             self._library = ctypes.CDLL(driver.LIBRARY)
         except OSError:
@@ -127,20 +128,20 @@ class Api:
         return self._functions[name]
 
     def result(self, name: str, *arguments: Any) -> int:
-        """Call `name` and give its CUresult, whatever it is."""
+        """Call `name` and return its CUresult."""
         return int(self._function(name)(*arguments))
 
     def call(self, name: str, *arguments: Any, doing: str = "") -> None:
-        """Call `name`. Raises DeviceError, with the driver's words and what was being done."""
+        """Call `name`. Raises DeviceError with the driver's message and `doing`."""
         self.check(self.result(name, *arguments), name, doing)
 
     def check(self, result: int, name: str, doing: str = "", detail: str = "") -> None:
-        """Raise DeviceError for a CUresult that is not success, UnsupportedError where it says that there is no GPU."""
+        """Raise DeviceError for a CUresult other than success, UnsupportedError if there is no GPU."""
         if result == NO_DEVICE:
             raise UnsupportedError("the NVIDIA driver of this machine finds no GPU", remedy=NO_GPU)
         if result:
-            said = f"{doing or name}: {self._words(result)}"
-            raise DeviceError(f"{said}\n{detail}" if detail else said, remedy=_REMEDIES.get(result, ""), code=result)
+            message = f"{doing or name}: {self._words(result)}"
+            raise DeviceError(f"{message}\n{detail}" if detail else message, remedy=_REMEDIES.get(result, ""), code=result)
 
     def _words(self, result: int) -> str:
         """`CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was encountered`."""
@@ -152,7 +153,7 @@ class Api:
         return f"{texts[0] or 'error'} ({result})" + (f", {texts[1]}" if texts[1] else "")
 
 
-# -- A GPU of this machine: memory, modules, launches and events, on its primary context and the default stream.
+# -- Launches and the GPU.
 
 Dim3 = tuple[int, int, int]
 
@@ -160,12 +161,12 @@ Dim3 = tuple[int, int, int]
 _INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES = 3, 4, 5, 6
 _LOG_BYTES = 1 << 16
 _STATIC_SHARED, _LOCAL, _REGISTERS, _MOST_DYNAMIC_SHARED = 1, 3, 4, 8
-_WITHOUT_ASKING = 48 << 10  # shared memory of a block that needs no attribute (CUDA C++ Programming Guide, compute capabilities)
+_WITHOUT_ATTRIBUTE = 48 << 10  # shared memory per block without opt-in (CUDA C++ Programming Guide, compute capabilities)
 _STREAM = None
 
 
 class Function:
-    """A kernel of a loaded module. `registers` and `local_bytes` a thread, `static_shared` bytes a block, as assembled here."""
+    """A kernel of a loaded module. `registers` and `local_bytes` per thread, `static_shared` bytes per block, as assembled here."""
 
     def __init__(self, gpu: Gpu, handle: ctypes.c_void_p, name: str) -> None:
         self.name, self.handle, self._gpu = name, handle, gpu
@@ -179,28 +180,28 @@ class Function:
 
 
 class PackedLaunch:
-    """A launch ready to be made again and again: `launch()` puts it into the stream and does not wait."""
+    """A prepared launch, to be repeated: `launch()` puts it into the stream and does not wait."""
 
     def __init__(self, gpu: Gpu, function: Function, grid: Dim3, block: Dim3, parameters: Sequence[bytes], shared: int = 0) -> None:
-        """`parameters` are the bytes of each in order. Raises DeviceError where so much shared memory cannot be had."""
+        """`parameters` are the bytes of each in order. Raises DeviceError if there is not enough shared memory."""
         self._gpu, self._name = gpu, function.name
-        if shared and shared + function.static_shared > _WITHOUT_ASKING:
-            doing = f"asking for {shared:,} bytes of dynamic shared memory for {function.name}"
+        if shared and shared + function.static_shared > _WITHOUT_ATTRIBUTE:
+            doing = f"requesting {shared:,} bytes of dynamic shared memory for {function.name}"
             gpu.api.call("cuFuncSetAttribute", function.handle, _MOST_DYNAMIC_SHARED, shared, doing=doing)
         self._values = [ctypes.create_string_buffer(data, len(data)) for data in parameters]
         pointers = (ctypes.c_void_p * max(1, len(parameters)))(*(ctypes.addressof(value) for value in self._values))
         self._arguments = (function.handle, *grid, *block, shared, _STREAM, pointers, None)
 
     def launch(self) -> None:
-        """Raises DeviceError for a configuration that the GPU does not take, and for an earlier launch's fault."""
+        """Raises DeviceError for a configuration that the GPU refuses, and for an earlier launch's fault."""
         self._gpu.api.call("cuLaunchKernel", *self._arguments, doing=f"launching {self._name}")
 
 
 class Gpu:
-    """GPU `number`, with its primary context current in this thread between `with` and its end. What was allocated goes with it."""
+    """GPU `number`, with its primary context current in this thread inside `with`. At the end all allocations are freed."""
 
     def __init__(self, number: int = 0) -> None:
-        """Raises UnsupportedError without a driver or a GPU, DeviceError for a number that no GPU has."""
+        """Raises UnsupportedError without a driver or a GPU, DeviceError for an unknown number."""
         self.api = Api()
         self.api.call("cuInit", 0)
         self.handle, version = ctypes.c_int(), ctypes.c_int()
@@ -211,12 +212,12 @@ class Gpu:
 
     def __enter__(self) -> Gpu:
         context = ctypes.c_void_p()
-        self.api.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.handle, doing="making a context on the GPU")
+        self.api.call("cuDevicePrimaryCtxRetain", ctypes.byref(context), self.handle, doing="creating a context on the GPU")
         self.api.call("cuCtxSetCurrent", context)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # After a fault every call fails with it, and the end of the process frees everything: only a clean end is tidied up.
+        # after a fault every call fails, and the end of the process frees everything
         for function, handle in reversed(self._owned):
             self.api.result(function, handle)
         self._owned.clear()
@@ -229,7 +230,7 @@ class Gpu:
         return value.value
 
     def bus_id(self) -> str:
-        """Its address on the PCI bus, by which NVML finds it whatever CUDA_VISIBLE_DEVICES says."""
+        """The PCI bus address, by which NVML finds the GPU independent of CUDA_VISIBLE_DEVICES."""
         bus = ctypes.create_string_buffer(32)
         self.api.call("cuDeviceGetPCIBusId", bus, len(bus), self.handle)
         return bus.value.decode()
@@ -253,7 +254,7 @@ class Gpu:
             self.api.call("cuMemcpyHtoD_v2", address, array.ctypes.data, array.nbytes, doing="copying to the GPU")
 
     def download(self, address: int, array: npt.NDArray[Any]) -> None:
-        """Fill a C-contiguous array from the GPU, after all that was launched."""
+        """Fill a C-contiguous array from the GPU, after all launches."""
         if array.nbytes:
             self.api.call("cuMemcpyDtoH_v2", array.ctypes.data, address, array.nbytes, doing="copying from the GPU")
 
@@ -268,11 +269,11 @@ class Gpu:
             self.api.call("cuMemsetD8Async", address, byte, size, _STREAM, doing="filling memory of the GPU")
 
     def synchronise(self, doing: str = "") -> None:
-        """Wait for all that was launched. Raises DeviceError for its fault."""
+        """Wait for all launches. Raises DeviceError for a fault."""
         self.api.call("cuCtxSynchronize", doing=doing)
 
     def load(self, ptx: str, kernels: Sequence[str], what: str = "PTX") -> list[Function]:
-        """Assemble PTX with the driver and give its `kernels`. Raises DeviceError with the assembler's log."""
+        """Assemble PTX with the driver and return its `kernels`. Raises DeviceError with the assembler's log."""
         text = for_driver(ptx, self.cuda_version).encode() + b"\0"
         info, error = ctypes.create_string_buffer(_LOG_BYTES), ctypes.create_string_buffer(_LOG_BYTES)
         options = (ctypes.c_int * 4)(_INFO_LOG, _INFO_LOG_BYTES, _ERROR_LOG, _ERROR_LOG_BYTES)
@@ -281,7 +282,7 @@ class Gpu:
         module = ctypes.c_void_p()
         result = self.api.result("cuModuleLoadDataEx", ctypes.byref(module), text, len(options), options, values)
         log = error.value.decode("utf-8", "replace").strip()
-        self.api.check(result, "cuModuleLoadDataEx", f"the driver's assembler does not take {what}", log)
+        self.api.check(result, "cuModuleLoadDataEx", f"the driver's assembler refuses {what}", log)
         self._owned.append(("cuModuleUnload", module))
         return [self._kernel(module, name, what) for name in kernels]
 
@@ -302,7 +303,7 @@ class Gpu:
         self.api.call("cuEventRecord", event, _STREAM)
 
     def seconds_between(self, first: ctypes.c_void_p, second: ctypes.c_void_p) -> float:
-        """Seconds from one event to the other, waiting for it. CUDA says that it resolves about half a microsecond."""
+        """Seconds from one event to the other, waiting for it. The resolution is about half a microsecond (CUDA)."""
         milliseconds = ctypes.c_float()
         self.api.call("cuEventSynchronize", second, doing="running the kernel")
         self.api.call("cuEventElapsedTime", ctypes.byref(milliseconds), first, second)
@@ -310,8 +311,8 @@ class Gpu:
 
 
 def refuse_old(major: int, minor: int, target: str) -> None:
-    """Raise UnsupportedError where a GPU of that compute capability is older than the PTX's `.target`, `sm_75`."""
+    """Raise UnsupportedError if a GPU of that compute capability is older than the PTX's `.target`, such as `sm_75`."""
     needed = int("".join(c for c in target.partition(",")[0] if c.isdigit()) or 0)
     if needed > 10 * major + minor:
         what = f"the kernel is compiled for {target}, and this GPU has compute capability {major}.{minor}"
-        raise UnsupportedError(what, remedy="compile it for that with --arch, where the compiler still can")
+        raise UnsupportedError(what, remedy="compile it for this GPU with `arch`, if the compiler supports it")

@@ -1,6 +1,6 @@
-"""Runs one case on a GPU: is what it writes what the emulator wrote, and how long does it take?
+"""Runs one case on a GPU: compares the written data with the emulator's, and measures the time.
 
-As a process of its own, so that a fault of one kernel, after which every call fails, costs nobody else's results:
+Runs as a separate process, as after a fault of one kernel every call fails:
 
     python -m warpsight.hardware.device.measure CASE.npz RESULT.json SETTINGS DEVICE
     python -m warpsight.hardware.device.measure --once DEVICE CASE.npz ...
@@ -31,11 +31,11 @@ _UNSIGNED = {1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}
 
 
 def difference(found: Array, expected: Array) -> dict[str, Any]:
-    """How many elements of `found` differ in their bits from `expected` (same shape and dtype), and how far.
+    """The elements of `found` whose bits differ from `expected` (same shape and dtype), and how far.
 
-    Keys: `elements`, `differing`, `largest_ulp` (floats whose both values are numbers; None for others, or where nothing differs),
-    `not_numbers` (differing elements of which one or both are NaN), `first` (index, found, expected; None where nothing differs).
-    Elements of a dtype that is neither a number nor a truth value are bytes.
+    Keys: `elements`, `differing`, `largest_ulp` (floats that are both numbers; None for others, or if nothing differs),
+    `not_numbers` (differing elements with one or both NaN), `first` (index, found, expected; None if nothing differs).
+    Elements of a dtype that is neither a number nor a boolean are compared as bytes.
     """
     if found.dtype.kind not in "biuf" or found.dtype.itemsize not in _UNSIGNED:
         found, expected = (each.reshape(-1).view(np.uint8) for each in (found, expected))
@@ -59,14 +59,14 @@ def difference(found: Array, expected: Array) -> dict[str, Any]:
 
 
 def _largest_ulp(left: Array, right: Array) -> int:
-    """The most representable numbers that lie between two floats, given by their bits. +0 and -0 are one apart here."""
+    """The maximum distance in ULP between two floats, given by their bits. +0 and -0 are one apart here."""
     ordered = (_ordered(left), _ordered(right))
     apart = np.maximum(*ordered) - np.minimum(*ordered)
     return int(apart.max())
 
 
 def _ordered(bits: Array) -> npt.NDArray[np.uint64]:
-    """Unsigned integers in the order of the floats: negative ones are turned over, the others moved above them."""
+    """Unsigned integers in the order of the floats: negative ones are inverted, the others moved above them."""
     width = 8 * bits.dtype.itemsize
     wide = bits.astype(np.uint64)
     sign = np.uint64(1 << (width - 1))
@@ -74,7 +74,7 @@ def _ordered(bits: Array) -> npt.NDArray[np.uint64]:
     return np.where(wide & sign, ~wide & mask, wide | sign)
 
 
-# -- What NVML says of a GPU while it works; everything is absent where nvidia-ml-py is not installed or does not answer.
+# -- The state of a GPU by NVML; empty if nvidia-ml-py is not installed or does not answer.
 
 _REASONS = {  # bits of nvmlClocksEventReasons (NVML API reference)
     0x1: "idle", 0x2: "application clocks", 0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost",
@@ -83,9 +83,9 @@ _REASONS = {  # bits of nvmlClocksEventReasons (NVML API reference)
 
 
 def nvml_state(bus: str) -> dict[str, Any]:
-    """Of the GPU at that PCI address: `driver`, `sm_clock_hz`, `memory_clock_hz`, `watts`, `celsius`, `ecc`, `held_by`.
+    """The GPU at that PCI address: `driver`, `sm_clock_hz`, `memory_clock_hz`, `watts`, `celsius`, `ecc`, `held_by`.
 
-    A key is absent where NVML does not tell it, and the document is empty where there is no NVML.
+    A key is absent if NVML does not report it, and the document is empty without NVML.
     """
     try:
         import pynvml  # type: ignore[import-not-found,unused-ignore]
@@ -116,7 +116,7 @@ def nvml_state(bus: str) -> dict[str, Any]:
 
 
 def _asked_reasons(nvml: Any) -> Callable[[Any], int]:
-    """NVML's function of that, under its name of today or the one before."""
+    """NVML's function for the clock event reasons, under its current or its former name."""
     today = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
     found: Callable[[Any], int] = today or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
     return found
@@ -127,17 +127,17 @@ def _text(value: str | bytes) -> str:
 
 
 def _reasons(bits: int) -> list[str]:
-    """What holds the clock down."""
+    """The reasons that limit the clock."""
     return [name for bit, name in _REASONS.items() if bits & bit]
 
 
-# -- Runs one case on a GPU: is what it writes what the emulator wrote, and how long does it take?
+# -- Measuring a case.
 #
-# A measured run is, in one stream and not waited for in between: arrays put back as they were; a kernel of ours that reads the clock
-# for a while, so that the host is done with enqueuing; caches emptied; an event; the kernel; an event. Time is between the events. An
-# empty kernel with the same grid and block is measured in the same way: what it takes is the launch, not the kernel.
+# A measured run is, in one stream without waiting: arrays restored; a helper kernel that reads the clock
+# for a while, so that the host finishes enqueuing; caches flushed; an event; the kernel; an event. Time is between the events. An
+# empty kernel with the same grid and block is measured in the same way, to know the launch overhead.
 
-SWEPT_L2S = 4  # how often the L2's bytes are read to empty it
+SWEPT_L2S = 4  # times the L2's size that is read to flush it
 _SWEEP_THREADS, _SWEEP_BLOCKS_PER_SM, _PIECE = 256, 8, 16
 _MOST_RUNS = 10_000
 _SETTLED, _SETTLING_NANOSECONDS, _MOST_READINGS = 0.005, 20_000_000, 50
@@ -145,7 +145,7 @@ _SETTLED, _SETTLING_NANOSECONDS, _MOST_READINGS = 0.005, 20_000_000, 50
 
 @dataclass(frozen=True)
 class Settings:
-    """How is measured: so many runs after `warm_up` ones, with caches that hold nothing (`cold`) or what the last run left.
+    """The method: the number of runs after `warm_up` runs, with flushed (`cold`) or warm caches.
 
     `hold_microseconds` is how long the clock is read before each run.
     """
@@ -159,8 +159,8 @@ class Settings:
         for name, least in (("runs", 1), ("warm_up", 0), ("hold_microseconds", 10)):
             value = getattr(self, name)
             if not least <= value <= _MOST_RUNS:
-                what = f"{name.replace('_', ' ')} of {value} cannot be"
-                raise UsageError(what, place=f"--{name.replace('_', '-')}", remedy=f"give {least} to {_MOST_RUNS:,}")
+                what = f"{value} is out of range"
+                raise UsageError(what, place=name, remedy=f"give {least} to {_MOST_RUNS:,}")
 
     def to_json(self) -> dict[str, Any]:
         """The document."""
@@ -168,10 +168,10 @@ class Settings:
 
 
 class Loaded:
-    """A case on the GPU: arrays uploaded, a copy of each beside, the launch packed."""
+    """A case on the GPU: uploaded arrays with a copy of each, and the prepared launch."""
 
     def __init__(self, gpu: Gpu, case: Case) -> None:
-        """Raises DeviceError where it is not taken, UnsupportedError where the kernel is for a newer GPU."""
+        """Raises DeviceError if the GPU refuses it, UnsupportedError if the kernel is for a newer GPU."""
         refuse_old(gpu.attribute(ATTRIBUTES["major"]), gpu.attribute(ATTRIBUTES["minor"]), case.target)
         self.gpu, self.case = gpu, case
         (self.function,) = gpu.load(case.ptx, [case.kernel], case.name)
@@ -189,20 +189,20 @@ class Loaded:
         self.launch = PackedLaunch(gpu, self.function, case.grid, case.block, values, case.shared)
 
     def restore(self) -> None:
-        """Put every array back as it was before the launch, in the stream."""
+        """Restore every array to its state before the launch, in the stream."""
         for address, kept, parameter in self.arrays:
             assert parameter.before is not None
             self.gpu.copy(address, kept, parameter.before.nbytes)
 
     def run_once(self) -> list[Array]:
-        """One launch from the beginning, waited for: each array after it. Raises DeviceError for its fault."""
+        """One launch with restored arrays; waits and returns each array. Raises DeviceError for a fault."""
         self.restore()
         self.launch.launch()
         self.gpu.synchronise(f"running {self.case.name}")
         return self.written()
 
     def written(self) -> list[Array]:
-        """Each array as it is on the GPU."""
+        """The current content of each array on the GPU."""
         found = []
         for address, _, parameter in self.arrays:
             array = np.empty_like(np.ascontiguousarray(parameter.expected))
@@ -212,7 +212,7 @@ class Loaded:
 
 
 class Stopwatch:
-    """Measures launches: two events, a kernel that reads the clock, and one that empties the caches."""
+    """Measures launches with two events, a kernel that reads the clock, and one that flushes the caches."""
 
     def __init__(self, gpu: Gpu, helpers: str, settings: Settings) -> None:
         self.gpu, self.settings = gpu, settings
@@ -228,13 +228,13 @@ class Stopwatch:
         return PackedLaunch(self.gpu, clock, (1, 1, 1), (1, 1, 1), values)
 
     def _read(self) -> float:
-        """What the clock was when it was read last, in Hz."""
-        told = np.empty(2, np.uint64)
-        self.gpu.download(self._clocks, told)
-        return 1e9 * float(told[0]) / float(told[1])
+        """The clock of the last reading, in Hz."""
+        counters = np.empty(2, np.uint64)
+        self.gpu.download(self._clocks, counters)
+        return 1e9 * float(counters[0]) / float(counters[1])
 
     def _settle(self, reader: PackedLaunch) -> None:
-        """An idle GPU's clock rises over tens of milliseconds: read it until three readings agree, or for a second."""
+        """Wait for the clock: an idle GPU's rises over tens of milliseconds; reads until three readings agree, or for a second."""
         readings: list[float] = []
         while len(readings) < _MOST_READINGS:
             reader.launch()
@@ -278,10 +278,10 @@ class Stopwatch:
 
 
 def measure(gpu: Gpu, case: Case, settings: Settings) -> tuple[dict[str, Any], dict[int, Array]]:
-    """The document of a case, and the arrays that are not as the emulator left them, by the parameter's number.
+    """The document of a case, and the arrays that differ from the emulator's, by the parameter's number.
 
     Keys: `registers`, `static_shared`, `local_bytes` (as assembled here), `buffers` (`equality.difference` of each compared array,
-    with its `parameter`), `equal` (all of them, bit for bit), `repeatable` (the last run wrote what the first did), `kernel` and
+    with its `parameter`), `equal` (all of them, bit for bit), `repeatable` (the last run wrote the same as the first), `kernel` and
     `empty` (`Stopwatch.series`), `state` (`nvml_state` after the runs).
     Raises DeviceError for a launch that the GPU refuses or stops, UnsupportedError for a kernel of a newer GPU.
     """
@@ -316,7 +316,7 @@ def measure(gpu: Gpu, case: Case, settings: Settings) -> tuple[dict[str, Any], d
     return document, differing
 
 
-# -- A process that uses the GPU: a fault of one kernel, after which every call fails, costs nobody else's results.
+# -- The process, separate because after a fault of one kernel every call fails.
 #
 #     python -m warpsight.hardware.device.measure CASE.npz RESULT.json SETTINGS DEVICE
 #     python -m warpsight.hardware.device.measure --once DEVICE CASE.npz ...

@@ -1,4 +1,4 @@
-"""Makes cases: compiles a kernel, keeps its inputs, and lets the emulator run it. No GPU is needed."""
+"""Creates cases: compiles a kernel, keeps its inputs, and runs it in the emulator. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ APPROXIMATE, FUSED, ORDER = "approximate", "may be fused", "order of atomics"
 
 
 def make_case(request: KernelRequest, name: str) -> Case:
-    """Compile and emulate the kernel of `request`, with its inputs kept as they were before.
+    """Compile and emulate the kernel of `request`; the case has its inputs from before the run.
 
-    Raises what `kernel_input.prepare` and the emulator raise, and UnsupportedError for textures, surfaces and cooperative grids.
+    Raises as `kernel_input.prepare` and the emulator, and UnsupportedError for textures, surfaces and cooperative grids.
     """
     ready = prepare(request)
     source, launch = ready.source, ready.launch
@@ -60,7 +60,7 @@ def make_case(request: KernelRequest, name: str) -> Case:
 
 
 def case_identity(request: KernelRequest) -> dict[str, str]:
-    """The hashes of a case's `program`, without running it: does a measurement still belong to the kernel?"""
+    """The hashes of a case's `program` without running it, to check whether a measurement still belongs to the kernel."""
     ready = prepare(request)
     ptx = program_hash(ready.launch.kernel, ready.source.ptx)
     return {"ptx": ptx, "inputs": input_hash(ready.launch), "source": _file_hash(ready.source.path)}
@@ -70,7 +70,7 @@ def case_identity(request: KernelRequest) -> dict[str, str]:
 def helpers_ptx(target: str) -> str:
     """The PTX of `helpers.cu` for a `.target`. Raises CompileError, or MissingLibraryError without NVRTC."""
     wanted = parse_architecture(target.partition(",")[0])
-    # a kernel of an architecture that the compiler has no more gets helpers of the oldest that it has
+    # a kernel for an architecture that the compiler no longer supports gets helpers for the oldest supported one
     if wanted.number not in supported_architectures():
         wanted = parse_architecture(DEFAULT_ARCHITECTURE)
     text = files("warpsight.hardware.device").joinpath(HELPERS).read_text("utf-8")
@@ -78,10 +78,10 @@ def helpers_ptx(target: str) -> str:
 
 
 def may_differ(source: KernelSource, kernel: str) -> dict[str, list[str]]:
-    """Instructions of `kernel`, and of functions of its module, by why two implementations of PTX may give other bits.
+    """Instructions of `kernel` and of its module's functions whose results may differ between PTX implementations, by reason.
 
-    Approximate ones are only bounded in their error; a product and a sum without a rounding of their own may be fused (PTX ISA, add
-    and mul); atomics of floats sum in any order, and those whose result is used give it in the order in which threads come.
+    Approximate ones only have a bounded error; a product and a sum without explicit rounding may be fused (PTX ISA, add
+    and mul); floating-point atomics sum in any order, and the returned values of atomics depend on the order of threads.
     """
     module = source.module
     found: dict[str, set[str]] = {}
@@ -95,7 +95,7 @@ def may_differ(source: KernelSource, kernel: str) -> dict[str, list[str]]:
                 found.setdefault(why, set()).add(instruction.text)
     opcodes = {text.partition(".")[0] for text in found.get(FUSED, ())}
     if "mul" not in opcodes or opcodes == {"mul"}:
-        found.pop(FUSED, None)  # there is no product, or no sum, that could be part of one
+        found.pop(FUSED, None)  # without both a product and a sum, nothing can be fused
     return {why: sorted(texts) for why, texts in sorted(found.items())}
 
 
@@ -106,13 +106,13 @@ def _why(instruction: Instruction, named: Counter[str]) -> str:
         return APPROXIMATE
     if opcode in ("add", "sub", "mul") and floats and not any(mode in modifiers for mode in _ROUNDED):
         return FUSED
-    # a result that no other instruction names is thrown away
+    # a result that no other instruction reads is unused
     used = opcode == "atom" and any(named[register] > 1 for register in _registers(instruction.operands[:1]))
     return ORDER if used or (opcode in ("atom", "red") and floats) else ""
 
 
 def _registers(operands: Iterable[Any]) -> Iterator[str]:
-    """The names of the registers that operands name, in addresses and vectors too."""
+    """The names of the registers in operands, including addresses and vectors."""
     for operand in operands:
         if isinstance(operand, Register):
             yield operand.name
@@ -127,11 +127,11 @@ def _registers(operands: Iterable[Any]) -> Iterator[str]:
 def _refuse(source: KernelSource, launch: Launch) -> None:
     what = ""
     if any(isinstance(argument, Image) for argument in launch.arguments):
-        what = "has textures or surfaces, which are not put on a GPU yet"
+        what = "has textures or surfaces, which are not supported on a GPU yet"
     elif needs_workspace(source.module.functions[launch.kernel]):
-        what = "waits for its whole grid, and cooperative launches are not made on a GPU yet"
+        what = "synchronizes its grid, and cooperative launches are not supported on a GPU yet"
     if what:
-        raise UnsupportedError(f"{launch.kernel} {what}", place=source.path, remedy="predictions and the emulator have it")
+        raise UnsupportedError(f"{launch.kernel} {what}", place=source.path, remedy="predictions and the emulator support it")
 
 
 def _arrays(launch: Launch) -> list[Any]:
@@ -155,9 +155,9 @@ def _file_hash(path: str) -> str:
 
 
 def prepare_cases(
-    requests: Iterable[tuple[str, KernelRequest]], folder: Path, *, processes: int = 1, told: Callable[[str], None] | None = None
+    requests: Iterable[tuple[str, KernelRequest]], folder: Path, *, processes: int = 1, log: Callable[[str], None] | None = None
 ) -> dict[str, str]:
-    """A file NAME.npz in `folder` for each request, several at a time, each on one thread; by name, why there is none."""
+    """Write NAME.npz into `folder` for each request, several in parallel on one thread each; returns reasons of failure by name."""
     folder.mkdir(parents=True, exist_ok=True)
     failed: dict[str, str] = {}
     with ProcessPoolExecutor(max(1, processes), mp_context=get_context("spawn")) as pool:
@@ -171,13 +171,13 @@ def prepare_cases(
                 reason = "the process that emulated it died"
             if reason:
                 failed[name] = reason
-            if told is not None:
-                told(f"{name}: {reason or 'emulated'}")
+            if log is not None:
+                log(f"{name}: {reason or 'emulated'}")
     return failed
 
 
 def _save_case(request: KernelRequest, name: str, path: Path) -> str:
-    """In a process of the pool: empty, or why there is no case."""
+    """Runs in a process of the pool; returns the reason of failure, or ""."""
     try:
         make_case(request, name).save(path)
     except WarpsightError as error:

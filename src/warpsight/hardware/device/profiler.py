@@ -1,4 +1,4 @@
-"""The same launches under Nsight Compute: cycles, hit rates and DRAM traffic, as `ncu --csv --page raw` writes them."""
+"""The same launches under Nsight Compute: cycles, hit rates and DRAM traffic, by `ncu --csv --page raw`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ METRICS = (
     "l1tex__t_sector_hit_rate.pct", "lts__t_sector_hit_rate.pct", "lts__t_sectors_op_read.sum", "lts__t_sectors_op_write.sum",
     "dram__bytes_read.sum", "dram__bytes_write.sum", "regex:smsp__average_warps_issue_stalled_.*_per_issue_active[.]ratio",
 )  # fmt: skip
-# the clocks as they are and caches flushed: as a kernel is measured without the profiler
+# clocks not controlled and caches flushed: as without the profiler
 _OPTIONS = (
     "--target-processes", "all", "--csv", "--page", "raw", "--print-units", "base", "--clock-control", "none",
     "--cache-control", "all",
@@ -37,7 +37,7 @@ _PERMISSION = "ERR_NVGPUCTRPERM"
 
 @dataclass(frozen=True)
 class Profiled:
-    """What ncu wrote, in its own words (`text`, for `read_ncu`) and read, or (None) `why_not`. `version` as it names itself."""
+    """ncu's output as `text` (for `read_ncu`) and as `measurements`, or (None) the reason `why_not`. `version` is ncu's."""
 
     version: str
     text: str
@@ -46,7 +46,7 @@ class Profiled:
 
 
 def find_ncu() -> str | None:
-    """The program: on PATH, or where CUDA and Nsight Compute are installed."""
+    """The program: on PATH, or in the folders of CUDA and Nsight Compute."""
     found = shutil.which("ncu")
     if found:
         return found
@@ -57,11 +57,11 @@ def find_ncu() -> str | None:
 def profile_cases(paths: Sequence[Path], kernels: Sequence[str], *, device: int = 0, limit: float = LIMIT_SECONDS) -> Profiled:
     """Launch each case once under ncu, in one process; the launches are in the order of `paths`, of the kernels `kernels`.
 
-    The metrics that fields of `measurements.launch` are made of; where ncu does not take that list, its whole set.
+    Collects the metrics that `measurements.launch` uses; if ncu refuses that list, its full set.
     """
     program = find_ncu()
     if program is None:
-        return Profiled("", "", None, "ncu is neither on PATH nor where CUDA installs it")
+        return Profiled("", "", None, "ncu is neither on PATH nor in CUDA's folders")
     version, why = _version(program), ""
     for wanted in (("--metrics", ",".join(METRICS)), ("--set", "full")):
         command = [program, *_OPTIONS, *wanted, sys.executable, "-m", WORKER, "--once", str(device), *map(str, paths)]
@@ -70,12 +70,12 @@ def profile_cases(paths: Sequence[Path], kernels: Sequence[str], *, device: int 
                 command, capture_output=True, text=True, timeout=limit, check=False, env=worker_environment(), errors="replace"
             )
         except (subprocess.TimeoutExpired, OSError) as error:
-            why = f"ncu did not end within {limit:.0f} seconds" if isinstance(error, subprocess.TimeoutExpired) else str(error)
+            why = f"ncu did not finish within {limit:.0f} seconds" if isinstance(error, subprocess.TimeoutExpired) else str(error)
             break
         try:
             found = _checked(ended.stdout, kernels)
         except WarpsightError as error:
-            why = _reason(ended.stdout + ended.stderr) or f"what ncu wrote is not understood: {error}"
+            why = _reason(ended.stdout + ended.stderr) or f"ncu's output cannot be parsed: {error}"
             if _PERMISSION in why:
                 break
             continue
@@ -84,7 +84,7 @@ def profile_cases(paths: Sequence[Path], kernels: Sequence[str], *, device: int 
 
 
 def _version(program: str) -> str:
-    """What `ncu --version` says of itself."""
+    """The version that `ncu --version` prints."""
     try:
         text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -94,13 +94,13 @@ def _version(program: str) -> str:
 
 
 def _checked(text: str, kernels: Sequence[str]) -> Measurements:
-    """What ncu wrote, if its launches are those that were made. Raises FormatError otherwise."""
+    """ncu's output, if it has the expected launches. Raises FormatError otherwise."""
     if not is_ncu(text):
-        raise FormatError("it wrote no table", place="ncu", remedy="profile again")
+        raise FormatError("its output has no table", place="ncu", remedy="profile again")
     found = read_ncu(text, "ncu")
     names = [base_name(launch.kernel) for launch in found.launches]
     if names != [base_name(kernel) for kernel in kernels]:
-        what = f"has {len(names)} launches where {len(kernels)} were made, or of other kernels"
+        what = f"has {len(names)} launches instead of {len(kernels)}, or other kernels"
         raise FormatError(what, place=found.origin, remedy="profile again")
     if any(launch.value("cycles") is None for launch in found.launches):
         raise FormatError("has launches without cycles", place=found.origin, remedy="profile again")
@@ -108,8 +108,8 @@ def _checked(text: str, kernels: Sequence[str]) -> Measurements:
 
 
 def _reason(text: str) -> str:
-    """ncu's own word for what went wrong, empty if it has none."""
+    """ncu's error message, empty if it has none."""
     if _PERMISSION in text:
-        return f"{_PERMISSION}: this user may not read the GPU's counters (NVIDIA's page on it says how an administrator allows it)"
+        return f"{_PERMISSION}: this user may not read the GPU's counters (NVIDIA's page on it explains how to allow it)"
     lines = [line.removeprefix("==ERROR== ") for line in text.splitlines() if line.startswith(("==ERROR==", "error:"))]
     return "; ".join(dict.fromkeys(lines[:3]))

@@ -1,6 +1,6 @@
-"""A whole suite on a GPU: cases made side by side, then measured one after the other, each in a process of its own.
+"""A whole suite on a GPU: cases created in parallel, then measured one after the other, each in a separate process.
 
-At the end: the description of the GPU that was measured, from the catalogue by its name, else from what its driver reports.
+Also the description of the measured GPU: from the catalogue by its name, else from its driver.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from warpsight.pipeline.suites import SuiteKernel
 SCHEMA = 1
 WORKER = "warpsight.hardware.device.measure"
 LIMIT_SECONDS = 120
-Told = Callable[[str], None]
+Log = Callable[[str], None]
 
 
 def device_document(number: int) -> dict[str, Any]:
-    """The GPU of that number: what `gpus from-device` reads of it, its memory, and what NVML says while it is idle.
+    """The GPU of that number: the values of `gpus from-device`, its memory, and its idle state by NVML.
 
-    Raises UnsupportedError (exit code 3) without a driver or a GPU, UsageError for a number that no GPU has.
+    Raises UnsupportedError (exit code 3) without a driver or a GPU, UsageError for an unknown number.
     """
     device = read_device(number)
     with Gpu(number) as gpu:
@@ -50,12 +50,12 @@ def device_document(number: int) -> dict[str, Any]:
 
 
 def device_of(document: Mapping[str, Any]) -> Device:
-    """The device that `device_document` was made of."""
+    """The device of a `device_document`."""
     return Device(**{name: document[name] for name in Device.__dataclass_fields__})
 
 
 def measure_cases(
-    kernels: Iterable[SuiteKernel], folder: Path, settings: Settings, *, device: int = 0, told: Told | None = None
+    kernels: Iterable[SuiteKernel], folder: Path, settings: Settings, *, device: int = 0, log: Log | None = None
 ) -> dict[str, Any]:
     """Measure the cases NAME.npz in `folder`, one process each; the whole document.
 
@@ -63,33 +63,33 @@ def measure_cases(
     case's `kernel`, `grid`, `block`, `shared`, `registers`, `target`, `program` and `may_differ`, and `measured` (`measure`,
     with `right`, see `_verdict`) or `failed`, the reason.
     """
-    told_device = device_document(device)
+    measured_device = device_document(device)
     rows = []
     for kernel in kernels:
         path = folder / f"{kernel.name}.npz"
         if not path.exists():
-            rows.append({"name": kernel.name, "failed": "there is no case of it"})
+            rows.append({"name": kernel.name, "failed": "it has no case"})
             continue
         row = _row(kernel, path, settings, device)
-        if told is not None:
-            told(f"{kernel.name}: {_said(row)}")
+        if log is not None:
+            log(f"{kernel.name}: {_summary(row)}")
         rows.append(row)
     return {
-        "schema": SCHEMA, "tool": TOOL, "date": datetime.now(UTC).date().isoformat(), "device": told_device,
+        "schema": SCHEMA, "tool": TOOL, "date": datetime.now(UTC).date().isoformat(), "device": measured_device,
         "settings": settings.to_json(), "swept_l2s": SWEPT_L2S if settings.cold else 0, "kernels": rows,
     }  # fmt: skip
 
 
-def _said(row: Mapping[str, Any]) -> str:
+def _summary(row: Mapping[str, Any]) -> str:
     if "failed" in row:
         return str(row["failed"]).splitlines()[0]
     measured = row["measured"]
-    bits = "same bits" if measured["equal"] else "other bits"
+    bits = "same bits" if measured["equal"] else "different bits"
     return f"{measured['kernel']['median']:.2f} us, an empty kernel {measured['empty']['median']:.2f} us, {bits}"
 
 
 def _row(kernel: SuiteKernel, path: Path, settings: Settings, device: int) -> dict[str, Any]:
-    """One kernel: its case, and what its process found."""
+    """One kernel: its case, and the result of its process."""
     try:
         case = load_case(path)
     except WarpsightError as error:
@@ -103,7 +103,7 @@ def _row(kernel: SuiteKernel, path: Path, settings: Settings, device: int) -> di
         words = [str(path), str(result), json.dumps(settings.to_json()), str(device)]
         reason = run_worker(words)
         if not result.exists():
-            return {**row, "failed": reason or "its process ended without a result"}
+            return {**row, "failed": reason or "the process ended without a result"}
         found = json.loads(result.read_text("utf-8"))
         if "measured" in found:
             found["measured"]["right"] = _verdict(kernel, case, found["measured"]["equal"], result.with_suffix(".npz"))
@@ -111,29 +111,29 @@ def _row(kernel: SuiteKernel, path: Path, settings: Settings, device: int) -> di
 
 
 def run_worker(words: Sequence[str], limit: float = LIMIT_SECONDS) -> str:
-    """Run the worker's process; empty, or why it failed."""
+    """Run the worker's process; returns the reason of failure, or ""."""
     command, environment = [sys.executable, "-m", WORKER, *words], worker_environment()
     try:
         ended = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=environment)
     except subprocess.TimeoutExpired:
-        return f"it did not end within {limit:.0f} seconds"
+        return f"it did not finish within {limit:.0f} seconds"
     if ended.returncode == 0:
         return ""
     lines = ended.stderr.strip().splitlines()
-    return f"its process ended with {ended.returncode}: {lines[-1] if lines else 'no word'}"
+    return f"the process ended with exit code {ended.returncode}: {lines[-1] if lines else 'no message'}"
 
 
 def worker_environment() -> dict[str, str]:
-    """The environment of a process that finds this very package, wherever it was imported from."""
+    """An environment in which a process imports this same package."""
     package = str(Path(__file__).resolve().parents[3])
     others = os.environ.get("PYTHONPATH", "")
     return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, (package, others)))}
 
 
 def _verdict(kernel: SuiteKernel, case: Case, equal: bool, path: Path) -> dict[str, Any]:
-    """Whether the suite's own check accepts what the GPU wrote: `by` and `right` (None: it cannot be asked), `why` not.
+    """Whether the suite's check accepts what the GPU wrote: `by` and `right` (None: the check cannot run), and `why` not.
 
-    Results with the emulator's bits are as right as the emulator's, which the suite's tests check.
+    Results with the emulator's bits are as correct as the emulator's, which the suite's tests check.
     """
     if equal:
         return {"by": "same bits", "right": True, "why": ""}
@@ -152,9 +152,9 @@ def _verdict(kernel: SuiteKernel, case: Case, equal: bool, path: Path) -> dict[s
     return {"by": "check file", "right": not differences, "why": "; ".join(map(str, differences))}
 
 
-# -- The description of a GPU that was measured: the catalogue's of its name, else what its driver told, at the clock that it had.
+# -- The description of a measured GPU: the catalogue's by its name, else from its driver, at the measured clock.
 
-# names as the driver gives them -> the catalogue
+# Names by the driver -> names in the catalogue.
 _NAMES = (
     (r"NVIDIA H200", "h200"), (r"NVIDIA H100 80GB HBM3", "h100-sxm"), (r"NVIDIA H100 PCIe", "h100-pcie"), (r"NVIDIA L4", "l4"),
     (r"(NVIDIA )?A100-(SXM4|PCIE)-40GB", "a100"), (r"(NVIDIA )?GeForce RTX 4090", "rtx4090"),
@@ -165,14 +165,14 @@ _NAMES = (
 
 
 def catalogue_name(device: str) -> str:
-    """The description of the catalogue that is of the GPU with that name, empty where there is none."""
+    """The name in the catalogue of the GPU with that driver name, empty if there is none."""
     return next((name for pattern, name in _NAMES if re.fullmatch(pattern, device.strip())), "")
 
 
 def gpu_of(document: Mapping[str, Any], clock_hz: float | None = None) -> tuple[GpuSpec, str]:
-    """The description of the device of `device_document`, at that clock, and a line on where it is from.
+    """The description of the device of `device_document`, at that clock, and a line about its origin.
 
-    Raises what `describe` raises where the driver's figures cannot be a GPU.
+    Raises as `describe` for invalid values of the driver.
     """
     overrides = [f"core_clock={clock_hz / 1e6:.1f} MHz"] if clock_hz else []
     device = device_of(document)

@@ -1,9 +1,9 @@
 """Logs of Accel-Sim and GPGPU-Sim: what the simulator prints after each kernel.
 
-Statistics follow a line `kernel_name = ...`. Cycles and thread instructions are of that kernel alone; warp instructions, cache and
-DRAM counts add up from kernel to kernel, the caches' of each stream apart in versions that print `kernel_stream_id`
-(from 2024 on). Grid and block are what the simulator said when it read or launched the kernel, and options what it echoes when it
-starts. Facts from the simulator's sources (gpu-sim.cc, gpu-cache.cc, mem_latency_stat.cc).
+Statistics follow a line `kernel_name = ...`. Cycles and thread instructions are of that kernel only; warp instructions, cache and
+DRAM counts accumulate from kernel to kernel, those of the caches separately for each stream in versions that print
+`kernel_stream_id` (from 2024 on). Grid and block are printed when the simulator reads or launches the kernel, options when it
+starts. Source: the simulator's gpu-sim.cc, gpu-cache.cc, mem_latency_stat.cc.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LINE = re.compile(
     r")[ \t\r]*$",
     re.MULTILINE,
 )
-_LOOKUPS = ("HIT", "HIT_RESERVED", "MISS", "SECTOR_MISS")  # MSHR_HIT is one of SECTOR_MISS, and a RESERVATION_FAIL comes again
+_LOOKUPS = ("HIT", "HIT_RESERVED", "MISS", "SECTOR_MISS")  # SECTOR_MISS includes MSHR_HIT; a RESERVATION_FAIL is retried
 _L1 = ("GLOBAL_ACC_R", "GLOBAL_ACC_W", "LOCAL_ACC_R", "LOCAL_ACC_W")
 _L2_READS = ("GLOBAL_ACC_R", "LOCAL_ACC_R", "CONST_ACC_R", "TEXTURE_ACC_R", "INST_ACC_R")
 _L2_WRITES = ("GLOBAL_ACC_W", "LOCAL_ACC_W", "L1_WRBK_ACC")
-_BY_SECTOR = 40  # from this -gpgpu_coalesce_arch on an access is one of 32 B
+_BY_SECTOR = 40  # from this -gpgpu_coalesce_arch on, an access has 32 B
 _MEGA = 1e6
 
 _Size = tuple[int, int, int]
@@ -44,7 +44,7 @@ _Size = tuple[int, int, int]
 
 @dataclass
 class _Statistics:
-    """What follows one `kernel_name`: counts by their names, of caches by cache, access and status; `line` of each kernel."""
+    """What follows one `kernel_name`, in `line`: counts by name, those of caches by cache, access and status."""
 
     kernel: str
     line: int
@@ -56,7 +56,7 @@ class _Statistics:
 
 @dataclass
 class _Log:
-    """All that was found. `options` with their places; `sizes`: grid and block by uid, else in turn by kernel (`waiting`)."""
+    """The contents of a log: `options` with their places; grid and block by uid (`sizes`), else in order by kernel (`waiting`)."""
 
     options: dict[str, tuple[str, str]] = field(default_factory=dict)
     sizes: dict[str, tuple[_Size, _Size]] = field(default_factory=dict)
@@ -76,20 +76,20 @@ def read_accelsim(text: str, origin: str) -> Measurements:
     made: list[MeasuredLaunch] = []
     together = 0
     shown: dict[str, dict[str, int]] = {}
-    for found in log.statistics:
-        one = len(found.kernel.split()) == 1
-        together += not one
-        counts = _since(found, shown)
-        if one:
-            made.append(_launch(found, counts, log, origin))
+    for statistics in log.statistics:
+        single = len(statistics.kernel.split()) == 1
+        together += not single
+        counts = _since(statistics, shown)
+        if single:
+            made.append(_launch(statistics, counts, log, origin))
     notes = [_latency_note(log)] if _latency(log) else []
     if together:
-        notes.append(f"{together} statistics of several kernels that ran at once are passed over")
-    unfinished = log.launched - sum(len(found.kernel.split()) for found in log.statistics)
+        notes.append(f"{together} statistics of several kernels that ran concurrently are ignored")
+    unfinished = log.launched - sum(len(each.kernel.split()) for each in log.statistics)
     if unfinished > 0:
         notes.append(f"the log ends before the statistics of {unfinished} launch{'es' if unfinished > 1 else ''}")
     if not made:
-        raise FormatError("has no statistics of a kernel by itself", place=origin, remedy="simulate one kernel at a time")
+        raise FormatError("has no statistics of a single kernel", place=origin, remedy="simulate one kernel at a time")
     return Measurements(TOOL, origin, tuple(made), tuple(notes))
 
 
@@ -97,41 +97,41 @@ def _collect(text: str, origin: str) -> _Log:
     log = _Log()
     line, at = 1, 0
     pending: dict[str, tuple[str, dict[str, _Size]]] = {}
-    for found in _LINE.finditer(text):
-        line += text.count("\n", at, found.start())
-        at = found.start()
-        if found["name"] or found["cache"]:
-            _statistic(log, found, f"{origin}:{line}", line)
-        elif found["option"]:
-            log.options[found["option"]] = (found["setting"], f"{origin}:{line}")
+    for match in _LINE.finditer(text):
+        line += text.count("\n", at, match.start())
+        at = match.start()
+        if match["name"] or match["cache"]:
+            _statistic(log, match, f"{origin}:{line}", line)
+        elif match["option"]:
+            log.options[match["option"]] = (match["setting"], f"{origin}:{line}")
         else:
-            _launch_line(log, found, pending, f"{origin}:{line}")
+            _launch_line(log, match, pending, f"{origin}:{line}")
     return log
 
 
-def _launch_line(log: _Log, found: re.Match[str], pending: dict[str, tuple[str, dict[str, _Size]]], place: str) -> None:
+def _launch_line(log: _Log, match: re.Match[str], pending: dict[str, tuple[str, dict[str, _Size]]], place: str) -> None:
     """A line of a trace's header, or of a launch."""
-    if found["read"] is not None:
-        pending["read"] = (found["read"].strip(), {})
-    elif found["what"] and "read" in pending:
+    if match["read"] is not None:
+        pending["read"] = (match["read"].strip(), {})
+    elif match["what"] and "read" in pending:
         kernel, sizes = pending["read"]
-        sizes[found["what"]] = _size(found["size"], place)
+        sizes[match["what"]] = _size(match["size"], place)
         if len(sizes) == 2:
             log.waiting.setdefault(kernel, []).append((sizes["grid"], sizes["block"]))
-    elif found["launched"] is not None:
+    elif match["launched"] is not None:
         log.launched += 1
-        kernel = found["launched"].strip()
+        kernel = match["launched"].strip()
         if log.waiting.get(kernel):
-            log.sizes[found["uid"]] = log.waiting[kernel].pop(0)
-    elif found["pushed"] is not None:
+            log.sizes[match["uid"]] = log.waiting[kernel].pop(0)
+    elif match["pushed"] is not None:
         log.launched += 1
-        log.waiting.setdefault(found["pushed"], []).append((_size(found["grid"], place), _size(found["block"], place)))
+        log.waiting.setdefault(match["pushed"], []).append((_size(match["grid"], place), _size(match["block"], place)))
 
 
-def _statistic(log: _Log, found: re.Match[str], place: str, line: int) -> None:
+def _statistic(log: _Log, match: re.Match[str], place: str, line: int) -> None:
     """A line of the statistics of a kernel."""
-    name = found["name"] or f"{found['cache']} {found['access']} {found['status']}"
-    value = (found["value"] if found["name"] else found["count"]).strip()
+    name = match["name"] or f"{match['cache']} {match['access']} {match['status']}"
+    value = (match["value"] if match["name"] else match["count"]).strip()
     if name == "kernel_name":
         log.statistics.append(_Statistics(value, line))
         return
@@ -143,7 +143,7 @@ def _statistic(log: _Log, found: re.Match[str], place: str, line: int) -> None:
     elif name == "kernel_stream_id":
         last.stream = value
     elif not re.fullmatch(r"\d{1,20}", value):
-        raise FormatError(f'{name} is "{value[:40]}", which is no count', place=place, remedy="give the log as it was written")
+        raise FormatError(f'{name} is "{value[:40]}", which is not a count', place=place, remedy="give the log as it was written")
     else:
         last.counts[name] = int(value)
 
@@ -151,30 +151,30 @@ def _statistic(log: _Log, found: re.Match[str], place: str, line: int) -> None:
 _SINGLE = ("gpu_sim_cycle", "gpu_sim_insn")
 
 
-def _since(found: _Statistics, shown: dict[str, dict[str, int]]) -> dict[str, int]:
-    """The counts of one kernel: what was printed less what was printed after the kernel before, of the same stream for caches."""
+def _since(statistics: _Statistics, shown: dict[str, dict[str, int]]) -> dict[str, int]:
+    """The counts of one kernel: those printed less those printed after the previous kernel, for caches of the same stream."""
     counts: dict[str, int] = {}
-    for name, count in found.counts.items():
-        # which stream: versions that name it print a stream's caches
-        before = shown.setdefault(found.stream if "_ACC" in name else "", {})
+    for name, count in statistics.counts.items():
+        # Versions that print the stream print the counts of that stream's caches.
+        before = shown.setdefault(statistics.stream if "_ACC" in name else "", {})
         counts[name] = count if name in _SINGLE else count - before.get(name, 0)
         before[name] = count
     return counts
 
 
-def _launch(found: _Statistics, counts: dict[str, int], log: _Log, origin: str) -> MeasuredLaunch:
-    place = f"{origin}:{found.line}"
+def _launch(statistics: _Statistics, counts: dict[str, int], log: _Log, origin: str) -> MeasuredLaunch:
+    place = f"{origin}:{statistics.line}"
     wrong = [name for name, count in counts.items() if count < 0]
     if wrong:
         what = f"{wrong[0]} is less than after the kernel before"
         raise FormatError(what, place=place, remedy="keep one run in a file")
-    kernel, uid = found.kernel.strip(), found.uid.strip()
+    kernel, uid = statistics.kernel.strip(), statistics.uid.strip()
     sizes = log.sizes.get(uid)
     if sizes is None and log.waiting.get(kernel):
         sizes = log.waiting[kernel].pop(0)
     grid, block = sizes if sizes else (None, None)
     return MeasuredLaunch(
-        number=uid or str(found.line),
+        number=uid or str(statistics.line),
         kernel=kernel,
         device="",
         grid=grid,
@@ -188,11 +188,11 @@ def _launch(found: _Statistics, counts: dict[str, int], log: _Log, origin: str) 
 
 
 def _measures(counts: dict[str, int], log: _Log) -> Iterator[tuple[str, Measure | None]]:
-    """Fields of `launch.FIELDS`; None for what the log does not have."""
+    """Fields of `launch.FIELDS`; None for those that the log does not have."""
     latency = _latency(log)
     cycles = counts.get("gpu_sim_cycle")
     if cycles is not None:
-        # less than the latency: the launch began while the one before still ran
+        # Below the latency, the launch began while the previous one was running.
         whole = cycles > latency
         yield "cycles", Measure(cycles - latency * whole, f"gpu_sim_cycle less {latency}" if latency and whole else "gpu_sim_cycle")
     if "gpgpu_clock_domains" in log.options:
@@ -212,7 +212,7 @@ def _measures(counts: dict[str, int], log: _Log) -> Iterator[tuple[str, Measure 
 
 
 def _cache_measures(counts: dict[str, int], arch: int | None) -> Iterator[tuple[str, Measure | None]]:
-    """Hit rates of lookups, and sectors where the simulated GPU's accesses are of 32 B."""
+    """Hit rates of lookups, and sectors if the simulated GPU's accesses have 32 B."""
     yield "l1_hit_rate", _rate(counts, "Total_core", _L1)
     yield "l1_load_hit_rate", _rate(counts, "Total_core", _L1[:1])
     yield "l2_hit_rate", _rate(counts, "L2", (*_L2_READS, *_L2_WRITES))
@@ -226,9 +226,9 @@ def _cache_measures(counts: dict[str, int], arch: int | None) -> Iterator[tuple[
 
 
 def _lookups(counts: dict[str, int], cache: str, accesses: tuple[str, ...], statuses: tuple[str, ...] = _LOOKUPS) -> Measure | None:
-    found = [counts[name] for a in accesses for s in statuses if (name := f"{cache} {a} {s}") in counts]
+    lookups = [counts[name] for a in accesses for s in statuses if (name := f"{cache} {a} {s}") in counts]
     shown = accesses[0] if len(accesses) == 1 else "of all accesses"
-    return Measure(float(sum(found)), f"{cache}_cache_stats_breakdown {shown}") if found else None
+    return Measure(float(sum(lookups)), f"{cache}_cache_stats_breakdown {shown}") if lookups else None
 
 
 def _rate(counts: dict[str, int], cache: str, accesses: tuple[str, ...]) -> Measure | None:
@@ -254,7 +254,7 @@ def _option(log: _Log, name: str) -> int | None:
         return None
     text, place = log.options[name]
     if not re.fullmatch(r"\d{1,9}", text):
-        raise FormatError(f'-{name} is "{text[:40]}", which is no count', place=place, remedy="give the log as it was written")
+        raise FormatError(f'-{name} is "{text[:40]}", which is not a count', place=place, remedy="give the log as it was written")
     return int(text)
 
 
@@ -263,7 +263,8 @@ def _latency(log: _Log) -> int:
 
 
 def _latency_note(log: _Log) -> str:
-    return f"{_latency(log):,} cycles of -gpgpu_kernel_launch_latency are taken off each launch: predictions have no such latency"
+    what = f"{_latency(log):,} cycles of -gpgpu_kernel_launch_latency are subtracted from each launch"
+    return f"{what}: predictions do not include them"
 
 
 def _size(text: str, place: str) -> _Size:

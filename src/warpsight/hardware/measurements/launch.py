@@ -1,9 +1,4 @@
-"""What a profiler measured of one launch: the contract between the readers of its files and what is compared with them.
-
-Stall reasons have the component of the CPI stack that each is nearest to. Nsight Compute counts for each warp and cycle what the
-warp waited for; a CPI stack counts what an SM's issue slots were lost to. They are near and not the same (`result.cpi_stack`), so
-shares are put beside each other and no error is made of them.
-"""
+"""What a profiler measured of one launch: the contract between the readers of its files and the comparison with predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from warpsight.result.prediction import STACK
+from warpsight.result.prediction import SHARED
 
 # name -> (unit in which it is kept, meaning)
 FIELDS: dict[str, tuple[str, str]] = {
@@ -21,26 +16,26 @@ FIELDS: dict[str, tuple[str, str]] = {
     "sm_clock": ("Hz", "clock of the SMs while it ran"),
     "warp_instructions": ("", "warp instructions executed"),
     "thread_instructions": ("", "thread instructions executed"),
-    "ipc": ("", "warp instructions an SM and elapsed cycle"),
-    "ipc_active": ("", "warp instructions an SM and active cycle"),
-    "l1_hit_rate": ("", "part of all L1 sectors that hit, stores and local accesses too"),
-    "l1_load_hit_rate": ("", "part of the L1 sectors of global loads that hit"),
-    "l2_hit_rate": ("", "part of the L2's sectors that hit"),
+    "ipc": ("", "warp instructions per SM and elapsed cycle"),
+    "ipc_active": ("", "warp instructions per SM and active cycle"),
+    "l1_hit_rate": ("", "fraction of all L1 sectors that hit, including stores and local accesses"),
+    "l1_load_hit_rate": ("", "fraction of the L1 sectors of global loads that hit"),
+    "l2_hit_rate": ("", "fraction of the L2 sectors that hit"),
     "l1_load_sectors": ("", "32 B sectors of global loads at the L1"),
     "l1_store_sectors": ("", "32 B sectors of global stores at the L1"),
-    "l2_sectors": ("", "32 B sectors at the L2, of reads and writes"),
-    "l2_read_sectors": ("", "32 B sectors that were read at the L2"),
-    "l2_write_sectors": ("", "32 B sectors that were written at the L2"),
+    "l2_sectors": ("", "32 B sectors read and written at the L2"),
+    "l2_read_sectors": ("", "32 B sectors read at the L2"),
+    "l2_write_sectors": ("", "32 B sectors written at the L2"),
     "dram_bytes": ("B", "bytes read and written at DRAM"),
     "dram_read_bytes": ("B", "bytes read at DRAM"),
     "dram_write_bytes": ("B", "bytes written at DRAM"),
-    "occupancy": ("", "resident warps of the warp slots of an active SM"),
+    "occupancy": ("", "resident warps over warp slots of an active SM"),
 }
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A `value` in the unit of `FIELDS`, and the `metric` that it is, as the profiler names it."""
+    """A `value` in the unit of `FIELDS`, and the profiler's name of the `metric`."""
 
     value: float
     metric: str
@@ -48,9 +43,9 @@ class Measure:
 
 @dataclass(frozen=True)
 class Stall:
-    """Of one stall reason: `value` as the profiler gives it, its `share` of all reasons in the file, and the nearest component.
+    """One stall reason: `value` as the profiler gives it, its `share` of all reasons in the file, and the nearest component.
 
-    `component` is of the CPI stack (`result.cpi_stack.STACK`), empty where none is near.
+    `component` is one of the CPI stack, "" if none is near.
     """
 
     reason: str
@@ -62,10 +57,10 @@ class Stall:
 
 @dataclass(frozen=True)
 class MeasuredLaunch:
-    """One launch, or (`invocations` above 1) the mean of several of one kernel, which a profiler did not tell apart.
+    """One launch, or (`invocations` above 1) the mean of several of one kernel, which a profiler did not separate.
 
-    `number` tells launches of a file apart. `grid` and `block` are None where the file does not say. `measures` has a key of
-    `FIELDS` for what was measured and none for what was not. `absent` are metrics that the profiler names and has no value of.
+    `number` identifies a launch in the file. `grid` and `block` are None if the file does not contain them. `measures` has the keys
+    of `FIELDS` that were measured. `absent` are metrics that the profiler names without a value.
     """
 
     number: str
@@ -80,12 +75,12 @@ class MeasuredLaunch:
     place: str
 
     def value(self, name: str) -> float | None:
-        """The field `name`, None where it was not measured."""
-        found = self.measures.get(name)
-        return found.value if found else None
+        """The field `name`, None if it was not measured."""
+        measure = self.measures.get(name)
+        return measure.value if measure else None
 
     def clock(self) -> Measure | None:
-        """The SMs' clock in Hz: as measured, else cycles over time, else None."""
+        """The SM clock in Hz: as measured, else cycles over time, else None."""
         if "sm_clock" in self.measures:
             return self.measures["sm_clock"]
         cycles, seconds = self.measures.get("cycles"), self.measures.get("seconds")
@@ -94,7 +89,7 @@ class MeasuredLaunch:
         return Measure(cycles.value / seconds.value, f"{cycles.metric} / {seconds.metric}")
 
     def component_shares(self) -> dict[str, float]:
-        """Shares of the stall reasons by component of the CPI stack; reasons near none under ``""``. Empty without stalls."""
+        """Shares of the stall reasons by component of the CPI stack, ``""`` for reasons near none. Empty without stalls."""
         shares: dict[str, float] = {}
         for stall in self.stalls:
             shares[stall.component] = shares.get(stall.component, 0.0) + stall.share
@@ -102,7 +97,8 @@ class MeasuredLaunch:
 
     def to_json(self) -> dict[str, Any]:
         """The document of a launch: every field of `FIELDS`, None for what was not measured."""
-        def told(measure: Measure | None) -> dict[str, Any] | None:
+
+        def document(measure: Measure | None) -> dict[str, Any] | None:
             return {"value": measure.value, "metric": measure.metric} if measure else None
 
         return {
@@ -112,7 +108,7 @@ class MeasuredLaunch:
             "grid": list(self.grid) if self.grid else None,
             "block": list(self.block) if self.block else None,
             "invocations": self.invocations,
-            **{name: told(self.measures.get(name)) for name in FIELDS},
+            **{name: document(self.measures.get(name)) for name in FIELDS},
             "stalls": [
                 {"reason": stall.reason, "value": stall.value, "share": stall.share, "component": stall.component or None,
                  "metric": stall.metric}
@@ -125,7 +121,7 @@ class MeasuredLaunch:
 
 @dataclass(frozen=True)
 class Measurements:
-    """The launches of one file, in its order. `tool` is ncu, nvprof or accelsim; `notes` are what to know of how it was read."""
+    """The launches of one file, in its order. `tool` is ncu, nvprof or accelsim; `notes` are on how it was read."""
 
     tool: str
     origin: str
@@ -142,7 +138,7 @@ _SHARES = ("l1_hit_rate", "l1_load_hit_rate", "l2_hit_rate", "occupancy")
 
 
 def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
-    """A note on shares above 100 %, which profilers give where hits and lookups of a short kernel come from different replays."""
+    """A note on shares above 100 %: profilers give them if hits and lookups of a short kernel come from different replays."""
     named = [
         f"{launch.kernel} #{launch.number}: {launch.measures[name].metric} is {100 * launch.measures[name].value:.0f} %"
         for launch in launches
@@ -152,15 +148,15 @@ def above_one(launches: Sequence[MeasuredLaunch]) -> list[str]:
     if not named:
         return []
     more = f", and {len(named) - 1} more such" if len(named) > 1 else ""
-    return [f"{named[0]}{more}; a kernel too short to be measured so"]
+    return [f"{named[0]}{more}: the kernel is too short to be measured over several passes"]
 
 
-# -- Stall reasons of profilers, and the component of the CPI stack that each is nearest to.
+# -- Stall reasons of profilers, and the nearest component of the CPI stack.
 #
-# Nsight Compute counts for each warp and cycle what the warp waited for; a CPI stack counts what an SM's issue slots were lost to.
-# They are near and not the same (`result.cpi_stack`), so that shares are put beside each other and no error is made of them.
+# Nsight Compute counts what each warp waited for in each cycle; a CPI stack counts what an SM's issue slots were lost to. These are
+# similar but not the same (`result.prediction`): shares are shown side by side, without an error.
 
-# the families of metrics that name a reason, the best first: a file may have several, and shares are of one
+# Families of metrics that name a reason, the best first. A file may have several; shares are of one family.
 _FAMILIES = (
     re.compile(r"smsp__average_warps_issue_stalled_(?P<reason>\w+?)_per_issue_active\.ratio"),
     re.compile(r"smsp__average_warp_latency_issue_stalled_(?P<reason>\w+?)\.ratio"),
@@ -171,7 +167,7 @@ _FAMILIES = (
     re.compile(r"stall_(?P<reason>\w+)"),
 )
 _NOT_ISSUED = "_not_issued"
-# nvprof's reasons, by the nearest one of Nsight Compute (its documentation's table of nvprof metrics)
+# nvprof's reasons, and the nearest ones of Nsight Compute (its documentation's table of nvprof metrics)
 _NVPROF = {
     "memory_dependency": "long scoreboard", "exec_dependency": "wait", "sync": "barrier", "pipe_busy": "math pipe throttle",
     "memory_throttle": "lg throttle", "inst_fetch": "no instruction", "constant_memory_dependency": "imc miss",
@@ -180,15 +176,15 @@ _NVPROF = {
 
 
 def is_stall(metric: str) -> bool:
-    """Whether the metric is of a stall reason."""
+    """Whether the metric is that of a stall reason."""
     return any(_reason(metric, number) for number in range(len(_FAMILIES)))
 
 
 def component_of(reason: str) -> str:
-    """The component of the CPI stack whose nearest reasons (`STACK`'s `nsight`) have this one; empty where none is near."""
-    for component in STACK.values():
+    """The component of the CPI stack with this reason among its nearest ones (`SHARED`'s `nsight`); "" if none is near."""
+    for component in SHARED.values():
         for near in component.nsight.split(", "):
-            # Nsight's full name of some goes on: math pipe throttle
+            # Nsight's full name of some is longer: math pipe throttle
             if near and (reason == near or reason.startswith(f"{near} ")):
                 return component.name
     return ""
@@ -197,20 +193,20 @@ def component_of(reason: str) -> str:
 def stalls_of(values: dict[str, float]) -> tuple[Stall, ...]:
     """The reasons among `values` by metric, the largest first, from the best family that has any."""
     for number in range(len(_FAMILIES)):
-        found = {metric: reason for metric in values if (reason := _reason(metric, number))}
-        whole = sum(values[metric] for metric in found)
-        if found and whole > 0:
+        reasons = {metric: reason for metric in values if (reason := _reason(metric, number))}
+        whole = sum(values[metric] for metric in reasons)
+        if reasons and whole > 0:
             rows = [
                 Stall(reason, values[metric], values[metric] / whole, component_of(reason), metric)
-                for metric, reason in found.items()
+                for metric, reason in reasons.items()
             ]
             return tuple(sorted(rows, key=lambda stall: -stall.value))
     return ()
 
 
 def _reason(metric: str, number: int) -> str:
-    found = _FAMILIES[number].fullmatch(metric)
-    if not found or found["reason"].endswith(_NOT_ISSUED):
+    match = _FAMILIES[number].fullmatch(metric)
+    if not match or match["reason"].endswith(_NOT_ISSUED):
         return ""
-    reason = found["reason"].lower()
+    reason = match["reason"].lower()
     return _NVPROF.get(reason, reason.replace("_", " "))

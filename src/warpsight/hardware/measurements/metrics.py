@@ -1,4 +1,4 @@
-"""From the metrics of a launch, whatever tool wrote them, to its measures: numbers and units, metrics by field, values."""
+"""From the metrics of a launch, written by any tool, to its measures: numbers and units, metrics by field, values."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from warpsight.base.errors import FormatError
 from warpsight.hardware.measurements.launch import Measure
 
-# apostrophes and the spaces that languages group thousands with
+# apostrophes and spaces that group thousands
 _GROUPING = "'\u2019 \u00a0\u202f\u2009"
 _NUMBER = re.compile(rf"[+-]?[\d.,{_GROUPING}]*\d(?:[.,])?(?:[eE][+-]?\d{{1,3}})?")
-# a value with the values of its instances behind it, as --print-metric-instances has them
+# the values of the instances behind a value, as --print-metric-instances writes them
 _INSTANCES = re.compile(r"\s*\(.*\)\s*$")
 _NONE = {"", "n/a", "nan", "-nan", "inf", "-inf", "<invalid>", "no data", "<overflow>", "overflow"}
 _LONGEST = 64
@@ -29,59 +29,59 @@ RATE, PERCENT, RATIO = "bytes a second", "%", "ratio"
 
 
 def is_none(text: str) -> bool:
-    """Whether the tool says that it has no value: `n/a`, `nan`, `(!)` before or after one."""
+    """Whether the tool has no value: `n/a`, `nan`, `(!)` before or after one."""
     return "(!)" in text or text.strip().lower() in _NONE
 
 
 @dataclass(frozen=True)
 class Notation:
-    """The decimal mark of a file; `told` whether its numbers say so."""
+    """The decimal mark of a file."""
 
     decimal: str
-    told: bool
 
     def number(self, text: str, what: str, place: str) -> float:
         """The number `text` of the metric `what`. Raises FormatError."""
         bare = _bare(text)
         if len(bare) > _LONGEST or not _NUMBER.fullmatch(bare):
-            raise FormatError(f'{what} is "{text[:_LONGEST]}", which is no number', place=place, remedy="correct the cell")
+            raise FormatError(f'{what} is "{text[:_LONGEST]}", which is not a number', place=place, remedy="correct the cell")
         other = "," if self.decimal == "." else "."
         digits = re.sub(f"[{_GROUPING}{other}]", "", bare)
         whole = bare.partition(self.decimal)[0]
         groups = re.split(f"[{_GROUPING}{other}]", whole.lstrip("+-"))
-        # groups of three, or as India writes them of two before the last
+        # groups of three digits, or as in India of two before the last
         if len(groups) > 1 and (len(groups[-1].lower().partition("e")[0]) != 3 or any(len(g) not in (2, 3) for g in groups[1:-1])):
-            raise FormatError(f'{what} is "{text}", whose digits are in no groups', place=place, remedy="correct the cell")
+            what = f'{what} is "{text}", whose digits are not in groups of three'
+            raise FormatError(what, place=place, remedy="correct the cell")
         try:
             value = float(digits.replace(self.decimal, "."))
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise FormatError(f'{what} is "{text}", which is no number', place=place, remedy="correct the cell")
+            raise FormatError(f'{what} is "{text}", which is not a number', place=place, remedy="correct the cell")
         return value
 
 
 def notation_of(cells: Iterable[tuple[str, str]]) -> Notation:
-    """The notation of a file from its `cells` with values, each (text, place). FormatError where two contradict."""
-    found: dict[str, tuple[str, str]] = {}
+    """The notation of a file, from its cells with values, each (text, place). Raises FormatError if two differ."""
+    marks: dict[str, tuple[str, str]] = {}
     for text, place in cells:
         decimal = _decimal_of(_bare(text))
         if decimal:
-            found.setdefault(decimal, (text, place))
-    if len(found) > 1:
-        (point, first), (comma, second) = found["."], found[","]
+            marks.setdefault(decimal, (text, place))
+    if len(marks) > 1:
+        (point, first), (comma, second) = marks["."], marks[","]
         what = f'"{comma}" has a decimal comma, and "{point}" of {first} a decimal point'
-        raise FormatError(what, place=second, remedy="write all numbers in one way; LC_ALL=C makes the tools use the point")
-    return Notation(next(iter(found)), True) if found else Notation(".", False)
+        raise FormatError(what, place=second, remedy="use one decimal mark for all numbers; LC_ALL=C makes the tools use the point")
+    return Notation(next(iter(marks), "."))
 
 
 def _bare(text: str) -> str:
-    """A cell's number, without the values of instances behind it."""
+    """The number of a cell, without the values of instances behind it."""
     return _INSTANCES.sub("", text.strip()).strip()
 
 
 def _decimal_of(text: str) -> str:
-    """The decimal mark that `text` proves, or nothing."""
+    """The decimal mark that `text` must have, or "" if it may be either."""
     if not _NUMBER.fullmatch(text):
         return ""
     marks = [c for c in text if c in ".,"]
@@ -101,7 +101,7 @@ def _decimal_of(text: str) -> str:
 
 
 def factor(unit: str, kind: str) -> float | None:
-    """What a value in `unit` is multiplied by for the base unit of `kind`; None where it is no unit of that kind.
+    """The factor from `unit` to the base unit of `kind`; None if it is not a unit of that kind.
 
     Base units: s, Hz, cycles, pieces, B, B/s; PERCENT and RATIO become fractions, or stay plain numbers.
     """
@@ -141,12 +141,12 @@ def _prefix(unit: str, nouns: tuple[str, ...]) -> float | None:
     return None
 
 
-# -- Which metrics of Nsight Compute and nvprof say what: per field of `launch.FIELDS` the metrics that are it, the best first.
+# -- The metrics of Nsight Compute and nvprof for each field of `launch.FIELDS`, the best first.
 #
 # Names and meanings: Nsight Compute documentation ("Metrics Decoder", "nvprof metric comparison" and the section files), nvprof's
-# `--query-metrics`. The names with blanks are those of Nsight Compute's details page, those without of its raw page and of nvprof.
-# A metric of which only the meaning is near is not in the table: `sm__cycles_active` are no elapsed cycles, and nvprof's event
-# `elapsed_cycles_sm` is summed over SMs whose number the file does not say.
+# `--query-metrics`. Names with blanks are those of Nsight Compute's details page, the others of its raw page and of nvprof.
+# A metric with a similar meaning only is not in the table: `sm__cycles_active` is not elapsed cycles, and nvprof's event
+# `elapsed_cycles_sm` is summed over an unknown number of SMs.
 
 SECTOR = 32.0
 _LOAD, _STORE = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld", "l1tex__t_sectors_pipe_lsu_mem_global_op_st"
@@ -154,7 +154,7 @@ _LOAD, _STORE = "l1tex__t_sectors_pipe_lsu_mem_global_op_ld", "l1tex__t_sectors_
 
 @dataclass(frozen=True)
 class Source:
-    """A metric: `kind` of its unit (module `notation`), and what its base unit is multiplied by for the field's."""
+    """A metric: the `kind` of its unit, and the factor from its base unit to that of the field."""
 
     metric: str
     kind: str
@@ -163,7 +163,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Quotient:
-    """A field that is the product or the quotient of two metrics, where none gives it whole."""
+    """A field that is the product or the quotient of two metrics, for tools that do not give it directly."""
 
     first: Source
     second: Source
@@ -232,7 +232,7 @@ SOURCES: dict[str, tuple[Source | Quotient, ...]] = {
     ),
 }  # fmt: skip
 
-# nvprof's own words for its metrics where a table has those in place of names
+# nvprof's descriptions of its metrics, which some tables have in place of names
 DESCRIPTIONS = {
     "Instructions Executed": "inst_executed", "Executed IPC": "ipc", "Achieved Occupancy": "achieved_occupancy",
     "Unified Cache Hit Rate": "tex_cache_hit_rate", "Texture Cache Hit Rate": "tex_cache_hit_rate",
@@ -246,7 +246,7 @@ DESCRIPTIONS = {
 
 
 def wanted() -> dict[str, str]:
-    """Every metric that a field is made of, and the kind of its unit."""
+    """Every metric that a field is computed from, and the kind of its unit."""
     parts = [part for sources in SOURCES.values() for source in sources for part in _parts(source)]
     return {part.metric: part.kind for part in parts}
 
@@ -255,26 +255,26 @@ def _parts(source: Source | Quotient) -> tuple[Source, ...]:
     return (source,) if isinstance(source, Source) else (source.first, source.second)
 
 
-# -- From the metrics of a launch, whatever tool wrote them, to its measures.
+# -- From the metrics of a launch to its measures.
 
 _KINDS = wanted()
 
 
 def is_wanted(metric: str) -> bool:
-    """Whether any field is made of the metric."""
+    """Whether any field is computed from the metric."""
     return metric in _KINDS
 
 
 def in_base_unit(metric: str, text: str, unit: str, notation: Notation, place: str) -> float | None:
-    """The value of a wanted metric in the base unit of its kind; None for a unit of another kind (two metrics of one name).
+    """The value of a wanted metric in the base unit of its kind; None for a unit of another kind, if two metrics share the name.
 
-    Raises FormatError for no number, a negative one, and for a unit that is none of the metric's where a name is unique.
+    Raises FormatError for text that is not a number, for a negative number, and for a unit that the metric cannot have.
     """
     scale = factor(unit, _KINDS[metric])
     if scale is None:
         if " " in metric:
-            return None  # a details page has Memory Throughput in % and in byte/second
-        what = f'{metric} has the unit "{unit}", where {_article(_KINDS[metric])} is due'
+            return None  # a details page has Memory Throughput both in % and in byte/second
+        what = f'{metric} has the unit "{unit}", and {_article(_KINDS[metric])} is expected'
         raise FormatError(what, place=place, remedy="keep the row of units, as ncu writes it")
     value = notation.number(text, metric, place) * scale
     if value < 0:
@@ -283,18 +283,18 @@ def in_base_unit(metric: str, text: str, unit: str, notation: Notation, place: s
 
 
 def measures_of(values: Mapping[str, float]) -> dict[str, Measure]:
-    """The fields that `values` (base units, by metric) give, each from the best metric there is."""
-    found: dict[str, Measure] = {}
+    """The fields that follow from `values` (base units, by metric), each from the best available metric."""
+    measures: dict[str, Measure] = {}
     for name, sources in SOURCES.items():
         for source in sources:
             measure = _single(source, values) if isinstance(source, Source) else _combined(source, values)
             if measure is not None:
-                found[name] = measure
+                measures[name] = measure
                 break
-    if "dram_bytes" not in found and {"dram_read_bytes", "dram_write_bytes"} <= set(found):
-        read, write = found["dram_read_bytes"], found["dram_write_bytes"]
-        found["dram_bytes"] = Measure(read.value + write.value, f"{read.metric} + {write.metric}")
-    return found
+    if "dram_bytes" not in measures and {"dram_read_bytes", "dram_write_bytes"} <= set(measures):
+        read, write = measures["dram_read_bytes"], measures["dram_write_bytes"]
+        measures["dram_bytes"] = Measure(read.value + write.value, f"{read.metric} + {write.metric}")
+    return measures
 
 
 def _single(source: Source, values: Mapping[str, float]) -> Measure | None:

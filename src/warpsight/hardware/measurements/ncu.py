@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from warpsight.base.errors import FormatError
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one, is_stall, stalls_of
 from warpsight.hardware.measurements.metrics import Notation, in_base_unit, is_none, is_wanted, measures_of, notation_of
-from warpsight.hardware.measurements.tables import Kind, Row, Table, has_table, read_tables
+from warpsight.hardware.measurements.tables import Table, TableKind, TableRow, has_table, read_tables
 
 TOOL = "ncu"
 _ID, _KERNEL, _METRIC, _UNIT, _VALUE = "ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value"
-# what identifies a launch of a file into which several runs were written
+# the columns that identify a launch in a file with several runs
 _RUN = ("ID", "Process ID", "Host Name")
 
 
@@ -29,8 +29,8 @@ class _Cell:
 
 
 @dataclass
-class _Found:
-    """What the rows of one launch say, before the numbers are read."""
+class _LaunchCells:
+    """The cells of one launch, before their numbers are parsed: `row` is its first row by column."""
 
     row: dict[str, str]
     line: int
@@ -45,29 +45,29 @@ def is_ncu(text: str) -> bool:
 def read_ncu(text: str, origin: str) -> Measurements:
     """The launches of `text`. Raises FormatError with `file:line`."""
     tables, others = read_tables(text, origin, _TABLES)
-    launches: dict[tuple[str, ...], _Found] = {}
+    launches: dict[tuple[str, ...], _LaunchCells] = {}
     for number, table in enumerate(tables):
         _check_header(table, origin)
         for row in table.rows:
             _take(row, table, number, launches, origin)
     if not launches:
-        what = "has the header of a table of Nsight Compute and no launch under it"
+        what = "has the header of a table of Nsight Compute, but no launch"
         raise FormatError(what, place=f"{origin}:{tables[0].line}", remedy="profile a program that launches a kernel")
-    cells = [cell for found in launches.values() for cell in found.cells if not is_none(cell.text)]
+    cells = [cell for launch in launches.values() for cell in launch.cells if not is_none(cell.text)]
     notation = notation_of((cell.text, cell.place) for cell in cells)
-    made = tuple(_launch(found, notation, origin) for found in launches.values())
-    notes = [f"{others} line{'s that are' if others > 1 else ' that is'} of no table passed over"] if others else []
+    made = tuple(_launch(launch, notation, origin) for launch in launches.values())
+    notes = [f"{others} line{'s' if others > 1 else ''} outside of tables ignored"] if others else []
     return Measurements(TOOL, origin, made, (*notes, *above_one(made)))
 
 
 def _least_cells(header: Sequence[str]) -> int:
     if _ID not in header or _KERNEL not in header:
         return 0
-    # rows of the long form may end before the columns of the rules
+    # Rows of the long form may end before the columns of the rules.
     return list(header).index(_VALUE) + 1 if _METRIC in header and _VALUE in header else len(header)
 
 
-_TABLES = Kind(_least_cells, strict=False)
+_TABLES = TableKind(_least_cells, strict=False)
 
 
 def _check_header(table: Table, origin: str) -> None:
@@ -77,49 +77,51 @@ def _check_header(table: Table, origin: str) -> None:
                 raise FormatError(f'has no column "{name}"', place=f"{origin}:{table.line}", remedy="export it with ncu --csv")
 
 
-def _take(row: Row, table: Table, number: int, launches: dict[tuple[str, ...], _Found], origin: str) -> None:
-    """Adds the cells of a row to its launch."""
-    told = {name: cell.strip() for name, cell in zip(table.header, row.cells, strict=False)}
+def _take(row: TableRow, table: Table, number: int, launches: dict[tuple[str, ...], _LaunchCells], origin: str) -> None:
+    """Add the cells of a row to its launch."""
+    by_column = {name: cell.strip() for name, cell in zip(table.header, row.cells, strict=False)}
     place = f"{origin}:{row.line}"
     if _METRIC not in table.header:
-        if not told[_ID]:
+        if not by_column[_ID]:
             if row is not table.rows[0]:
                 raise FormatError("has no ID, and is not the row of units", place=place, remedy="export the file again")
             return
-        found = _launch_of(told, row, number, launches, place)
+        launch = _launch_of(by_column, row, number, launches, place)
         units = table.rows[0].cells if not table.rows[0].cells[table.column(_ID)].strip() else ("",) * len(table.header)
         for name, unit, cell in zip(table.header, units, row.cells, strict=True):
-            _add(found, name, unit.strip(), cell.strip(), place)
-    elif told.get(_METRIC):  # rows without a metric are the advice of a rule
-        _add(_launch_of(told, row, number, launches, place), told[_METRIC], told[_UNIT], told[_VALUE], place)
+            _add(launch, name, unit.strip(), cell.strip(), place)
+    elif by_column.get(_METRIC):  # rows without a metric are a rule's advice
+        _add(_launch_of(by_column, row, number, launches, place), by_column[_METRIC], by_column[_UNIT], by_column[_VALUE], place)
 
 
-def _launch_of(told: dict[str, str], row: Row, number: int, launches: dict[tuple[str, ...], _Found], place: str) -> _Found:
-    if not re.fullmatch(r"\d{1,18}", told[_ID]):
-        raise FormatError(f'the ID is "{told[_ID][:40]}", not a number', place=place, remedy="export the file again")
-    if not told[_KERNEL]:
+def _launch_of(
+    by_column: dict[str, str], row: TableRow, number: int, launches: dict[tuple[str, ...], _LaunchCells], place: str
+) -> _LaunchCells:
+    if not re.fullmatch(r"\d{1,18}", by_column[_ID]):
+        raise FormatError(f'the ID is "{by_column[_ID][:40]}", not a number', place=place, remedy="export the file again")
+    if not by_column[_KERNEL]:
         raise FormatError("names no kernel", place=place, remedy="export the file again")
-    # a wide table is one run; sections and metrics of one launch may be in several long tables
-    key = (str(number) if _METRIC not in told else "", *(told.get(name, "") for name in _RUN))
-    found = launches.setdefault(key, _Found(told, row.line))
-    if found.row[_KERNEL] != told[_KERNEL]:
-        what = f"is of {told[_KERNEL]}, and line {found.line} has the same ID for {found.row[_KERNEL]}"
+    # A wide table is one run; several long tables may have sections and metrics of one launch.
+    key = (str(number) if _METRIC not in by_column else "", *(by_column.get(name, "") for name in _RUN))
+    launch = launches.setdefault(key, _LaunchCells(by_column, row.line))
+    if launch.row[_KERNEL] != by_column[_KERNEL]:
+        what = f"is of {by_column[_KERNEL]}, and line {launch.line} has the same ID for {launch.row[_KERNEL]}"
         raise FormatError(what, place=place, remedy="keep one run in a file")
-    if _METRIC not in told and found.line != row.line:
-        raise FormatError(f"has the ID of line {found.line}", place=place, remedy="keep one run in a file")
-    return found
+    if _METRIC not in by_column and launch.line != row.line:
+        raise FormatError(f"has the ID of line {launch.line}", place=place, remedy="keep one run in a file")
+    return launch
 
 
-def _add(found: _Found, metric: str, unit: str, text: str, place: str) -> None:
+def _add(launch: _LaunchCells, metric: str, unit: str, text: str, place: str) -> None:
     if is_wanted(metric) or is_stall(metric):
-        found.cells.append(_Cell(metric, unit, text, place))
+        launch.cells.append(_Cell(metric, unit, text, place))
 
 
-def _launch(found: _Found, notation: Notation, origin: str) -> MeasuredLaunch:
+def _launch(launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLaunch:
     values: dict[str, float] = {}
     stalls: dict[str, float] = {}
     absent = []
-    for cell in found.cells:
+    for cell in launch.cells:
         if is_none(cell.text):
             absent.append(cell.metric)
             continue
@@ -130,13 +132,13 @@ def _launch(found: _Found, notation: Notation, origin: str) -> MeasuredLaunch:
         if value is None:
             continue
         if values.setdefault(cell.metric, value) != value and " " not in cell.metric:
-            raise FormatError(f"gives {cell.metric} again, with another value", place=cell.place, remedy="keep one run in a file")
-    place = f"{origin}:{found.line}"
-    sizes = [_dimensions(found.row.get(name, ""), name, place) for name in ("Grid Size", "Block Size")]
+            raise FormatError(f"has {cell.metric} again, with another value", place=cell.place, remedy="keep one run in a file")
+    place = f"{origin}:{launch.line}"
+    sizes = [_dimensions(launch.row.get(name, ""), name, place) for name in ("Grid Size", "Block Size")]
     return MeasuredLaunch(
-        number=found.row[_ID],
-        kernel=found.row[_KERNEL],
-        device=found.row.get("Device", ""),
+        number=launch.row[_ID],
+        kernel=launch.row[_KERNEL],
+        device=launch.row.get("Device", ""),
         grid=sizes[0],
         block=sizes[1],
         invocations=1,
@@ -158,5 +160,5 @@ def _dimensions(text: str, name: str, place: str) -> tuple[int, int, int] | None
 
 
 def _parts(text: str) -> Iterator[str]:
-    found = re.fullmatch(r"\(?\s*(\d{1,10}(?:\s*[,;x ]\s*\d{1,10}){0,3})\s*\)?", text)
-    return iter(re.findall(r"\d+", found[1])) if found else iter(())
+    match = re.fullmatch(r"\(?\s*(\d{1,10}(?:\s*[,;x ]\s*\d{1,10}){0,3})\s*\)?", text)
+    return iter(re.findall(r"\d+", match[1])) if match else iter(())

@@ -1,7 +1,7 @@
 """CSV of nvprof (`nvprof --csv`): its summary, `--print-gpu-trace`, and the metrics or events of either.
 
-A summary has one row a kernel, of all its launches: their mean is one `MeasuredLaunch`. A trace has a row a launch. Tables of one
-file are of one program, so that a kernel's n-th row of a table is its n-th of another.
+A summary has one row per kernel: the mean of its launches is one `MeasuredLaunch`. A trace has a row per launch. The tables of a
+file are of one program, so a kernel's n-th row in one table is its n-th row in another.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from warpsight.hardware.measurements.metrics import (
     measures_of,
     notation_of,
 )
-from warpsight.hardware.measurements.tables import Kind, Row, Table, has_table, read_tables
+from warpsight.hardware.measurements.tables import Table, TableKind, TableRow, has_table, read_tables
 
 TOOL = "nvprof"
 MEAN = "mean"
@@ -32,7 +32,7 @@ _SUMMARY = ("Time(%)", "Time", "Calls", "Avg", "Name")
 _METRICS = ("Device", "Kernel", "Invocations", "Avg")
 _PER_LAUNCH = ("Device", "Kernel")
 _NOT_PER_LAUNCH = ("Invocations", "Calls", "Metric Name", "Event Name", "Kernel Name", "Name")
-# copies and settings of memory are rows of a trace too; without a column for the type, calls of the host are as well
+# Copies and settings of memory are rows of a trace too; without a column for the type, so are calls of the host.
 _NO_KERNEL = re.compile(r"\[CUDA mem(cpy|set).*|\[Unified Memory.*")
 _HOST_CALL = re.compile(r"cu(da)?[A-Z]\w*")
 _VALUE = re.compile(r"(?P<number>.*?\d)\s*(?P<unit>[A-Za-z%µ][\w/%]*)?")
@@ -41,7 +41,9 @@ _Key = tuple[str, str]
 
 
 @dataclass
-class _Found:
+class _LaunchCells:
+    """What the file has of one launch, before its numbers are parsed."""
+
     device: str
     line: int
     grid: tuple[int, int, int] | None = None
@@ -59,22 +61,22 @@ def read_nvprof(text: str, origin: str) -> Measurements:
     """The kernels' launches of `text`. Raises FormatError with `file:line`."""
     tables, others = read_tables(text, origin, _TABLES)
     cells = [(cell, f"{origin}:{row.line}") for table in tables for row in table.rows for cell in row.cells if cell.strip()]
-    notation = notation_of((found["number"], place) for cell, place in cells if (found := _VALUE.fullmatch(cell.strip())))
-    launches: dict[_Key, _Found] = {}
+    notation = notation_of((match["number"], place) for cell, place in cells if (match := _VALUE.fullmatch(cell.strip())))
+    launches: dict[_Key, _LaunchCells] = {}
     for table in tables:
         _take(table, launches, origin)
     if not launches:
-        what = "has a table of nvprof and no kernel in it"
+        what = "has a table of nvprof, but no kernel"
         raise FormatError(what, place=f"{origin}:{tables[0].line}", remedy="profile a program that launches a kernel")
     notes = []
-    means = sum(found.invocations > 1 for found in launches.values())
+    means = sum(launch.invocations > 1 for launch in launches.values())
     if means:
-        notes.append("nvprof's summary gives the mean of a kernel's launches; --print-gpu-trace keeps them apart")
+        notes.append("nvprof's summary gives the mean of a kernel's launches; nvprof --print-gpu-trace lists each")
     own = sum(bool(re.match("=", line)) for line in text.splitlines())
     if others > own:
         count = others - own
-        notes.append(f"{count} line{'s that are' if count > 1 else ' that is'} of no table passed over")
-    made = tuple(_launch(key, found, notation, origin) for key, found in launches.items())
+        notes.append(f"{count} line{'s' if count > 1 else ''} outside of tables ignored")
+    made = tuple(_launch(key, launch, notation, origin) for key, launch in launches.items())
     return Measurements(TOOL, origin, made, (*notes, *above_one(made)))
 
 
@@ -86,10 +88,10 @@ def _least_cells(header: Sequence[str]) -> int:
     return len(header) if per_launch and len(header) > len(_PER_LAUNCH) else 0
 
 
-_TABLES = Kind(_least_cells, strict=True)
+_TABLES = TableKind(_least_cells, strict=True)
 
 
-def _take(table: Table, launches: dict[_Key, _Found], origin: str) -> None:
+def _take(table: Table, launches: dict[_Key, _LaunchCells], origin: str) -> None:
     name = "Name" if "Name" in table.header else "Kernel"
     rows = list(table.rows)
     units: dict[str, str] = {}
@@ -97,61 +99,61 @@ def _take(table: Table, launches: dict[_Key, _Found], origin: str) -> None:
         units = dict(zip(table.header, (cell.strip() for cell in rows.pop(0).cells), strict=True))
     seen: dict[str, int] = {}
     for row in rows:
-        told = dict(zip(table.header, (cell.strip() for cell in row.cells), strict=True))
-        place, kernel = f"{origin}:{row.line}", told[name]
+        by_column = dict(zip(table.header, (cell.strip() for cell in row.cells), strict=True))
+        place, kernel = f"{origin}:{row.line}", by_column[name]
         if not kernel:
             raise FormatError("names no kernel", place=place, remedy="export the file again")
-        if _passed_over(told, kernel):
+        if _passed_over(by_column, kernel):
             continue
-        if "Metric Name" in told or "Event Name" in told:
-            _summary_metric(told, kernel, row, launches, place)
-        elif "Calls" in told:
-            found = _mean(told, kernel, "Calls", row, launches, place)
-            found.cells.append(("gpu__time_duration.sum", units.get("Avg", ""), told["Avg"], place))
+        if "Metric Name" in by_column or "Event Name" in by_column:
+            _summary_metric(by_column, kernel, row, launches, place)
+        elif "Calls" in by_column:
+            launch = _mean(by_column, kernel, "Calls", row, launches, place)
+            launch.cells.append(("gpu__time_duration.sum", units.get("Avg", ""), by_column["Avg"], place))
         else:
             number = seen[kernel] = seen.get(kernel, -1) + 1
-            found = launches.setdefault((kernel, str(number)), _Found(told.get("Device", ""), row.line))
-            _single(told, units, found, place)
+            launch = launches.setdefault((kernel, str(number)), _LaunchCells(by_column.get("Device", ""), row.line))
+            _single(by_column, units, launch, place)
 
 
-def _passed_over(told: dict[str, str], kernel: str) -> bool:
-    if _NO_KERNEL.fullmatch(kernel) or told.get("Type", "GPU activities") != "GPU activities":
+def _passed_over(by_column: dict[str, str], kernel: str) -> bool:
+    if _NO_KERNEL.fullmatch(kernel) or by_column.get("Type", "GPU activities") != "GPU activities":
         return True
-    return "Calls" in told and "Type" not in told and bool(_HOST_CALL.fullmatch(kernel))
+    return "Calls" in by_column and "Type" not in by_column and bool(_HOST_CALL.fullmatch(kernel))
 
 
 def _mean(
-    told: dict[str, str], kernel: str, column: str, row: Row, launches: dict[_Key, _Found], place: str
-) -> _Found:
-    """The entry of a kernel's launches together; of the only launch, where there is one."""
-    if not re.fullmatch(r"[1-9]\d{0,17}", told[column]):
-        raise FormatError(f'{column} is "{told[column][:40]}", not a count', place=place, remedy="export the file again")
-    count = int(told[column])
-    found = launches.setdefault((kernel, "0" if count == 1 else MEAN), _Found(told.get("Device", ""), row.line))
-    found.invocations = count
-    found.device = found.device or told.get("Device", "")
-    return found
+    by_column: dict[str, str], kernel: str, column: str, row: TableRow, launches: dict[_Key, _LaunchCells], place: str
+) -> _LaunchCells:
+    """The entry for all launches of a kernel, or for the only one."""
+    if not re.fullmatch(r"[1-9]\d{0,17}", by_column[column]):
+        raise FormatError(f'{column} is "{by_column[column][:40]}", not a count', place=place, remedy="export the file again")
+    count = int(by_column[column])
+    launch = launches.setdefault((kernel, "0" if count == 1 else MEAN), _LaunchCells(by_column.get("Device", ""), row.line))
+    launch.invocations = count
+    launch.device = launch.device or by_column.get("Device", "")
+    return launch
 
 
-def _summary_metric(told: dict[str, str], kernel: str, row: Row, launches: dict[_Key, _Found], place: str) -> None:
-    metric = told.get("Metric Name") or told.get("Event Name") or ""
+def _summary_metric(by_column: dict[str, str], kernel: str, row: TableRow, launches: dict[_Key, _LaunchCells], place: str) -> None:
+    metric = by_column.get("Metric Name") or by_column.get("Event Name") or ""
     metric = DESCRIPTIONS.get(metric, metric)
-    found = _mean(told, kernel, "Invocations", row, launches, place)
+    launch = _mean(by_column, kernel, "Invocations", row, launches, place)
     if is_wanted(metric) or is_stall(metric):
-        found.cells.append((metric, "", told["Avg"], place))
+        launch.cells.append((metric, "", by_column["Avg"], place))
 
 
-def _single(told: dict[str, str], units: dict[str, str], found: _Found, place: str) -> None:
+def _single(by_column: dict[str, str], units: dict[str, str], launch: _LaunchCells, place: str) -> None:
     """A row of a trace: a launch's size and time, or its metrics."""
-    if "Duration" in told:
-        found.grid, found.block = (
-            _size([told[f"{what} {axis}"] for axis in "XYZ"], what, place) for what in ("Grid", "Block")
+    if "Duration" in by_column:
+        launch.grid, launch.block = (
+            _size([by_column[f"{what} {axis}"] for axis in "XYZ"], what, place) for what in ("Grid", "Block")
         )
-        found.cells.append(("gpu__time_duration.sum", units.get("Duration", ""), told["Duration"], place))
-    for column, text in told.items():
+        launch.cells.append(("gpu__time_duration.sum", units.get("Duration", ""), by_column["Duration"], place))
+    for column, text in by_column.items():
         metric = DESCRIPTIONS.get(column, column)
         if (is_wanted(metric) and column != "Duration") or is_stall(metric):
-            found.cells.append((metric, units.get(column, ""), text, place))
+            launch.cells.append((metric, units.get(column, ""), text, place))
 
 
 def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
@@ -161,16 +163,16 @@ def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
     return x, y, z
 
 
-def _launch(key: _Key, found: _Found, notation: Notation, origin: str) -> MeasuredLaunch:
+def _launch(key: _Key, launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLaunch:
     values: dict[str, float] = {}
     stalls: dict[str, float] = {}
     absent = []
-    for metric, unit, text, place in found.cells:
+    for metric, unit, text, place in launch.cells:
         parts = _VALUE.fullmatch(text)
         if is_none(text):
             absent.append(metric)
         elif parts is None:
-            raise FormatError(f'{metric} is "{text[:40]}", which is no number', place=place, remedy="correct the cell")
+            raise FormatError(f'{metric} is "{text[:40]}", which is not a number', place=place, remedy="correct the cell")
         elif is_stall(metric):
             stalls[metric] = notation.number(parts["number"], metric, place)
         elif metric == "gpu__time_duration.sum":
@@ -182,20 +184,20 @@ def _launch(key: _Key, found: _Found, notation: Notation, origin: str) -> Measur
     return MeasuredLaunch(
         number=key[1],
         kernel=key[0],
-        device=found.device,
-        grid=found.grid,
-        block=found.block,
-        invocations=found.invocations,
+        device=launch.device,
+        grid=launch.grid,
+        block=launch.block,
+        invocations=launch.invocations,
         measures=measures_of(values),
         stalls=stalls_of(stalls),
         absent=tuple(dict.fromkeys(absent)),
-        place=f"{origin}:{found.line}",
+        place=f"{origin}:{launch.line}",
     )
 
 
 def _seconds(text: str, unit: str, notation: Notation, place: str) -> float:
     scale = factor(unit, TIME)
     if scale is None:
-        what = f'the time has the unit "{unit}", where s, ms, us or ns is due'
+        what = f'the time has the unit "{unit}", and s, ms, us or ns is expected'
         raise FormatError(what, place=place, remedy="keep the row of units under the header, as nvprof writes it")
     return notation.number(text, "the time", place) * scale

@@ -1,4 +1,4 @@
-"""Tables of comma-separated values among whatever else a profiled program and its profiler have printed."""
+"""Tables of comma-separated values among other output of a profiled program and its profiler."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from warpsight.base.errors import FormatError
 
 _DELIMITERS = ",;\t"
-# a cell that goes on over more lines than this is no cell
-_MOST_LINES = 100
+_MOST_LINES = 100  # of one cell
 
 
 @dataclass(frozen=True)
-class Row:
+class TableRow:
     """The cells of the row that begins in `line`."""
 
     line: int
@@ -23,51 +22,51 @@ class Row:
 
 @dataclass
 class Table:
-    """A header and what follows it. `least` is how many cells a row must have, at most as many as the header."""
+    """A header and its rows. A row has at least `least` cells, and at most as many as the header."""
 
     line: int
     header: tuple[str, ...]
     quoted: bool
     least: int
-    rows: list[Row] = field(default_factory=list)
+    rows: list[TableRow] = field(default_factory=list)
 
     def column(self, name: str) -> int:
-        """Where the column `name` is; -1 for nowhere."""
+        """The index of the column `name`; -1 if there is none."""
         return self.header.index(name) if name in self.header else -1
 
 
 @dataclass(frozen=True)
-class Kind:
-    """How tables of a tool are told: `least_cells` gives for a header the least cells of a row, 0 for what is no header.
+class TableKind:
+    """How to recognise the tables of a tool: `least_cells` of a header is the least number of cells of a row, 0 if it is no header.
 
-    With `strict` everything up to an empty line or one of the tool's own (`==...`) belongs to the table; without, only lines that
-    begin as the header does, with a quotation mark or without.
+    With `strict`, everything up to an empty line or a message of the tool (`==...`) belongs to the table; without, only lines that
+    begin as the header does, with or without a quotation mark.
     """
 
     least_cells: Callable[[Sequence[str]], int]
     strict: bool
 
 
-def has_table(text: str, kind: Kind) -> bool:
+def has_table(text: str, kind: TableKind) -> bool:
     """Whether a line of `text` is a header of that kind."""
     return any(_header(line.rstrip("\r"), kind) for line in text.removeprefix("\ufeff").split("\n"))
 
 
-def read_tables(text: str, origin: str, kind: Kind) -> tuple[list[Table], int]:
-    """The tables of `text`, and how many lines belong to none and are not empty.
+def read_tables(text: str, origin: str, kind: TableKind) -> tuple[list[Table], int]:
+    """The tables of `text`, and the number of other lines that are not empty.
 
-    Raises FormatError with `file:line` for a row of another length than its header's and a quoted cell that does not end.
+    Raises FormatError with `file:line` for a row that does not have the header's length and for a quoted cell that does not end.
     """
-    found: list[Table] = []
+    tables: list[Table] = []
     table: Table | None = None
     delimiter, others = ",", 0
-    for line, record in _records(text, origin, found):
+    for line, record in _records(text, origin, tables):
         opened = _header(record, kind)
         if opened:
             cells, delimiter, least = opened
             table = Table(line, cells, record.startswith('"'), least)
             _check_twice(table, origin)
-            found.append(table)
+            tables.append(table)
         elif not record.strip() or record.startswith("=="):
             others += bool(record.strip())
             if kind.strict and not record.startswith("==") and table is not None and table.rows:
@@ -76,11 +75,11 @@ def read_tables(text: str, origin: str, kind: Kind) -> tuple[list[Table], int]:
             table.rows.append(_row(record, line, table, delimiter, origin))
         else:
             others += 1
-    return found, others
+    return tables, others
 
 
 def _records(text: str, origin: str, opened: Sequence[Table]) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; in a table those that a quoted cell spans are one."""
+    """Lines with their numbers. In a table, the lines that a quoted cell spans are one."""
     held, start = "", 0
     for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
         bare = line.rstrip("\r")
@@ -95,9 +94,9 @@ def _records(text: str, origin: str, opened: Sequence[Table]) -> Iterator[tuple[
         raise FormatError("a quoted cell does not end", place=f"{origin}:{start}", remedy="the file is cut; export it again")
 
 
-def _header(record: str, kind: Kind) -> tuple[tuple[str, ...], str, int] | None:
+def _header(record: str, kind: TableKind) -> tuple[tuple[str, ...], str, int] | None:
     if "Name" not in record and "Kernel" not in record:
-        return None  # no need to take every row apart
+        return None  # saves splitting every row
     for delimiter in _DELIMITERS:
         if delimiter in record:
             cells = tuple(cell.strip() for cell in _cells(record, delimiter))
@@ -108,7 +107,7 @@ def _header(record: str, kind: Kind) -> tuple[tuple[str, ...], str, int] | None:
 
 
 def _cells(record: str, delimiter: str) -> list[str]:
-    # a field of any length: the limit of the csv module is for the whole process, and ours are checked elsewhere
+    # The csv module's limit on the length of a field holds for the whole process, so a field may exceed it here.
     try:
         return next(csv.reader([record], delimiter=delimiter), [])
     except csv.Error:
@@ -120,17 +119,17 @@ def _belongs(record: str, table: Table, delimiter: str, strict: bool) -> bool:
         return True
     if record.startswith('"'):
         return True
-    # what a program prints may begin with a number too, among quoted rows
+    # A program's own output may begin with a number too, between quoted rows.
     numbered = delimiter in record and (record[0].isdigit() or record.startswith(delimiter))
     return numbered and (not table.quoted or table.least <= len(_cells(record, delimiter)) <= len(table.header))
 
 
-def _row(record: str, line: int, table: Table, delimiter: str, origin: str) -> Row:
+def _row(record: str, line: int, table: Table, delimiter: str, origin: str) -> TableRow:
     cells = _cells(record, delimiter)
     if not table.least <= len(cells) <= len(table.header):
         what = f"has {len(cells)} cells, and the header in line {table.line} names {len(table.header)}"
-        raise FormatError(what, place=f"{origin}:{line}", remedy="the line is cut, or is not of this table; export the file again")
-    return Row(line, tuple(cells))
+        raise FormatError(what, place=f"{origin}:{line}", remedy="the line is cut, or not of this table; export the file again")
+    return TableRow(line, tuple(cells))
 
 
 def _check_twice(table: Table, origin: str) -> None:

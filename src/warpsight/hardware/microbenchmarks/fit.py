@@ -1,4 +1,4 @@
-"""From timings of the micro-benchmarks to keys of a GPU description: latencies, miss registers, L1 geometry, bandwidths.
+"""Fits keys of a GPU description to timings of the micro-benchmarks: latencies, MSHRs, L1 geometry, bandwidths.
 
 Then the result document, and the description.
 """
@@ -24,10 +24,10 @@ from warpsight.pipeline.provenance import TOOL
 
 @dataclass(frozen=True)
 class Fitted:
-    """`value` of `key` in its base unit (a word for l1.index), `from_rows` timings, `quality` in words, `deviation` a fraction.
+    """`value` of `key` in its base unit (a word for l1.index), fitted to `rows` timings, with a `quality` in words.
 
-    `deviation` is how far timings are from what the value says: the relative spread of a plateau, the residual of a line, the part
-    of accesses of which hit or miss is not explained.
+    `deviation` (a fraction) is the error of the fit: the relative spread of a plateau, the residual of a line, the part
+    of the accesses whose hit or miss is not explained.
     """
 
     key: str
@@ -39,7 +39,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Refused:
-    """Why the timings do not tell `key`."""
+    """The reason why the timings do not determine `key`."""
 
     key: str
     reason: str
@@ -49,44 +49,45 @@ Answer = Fitted | Refused
 
 
 def spread(values: Sequence[float]) -> float:
-    """Half of what lies between the 10th and the 90th percentile, relative to the median: 0.02 is give or take 2 per cent."""
+    """Half the distance from the 10th to the 90th percentile, relative to the median: 0.02 means +-2 %."""
     low, middle, high = np.percentile(np.asarray(values, dtype=np.float64), [10, 50, 90])
     return float((high - low) / (2 * middle))
 
 
-# -- Latencies from pointer chases (Hong and Kim, ISCA 2009, section 5.1): a level's is that of working sets which fit it alone.
+# -- Latencies from pointer chases (Hong and Kim, ISCA 2009, section 5.1), of working sets that fit one level but not the one
+# before.
 
-# a plateau is flat within this, and made of so many working sets
+# Maximum spread of a plateau, and its minimum number of working sets.
 FLAT, ENOUGH = 0.1, 2
-# a level's latency is at least this times the level's before, or they are one
+# Minimum ratio of the latencies of two levels; below it they count as one.
 _APART = 1.2
 
 
 def latencies(timings: Timings, gpu: GpuSpec) -> list[Answer]:
-    """`l1.latency`, `l2.latency` and `dram.latency` in cycles (what DRAM adds to an L2 hit).
+    """`l1.latency`, `l2.latency` and `dram.latency` in cycles (in addition to an L2 hit).
 
-    Working sets of lines side by side. Which level serves a set follows from about how large `gpu` says that the caches are, and
-    from the timings: up to half of the L1; from twice what still has the L1's latency to half of the L2; from twice the L2 on, and
-    twice what still has its latency. Between them levels mix.
+    Uses working sets of adjacent lines. The level that serves a set follows from the approximate cache sizes of `gpu` and from the
+    timings: up to half of the L1; from twice the largest set with the L1's latency to half of the L2; above twice the L2 and twice
+    the largest set with its latency. Between these ranges levels mix.
     """
     line, l2_size = gpu.l1.line_bytes, gpu.l2.size_bytes
     rows = timings.of(CHASE, lambda row: row.stride == line)
     first = _level(rows, 0, gpu.l1.size_bytes // 2, 0.0, line)
     answers: list[Answer] = [_answer("l1.latency", first, 0.0)]
     if isinstance(first, str):
-        reason = "the levels behind the L1 need l1.latency"
+        reason = "requires l1.latency"
         return [*answers, Refused("l2.latency", reason), Refused("dram.latency", reason)]
     second = _level(rows, 2 * first.reach, l2_size // 2, first.cycles, line)
     answers.append(_answer("l2.latency", second, 0.0))
     if isinstance(second, str):
-        return [*answers, Refused("dram.latency", "what DRAM adds to an L2 hit needs l2.latency")]
+        return [*answers, Refused("dram.latency", "requires l2.latency")]
     third = _level(rows, 2 * max(second.reach, l2_size), None, second.cycles, line)
     return [*answers, _answer("dram.latency", third, second.cycles)]
 
 
 @dataclass(frozen=True)
 class _Level:
-    """A plateau: the median `cycles` of a load, `spread`, of so many `rows`; `reach`, the largest working set as quick."""
+    """A plateau: the median `cycles` of a load, its `spread`, the number of `rows`; `reach` is the largest working set as fast."""
 
     cycles: float
     spread: float
@@ -95,19 +96,19 @@ class _Level:
 
 
 def _level(rows: Sequence[Timing], least: int, most: int | None, before: float, line: int) -> _Level | str:
-    """The plateau of working sets from `least` to `most` bytes, above the latency `before`; or why it is none."""
+    """The plateau of working sets from `least` to `most` bytes, above the latency `before`; or the reason why there is none."""
     if most is not None and least > most:
-        return f"working sets of {least // 2:,} B have the latency of the level before, and the next should end at {2 * most:,} B"
+        return f"working sets of {least // 2:,} B have the latency of the previous level; the next should end at {2 * most:,} B"
     found = [row for row in rows if row.size >= least and (most is None or row.size <= most)]
     where = f"at least {least:,} B" if most is None else f"{least:,} to {most:,} B"
     if len(found) < ENOUGH:
-        return f"{len(found)} chases of a line's stride ({line} B) have working sets of {where}; {ENOUGH} are needed"
+        return f"{len(found)} chases with a stride of one line ({line} B) have working sets of {where}; {ENOUGH} are needed"
     flat = spread([row.each for row in found])
     if flat > FLAT:
-        return f"working sets of {where} differ by {100 * flat:.0f} % in latency, no plateau"
+        return f"latencies of working sets of {where} differ by {100 * flat:.0f} %: no plateau"
     cycles = float(np.median([row.each for row in found]))
     if cycles < _APART * before:
-        return f"working sets of {where} take {cycles:.1f} cycles a load, as the level before ({before:.1f})"
+        return f"working sets of {where} take {cycles:.1f} cycles per load, like the previous level ({before:.1f})"
     reach = max(row.size for row in rows if row.each <= (1 + FLAT) * cycles)
     return _Level(cycles, flat, len(found), reach)
 
@@ -115,30 +116,30 @@ def _level(rows: Sequence[Timing], least: int, most: int | None, before: float, 
 def _answer(key: str, level: _Level | str, before: float) -> Answer:
     if isinstance(level, str):
         return Refused(key, level)
-    quality = f"{level.cycles:.1f} cycles a load, flat within {100 * level.spread:.1f} %"
+    quality = f"{level.cycles:.1f} cycles per load, flat within {100 * level.spread:.1f} %"
     if before:
-        quality += f", less {before:.1f} of an L2 hit"
+        quality += f", minus {before:.1f} of an L2 hit"
     return Fitted(key, float(round(level.cycles - before)), level.rows, level.spread, quality)
 
 
-# -- The L1's miss registers (Nugteren et al., HPCA 2014, section 5): misses in flight against time.
+# -- The L1's MSHRs (Nugteren et al., HPCA 2014, section 5): time over misses in flight.
 #
-# Behind so many misses comes a load that hits. It passes them, and its time grows by about a cycle for each, until there is one miss
-# more than registers: that one blocks the L1 until a line arrives.
+# After a number of misses comes a load that hits. It passes them, and its time grows by about one cycle per miss, until there is
+# one miss more than MSHRs: that one blocks the L1 until a line arrives.
 
 MSHRS_KEY = "l1.mshrs"
 _LEAST_MISS_ROWS = 8
-# a jump is at least this times the L1's latency, and this times what a miss takes otherwise
+# Minimum jump, in L1 latencies and in the usual time per miss.
 _JUMP_LATENCIES, _JUMP_STEPS = 2.0, 8.0
 
 
 def miss_registers(timings: Timings, l1_latency: float | None) -> Fitted | Refused:
-    """`l1.mshrs`, where the time jumps; refused without a jump, or where the counts beside it were not both timed."""
+    """`l1.mshrs`, where the time jumps; refused without a jump, or if the counts next to it were not both timed."""
     rows = sorted(timings.of(MISSES), key=lambda row: row.count)
     if len(rows) < _LEAST_MISS_ROWS:
-        return Refused(MSHRS_KEY, f"needs {_LEAST_MISS_ROWS} timings of {MISSES}; there are {len(rows)}")
+        return Refused(MSHRS_KEY, f"requires {_LEAST_MISS_ROWS} timings of {MISSES}; there are {len(rows)}")
     if l1_latency is None:
-        return Refused(MSHRS_KEY, "what is a jump needs l1.latency")
+        return Refused(MSHRS_KEY, "requires l1.latency")
     counts = np.array([row.count for row in rows])
     times = np.array([row.time for row in rows])
     jumps, steps = np.diff(times), np.diff(counts)
@@ -147,34 +148,34 @@ def miss_registers(timings: Timings, l1_latency: float | None) -> Fitted | Refus
     found = np.flatnonzero(jumps > least)
     if not len(found):
         most = int(counts[-1])
-        what = f"up to {most} misses in flight hold up no hit"
-        return Refused(MSHRS_KEY, f"{what}: there are more registers, or misses do not block the L1")
+        what = f"up to {most} misses in flight delay no hit"
+        return Refused(MSHRS_KEY, f"{what}: there are more MSHRs, or misses do not block the L1")
     first = int(found[0])
     if steps[first] > 1:
         low, high = int(counts[first]), int(counts[first + 1])
         return Refused(MSHRS_KEY, f"between {low} and {high - 1}; time each count of misses from {low} to {high}")
-    # beyond the jump the hit stays held up: else it was noise
+    # after the jump the hit must stay delayed, else it was noise
     if float(times[first + 1 :].min()) < float(times[: first + 1].max()) + float(least[first]) / 2:
         return Refused(MSHRS_KEY, f"the time jumps at {int(counts[first + 1])} misses and falls again: noise; time it again")
     noise = float(np.abs(jumps[:first] - usual * steps[:first]).max() / jumps[first]) if first else 0.0
-    quality = f"the hit is held up {jumps[first]:.0f} cycles longer behind {int(counts[first + 1])} misses"
+    quality = f"a hit is delayed {jumps[first]:.0f} cycles longer after {int(counts[first + 1])} misses"
     return Fitted(MSHRS_KEY, float(counts[first]), len(rows), noise, quality)
 
 
-# -- Size, ways and set index of the L1 by a search for conflicts: which working sets hit, at which strides.
+# -- Size, ways and set index of the L1, from the working sets and strides that hit.
 #
-# A ring of lines that is walked again and again hits where no set has more lines than ways; where one has, LRU misses all of that
-# set. So a cache predicts for each ring which part of its loads misses, and the part that does is read off their mean latency. It
-# lies between the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of lines side by side
-# are tried; the answer is the one that explains the rings best, where no other explains them nearly as well.
+# A ring of lines that is followed repeatedly hits if no set has more lines than ways; if one has, LRU misses all lines of that
+# set. So a cache predicts the part of each ring's loads that miss, and the measured part follows from the mean latency, which
+# lies between the L1's and the L2's. Caches of every rule, number of sets and ways that agree with the sweep of adjacent lines
+# are tried; the answer is the one that explains the rings best, unless others explain them nearly as well.
 #
-# The base of a ring is aligned to 1 MiB, so that the bits above it only permute sets.
+# The base of a ring is aligned to 1 MiB, so that higher address bits only permute sets.
 
 GEOMETRY_KEYS = ("l1.size", "l1.ways", "l1.index")
 ALIGNED = 1 << 20
-# a ring of lines side by side fits where at most this part of its loads misses
+# A ring of adjacent lines fits if at most this part of its loads misses.
 _FITS = 0.02
-# the part of loads that may be unexplained, and how much better than others the best must be
+# The part of loads that may be unexplained, and the minimum advantage of the best cache over others.
 _GOOD, _BETTER = 0.08, 0.02
 _MOST_SETS, _LEAST_GEOMETRY_ROWS = 2048, 8
 
@@ -196,7 +197,7 @@ class _Cache:
 def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latency: float | None) -> list[Answer]:
     """`l1.size` (bytes), `l1.ways` and `l1.index`, for lines of the length in `gpu`."""
     if l1_latency is None or l2_latency is None:
-        return [Refused(key, "what hits and what misses needs l1.latency and l2.latency") for key in GEOMETRY_KEYS]
+        return [Refused(key, "requires l1.latency and l2.latency") for key in GEOMETRY_KEYS]
     line = gpu.l1.line_bytes
     rings = timings.of(CHASE, lambda row: row.stride >= line and row.stride % line == 0 and row.size <= ALIGNED)
     parts = np.array([np.clip((row.each - l1_latency) / (l2_latency - l1_latency), 0, 1) for row in rings])
@@ -205,10 +206,10 @@ def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latenc
         return [Refused(key, bracket) for key in GEOMETRY_KEYS]
     low, high = bracket
     caches = _candidates(rings, parts, line, low, high)
-    between = f"the L1 holds between {low * line / 1024:g} and {high * line / 1024:g} KiB of lines of {line} B side by side"
+    between = f"the L1 holds between {low * line / 1024:g} and {high * line / 1024:g} KiB of adjacent lines of {line} B"
     if not caches or caches[0].error > _GOOD:
-        told = f"; the best cache explains all but {100 * caches[0].error:.0f} %" if caches else ""
-        reason = f"no cache with LRU explains which working sets hit{told}; {between}"
+        best_so_far = f"; the best cache explains all but {100 * caches[0].error:.0f} %" if caches else ""
+        reason = f"no LRU cache explains which working sets hit{best_so_far}; {between}"
         return [Refused(key, reason) for key in GEOMETRY_KEYS]
     best = caches[0]
     near = [cache for cache in caches if cache.error < best.error + _BETTER]
@@ -224,24 +225,24 @@ def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latenc
         if len(others) > 1:
             listed = ", ".join(map(str, sorted(others, key=str)[:6]))
             what = "lines" if key == "l1.size" else key
-            answers.append(Refused(key, f"the rings do not tell {what} {listed} apart; {between}"))
+            answers.append(Refused(key, f"the rings do not distinguish {what} {listed}; {between}"))
         else:
             answers.append(Fitted(key, value, len(rings), best.error, quality))
     return answers
 
 
 def _bracket(rings: Sequence[Timing], parts: Floats, line: int) -> tuple[int, int] | str:
-    """The lines side by side that all hit at most, and the fewest above that do not; or why that is not known."""
+    """The largest number of adjacent lines that all hit, and the smallest that do not; or the reason why it is unknown."""
     dense = [(row.size // line, part) for row, part in zip(rings, parts.tolist(), strict=True) if row.stride == line]
     above = [lines for lines, part in dense if part > _FITS]
     fitting = [lines for lines, part in dense if part <= _FITS and lines < min(above, default=0)]
     if len(rings) < _LEAST_GEOMETRY_ROWS or not fitting:
-        return f"working sets of lines side by side that hit, and larger ones that do not, are needed; there are {len(dense)}"
+        return f"requires working sets of adjacent lines that hit, and larger ones that do not; there are {len(dense)}"
     return max(fitting), min(above)
 
 
 def _candidates(rings: Sequence[Timing], parts: Floats, line: int, low: int, high: int) -> list[_Cache]:
-    """Caches that hold between `low` and `high` lines side by side, the best first; of those that say the same the simplest."""
+    """Caches that hold between `low` and `high` adjacent lines, the best first; of equally good ones the simplest first."""
     found: list[_Cache] = []
     for rule, number in SET_INDEX_RULES.items():
         sets = 1
@@ -256,28 +257,28 @@ def _candidates(rings: Sequence[Timing], parts: Floats, line: int, low: int, hig
 
 
 def _errors(rings: Sequence[Timing], parts: Floats, line: int, sets: int, rule: int, ways: range) -> list[float]:
-    """For each number of ways the root mean square of how far the part that misses is from the measured one."""
+    """For each number of ways the root mean square error of the part that misses."""
     set_of = np.array([set_index(number, sets, rule) for number in range(ALIGNED // line)])
     held = np.arange(ways.start, ways.stop)[:, None]
     predicted = np.zeros((len(ways), len(rings)))
     for column, ring in enumerate(rings):
         lines = np.bincount(set_of[: ring.size // line : ring.stride // line])
-        # as many lines to a set, in as many sets: few different numbers, however many sets there are
+        # lines per set and the number of such sets: few distinct values
         each, count = np.unique(lines, return_counts=True)
         predicted[:, column] = np.where(each > held, each * count, 0).sum(axis=1) / lines.sum()
     return [float(error) for error in np.sqrt(np.square(predicted - parts).mean(axis=1))]
 
 
-# -- Bandwidths: the slope of time over bytes, which leaves out what a launch takes before and after; of several grids the fastest.
+# -- Bandwidths: the slope of time over bytes, which excludes the launch overhead; the fastest of several grids.
 #
-# A bandwidth is only seen by more misses in flight than it takes to hide the latency (Little's law). Where the L1s' miss registers
-# bound them, time tells those and not the bandwidth, and it is refused.
+# A bandwidth is only reached with more misses in flight than needed to hide the latency (Little's law). If the L1s' MSHRs
+# limit them, the time depends on the MSHRs instead of the bandwidth, and the answer is refused.
 
-# a line through fewer points, or with larger residuals, is none
+# Minimum points and maximum residual of a line.
 _POINTS, _STRAIGHT = 3, 0.05
-# of what the misses in flight allow
+# Maximum part of the bandwidth that the misses in flight allow.
 _BOUND = 0.8
-# bytes moved must grow by this for a slope
+# Minimum growth of the bytes for a slope.
 _GROWTH = 1.5
 
 
@@ -290,9 +291,9 @@ class _Slope:
 
 
 def bandwidths(timings: Timings, gpu: GpuSpec, mshrs: float | None, l2: float | None, dram: float | None) -> list[Answer]:
-    """`dram.bandwidth` and `noc.bandwidth` in bytes a second.
+    """`dram.bandwidth` and `noc.bandwidth` in bytes per second.
 
-    `mshrs` and the latencies `l2` and `dram` (cycles; what DRAM adds) are the fitted ones, None where they are not known.
+    `mshrs` and the latencies `l2` and `dram` (cycles; additional ones of DRAM) are the fitted ones, None if unknown.
     """
     in_memory = None if l2 is None or dram is None else l2 + dram
     return [
@@ -308,18 +309,18 @@ def _bandwidth(key: str, rows: Sequence[Timing], gpu: GpuSpec, mshrs: float | No
     slopes = [slope for grid in grids.values() if (slope := _slope(grid)) is not None]
     name = STREAM if key == "dram.bandwidth" else RESIDENT
     if not slopes:
-        return Refused(key, f"needs {_POINTS} timings of {name} with one grid and growing bytes; there are {len(rows)} in all")
+        return Refused(key, f"requires {_POINTS} timings of {name} with one grid and increasing bytes; there are {len(rows)}")
     straight = [slope for slope in slopes if slope.deviation <= _STRAIGHT]
     if not straight:
         least = min(slope.deviation for slope in slopes)
-        return Refused(key, f"the time of {name} does not grow evenly with bytes: {100 * least:.0f} % off a line at best")
+        return Refused(key, f"the time of {name} does not grow linearly with bytes: {100 * least:.0f} % off a line at best")
     best = max(straight, key=lambda slope: slope.bytes_per_s)
     if mshrs is not None and latency is not None:
         most = gpu.sm_count * mshrs * gpu.l1.line_bytes / latency * gpu.core_clock_hz
         if best.bytes_per_s > _BOUND * most:
             reason = (
-                f"{best.bytes_per_s / 1e9:.0f} GB/s were reached, and {mshrs:.0f} misses in flight on each SM allow about "
-                f"{most / 1e9:.0f} GB/s: time tells the MSHRs and not the bandwidth, which is at least that reached"
+                f"reached {best.bytes_per_s / 1e9:.0f} GB/s, but {mshrs:.0f} misses in flight per SM allow only about "
+                f"{most / 1e9:.0f} GB/s: the time depends on the MSHRs, and the bandwidth is at least the value reached"
             )
             return Refused(key, reason)
     quality = f"slope of {best.rows} timings with {best.grid}, {100 * best.deviation:.1f} % off the line"
@@ -327,7 +328,7 @@ def _bandwidth(key: str, rows: Sequence[Timing], gpu: GpuSpec, mshrs: float | No
 
 
 def _slope(rows: Sequence[Timing]) -> _Slope | None:
-    """Bytes a second by least squares, relative residuals; None for too few or too even points."""
+    """Bytes per second by least squares, relative residuals; None for too few or too similar points."""
     moved = np.array([row.size for row in rows], dtype=np.float64)
     seconds = np.array([row.time for row in rows]) / 1e9
     if len(rows) < _POINTS or moved.max() < _GROWTH * moved.min():
@@ -340,12 +341,12 @@ def _slope(rows: Sequence[Timing]) -> _Slope | None:
     return _Slope(float(moved.max() / grown), residual, len(rows), f"{rows[0].blocks} blocks of {rows[0].threads}")
 
 
-# -- From timings of the micro-benchmarks to keys of a GPU description: the result document, and the description.
+# -- The result document, and the description.
 
 def fit(timings: Timings, gpu: GpuSpec) -> dict[str, Any]:
-    """The result document: `fitted` keys with value, goodness and the value that `gpu` has, and `refused` ones with their reason.
+    """The result document: `fitted` keys with value, quality and the value of `gpu`, and `refused` ones with the reason.
 
-    `gpu` says what the timings do not: the number of SMs, the clock, the L1's line, and about how large L1 and L2 are.
+    `gpu` has what the timings lack: the number of SMs, the clock, the L1's line, and the approximate sizes of L1 and L2.
     """
     levels = latencies(timings, gpu)
     l1, l2, dram = (_value(answer) for answer in levels)
@@ -379,7 +380,7 @@ def fit(timings: Timings, gpu: GpuSpec) -> dict[str, Any]:
 
 
 def description(document: dict[str, Any], like: str, name: str) -> str:
-    """A GPU description in YAML that inherits from `like` and has the fitted keys, each with its source and its goodness."""
+    """A GPU description in YAML that inherits from `like` and has the fitted keys, each with its source and quality."""
     file = Path(document["timings"]).name
     lines = ["schema: 1", f"like: {_quoted(like)}", f"name: {_quoted(name)}"]
     sections: dict[str, list[str]] = {}
@@ -409,7 +410,7 @@ def _text(answer: Fitted) -> str:
     if kind == WORD:
         return str(answer.value)
     number = float(answer.value)
-    # more digits of a bandwidth than a clock holds still for say nothing
+    # four digits of a bandwidth, as clocks vary
     return format_quantity(float(f"{number:.4g}") if kind == "bandwidth" else int(number), kind)
 
 

@@ -1,6 +1,6 @@
-"""The micro-benchmarks: their CUDA sources, their sizes for a GPU of so many SMs and so large an L2, and the run on a GPU.
+"""The micro-benchmarks: their CUDA sources, their sizes for a GPU's number of SMs and L2 size, and the run on a GPU.
 
-The run writes what the program `microbenchmarks.cu` writes. NVRTC compiles the kernels; no toolkit is needed.
+The run has the same output as the program `microbenchmarks.cu`. NVRTC compiles the kernels; no toolkit is needed.
 """
 
 from __future__ import annotations
@@ -23,37 +23,37 @@ KERNELS, PROGRAM = "kernels.cuh", "microbenchmarks.cu"
 
 
 def kernels_path() -> str:
-    """The file with the kernels alone."""
+    """The file with the kernels."""
     return str(files(__package__).joinpath(KERNELS))
 
 
 def save(folder: str | Path) -> list[Path]:
-    """Write the sources into `folder` and give their paths. Raises `UsageError` rather than replace a file that differs."""
+    """Write the sources into `folder` and return their paths. Raises `UsageError` instead of replacing a different file."""
     target, package = Path(folder), files(__package__)
     texts = {target / name: package.joinpath(name).read_text("utf-8") for name in (PROGRAM, KERNELS)}
     try:
         for path, text in texts.items():
             if path.exists() and path.read_text("utf-8", errors="replace") != text:
-                raise UsageError("exists and is not ours", place=str(path), remedy="name another folder with --kernels")
+                raise UsageError("exists with other content", place=str(path), remedy="name another folder")
         target.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():
             path.write_text(text, "utf-8")
     except OSError as error:
-        remedy = "name another folder with --kernels"
+        remedy = "name another folder"
         raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy=remedy) from None
     return list(texts)
 
 
-# -- What the micro-benchmarks run on a GPU of so many SMs and so large an L2: the loops of `sources/microbenchmarks.cu` as data.
+# -- The configurations for a GPU: the loops of `microbenchmarks.cu` as data.
 
 ALIGN, LINE, RUNS, MISS_RUNS, MOST_MISSES = 1 << 20, 128, 5, 3, 512
 THREADS = (256, 512, 1024)
-_SLOTS = 2048  # threads that an SM has room for
+_SLOTS = 2048  # resident threads per SM
 
 
 @dataclass(frozen=True)
 class Machine:
-    """What sizes depend on: SMs, and bytes of the L2."""
+    """The GPU's values that sizes depend on: SMs, and bytes of the L2."""
 
     sms: int
     l2: int
@@ -65,25 +65,25 @@ class Machine:
 
     @property
     def flushed(self) -> int:
-        """Bytes that are written so that the L2 holds nothing else."""
+        """Bytes that are written to flush the L2."""
         return 4 * self.l2
 
 
 @dataclass(frozen=True)
 class Chase:
-    """A ring of `lines` places `stride` bytes apart, gone round for `warm` steps and, timed, `steps`."""
+    """A ring of `lines` addresses `stride` bytes apart, followed for `warm` steps and then, timed, for `steps`."""
 
     stride: int
     lines: int
 
     @property
     def warm(self) -> int:
-        """A multiple of 8, once round at least."""
+        """A multiple of 8, at least one round."""
         return -(-self.lines // 8) * 8
 
     @property
     def steps(self) -> int:
-        """Whole rounds, a multiple of 8, so many that starting and ending count for nothing; of a long ring a part."""
+        """Whole rounds, a multiple of 8, enough to make start and end negligible; for a long ring only a part of it."""
         if self.lines > 1 << 16:
             return 1 << 14
         rounds = -(-2048 // self.lines)
@@ -93,7 +93,7 @@ class Chase:
 
 
 def chases(machine: Machine) -> Iterator[Chase]:
-    """Lines side by side, finely around the sizes of L1s and by quarters up to four L2s; then lines that may meet in a set."""
+    """Adjacent lines, in small steps around L1 sizes and in steps of a quarter up to four L2s; then lines that may share a set."""
     sizes = [*range(2048, 8193, 2048), *range(12 << 10, (320 << 10) + 1, 4 << 10)]
     size = 384 << 10
     while size <= 4 * machine.l2:
@@ -112,7 +112,7 @@ def chases(machine: Machine) -> Iterator[Chase]:
 
 
 def streams(machine: Machine) -> Iterator[tuple[int, int, int]]:
-    """Blocks, threads of a block, and bytes that all of them read together, once."""
+    """Blocks, threads per block, and the bytes that they read together, once."""
     for threads in THREADS:
         blocks = machine.sms
         while blocks <= 8 * machine.sms and blocks * threads <= machine.sms * _SLOTS:
@@ -125,33 +125,33 @@ def streams(machine: Machine) -> Iterator[tuple[int, int, int]]:
 
 
 def residents(machine: Machine) -> Iterator[tuple[int, int, int]]:
-    """Threads of a block, bytes that each block reads, and how often; a block an SM."""
+    """Threads per block, bytes that each block reads, and how often; one block per SM."""
     footprint = min(machine.l2 // 4, 1 << 20)
     for threads in THREADS:
         for passes in (8, 16, 24, 32):
             yield threads, footprint // (64 * threads) * (64 * threads), passes
 
 
-# -- Runs the micro-benchmarks on a GPU of this machine, through its driver, and writes what `sources/microbenchmarks.cu` writes.
+# -- Running the micro-benchmarks on a GPU of this machine, through its driver.
 #
 # NVRTC compiles the kernels; no toolkit is needed.
 
 Progress = Callable[[int, int], None]
-TARGET = "75"  # PTX for the oldest that the compiler has; the driver assembles it for its GPU
+TARGET = "75"  # PTX for the oldest architecture of the compiler; the driver assembles it for its GPU
 _OUT_BYTES, _PIECE = 8192, 16
 
 
 def run_microbenchmarks(number: int = 0, *, progress: Progress | None = None) -> str:
-    """The CSV of timings (`timings.HEADER`), with a comment that names the GPU. `progress(done, runs)` is called now and then.
+    """The CSV of timings (`timings.HEADER`), with a comment that names the GPU. Calls `progress(done, runs)` from time to time.
 
-    Raises UnsupportedError (exit code 3) without a driver or a GPU, or for one older than `TARGET`; DeviceError for what the
-    driver refuses; MissingLibraryError without NVRTC.
+    Raises UnsupportedError (exit code 3) without a driver or a GPU, or for one older than `TARGET`; DeviceError if the
+    driver refuses a call; MissingLibraryError without NVRTC.
     """
     device = read_device(number)
-    told = device.attributes
-    refuse_old(told["major"], told["minor"], f"sm_{TARGET}")
-    named = f"{device.name}, compute capability {told['major']}.{told['minor']}, {told['sm_count']} SMs"
-    lines = [f"# device: {named}, up to {told['clock_khz']} kHz, L2 {told['l2_bytes']} bytes", ",".join(HEADER)]
+    attributes = device.attributes
+    refuse_old(attributes["major"], attributes["minor"], f"sm_{TARGET}")
+    named = f"{device.name}, compute capability {attributes['major']}.{attributes['minor']}, {attributes['sm_count']} SMs"
+    lines = [f"# device: {named}, up to {attributes['clock_khz']} kHz, L2 {attributes['l2_bytes']} bytes", ",".join(HEADER)]
     with Gpu(number) as gpu:
         bench = Bench(gpu)
         total = bench.total()
@@ -176,13 +176,13 @@ class Bench:
         gpu.synchronise("filling memory")
 
     def total(self) -> int:
-        """How many rows there will be."""
+        """The number of rows."""
         machine = self.machine
         configurations = sum(1 for part in (chases(machine), streams(machine), residents(machine)) for _ in part)
         return RUNS * configurations + MISS_RUNS * MOST_MISSES
 
     def rows(self) -> Iterator[str]:
-        """The rows of the CSV, each as it is measured. The first also bring the clocks up."""
+        """The rows of the CSV as they are measured. The first ones also raise the clocks."""
         machine = self.machine
         for threads, size, passes in residents(machine):
             values = (_long(self._room), _long(size // _PIECE), _int(passes), _long(self._sums))
@@ -211,7 +211,7 @@ class Bench:
         return PackedLaunch(self.gpu, function, (blocks, 1, 1), (threads, 1, 1), values)
 
     def _flush(self) -> None:
-        """Write four times what the L2 holds, so that it has nothing of the room; the L1s are emptied where a kernel begins."""
+        """Write four times the L2's size to flush it; the L1s are flushed when a kernel starts."""
         self.gpu.fill(self._other, self.machine.flushed, 1)
         self.gpu.synchronise("filling memory")
 
@@ -225,9 +225,9 @@ class Bench:
     def _counted(self, launch: PackedLaunch) -> int:
         """Cycles that the kernel counted."""
         launch.launch()
-        told = np.empty(1, np.uint64)
-        self.gpu.download(self._out, told)
-        return int(told[0])
+        cycles = np.empty(1, np.uint64)
+        self.gpu.download(self._out, cycles)
+        return int(cycles[0])
 
 
 def _ptx() -> str:

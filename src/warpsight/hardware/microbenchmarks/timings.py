@@ -1,4 +1,4 @@
-"""The CSV of timings that the micro-benchmarks' host program writes: one run of one kernel a line."""
+"""The CSV of timings that the micro-benchmarks write: one line per run of a kernel."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpsight.base.errors import FormatError, suggestion
 
 HEADER = ("benchmark", "bytes", "stride", "count", "blocks", "threads", "cycles", "nanoseconds")
 CHASE, MISSES, STREAM, RESIDENT = "chase", "misses", "stream", "resident"
-# what each benchmark is timed in
+# The unit of each benchmark's timings.
 _TIMED = {CHASE: "cycles", MISSES: "cycles", STREAM: "nanoseconds", RESIDENT: "nanoseconds"}
 _MOST = 1e18
 _PAGE = "docs/reference/measurements.md describes the columns"
@@ -19,7 +19,7 @@ _PAGE = "docs/reference/measurements.md describes the columns"
 
 @dataclass(frozen=True)
 class Timing:
-    """One configuration of a benchmark, by its best run: `time` in cycles (chase, misses) or nanoseconds.
+    """One configuration of a benchmark, by its fastest run: `time` in cycles (chase, misses) or nanoseconds.
 
     `size` are bytes of memory (chase, misses) or bytes moved, `stride` bytes apart; `count` timed loads, misses, or passes.
     """
@@ -36,13 +36,13 @@ class Timing:
 
     @property
     def each(self) -> float:
-        """Time for each of `count`."""
+        """Time per `count`."""
         return self.time / self.count
 
 
 @dataclass(frozen=True)
 class Timings:
-    """The timings of one file; `device` as the program names it, empty where the file does not."""
+    """The timings of one file; `device` as the program names it, empty if the file does not."""
 
     origin: str
     device: str
@@ -54,7 +54,7 @@ class Timings:
 
 
 def is_timings(text: str) -> bool:
-    """Whether the first line that is no comment is our header, or begins as it does."""
+    """Whether the first line other than comments starts like the header of timings."""
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
             return line.replace('"', "").split(",")[0].strip() == HEADER[0]
@@ -62,7 +62,7 @@ def is_timings(text: str) -> bool:
 
 
 def read_timings(text: str, origin: str) -> Timings:
-    """The timings in `text`; of several runs of one configuration the quickest, since what disturbs one makes it slower.
+    """The timings in `text`; the fastest of several runs of one configuration, as disturbances only slow a run down.
 
     Raises FormatError with `file:line`.
     """
@@ -80,7 +80,7 @@ def read_timings(text: str, origin: str) -> Timings:
         runs = row.runs + (other.runs if other else 0)
         best[key] = replace(row if other is None or row.time < other.time else other, runs=runs)
     if not best:
-        raise FormatError("has no timings", place=origin, remedy="run the program of `warpsight calibrate --kernels` on a GPU")
+        raise FormatError("has no timings", place=origin, remedy="run the micro-benchmarks of `warpsight calibrate` on a GPU")
     return Timings(origin, device, tuple(best.values()))
 
 
@@ -95,28 +95,28 @@ def _check_header(header: Sequence[str], place: str) -> None:
 
 def _timing(cells: Sequence[str], place: str) -> Timing:
     if len(cells) != len(HEADER):
-        what = f"has {len(cells)} cells, and the header names {len(HEADER)}"
-        raise FormatError(what, place=place, remedy="the file is cut; run the program again")
-    told = dict(zip(HEADER, (cell.strip() for cell in cells), strict=True))
-    benchmark = told["benchmark"]
+        what = f"has {len(cells)} cells, but the header has {len(HEADER)}"
+        raise FormatError(what, place=place, remedy="the file is truncated; run the program again")
+    cells_by_name = dict(zip(HEADER, (cell.strip() for cell in cells), strict=True))
+    benchmark = cells_by_name["benchmark"]
     if benchmark not in _TIMED:
-        what = f'"{benchmark[:40]}" is no micro-benchmark{suggestion(benchmark, _TIMED)}'
+        what = f'"{benchmark[:40]}" is not a micro-benchmark{suggestion(benchmark, _TIMED)}'
         raise FormatError(what, place=place, remedy=f"known: {', '.join(_TIMED)}")
-    size, stride, count, blocks, threads = (int(_number(told, name, place, whole=True)) for name in HEADER[1:6])
+    size, stride, count, blocks, threads = (int(_number(cells_by_name, name, place, whole=True)) for name in HEADER[1:6])
     if benchmark in (CHASE, MISSES) and size % stride:
-        what = f"{size} bytes are no whole number of strides of {stride} bytes"
+        what = f"{size} bytes is not a multiple of the stride of {stride} bytes"
         raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
-    time = _number(told, _TIMED[benchmark], place)
+    time = _number(cells_by_name, _TIMED[benchmark], place)
     return Timing(benchmark, size, stride, count, blocks, threads, time, 1, place)
 
 
-def _number(told: dict[str, str], name: str, place: str, *, whole: bool = False) -> float:
+def _number(cells_by_name: dict[str, str], name: str, place: str, *, whole: bool = False) -> float:
     try:
-        value = float(told[name])
+        value = float(cells_by_name[name])
     except ValueError:
         value = math.nan
     if not 0 < value < _MOST or (whole and not value.is_integer()):
         kind = "whole number" if whole else "number"
-        what = f'{name} is "{told[name][:40]}", where a {kind} above 0 and below {_MOST:g} is due'
+        what = f'{name} is "{cells_by_name[name][:40]}", not a {kind} above 0 and below {_MOST:g}'
         raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
     return value

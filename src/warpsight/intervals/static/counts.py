@@ -150,7 +150,7 @@ def _ends(
 
     Threads that have `ended` by a `ret` whose guard is the same in all iterations do so in the first: that is at `END`.
     """
-    told = walk.program.told.trips.get(loop.label)
+    hint = walk.program.hints.trips.get(loop.label)
     found: dict[int, Longs] = {}
     open_exits: list[int] = []
     for block, _ in loop.exits:
@@ -159,10 +159,10 @@ def _ends(
         if at is None:
             open_exits.append(block)
         found[block] = np.full(walk.registers.threads.count, NEVER) if at is None else at
-    if open_exits and told is None:
+    if open_exits and hint is None:
         return None
-    if told is not None:
-        _tell(walk, loop, mask & ~ended, found, open_exits, told)
+    if hint is not None:
+        _apply_hint(walk, loop, mask & ~ended, found, open_exits, hint)
     if ended.any():
         found[END] = np.where(ended, 0, NEVER)
     last = np.min(list(found.values()), axis=0) if found else np.full(len(mask), NEVER)
@@ -171,9 +171,9 @@ def _ends(
     return None if (last[mask] >= NEVER).any() else found
 
 
-def _tell(walk: Walk, loop: Loop, mask: Mask, found: dict[int, Longs], open_exits: list[int], told: int) -> None:
-    """Puts a trip count that was told at the exit whose own is not known."""
-    by_block = {block: told - 1 if block in loop.latches else told for block in found}
+def _apply_hint(walk: Walk, loop: Loop, mask: Mask, found: dict[int, Longs], open_exits: list[int], trips: int) -> None:
+    """Set the hinted trip count at the exit whose own is unknown."""
+    by_block = {block: trips - 1 if block in loop.latches else trips for block in found}
     if open_exits:
         certain = [b for b in open_exits if all(walk.program.dominators[latch] >> b & 1 for latch in loop.latches)] or open_exits
         found[certain[0]] = np.full(len(mask), by_block[certain[0]])
@@ -181,8 +181,8 @@ def _tell(walk: Walk, loop: Loop, mask: Mask, found: dict[int, Longs], open_exit
     for block, at in found.items():
         known = np.unique(at[mask])
         if len(found) == 1 and known.tolist() not in ([], [by_block[block]]):
-            shown = f"{known[0] + told - by_block[block]:,}" if len(known) == 1 else "not the same for all threads"
-            what = f"the loop {loop.label} was told to run {told:,} times, and the program text says {shown}"
+            shown = f"{known[0] + trips - by_block[block]:,}" if len(known) == 1 else "different numbers for its threads"
+            what = f"the hint for the loop {loop.label} is {trips:,} iterations, but the program text has {shown}"
             raise UsageError(what, place="--trips", remedy="leave it out for this loop")
 
 
@@ -317,16 +317,18 @@ def _after(walk: Walk, frame: Frame, mask: Mask) -> Mask:
 _THREADS_AT_ONCE = 1 << 18
 
 
-def static_counts(source: KernelSource, launch: Launch, gpu: GpuSpec, blocks_per_sm: int, told: StaticHints | None = None) -> KernelCounts:
+def static_counts(
+    source: KernelSource, launch: Launch, gpu: GpuSpec, blocks_per_sm: int, hints: StaticHints | None = None
+) -> KernelCounts:
     """The counts of `launch`, from the program text: loops with known trip counts, addresses known for every thread.
 
     Array arguments count as aligned to 256 bytes and loop counters as not wrapping; what memory holds is not known. Raises
-    UsageError, with PTX line and remedy, for a trip count, an address or a branch that depends on it and was not `told`;
+    UsageError, with PTX line and remedy, for a trip count, an address or a branch that depends on it and has no hint;
     UnsupportedError for control flow that is not followed; LimitError for a loop without closed form that is too long.
     """
-    told = told or StaticHints()
+    hints = hints or StaticHints()
     function = inline_calls(source.module, source.module.kernels[launch.kernel])
-    program = _program(source.path, function, gpu, told, static_instructions(function))
+    program = _program(source.path, function, gpu, hints, static_instructions(function))
     size = launch.threads_per_block
     padded = -(-size // LANES) * LANES
     tally, at_once = Tally(), max(1, _THREADS_AT_ONCE // padded)
@@ -338,24 +340,24 @@ def static_counts(source: KernelSource, launch: Launch, gpu: GpuSpec, blocks_per
         except NeedIterationError as need:
             what = f"something depends on the iteration in which the loop {need.counter} was left, which is not followed"
             raise UnsupportedError(what, place=source.path, remedy=REMEDY) from None
-    _check_told(told, tally, function)
+    _check_hints(hints, tally, function)
     warps = padded // LANES
     return tally.totals().per_warp(
         launch.blocks * warps, launch.blocks, warps, blocks_per_sm, coalescing=gpu.mwp.coalescing, origin="program text"
     )
 
 
-def _program(path: str, function: Function, gpu: GpuSpec, told: StaticHints, rows: tuple[StaticInstruction, ...]) -> Program:
+def _program(path: str, function: Function, gpu: GpuSpec, hints: StaticHints, rows: tuple[StaticInstruction, ...]) -> Program:
     graph = build_cfg(function)
     dominators = dominators_of(graph)
     loops = find_loops(function, graph, dominators)
     labels = [loop.label for loop in loops.values()]
-    for label in told.trips:
+    for label in hints.trips:
         if label not in labels:
             what = f'"{label}" is not the label of a loop{suggestion(label, labels)}'
             raise UsageError(what, place="--trips", remedy=f"the kernel's loops: {', '.join(sorted(labels)) or 'none'}")
     rule = Coalescing(gpu.mwp.coalescing, gpu.l1.sector_bytes)
-    return Program(path, function, graph, rows, loops, dominators, live_in(function, graph), told, rule)
+    return Program(path, function, graph, rows, loops, dominators, live_in(function, graph), hints, rule)
 
 
 def _parameters(function: Function, launch: Launch) -> dict[str, bytes | int]:
@@ -369,9 +371,9 @@ def _parameters(function: Function, launch: Launch) -> dict[str, bytes | int]:
     return found
 
 
-def _check_told(told: StaticHints, tally: Tally, function: Function) -> None:
-    """A line that was told and is no memory instruction whose address is not known is a mistake."""
-    for option, lines in (("--coalesced", told.coalesced), ("--uncoalesced", told.uncoalesced)):
-        for line in sorted(lines - {ALL} - tally.told):
-            what = f"no memory instruction of {function.name} with an unknown address stands in PTX line {line}"
+def _check_hints(hints: StaticHints, tally: Tally, function: Function) -> None:
+    """Raises UsageError for a hint at a line that is not a memory instruction with an unknown address."""
+    for option, lines in (("--coalesced", hints.coalesced), ("--uncoalesced", hints.uncoalesced)):
+        for line in sorted(lines - {ALL} - tally.hinted):
+            what = f"no memory instruction of {function.name} with an unknown address is in PTX line {line}"
             raise UsageError(what, place=option, remedy="leave it out")

@@ -1,4 +1,4 @@
-"""The loops of a kernel, and what the user states about them and about accesses where the program text does not."""
+"""The loops of a kernel, and the user's hints about loops and accesses that the program text does not determine."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ ALL = -1
 
 @dataclass(frozen=True)
 class StaticHints:
-    """`trips` body executions by loop label; PTX lines of memory instructions (or `ALL`) by what they are where that is not known.
-
-    `both_paths`: of a branch that depends on data, both sides are counted (Hong and Kim, ISCA 2009, section 3.5: an upper bound).
+    """`trips`: executions of the body by loop label. `coalesced`, `uncoalesced`: PTX lines of memory instructions (or `ALL`), for
+    those with unknown addresses. `both_paths`: both sides of a branch that depends on data are counted (Hong and Kim, ISCA 2009,
+    section 3.5: an upper bound).
     """
 
     trips: dict[str, int] = field(default_factory=dict)
@@ -24,7 +24,7 @@ class StaticHints:
     both_paths: bool = False
 
     def kind(self, ptx_line: int) -> bool | None:
-        """Whether the access at `ptx_line` was told to be coalesced; None: it was not told. A line goes before `ALL`."""
+        """Whether the hint says that the access at `ptx_line` is coalesced; None: no hint. A line has priority over `ALL`."""
         for place in (ptx_line, ALL):
             if place in self.coalesced:
                 return True

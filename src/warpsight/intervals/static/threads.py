@@ -15,8 +15,8 @@ from warpsight.intervals.interval_profile import LaunchTotals
 from warpsight.intervals.static.values import Content, Linear, Mask, Number, Unknown, apply, linear, merged, negated, wrap
 from warpsight.isa.ptx.constants import type_bits
 from warpsight.isa.ptx.dataflow import writes
-from warpsight.isa.ptx.rules import destination_count
 from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol, Vector
+from warpsight.isa.ptx.rules import destination_count
 
 Dim3 = tuple[int, int, int]
 LANES = 32
@@ -170,7 +170,7 @@ _MOST_PLACES = 4096
 
 @dataclass
 class Tally:
-    """Sums over warps so far, as floats: counts times the iterations that they stand for."""
+    """Sums over warps, as floats: counts times their iterations. `hinted` are the PTX lines whose hints were used."""
 
     instructions: float = 0.0
     coalesced: float = 0.0
@@ -178,11 +178,11 @@ class Tally:
     transactions: float = 0.0
     access_bytes: float = 0.0
     synchronizations: float = 0.0
-    told: set[int] = field(default_factory=set)
+    hinted: set[int] = field(default_factory=set)
 
     def copy(self) -> Tally:
         """The sums as they are now."""
-        return Tally(**{**self.__dict__, "told": set(self.told)})
+        return Tally(**{**self.__dict__, "hinted": set(self.hinted)})
 
     def totals(self) -> LaunchTotals:
         """The sums as totals of a launch."""
@@ -218,8 +218,8 @@ class Coalescing:
             tally.transactions += weight * float(made[~good & some].sum())
             tally.access_bytes += weight * access_bytes * float(some.sum())
 
-    def add_told(self, tally: Tally, active: Mask, access_bytes: int, coalesced: bool, times: float) -> None:
-        """Count an instruction whose kind the user has told: uncoalesced makes a transaction for every active lane."""
+    def add_hinted(self, tally: Tally, active: Mask, access_bytes: int, coalesced: bool, times: float) -> None:
+        """Count an instruction whose kind is a hint: an uncoalesced one makes a transaction for every active lane."""
         lanes = active.reshape(-1, 32)
         some = float(lanes.any(axis=1).sum())
         tally.access_bytes += times * access_bytes * some

@@ -17,8 +17,8 @@ from warpsight.intervals.static.loops import REMEDY, Loop, StaticHints
 from warpsight.intervals.static.threads import LANES, Coalescing, Registers, Tally
 from warpsight.intervals.static.values import Content, Linear, Mask, Unknown, counters_of, negated, same
 from warpsight.isa.ptx.cfg import ControlFlowGraph
-from warpsight.isa.ptx.rules import is_block_barrier
 from warpsight.isa.ptx.program import Address, Function, Instruction, Symbol
+from warpsight.isa.ptx.rules import is_block_barrier
 from warpsight.traces.schema import StaticInstruction
 
 _LEAVES = frozenset({"ret", "exit", "trap"})
@@ -58,7 +58,7 @@ class Program:
     loops: dict[int, Loop]
     dominators: list[int]
     live: list[frozenset[str]]
-    told: StaticHints
+    hints: StaticHints
     coalescing: Coalescing
 
     def place(self, instruction: Instruction) -> str:
@@ -115,10 +115,10 @@ class Walk:
     def _access(self, instruction: Instruction, mask: Mask) -> None:
         """Count a memory instruction of device memory."""
         row = self.program.rows[instruction.index]
-        told = self.program.told.kind(instruction.ptx_line)
+        coalesced = self.program.hints.kind(instruction.ptx_line)
         guard = self.known(self.registers.guard(instruction))
         if isinstance(guard, Unknown):
-            if not self.program.told.both_paths:
+            if not self.program.hints.both_paths:
                 raise self.needs_paths(instruction, guard)
             guard = True
         active = mask & guard  # type: ignore[operator]
@@ -128,13 +128,13 @@ class Walk:
         if row.space == "local" and isinstance(address, Linear):
             # local memory is interleaved, so that one offset of all lanes is one run of words
             if isinstance(address.const, int) and all(isinstance(step, int) for step in address.terms.values()):
-                told = True
+                coalesced = True
             address = Unknown("the lane, in local memory", instruction.ptx_line)
         if isinstance(address, Linear):
             self.program.coalescing.add(self.tally, address, active, row.access_bytes, self.ranges, self.times)
-        elif told is not None:
-            self.tally.told.add(instruction.ptx_line)
-            self.program.coalescing.add_told(self.tally, active, row.access_bytes, told, self.times)
+        elif coalesced is not None:
+            self.tally.hinted.add(instruction.ptx_line)
+            self.program.coalescing.add_hinted(self.tally, active, row.access_bytes, coalesced, self.times)
         else:
             why = f"{address.why}, PTX line {address.line}" if isinstance(address, Unknown) else "what is not followed"
             what = f'the address of "{instruction.text}" depends on {why}; whether it is coalesced is not known'
@@ -204,7 +204,7 @@ class Walk:
             on = self.known(on)
         if isinstance(on, bool | np.ndarray):
             return np.asarray(mask & on, dtype=np.bool_)
-        if self.counting and isinstance(on, Unknown) and not self.program.told.both_paths:
+        if self.counting and isinstance(on, Unknown) and not self.program.hints.both_paths:
             raise self.needs_paths(last, on)
         return np.zeros_like(mask)
 
@@ -267,7 +267,7 @@ class Walk:
         if self.counting:
             on = self.known(on)
         if not isinstance(on, bool | np.ndarray):
-            if self.counting and isinstance(on, Unknown) and not self.program.told.both_paths:
+            if self.counting and isinstance(on, Unknown) and not self.program.hints.both_paths:
                 raise self.needs_paths(last, on)
             return self._either(block, target, mask)
         taken = np.asarray(mask & on, dtype=np.bool_)

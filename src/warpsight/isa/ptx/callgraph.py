@@ -76,12 +76,9 @@ class _Rewriter:
             self._give_results(last)
             self.instructions.append(last)
         return replace(
-            function,
-            instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
-            labels={name: place[index] for name, index in function.labels.items()},
-            registers=function.registers | self.registers,
-            variables=self.variables,
-            parameters=tuple(_in_param(p) for p in function.parameters),
+            function, instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
+            labels={name: place[index] for name, index in function.labels.items()}, registers=function.registers | self.registers,
+            variables=self.variables, parameters=tuple(_in_param(p) for p in function.parameters),
             returns=tuple(_in_param(r) for r in function.returns),
         )
 
@@ -263,7 +260,7 @@ def pointer_targets(module: Module, function: Function, call: Instruction, refus
     names: Iterable[str] = function.call_targets.get(label, ())
     if not names:
         if label not in function.prototypes:
-            raise refuse(call, "a call through a pointer without its prototype or the list of its targets is not understood")
+            raise refuse(call, "a call through a pointer without its prototype or the list of its targets is not recognized")
         taken = _addresses_taken(module)
         names = (name for name in module.functions if name in taken)
     found = dict.fromkeys(module.functions[name].name for name in names if name in module.functions)
@@ -350,7 +347,7 @@ def _keep_the_largest(kernel: str, own: dict[str, int], direct: dict[str, list[s
 
 
 def _callees_first(kernel: str, direct: dict[str, list[str]], kept: set[str], pointed: set[str]) -> list[str]:
-    """All reached functions, each after those that are expanded in it. Calls of kept functions are no obstacle: they end there."""
+    """All reached functions, each after those that are expanded in it. Calls of kept functions do not count."""
     order: list[str] = []
     seen: set[str] = set()
     for root in (kernel, *sorted(kept), *sorted(pointed)):

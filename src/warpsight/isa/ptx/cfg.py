@@ -54,7 +54,7 @@ class ControlFlowGraph:
 def build_cfg(function: Function) -> ControlFlowGraph:
     """The control-flow graph of a parsed function; a function without instructions has no blocks.
 
-    Raises FormatError for a branch to a label that is not there, UnsupportedError for one whose targets are not listed.
+    Raises FormatError for a branch to which is not defined, UnsupportedError for one whose targets are not listed.
     """
     targets = {i.index: _targets(function, i) for i in function.instructions if i.opcode in _JUMPS}
     graph = _build(function, targets, frozenset())
@@ -137,11 +137,11 @@ def _targets(function: Function, branch: Instruction) -> tuple[int, ...]:
     else:
         names = ()
     if not names:
-        what = f'"{branch.text}" does not say where it may go'
+        what = f'"{branch.text}" has no list of targets'
         raise UnsupportedError(what, place=place, remedy="list its targets with .branchtargets")
     missing = [name for name in names if name not in function.labels]
     if missing:
-        raise FormatError(f'branch to "{missing[0]}", a label that is not there', place=place, remedy="compile the kernel again")
+        raise FormatError(f'branch to "{missing[0]}", which is not defined', place=place, remedy="compile the kernel again")
     return tuple(dict.fromkeys(function.labels[name] for name in names))
 
 

@@ -155,15 +155,10 @@ def _shift_left(left: int, right: int) -> int:
 
 # C precedence, weakest first; PTX constant expressions follow C; the conditional and casts are not needed by any compiler's output.
 _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
-    {"||": lambda a, b: int(bool(a) or bool(b))},
-    {"&&": lambda a, b: int(bool(a) and bool(b))},
-    {"|": operator.or_},
-    {"^": operator.xor},
-    {"&": operator.and_},
-    {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
+    {"||": lambda a, b: int(bool(a) or bool(b))}, {"&&": lambda a, b: int(bool(a) and bool(b))}, {"|": operator.or_},
+    {"^": operator.xor}, {"&": operator.and_}, {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
     {"<": lambda a, b: int(a < b), "<=": lambda a, b: int(a <= b), ">": lambda a, b: int(a > b), ">=": lambda a, b: int(a >= b)},
-    {"<<": _shift_left, ">>": lambda a, b: a >> b if 0 <= b < 64 else 0},
-    {"+": operator.add, "-": operator.sub},
+    {"<<": _shift_left, ">>": lambda a, b: a >> b if 0 <= b < 64 else 0}, {"+": operator.add, "-": operator.sub},
     {"*": operator.mul, "/": _divide, "%": lambda a, b: a - b * _divide(a, b)},
 )
 

@@ -166,7 +166,7 @@ class _Specifier:
                 self.is_pointer = True
             elif match["type"]:
                 if match["type"] not in TYPE_NAMES or self.type:
-                    raise fail(f'".{match["type"]}" is not understood in a declaration')
+                    raise fail(f'".{match["type"]}" is not recognized in a declaration')
                 self.type = match["type"]
         if not self.type:
             raise fail("a declaration has no type")
@@ -177,7 +177,7 @@ class _Specifier:
 def read_variables(text: str, space: str, extern: bool, fail: Fail) -> list[Variable]:
     """The variables of a declaration such as `.align 4 .b8 a[16] = {1, 2}, b[4]`: `text` is what follows the state space.
 
-    Sizes in bytes. Raises FormatError (made by `fail`) where it is no declaration.
+    Sizes in bytes. Raises FormatError (made by `fail`) if it is not a declaration.
     """
     specifier = _Specifier(text, fail)
     if space == "reg":
@@ -194,7 +194,7 @@ def _variable(text: str, specifier: _Specifier, space: str, extern: bool, fail: 
     ranged = _RANGE.fullmatch(text)
     match = _DECLARATOR.fullmatch(text)
     if match is None or ranged is not None:
-        raise fail(f'"{_printable(text)}" is not understood in a declaration')
+        raise fail(f'"{_printable(text)}" is not recognized in a declaration')
     name, brackets, initial = match[1], match[2], match[3]
     dimensions = [_dimension(part, fail) for part in re.findall(r"\[([^\]]*)\]", brackets)]
     element = max(1, type_bits(specifier.type) // 8)
@@ -249,7 +249,7 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
     """Declare what `.reg` names: `.b32 %r<10>, %s`, `.v4 .f32 q`. Raises FormatError where it cannot be meant."""
     match = _REGISTER.fullmatch(text)
     if match is None or match[2] not in TYPE_NAMES:
-        raise fail("a .reg declaration is not understood")
+        raise fail("a .reg declaration is not recognized")
     _check_register_type(match[2], fail)
     lanes, type, rest = match[1], match[2], match[3]
     for piece in split_top(rest, fail):
@@ -263,7 +263,7 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
         elif _NAME_ONLY.fullmatch(piece):
             declare_register(piece, type, lanes, names, fail)
         else:
-            raise fail(f'"{_printable(piece)}" is not understood in a .reg declaration')
+            raise fail(f'"{_printable(piece)}" is not recognized in a .reg declaration')
         if names.declared > MAX_REGISTERS:
             raise fail(f"more than {MAX_REGISTERS:,} registers are declared")
 

@@ -53,7 +53,7 @@ def read_header(source: Source, begin: int) -> Header:
 
     kind = _KIND.match(text, begin)
     if kind is None:
-        raise fail("a function header is not understood")
+        raise fail("a function header is not recognized")
     position = kind.end()
     returns: tuple[Variable, ...] = ()
     position = _after_attributes(text, position)
@@ -73,7 +73,7 @@ def read_header(source: Source, begin: int) -> Header:
     threads, position = _directives(text, position)
     end = _END.match(text, position)
     if end is None:
-        what = f'"{source.excerpt(source.skip(position))}" is not understood in the header of "{name[1]}"'
+        what = f'"{source.excerpt(source.skip(position))}" is not recognized in the header of "{name[1]}"'
         if source.skip(position) >= len(text):
             what = f'the header of "{name[1]}" has no body and no semicolon'
         raise source.error(min(source.skip(position), len(text) - 1), what, CUT)
@@ -105,7 +105,7 @@ def read_prototype(text: str, fail: Callable[[str], FormatError]) -> Prototype:
     """What follows `.callprototype`: `(results) _ (parameters)`. Raises FormatError, made by `fail`, for anything else."""
     match = _PROTOTYPE.fullmatch(text)
     if match is None:
-        raise fail("a .callprototype is not understood")
+        raise fail("a .callprototype is not recognized")
     return Prototype(_listed(match["returns"] or "", fail), _listed(match["parameters"] or "", fail))
 
 
@@ -122,7 +122,7 @@ def _listed(text: str, fail: Callable[[str], FormatError]) -> tuple[Variable, ..
     for piece in split_top(inner, fail):
         match = _PARAMETER.fullmatch(piece)
         if match is None:
-            raise fail("a parameter is not understood")
+            raise fail("a parameter is not recognized")
         found.extend(read_variables(match[2], match[1], False, fail))
     return tuple(found)
 
@@ -135,21 +135,18 @@ _NONE = frozenset({"ret", "exit", "trap", "brkpt"})
 
 
 def check_instruction(
-    opcode: str,
-    operands: tuple[Operand | Negated, ...],
-    guard: Guard | None,
-    types: Mapping[str, str],
+    opcode: str, operands: tuple[Operand | Negated, ...], guard: Guard | None, types: Mapping[str, str],
     fail: Callable[[str], FormatError],
 ) -> None:
-    """Raise FormatError, made by `fail`, for too few operands, and for a guard or a `!` of what is no predicate.
+    """Raise FormatError, made by `fail`, for too few operands, and for a guard or a `!` of a register that is not a predicate.
 
     `types` are the declared types of registers.
     """
     count = len(operands)
     if count < _LEAST.get(opcode, 0):
-        raise fail(f'"{opcode}" has {count} operands where PTX asks for {_LEAST[opcode]}')
+        raise fail(f'"{opcode}" has {count} operands, and PTX requires {_LEAST[opcode]}')
     if count and opcode in _NONE:
-        raise fail(f'"{opcode}" has operands, and PTX gives it none')
+        raise fail(f'"{opcode}" has operands, and PTX defines none for it')
     tested = [operand.register.name for operand in operands if isinstance(operand, Negated)]
     if guard is not None:
         tested.append(guard.register.name)
@@ -274,7 +271,7 @@ class BodyReader:
         """A label stands before the next instruction. (A label of .branchtargets or of a prototype marks none.)"""
         scope = self._names.scopes[-1]
         if name in scope.labels or (len(self._names.scopes) == 1 and name in self._labels):
-            raise self._fail(f'label "{name}" is there twice')
+            raise self._fail(f'label "{name}" is defined twice')
         # A label may be used before it stands: only when its scope closes is it known which uses mean it. An inner label never
         # takes the plain name, which may still come in an outer scope.
         number, flat = 0, name
@@ -292,7 +289,7 @@ class BodyReader:
             self._names.open(len(self._instructions), len(self._targets), self._line)
             return
         if len(self._names.scopes) == 1:
-            raise self._fail("this } closes nothing")
+            raise self._fail("unmatched }")
         scope = self._names.close()
         self._resolve_labels(scope)
         if scope.registers or scope.ranges or scope.symbols:
@@ -352,7 +349,7 @@ class BodyReader:
             self._variables(name, text)
         elif name == ".branchtargets":
             if label in self._targets:
-                raise self._fail(f'label "{label}" is there twice')
+                raise self._fail(f'label "{label}" is defined twice')
             self._targets[label] = self._list_of_names(name, label, text)
         elif name == ".calltargets":
             self._call_targets[label] = self._list_of_names(name, label, text)
@@ -362,7 +359,7 @@ class BodyReader:
         elif name == ".pragma":
             pass  # pragmas (unrolling) steer the assembler only
         else:
-            raise self._fail(f'directive "{name}" is not understood in a function')
+            raise self._fail(f'directive "{name}" is not recognized in a function')
         if len(self._names.scopes) > 1 and name not in _UNSCOPED:
             self._operands.forget()
 
@@ -370,7 +367,7 @@ class BodyReader:
         """The labels or functions of a `.branchtargets` or `.calltargets` list that stands under `label`."""
         names = tuple(piece.strip() for piece in text.split(","))
         if not label or not all(_TARGETS.fullmatch(target) for target in names):
-            raise self._fail(f"a {name} list is not understood")
+            raise self._fail(f"a {name} list is not recognized")
         for target in names:
             self._operands.used.setdefault(target, self._line)
         self._resolved.add(label)
@@ -381,7 +378,7 @@ class BodyReader:
         if extern:
             space, _, text = text.strip().removeprefix(".").partition(" ")
             if space not in _SPACES:
-                raise self._fail("a declaration after .extern is not understood")
+                raise self._fail("a declaration after .extern is not recognized")
         else:
             space = name[1:]
         for variable in read_variables(text, space, extern, self._fail):

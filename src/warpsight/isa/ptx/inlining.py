@@ -126,7 +126,7 @@ def inline_calls(module: Module, function: Function) -> Function:
 def _refusal(module: Module, instruction: Instruction, why: str) -> UnsupportedError:
     source = f" ({instruction.file}:{instruction.line})" if instruction.file else ""
     return UnsupportedError(
-        f'opcode "{instruction.text}"{source}: {why}. Totals would be wrong, so none are given.',
+        f'opcode "{instruction.text}"{source}: {why}. The results would be wrong, so nothing is run.',
         place=f"{module.path}:{instruction.ptx_line}",
         remedy="rewrite the line without it, or let the compiler inline the function (__forceinline__)",
     )
@@ -187,11 +187,8 @@ class _Expansion:
     def finished(self, function: Function) -> Function:
         """The whole as one function."""
         whole = replace(
-            function,
-            instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
-            registers={**self.registers, **self.arguments.registers},
-            labels=self.labels,
-            variables=self.variables,
+            function, instructions=tuple(replace(each, index=index) for index, each in enumerate(self.instructions)),
+            registers={**self.registers, **self.arguments.registers}, labels=self.labels, variables=self.variables,
             branch_targets=self.branch_targets,
         )
         return self._linker.link(whole)

@@ -57,7 +57,7 @@ class Source:
         return FormatError(" ".join(what.split()), place=f"{self.path}:{line}", remedy=remedy)
 
     def skip(self, position: int) -> int:
-        """The position of the next character that is no white space."""
+        """The position of the next character that is not white space."""
         match = SPACE.match(self.text, position)
         return match.end() if match else position
 
@@ -106,7 +106,7 @@ def split_top(text: str, fail: Callable[[str], FormatError]) -> list[str]:
         elif kind in "]})":
             depth -= 1
             if depth < 0:
-                raise fail(f'"{kind}" closes nothing')
+                raise fail(f'"{kind}" has no opening bracket')
         elif depth == 0:
             pieces.append(text[begin : match.start()].strip())
             begin = match.end()

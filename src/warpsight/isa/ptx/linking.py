@@ -2,7 +2,7 @@
 the functions that the runtime of the GPU provides.
 
 The CUDA C++ Programming Guide lists them under "Formatted Output", "Dynamic Global Memory Allocation" and "Assertion". What they do
-is in `emulator/externals.py`.
+is in `emulator/run/externals.py`.
 """
 
 from __future__ import annotations
@@ -189,10 +189,8 @@ class Linker:
             sites[index] = replace(site, saved=tuple(saved))
         frame = {name: max(FRAME_ALIGN, -(-end // FRAME_ALIGN) * FRAME_ALIGN) for name, end in frame.items()}
         return replace(
-            whole,
-            call_sites={index: replace(site, frame=frame[site.caller]) for index, site in sites.items()},
-            callables={name: replace(each, frame=frame[name]) for name, each in whole.callables.items()},
-            frame=frame[whole.name],
+            whole, call_sites={index: replace(site, frame=frame[site.caller]) for index, site in sites.items()},
+            callables={name: replace(each, frame=frame[name]) for name, each in whole.callables.items()}, frame=frame[whole.name],
         )
 
 
@@ -222,10 +220,8 @@ class _Rewriter:
             self._rewrite(each)
         moved.append(len(self._instructions))
         return replace(
-            self._whole,
-            instructions=tuple(replace(each, index=index) for index, each in enumerate(self._instructions)),
-            registers=self._registers,
-            labels={name: moved[index] for name, index in self._whole.labels.items()},
+            self._whole, instructions=tuple(replace(each, index=index) for index, each in enumerate(self._instructions)),
+            registers=self._registers, labels={name: moved[index] for name, index in self._whole.labels.items()},
         ), moved
 
     def _rewrite(self, each: Instruction) -> None:

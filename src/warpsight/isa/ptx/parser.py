@@ -105,7 +105,7 @@ class _ModuleReader:
         pattern = {".version": _VERSION, ".target": _TARGET, ".address_size": _ADDRESS_SIZE}[name]
         match = pattern.match(text, begin)
         if match is None:
-            raise self._fail(f'"{self._source.excerpt(begin)}" is not understood')
+            raise self._fail(f'"{self._source.excerpt(begin)}" is not recognized')
         if name == ".version":
             self._version = (int(match[1]), int(match[2]))
         elif name == ".target":
@@ -116,7 +116,7 @@ class _ModuleReader:
 
     def _line_directive(self, name: str) -> None:
         if name == ".file" and _FILE.match(self._source.text, self._position) is None:
-            raise self._fail(f'"{self._source.excerpt(self._position)}" is not understood')
+            raise self._fail(f'"{self._source.excerpt(self._position)}" is not recognized')
         self._position = self._source.end_of_line(self._position)
 
     def _section(self) -> None:
@@ -159,7 +159,7 @@ class _ModuleReader:
                 self._add_variable(variable)
             self._position = end
         else:
-            raise self._fail(f'"{source.excerpt(self._position)}" is not understood outside a function')
+            raise self._fail(f'"{source.excerpt(self._position)}" is not recognized outside a function')
 
     def _add_variable(self, variable: Variable) -> None:
         known = self._variables.get(variable.name)

@@ -36,7 +36,7 @@ def lookup(instruction: Instruction) -> Opcode:
     row = OPCODES.get(instruction.opcode)
     if row is None or _has_other_meaning(instruction):
         raise UnsupportedError(
-            f'opcode "{instruction.text}" is not modelled{_hint(instruction)}. Totals would be wrong, so none are given',
+            f'opcode "{instruction.text}" is not modelled{_hint(instruction)}: the results would be wrong, so nothing is run',
             place=f"ptx:{instruction.ptx_line}",
             remedy="compile the kernel for an older architecture (`arch='compute_75'`), or without this instruction",
         )
@@ -46,7 +46,7 @@ def lookup(instruction: Instruction) -> Opcode:
 def _hint(instruction: Instruction) -> str:
     if instruction.opcode in REFUSED:
         return f" ({REFUSED[instruction.opcode]})"
-    # Two letters are like too many opcodes: `cp` is no misspelt `rcp`.
+    # Two letters are like too many opcodes: `cp` is not a misspelt `rcp`.
     known = instruction.opcode in OPCODES or len(instruction.opcode) < 3
     return "" if known else suggestion(instruction.opcode, OPCODES)
 

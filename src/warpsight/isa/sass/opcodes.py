@@ -71,11 +71,7 @@ TABLE: dict[str, SassOpcode] = {
             "VIMNMX3 BMSK SGXT QUADI",
         ),
         *_rows("int", "integer multiply-add with a double-width result", "IMAD.WIDE UIMAD.WIDE", wide="d"),
-        *_rows(
-            "int",
-            "logic, shifts and bit fields",
-            "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP",
-        ),
+        *_rows("int", "logic, shifts and bit fields", "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP"),
         *_rows("int", "move", "MOV MOV32I P2R R2P R2B B2R S2R S2UR R2UR REDUX CS2R.32 MOVM GETLMEMBASE SETLMEMBASE LEPC AL2P"),
         *_rows("int", "special register pair", "CS2R", wide="d"),
         *_rows(
@@ -144,9 +140,6 @@ TABLE: dict[str, SassOpcode] = {
 TMA = ("UTMALDG", "UTMASTG", "UTMAPF", "UTMAREDG", "UBLKCP", "UBLKPF", "UBLKRED")
 """Opcodes whose lines in a trace have the fields of a bulk copy."""
 
-ENDS_BLOCK = frozenset(name for name, row in TABLE.items() if row.op_class == "branch")
-"""After these another lane may go another way."""
-
 
 # -- How many bytes each lane moves, read from the opcode: what an instrumentation tool says about it can be wrong.
 
@@ -193,7 +186,7 @@ class Meaning:
 
 
 class SassTable:
-    """The table with the rows of a user's file before it (`isa_file.read_isa_file`).
+    """The table with the rows of a user's file before it (`read_isa_file`).
 
     `numbers` are opcodes by the numbers that some tools write in their place.
     """
@@ -285,7 +278,7 @@ def read_isa_file(path: str | Path | None) -> SassTable:
                 rows[opcode] = _row(opcode, node)
             continue
         if not name.replace(".", "").replace("_", "").isalnum() or name != name.upper():
-            node.refuse(f'"{name}" is no opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
+            node.refuse(f'"{name}" is not an opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
         rows[name] = _row(name, node)
     return SassTable(rows, numbers)
 
@@ -296,7 +289,7 @@ def unnamed(number: int) -> str:
 
 
 def _numbered(number: int, node: YamlNode) -> str:
-    """The opcode that stands for a number, or `unnamed` where what it is follows."""
+    """The opcode of a number, or `unnamed` if its class follows."""
     text = "" if node.is_mapping else node.text()
     if text in OP_CLASSES or not text:
         return unnamed(number)

@@ -81,7 +81,7 @@ def sources(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: 
 
 
 def named(names: tuple[str, ...]) -> tuple[str, ...]:
-    """The registers that are named, each once: of lines that do not tell wide operands."""
+    """The registers that are named, each once: for lines without the width of operands."""
     return _spread(names, [1] * len(names))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers.figures.base import Number, Table, halves
 from warpsight.papers.results import Member, Point, Results, Variant
-from warpsight.result.prediction import COMPONENTS, Prediction, mean_absolute_percentage_error, relative_error
+from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
 
 IPC, CPI = "IPC", "CPI"
 Chosen = Callable[["Judged"], bool]
@@ -44,8 +44,8 @@ class Judged:
         if answer is None:
             return None
         ours, theirs = answer.cpi_stack, self.reference["cpi_stack"]
-        name = max(COMPONENTS, key=lambda component: abs(ours[component] - theirs[component]))
-        return name, ours[name], theirs[name]
+        name = max(ours, key=lambda component: abs(ours[component] - theirs.get(component, 0.0)))
+        return name, ours[name], theirs.get(name, 0.0)
 
     def to_json(self, *, stacks: bool = True) -> dict[str, Any]:
         """Its row of data, with the CPI `stacks` or with the component alone in which a model differs most."""
@@ -194,7 +194,7 @@ def causes(rows: Sequence[Judged], model: str, where: str = "") -> str:
             groups.setdefault(found[0], []).append(row)
     parts = []
     for name, some in sorted(groups.items(), key=lambda item: (-len(item[1]), item[0])):
-        has = any((answer := row.answers[model]) is not None and answer.cpi_stack[name] for row in rows)
+        has = any((answer := row.answers[model]) is not None and answer.cpi_stack.get(name) for row in rows)
         none = "" if has else ", and the model gives none of it"
         parts.append(f"`{name}` {len(some)} (mean error {_short(mape(some, model) or 0.0)} %{none})")
     if not parts:

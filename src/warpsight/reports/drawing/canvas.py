@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from math import cos, radians, sin
 from xml.sax.saxutils import escape, quoteattr
+from zlib import crc32
 
 _COLOURS = ("#0072B2", "#E69F00", "#009E73", "#D55E00", "#56B4E9", "#CC79A7", "#F0E442", "#999999", "#000000")
 # Lines of a hatch in a tile of 8 x 8, drawn over the colour; the first has none.
@@ -21,8 +22,8 @@ _INKS, _PAPERS, _FAINTS = (INK, "#000000"), (PAPER,), (FAINT, _FAINTER)
 THEMED = {colour: f"var(--{word},{colour})" for word, colours in (("ink", _INKS), ("paper", _PAPERS), ("faint", _FAINTS))
           for colour in colours}  # fmt: skip
 
-# The style (`style_of`) of each component of the CPI stack: the same in every picture.
-STACK_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7}
+# The number of the style of each shared component of the CPI stack: the same in every picture.
+_SHARED_STYLES = {"base": 2, "com_data": 4, "com_struct": 6, "mem_data": 0, "mshr": 1, "noc": 5, "dram": 3, "sync": 8, "idle": 7}
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,14 @@ def style_of(number: int) -> Style:
     turn, place = divmod(number, len(_COLOURS))
     other = (place + turn * 4) % len(_HATCHES)
     return Style(_COLOURS[place], _HATCHES[other], _DASHES[other], MARKERS[other])
+
+
+def stack_style(component: str) -> int:
+    """The number for `style_of` of a component of the CPI stack. One that a model declares has one that depends on its name
+    alone.
+    """
+    own = len(_SHARED_STYLES) + crc32(component.encode()) % (3 * len(_COLOURS))
+    return _SHARED_STYLES.get(component, own)
 
 
 def luminance(colour: str) -> float:

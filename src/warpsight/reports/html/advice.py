@@ -1,4 +1,4 @@
-"""The advice section: changes by what they gain, each with its stack before and after."""
+"""The advice section: changes by their gain, each with its stack before and after."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 from urllib.parse import quote
 
 from warpsight.reports.html.overview import anchor_of, place_of
-from warpsight.reports.html.parts import named, paint_class, stack_bar
+from warpsight.reports.html.parts import paint_class, stack_bar
+from warpsight.result.prediction import in_order
 
 
 def advice(document: dict[str, Any]) -> dict[str, Any] | None:
-    """What the template takes; None where nothing was advised on."""
+    """The template's values; None without advice."""
     found = document.get("advice")
     if found is None:
         return None
@@ -18,13 +19,13 @@ def advice(document: dict[str, Any]) -> dict[str, Any] | None:
     places, designs = _code_places(document), _designs(document)
     changes = [_change(change, first, places, designs) for change in found["advice"]]
     stacks = [first["cpi_stack"], *(change["cpi_stack"] for change in found["advice"])]
-    used = [name for name in named(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
+    used = [name for name in in_order(first["cpi_stack"]) if any(stack.get(name, 0.0) > 0 for stack in stacks)]
     key = [{"name": name, "paint": paint_class(name)} for name in used]
     return {"first": first, "found": found, "changes": changes, "components": key}
 
 
 def _change(change: dict[str, Any], first: dict[str, Any], places: dict[str, str], designs: dict[str, str]) -> dict[str, Any]:
-    """A change with its two bars, whose lengths are cycles, and where its place is in the page: a hash, or None."""
+    """A change with its two bars, whose lengths are cycles, and the hash of its place in the page, or None."""
     longest = max(first["cycles"], change["cycles"])
     setting = _squeezed(change["setting"] or "")
     return {
@@ -43,14 +44,14 @@ def _bar(label: str, answer: dict[str, Any], longest: float) -> dict[str, Any]:
 
 
 def _code_places(document: dict[str, Any]) -> dict[str, str]:
-    """The code section's hash for each place that its rows have, by how a place is written."""
+    """The code section's hash for each place of its rows, by the place's text."""
     code = document.get("code") or {}
     rows = [row for view in ("source", "line") for row in code.get(view, {}).get("rows", [])]
     return {place_of(row): f"#code&line={anchor_of(row)}" for row in reversed(rows)}
 
 
 def _designs(document: dict[str, Any]) -> dict[str, str]:
-    """The what-if section's hash for each setting that its grid has."""
+    """The what-if section's hash for each setting of its grid."""
     axes = (document.get("what_if") or {}).get("axes", [])
     found = [(axis["key"], setting) for axis in axes for setting in axis["settings"]]
     return {_squeezed(f"{key}={setting}"): f"#what-if&{quote(key)}={quote(setting, safe='')}" for key, setting in found}

@@ -1,4 +1,4 @@
-"""The code of a kernel: source lines and instructions with what each costs, and each load, store and atomic in detail."""
+"""The code section: source lines and instructions with their costs, and each load, store and atomic in detail."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from warpsight.reports.drawing.charts import LOG, Axis, Lanes, Lines, Series
 from warpsight.reports.html.parts import drawn
 
 _SECTOR, _WARP = 32, 32
-# Characters of the panels with drawings: what a page of a megabyte has room for beside the grid of designs and the timeline.
+# Characters for the panels with drawings, in a page of 1 MB with a grid of designs and a timeline.
 _ROOM, _LEAST_ROOM = 340_000, 40_000
 _LEVELS = {"L1": "L1 requests", "L2 reads": "L2 reads", "L2 writes": "L2 writes", "DRAM": "DRAM lines"}
 # The parts of a bar, by the class that styles them.
@@ -19,9 +19,9 @@ _PARTS = {"hit": "hit", "merged": "merged", "miss": "miss", "written through": "
 
 
 def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | None:
-    """A panel for each memory instruction, in order of pc, and what is said of all; None where the document has none.
+    """A panel for each memory instruction, in order of pc, and notes about all; None if the document has none.
 
-    `language` is what the instructions are written in.
+    `language` is that of the instructions, PTX or SASS.
     """
     entries = document.get("loads")
     if not entries:
@@ -37,7 +37,7 @@ def load_panels(document: dict[str, Any], language: str) -> dict[str, Any] | Non
 
 
 def _room(document: dict[str, Any]) -> int:
-    """For how many characters there is room."""
+    """The number of characters available for panels."""
     grid, timeline = document.get("what_if") or {}, document.get("timeline") or {}
     taken = sum(len(column["data"]) for column in grid.get("columns", ())) + len(str(timeline.get("rows", "")))
     return max(_LEAST_ROOM, _ROOM - taken)
@@ -50,7 +50,7 @@ def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, drawn
         "pc": entry["pc"],
         "opcode": entry["opcode"],
         "place": place,
-        "what": f"{entry['space']} {entry['access']} of {entry['access_bytes']} B a lane, {entry['executions']:,} executions "
+        "what": f"{entry['space']} {entry['access']} of {entry['access_bytes']} B per lane, {entry['executions']:,} executions "
         "with an active lane",
         "patterns": [_pattern(entry, pattern, about["line_bytes"]) for pattern in (entry["patterns"] if drawn else ())],
         "histograms": [_histogram(name, entry[name]) for name in ("sectors", "passes") if entry[name]],
@@ -61,19 +61,19 @@ def _panel(entry: dict[str, Any], about: dict[str, Any], language: str, *, drawn
 
 
 def _brief(entry: dict[str, Any]) -> str:
-    """In words what a panel without drawings has: requests by level, and sectors or passes of an execution."""
+    """The text of a panel without drawings: requests by level, and sectors or passes per execution."""
     words = [f"{_LEVELS[name]}: {', '.join(f'{kind} {count:,}' for kind, count in counts.items())}"
              for name, counts in entry["levels"].items()]  # fmt: skip
-    for name, what in (("sectors", "sectors"), ("passes", "passes through the banks")):
+    for name, what in (("sectors", "sectors"), ("passes", "shared-memory passes")):
         if entry[name]:
             total = sum(times for _, times in entry[name])
             mean = sum(count * times for count, times in entry[name]) / total
-            words.append(f"{three_digits(mean)} {what} an execution in the mean, at most {max(count for count, _ in entry[name])}")
+            words.append(f"{three_digits(mean)} {what} per execution on average, at most {max(count for count, _ in entry[name])}")
     return "; ".join(words)
 
 
 def _pattern(entry: dict[str, Any], pattern: dict[str, Any], line_bytes: int) -> dict[str, Any]:
-    """The drawing of one access, and what it says in words."""
+    """The drawing of one access, and its description."""
     count, lines = len(pattern["sectors"]), pattern["lines"]
     total = sum(times for _, times in entry["sectors"])
     title = f"{pattern['kind'].capitalize()}: {_many(count, 'sector')} in {_many(lines, 'line')}"
@@ -82,13 +82,13 @@ def _pattern(entry: dict[str, Any], pattern: dict[str, Any], line_bytes: int) ->
     if lanes:
         active = sum(lane is not None for lane in lanes)
         fetched = _SECTOR * count
-        words.append(f"here {_many(active, 'active lane')} ask for {pattern['bytes_asked']:,} B of {fetched:,} B in these sectors "
+        words.append(f"here {_many(active, 'active lane')} request {pattern['bytes_asked']:,} B of {fetched:,} B in these sectors "
                      f"({percent(pattern['bytes_asked'] / fetched)})")  # fmt: skip
     elif count == 1:
-        words.append("all active lanes ask for it")
+        words.append("all active lanes access it")
     else:
-        words.append("which lane asks for which sector is not known here")
-    words.append(f"drawn: warp {pattern['warp']:,}, access {pattern['before'] + 1:,} of it here")
+        words.append("the sectors of individual lanes are not known")
+    words.append(f"drawn: warp {pattern['warp']:,}, its access number {pattern['before'] + 1:,} at this instruction")
     chart = Lanes(title, lanes, pattern["sectors"], entry["access_bytes"], line_bytes, _SECTOR)
     return {"drawing": drawn(chart), "words": "; ".join(words) + "."}
 
@@ -98,11 +98,11 @@ def _many(count: int, what: str) -> str:
 
 
 def _histogram(name: str, pairs: list[list[int]]) -> dict[str, Any]:
-    """Executions by sectors, or by passes through the banks: as rows, and as a place of a bar for each number from 1 on."""
+    """Executions by sectors, or by shared-memory passes: as rows, and as bars for each number starting at 1."""
     by_count = {pair[0]: pair[1] for pair in pairs}
     total, most, last = sum(by_count.values()), max(by_count.values()), max(by_count)
     rows = [{"count": count, "times": times, "share": percent(times / total)} for count, times in pairs]
-    what = "sectors" if name == "sectors" else "passes through the banks"
+    what = "sectors" if name == "sectors" else "shared-memory passes"
     mean = sum(count * times for count, times in pairs) / total
     places = []
     for count in range(1, max(_WARP, last) + 1) if len(pairs) > 1 else ():
@@ -112,7 +112,7 @@ def _histogram(name: str, pairs: list[list[int]]) -> dict[str, Any]:
 
 
 def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
-    """The curve of hits over the L1's lines, with a mark at the GPU's own; no curve where nothing is used again."""
+    """The curve of hits over the L1's lines, with a mark at the GPU's own; no curve without reuse."""
     reuse, lines = entry["reuse"], about["l1_lines"]
     at_own = reuse["hit_shares"][reuse["capacities"].index(lines)]
     l1 = entry["levels"].get("L1", {})
@@ -120,18 +120,18 @@ def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     first = percent(reuse["first_uses"] / reuse["requests"])
     words = [
         f"{_many(reuse['requests'], 'request')}, {first} of them first uses of their line by an SM",
-        f"in an LRU cache as large as this L1 ({lines:,} lines) {percent(at_own)} hit",
+        f"in an LRU cache of this L1's size ({lines:,} lines) {percent(at_own)} hit",
     ]
     if reads:
         hits = percent((l1.get("hit", 0) + l1.get("merged", 0)) / reads)
-        words.append(f"in the L1 itself, with its sets, its sectors and accesses as they come in time, {hits} hit or merge")
+        words.append(f"in the simulated L1, with sets, sectors and latencies, {hits} hit or merge")
     if about["reuse_note"]:
         words.append(about["reuse_note"])
     chart = None
     if reuse["hit_shares"][-1] > 0.0:
         mark = f"this L1: {lines:,} lines"
         series = Series("hits", [100.0 * share for share in reuse["hit_shares"]])
-        chart = drawn(Lines("Hits over the size of the L1", Axis("L1 size", "lines", LOG), Axis("hits", "% of requests"),
+        chart = drawn(Lines("Hits over L1 size", Axis("L1 size", "lines", LOG), Axis("hits", "% of requests"),
                             reuse["capacities"], [series], steps=True, marks=[(float(lines), mark)]))  # fmt: skip
     return {"drawing": chart, "words": "; ".join(words) + "."}
 
@@ -143,20 +143,20 @@ def _level(name: str, counts: dict[str, int]) -> dict[str, Any]:
     return {"name": _LEVELS[name], "total": total, "parts": parts}
 
 
-# -- The code of a kernel: source lines and instructions side by side, each with what it costs.
+# -- The code of a kernel: source lines and instructions side by side, each with its cost.
 
-# Columns between share and text, in order: name in the URL's hash, heading, what it means, and whether the page has it of long
-# code too; what is then left out the script makes, which has the document.
+# Columns between share and text, in order: name in the URL's hash, heading, meaning, and whether the page has it for long
+# code too; the script adds the columns that are left out.
 COLUMNS = (
-    ("wait", "wait cycles", "predicted cycles beyond issue that this line is charged with", True),
-    ("cause", "cause", "the component of the CPI stack that is largest here", True),
+    ("wait", "wait cycles", "predicted cycles charged to this line, without issue cycles", True),
+    ("cause", "cause", "the line's largest component of the CPI stack", True),
     ("executions", "executions", "warp instructions executed", True),
-    ("requests", "requests per execution", "lines asked for by one execution", False),
+    ("requests", "requests per execution", "cache lines requested by one execution", False),
     ("sectors", "sectors per request", "32 B sectors in each of these lines", False),
     ("l1", "L1 hits", "share of the requests to the L1", False),
     ("l2", "L2 hits", "share of the requests to the L2", False),
     ("lanes", "active lanes", "mean number of active lanes", False),
-    ("interval", "interval", "intervals of the representative warp in which it comes, from 0", False),
+    ("interval", "interval", "intervals of the representative warp with this line, from 0", False),
 )
 ALWAYS = sum(always for _, _, _, always in COLUMNS)
 WHOLE_ROWS = 600
@@ -167,7 +167,7 @@ _PLAIN = {"requests": ("requests_per_execution", three_digits), "sectors": ("sec
 
 
 def code(document: dict[str, Any]) -> dict[str, Any] | None:
-    """What the template takes, or None where the document has no code."""
+    """The template's values, or None if the document has no code."""
     views = document.get("code")
     if not views:
         return None
@@ -194,17 +194,17 @@ def code(document: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def language(rows: list[dict[str, Any]]) -> str:
-    """What the instructions of a kernel are written in: PTX or SASS."""
+    """The language of the instructions of a kernel: PTX or SASS."""
     return places.language(next((row["text"] for row in rows if row["text"]), ""))
 
 
 def _most(rows: list[dict[str, Any]]) -> float:
-    """The largest share: what a full bar stands for."""
+    """The largest share, which a full bar represents."""
     return max((row["share"] for row in rows), default=0.0)
 
 
 def _ranks(rows: list[dict[str, Any]]) -> dict[int, int]:
-    """The places of the hottest instructions, from 1, by pc."""
+    """The ranks of the hottest instructions, from 1, by pc."""
     hot = sorted((row for row in rows if row["share"] > LEAST_HEAT * _most(rows)), key=lambda row: (-row["share"], row["pcs"][0]))
     return {row["pcs"][0]: rank for rank, row in enumerate(hot[:HOT], 1)}
 
@@ -228,7 +228,7 @@ def _costs(row: dict[str, Any], columns: Any, most: float) -> dict[str, Any]:
 
 
 def cell(row: dict[str, Any], name: str) -> str:
-    """What a row has in a column; "" where it has nothing there."""
+    """The text of a row in a column; "" for none."""
     if name == "wait":
         return f"{row['wait_cycles']:,.0f}" if row["wait_cycles"] >= 0.5 else ""
     if name == "cause":
@@ -244,13 +244,13 @@ def cell(row: dict[str, Any], name: str) -> str:
 
 
 def _without_source(source: dict[str, Any], columns: Any) -> dict[str, Any] | None:
-    """The row of the instructions that no source line is known of."""
+    """The row of the instructions without a source line."""
     row = next((row for row in source["rows"] if not row["file"]), None)
     return None if row is None else _source(row, "", columns, _most(source["rows"]))
 
 
 def _files(source: dict[str, Any], columns: Any) -> list[dict[str, Any]]:
-    """A table for each source file: the lines at hand, with costs where they have instructions."""
+    """A table for each source file: the available lines, with costs for those with instructions."""
     by_file: dict[str, dict[int, dict[str, Any]]] = {}
     for row in source["rows"]:
         if row["file"]:

@@ -7,20 +7,21 @@ from typing import Any
 from markupsafe import Markup
 
 from warpsight.base.units import duration, percent, thousands, three_digits
-from warpsight.reports.drawing.canvas import STACK_STYLES
+from warpsight.reports.drawing.canvas import stack_style
 from warpsight.reports.drawing.charts import Axis, Series, Stacks
 from warpsight.reports.html.parts import drawn
+from warpsight.result.prediction import in_order
 
 _MOST_LINES = 200
 _SHOWN = {
     "cycles": ("cycles", thousands), "seconds": ("time", duration), "warp_instructions": ("warp instructions", thousands),
-    "ipc_sm_warp": ("IPC of an SM", three_digits), "cpi": ("CPI", three_digits), "dpki": ("DPKI", three_digits),
+    "ipc_sm_warp": ("IPC per SM", three_digits), "cpi": ("CPI", three_digits), "dpki": ("DPKI", three_digits),
     "occupancy": ("occupancy", percent),
 }  # fmt: skip
 
 
 def differences(document: dict[str, Any]) -> dict[str, Any]:
-    """What the template takes: the change of the cycles, then of figures, components, lines, GPU and launch."""
+    """The template's values: the change of the cycles, then of figures, components, lines, GPU and launch."""
     cycles = next(row for row in document["figures"] if row["name"] == "cycles")
     lines = document["lines"]
     return {
@@ -44,7 +45,7 @@ def _change(ratio: float | None) -> str:
     if ratio is None or ratio <= 0:
         return "no cycles to compare"
     if abs(ratio - 1) < 5e-5:
-        return "as fast"
+        return "equally fast"
     return f"{three_digits(1 / ratio)} times as fast" if ratio < 1 else f"{three_digits(ratio)} times as slow"
 
 
@@ -63,10 +64,9 @@ def _figure(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def _stacks(document: dict[str, Any]) -> Markup:
-    """Both stacks in cycles, so that a change of the number of instructions is seen too."""
-    order = {name: number for number, name in enumerate(STACK_STYLES)}
-    rows = sorted(document["components"], key=lambda row: order.get(row["name"], len(order)))
-    series = [Series(row["name"], [row["before"], row["after"]], STACK_STYLES.get(row["name"])) for row in rows]
+    """Both stacks in cycles, so that a change of the instruction count is visible too."""
+    rows = list(in_order({row["name"]: row for row in document["components"]}).values())
+    series = [Series(row["name"], [row["before"], row["after"]], stack_style(row["name"])) for row in rows]
     sums = [sum(row[side] for row in rows) for side in ("before", "after")]
     totals = [f"{total:,.0f} cycles" for total in sums]
     return drawn(Stacks(f"Cycles by component, {document['model']}", Axis("cycles"), document["names"], series, totals))

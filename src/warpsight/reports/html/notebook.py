@@ -1,4 +1,4 @@
-"""Results as a notebook shows them: a fragment of HTML without a script, on paper of its own, drawn as in reports."""
+"""Results in a notebook: an HTML fragment without scripts, with its own background, drawn as in reports."""
 
 from __future__ import annotations
 
@@ -44,9 +44,9 @@ def _trace(value: KernelTrace) -> str:
         ("warps", f"{header.blocks * header.warps_per_block:,} in {header.blocks:,} blocks"),
         ("warp instructions", f"{header.warp_instructions:,}"),
         ("active lanes, mean", f"{header.thread_instructions / max(1, header.warp_instructions):.1f} of 32"),
-        ("registers a thread", f"{header.registers_per_thread} ({header.registers_from})"),
+        ("registers per thread", f"{header.registers_per_thread} ({header.registers_from})"),
         ("shared memory", f"{header.static_shared_bytes:,} bytes static, {header.dynamic_shared_bytes:,} dynamic"),
-        ("instructions of the kernel", f"{len(value.instructions):,}, {memory:,} of memory"),
+        ("static instructions", f"{len(value.instructions):,}, {memory:,} of them access memory"),
         ("distinct paths of warps", f"{len(value.paths):,}"),
         ("target", header.target),
     ]
@@ -56,7 +56,7 @@ def _trace(value: KernelTrace) -> str:
 
 
 def _sweep(value: Sweep) -> str:
-    """The best designs, and what matters where that is known."""
+    """The best designs, and the sensitivity if it is known."""
     document = plain(study_report_data(value))
     context = summary(document)
     found = next((answer for answer in document["answers"] if answer["answer"] == "sensitivity"), None)

@@ -1,4 +1,4 @@
-"""The overview of a kernel: what was predicted, what binds, and how far each resource is from its peak."""
+"""The overview of a kernel: the predictions, the bottleneck, and the utilization of each resource."""
 
 from __future__ import annotations
 
@@ -10,19 +10,20 @@ from markupsafe import Markup
 from warpsight.analysis import explanation as places
 from warpsight.base.units import percent, three_digits
 from warpsight.reports.comparison import signed_percent
-from warpsight.reports.drawing.canvas import STACK_STYLES
+from warpsight.reports.drawing.canvas import stack_style
 from warpsight.reports.drawing.charts import Axis, Meter, Meters, Roof, Roofline, Series, Stacks, Work
 from warpsight.reports.html.parts import drawn
 from warpsight.reports.stack import shares, shown
+from warpsight.result.prediction import components_of
 
 _MOST_LINES = 3
 _MOST_TIMES = 2.5
 
 
 def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """What the template takes; parts that the document does not have are None.
+    """The template's values; parts that the document does not have are None.
 
-    `prefix` goes before the ids, where one page has several overviews; such a page has no code section to link to.
+    `prefix` precedes the ids on a page with several overviews; such a page has no code section to link to.
     """
     predictions = document["predictions"]
     first, references = predictions[0], document.get("references") or []
@@ -44,22 +45,22 @@ def overview(document: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 
 
 def stacks_of(predictions: list[dict[str, Any]], references: Sequence[dict[str, Any]] = ()) -> Stacks:
-    """A bar for each prediction, all on one scale, each part by its component; behind it its error against the first reference."""
+    """A bar for each prediction, all on one scale, with parts by component and the error relative to the first reference."""
     names = shown(predictions)
     errors: dict[str, float] = references[0]["errors"] if references else {}
     known = {each["name"] for each in references}
     return Stacks(
-        title="CPI stacks: warp instructions of an SM",
+        title="CPI stacks: cycles per warp instruction of an SM",
         axis=Axis("cycles per instruction", most=_widest(predictions, known)),
         rows=[each["model"] + (" (reference)" if each["model"] in known else "") for each in predictions],
-        series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], STACK_STYLES.get(name)) for name in names],
+        series=[Series(name, [each["cpi_stack"].get(name, 0.0) for each in predictions], stack_style(name)) for name in names],
         totals=[f"{three_digits(each['cpi'])} CPI, {each['cycles']:,.0f} cycles{_error(errors.get(each['model']))}"
                 for each in predictions],
     )  # fmt: skip
 
 
 def _widest(predictions: list[dict[str, Any]], references: set[str]) -> float | None:
-    """Where bars are cut, so that a model that is far off does not leave the first one and the references too small to read."""
+    """The limit at which bars are cut, so that a model far off does not make the first one and the references unreadable."""
     named = [each["cpi"] for number, each in enumerate(predictions) if number == 0 or each["model"] in references]
     most = _MOST_TIMES * max(named)
     return most if most > 0 else None
@@ -70,11 +71,14 @@ def _error(error: float | None) -> str:
 
 
 def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
-    """A row of the table: its part of the CPI, the model's equation for it, and the lines that it comes from most."""
+    """A row of the table: the component's part of the CPI, the model's equation for it, and its main lines."""
     first = document["predictions"][0]
     about = (document.get("models") or {}).get(first["model"]) or {}
+    component = components_of(first)[name]
     return {
         "name": name,
+        "meaning": component.meaning,
+        "nsight": component.nsight,
         "cpi": first["cpi_stack"][name],
         "share": shares(first)[name],
         "equation": about.get("by_component", {}).get(name, ""),
@@ -83,7 +87,7 @@ def _component(name: str, document: dict[str, Any]) -> dict[str, Any]:
 
 
 def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
-    """The lines that have most of a component: `place`, `share` of the component, and `anchor` of the code section."""
+    """The lines with the largest parts of a component: `place`, `share` of the component, and `anchor` in the code section."""
     code = document.get("code") or {}
     view = code.get("source") or code.get("line")
     if view is None:
@@ -96,12 +100,12 @@ def top_lines(document: dict[str, Any], component: str) -> list[dict[str, Any]]:
 
 
 def place_of(row: dict[str, Any]) -> str:
-    """`kernel.cu:27`, or `PTX line 63` (`SASS line 63`) of a kernel without source lines."""
+    """`kernel.cu:27`, or `PTX line 63` (`SASS line 63`) for a kernel without source lines."""
     return places.place_of(row["file"], row["line"], row["ptx_lines"][0], row["text"])
 
 
 def anchor_of(row: dict[str, Any]) -> str:
-    """How the code section names a row's first instruction."""
+    """The id of a row's first instruction in the code section."""
     return f"pc-{row['pcs'][0]}"
 
 
@@ -113,7 +117,7 @@ def _speed(rows: list[dict[str, Any]] | None) -> dict[str, Any] | None:
               f"{three_digits(row['peak'])} {row['unit']}")
         for row in rows
     ]  # fmt: skip
-    return {"drawing": drawn(Meters("Speed of light: use over peak", meters)), "rows": rows,
+    return {"drawing": drawn(Meters("Speed of light: utilization relative to the peak", meters)), "rows": rows,
             "beyond": [row["label"] for row in rows if row["percent"] > 100.5]}  # fmt: skip
 
 
@@ -123,7 +127,7 @@ def _alone(rows: list[dict[str, Any]] | None, first: dict[str, Any]) -> dict[str
     cycles = first["cycles"]
     meters = [Meter(row["label"], row["cycles"] / cycles, f"{row['cycles']:,.0f} cycles, {percent(row['cycles'] / cycles)}")
               for row in rows]  # fmt: skip
-    title = f"If only this bound it: cycles, of {cycles:,.0f} predicted"
+    title = f"Cycles with this resource as the only limit, of {cycles:,.0f} predicted"
     return {"drawing": drawn(Meters(title, meters)), "rows": rows}
 
 
@@ -141,7 +145,7 @@ def _roofline(found: dict[str, Any]) -> Roofline:
 
 
 def _latencies(predictions: list[dict[str, Any]]) -> Markup | None:
-    """The mean L1 read miss by where it spends its cycles, by each model that knows (MDM, Fig. 3)."""
+    """The mean latency of an L1 read miss by where the cycles are spent, for each model that gives it (MDM, Fig. 3)."""
     known = [(each["model"], each["provenance"].get("model", {}).get("l1_miss_latency")) for each in predictions]
     found = [(model, parts) for model, parts in known if parts]
     if not found:

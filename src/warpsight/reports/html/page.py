@@ -1,6 +1,6 @@
-"""Report data as one HTML file: the sections of its kind in order, drawn, styled and scripted in place.
+"""Report data as one self-contained HTML file: the sections of its kind in order.
 
-A section names what it needs, its template, and the assets that it brings.
+A section is a function from the document to its template's values, a template, and its assets.
 """
 
 from __future__ import annotations
@@ -31,18 +31,16 @@ from warpsight.reports.html.parts import paints
 from warpsight.reports.html.provenance import provenance
 from warpsight.reports.html.timeline import timeline
 from warpsight.reports.html.what_if import times, what_if
-from warpsight.reports.stack import meaning
-from warpsight.result.prediction import STACK
 
 Context = dict[str, Any] | None
 
 
 @dataclass(frozen=True)
 class Section:
-    """`name` is its id and its word in the URL's hash, `title` is what a reader sees.
+    """`name` is its id and its name in the URL's hash, `title` its heading.
 
-    `context` makes of a document what the `template` takes, or None where the document does not have it; then the section is left
-    out. `scripts` and `styles` are files of `assets/` beyond those of every page.
+    `context` maps a document to the template's values, or to None if the document lacks them; then the section is left
+    out. `scripts` and `styles` are files of `assets/` in addition to those of every page.
     """
 
     name: str
@@ -83,20 +81,15 @@ SECTIONS: dict[str, tuple[Section, ...]] = {
 
 
 def sections_of(kind: str) -> tuple[Section, ...]:
-    """The sections of documents of that kind. Raises KeyError for one that there is none of."""
+    """The sections of documents of that kind. Raises KeyError for an unknown kind."""
     return SECTIONS[kind]
 
 
-# -- Numbers and names as a page shows them: filters of the templates.
+# -- Filters of the templates: numbers and names as text.
 
 def dimensions(sizes: list[int]) -> str:
     """A grid or block as CUDA writes it: `(128,1,1)`."""
     return f"({','.join(map(str, sizes))})"
-
-
-def nsight(component: str) -> str:
-    """The nearest stall reasons of Nsight Compute; empty where none is near."""
-    return STACK[component].nsight if component in STACK else ""
 
 
 def signed(number: float) -> str:
@@ -107,8 +100,6 @@ def signed(number: float) -> str:
 FILTERS: dict[str, Any] = {
     "dimensions": dimensions,
     "duration": duration,
-    "meaning": meaning,
-    "nsight": nsight,
     "percent": percent,
     "signed_percent": signed_percent,
     "signed": signed,
@@ -118,33 +109,33 @@ FILTERS: dict[str, Any] = {
 }
 
 
-# -- A document as its page holds it: rows of code as tables, so that the names of columns are there once, and numbers are short.
+# -- The document embedded in the page: rows of code as tables, so that column names are stored once, and numbers are short.
 
-LONG = 1000  # instructions: from here on the page has their text once, in its table
-DIGITS = 5  # significant ones of a row's numbers: what a page shows has three
-# What the stack tells: its sum, that over the whole, its parts in cycles, and the largest.
-_TOLD = ["cpi", "share", "issue_cycles", "wait_cycles", "cause"]
+LONG = 1000  # instructions: above this the page has their text once, in its table
+DIGITS = 5  # significant digits of a row's numbers; the page shows three
+# Derived from the stack: its sum, its share of the total, its parts in cycles, and the largest one.
+_DERIVED = ["cpi", "share", "issue_cycles", "wait_cycles", "cause"]
 _PAIRS = ("ptx_lines", "intervals")
 
 
 def embedded(document: dict[str, Any]) -> dict[str, Any]:
     """`document` with `rows` of each view of its `code` as {"columns": names, "values": a list for each row}; the rest as it is.
 
-    Of an explanation's rows what the stack tells is left out (`cpi`, `share`, `issue_cycles`, `wait_cycles`, `cause`). `cpi_stack`
-    is a list in the order of the view's own, zeros at its end left out; `waits_for` has pairs (pc, stall cycles); a pair of equal
-    numbers (`ptx_lines`, `intervals`) is one; numbers have five digits. What a row lacks is null, and left out at its end; a column
-    that all rows lack is not there.
+    Values of a row that follow from its stack are left out (`cpi`, `share`, `issue_cycles`, `wait_cycles`, `cause`). `cpi_stack`
+    is a list in the order of the view's own, without zeros at its end; `waits_for` has pairs (pc, stall cycles); a pair of equal
+    numbers (`ptx_lines`, `intervals`) is one number; numbers have five digits. A missing value is null, left out at the end of a
+    row; a column without any value is left out.
 
-    Rows of `line` that are in the order of their pcs have no `pcs`. Where there is a `source` view, its rows have no `waits_for`,
-    which is that of their instructions, and those of `line` no file and line: each source line names its `pcs`. Long code has no
+    Rows of `line` in the order of their pcs have no `pcs`. With a `source` view, its rows have no `waits_for`,
+    which is that of their instructions, and those of `line` no file and line: each source line has its `pcs`. Long code has no
     `text`.
     """
     code = document.get("code")
     if not code:
         return document
     lines = code["line"]["rows"]
-    # without source lines no instruction has any
-    left_out = {"source": [*_TOLD, "waits_for", "text"], "line": [*_TOLD, "file", "line"]}
+    # without a source view no instruction has a file or line
+    left_out = {"source": [*_DERIVED, "waits_for", "text"], "line": [*_DERIVED, "file", "line"]}
     if len(lines) > LONG:
         left_out["line"].append("text")
     if all(row["pcs"] == [pc] for pc, row in enumerate(lines)):
@@ -154,7 +145,7 @@ def embedded(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _table(rows: list[dict[str, Any]], components: list[str], left_out: list[str]) -> dict[str, Any]:
-    """Columns that most rows have come first."""
+    """Columns with values in the most rows come first."""
     short = [_short(row, components, left_out) for row in rows]
     counts: dict[str, int] = {}
     for row in short:
@@ -187,13 +178,13 @@ def _values(row: dict[str, Any], columns: list[str]) -> list[Any]:
 
 
 def _without_end(values: list[Any], nothing: Any) -> list[Any]:
-    """The list up to its last value that is something."""
+    """The list up to its last value other than `nothing`."""
     while values and values[-1] == nothing:
         values.pop()
     return values
 
 
-# -- A document (a dossier of `explore/dossier`) as one HTML file: sections of its kind, drawn, styled and scripted in place.
+# -- Report data (`analysis/report_data`) as one HTML file.
 
 SELF = "'self'"
 _STYLES = ("base.css", "layout.css", "parts.css")
@@ -201,24 +192,24 @@ _SCRIPTS = ("core.js", "tabs.js", "keys.js")
 
 
 def checked_page(document: dict[str, Any], place: str, *, live: bool = False) -> str:
-    """The page of a document that was read from the file `place`: raises FormatError where it is no dossier."""
+    """The page of a document read from the file `place`. Raises FormatError if the document is not report data."""
     try:
         return page(document, live=live)
     except (TemplateError, *DAMAGE) as error:
-        what = f"is no document that a report can be made of ({type(error).__name__}: {error})"
-        raise FormatError(what, place=place, remedy="make it again with `warpsight report --json` of this version") from error
+        what = f"is not report data ({type(error).__name__}: {error})"
+        raise FormatError(what, place=place, remedy="create it again with `warpsight report --json` of this version") from error
 
 
 def page(document: dict[str, Any], *, live: bool = False) -> str:
-    """The HTML of `document`. The same document always gives the same text; every text in it is shown as it is, never run.
+    """The HTML of `document`. The same document always gives the same text; every text in it is escaped, never executed.
 
-    `live` is for a server (`serving.py`): the page asks it whether the result has changed, and shows itself again then.
-    Raises KeyError or ValueError for what is no dossier or has NaN for a number: dossiers are checked where they are made.
+    `live` is for a server (`serving.py`): the page polls it and reloads when the result has changed.
+    Raises KeyError or ValueError if the document is not report data or has NaN: report data are checked where they are created.
     """
     content = plain(document)
     shown = [(section, section.context(content)) for section in sections_of(content["kind"])]
     present = [(section, context) for section, context in shown if context is not None]
-    style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints()])
+    style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints(_components(content))])
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
     bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
     whole = render(
@@ -231,33 +222,41 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         f"base-uri 'none'; form-action 'none'{'; connect-src ' + SELF if live else ''}",
         data=_data(embedded(content)),
     )
-    # plain text, so that what is put beside it is not escaped; a file's name that is no text keeps the rest from no one
+    # a plain str, so that text appended to it is not escaped; undecodable file names are replaced
     return str(whole).encode("utf-8", "replace").decode("utf-8")
 
 
+def _components(document: dict[str, Any]) -> list[str]:
+    """The components of all CPI stacks in the document."""
+    stacks = [each["cpi_stack"] for each in document.get("predictions") or ()]
+    stacks.append((document.get("designs") or {}).get("components", ()))
+    rows = document["components"] if document["kind"] == "comparison" else ()
+    return [*(name for stack in stacks for name in stack), *(row["name"] for row in rows)]
+
+
 def list_page(folder: str, items: Sequence[Any]) -> str:
-    """The page that lists results: each with `ident`, `name` and `kind`."""
+    """The page that lists results, each with `ident`, `name` and `kind`."""
     return render("list.jinja", folder=folder, items=items, style="\n".join(_asset(name) for name in _STYLES))
 
 
 def _extra(present: list[tuple[Section, dict[str, Any]]], kind: str) -> list[str]:
-    """The assets that the sections ask for, each once, in order."""
+    """The assets of the sections, each once, in order."""
     return list(dict.fromkeys(name for section, _ in present for name in getattr(section, kind)))
 
 
 def _bundle(names: tuple[str, ...]) -> str:
-    """Scripts as one, in a scope of its own. `W` is what they share."""
+    """Scripts as one, in a scope of its own. They share `W`."""
     parts = "\n".join(_asset(name).strip() for name in names)
     return f'(() => {{\n"use strict";\nconst W = {{}};\n{parts}\nW.start();\n}})();'
 
 
 def _digest(text: str) -> str:
-    """What a browser compares with the policy, so that it runs this script and no other."""
+    """The hash in the content security policy, so that a browser runs only this script."""
     return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
 
 
 def _data(content: Any) -> str:
-    """The document as JSON inside a script element: `<` is written as an escape, so that no text can end it."""
+    """The document as JSON inside a script element; `<` is escaped, so that no text can end the element."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
 
@@ -281,5 +280,5 @@ def _environment() -> Environment:
 
 
 def render(template: str, **context: Any) -> Markup:
-    """The text of a template of ours, marked as HTML that is already escaped. What `context` holds is escaped."""
+    """The text of a template, marked as HTML. Values of `context` are escaped."""
     return Markup(_environment().get_template(template).render(**context))

@@ -1,18 +1,18 @@
-"""Parts of a page that several sections share: charts, and CPI stacks as bars of the page itself, which a script can change."""
+"""Parts that several sections of a page share: charts, and CPI stacks as HTML bars, which a script can change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 
 from markupsafe import Markup
 
 from warpsight.base.units import percent
-from warpsight.reports.drawing.canvas import STACK_STYLES, style_of
+from warpsight.reports.drawing.canvas import stack_style, style_of
 from warpsight.reports.drawing.charts import Chart
 from warpsight.reports.drawing.svg import svg
-from warpsight.result.prediction import COMPONENTS
+from warpsight.result.prediction import COMPONENTS, in_order
 
 
 def drawn(chart: Chart) -> Markup:
@@ -20,14 +20,11 @@ def drawn(chart: Chart) -> Markup:
     return Markup(svg(chart, themed=True))
 
 
-# -- CPI stacks as bars of the page itself, which a script can change and a narrow page can hold: colour, hatch, share.
-
-_OTHERS = len(STACK_STYLES)
-
+# -- CPI stacks as HTML bars, which a script can change and a narrow page can hold: colour, hatch, share.
 
 def paint(name: str) -> str:
     """The CSS background of a component: the colour and the hatch that it has in every picture."""
-    style = style_of(STACK_STYLES.get(name, _OTHERS))
+    style = style_of(stack_style(name))
     if not style.hatch:
         return f"background: {style.colour}"
     picture = (
@@ -38,22 +35,18 @@ def paint(name: str) -> str:
 
 
 def paint_class(name: str) -> str:
-    """The class of a component's paint in `paints`; components of other models share one."""
-    return f"paint-{name}" if name in COMPONENTS else "paint-other"
+    """The class of a component's paint in `paints`; a name that a class cannot have shares one with others like it."""
+    return f"paint-{name}" if name.isidentifier() and name.isascii() else "paint-other"
 
 
-def paints() -> str:
-    """The style sheet of all paints: each is in a page once, and named by its class."""
-    return "\n".join(f".{paint_class(name)} {{ {paint(name)}; }}" for name in (*COMPONENTS, "other"))
-
-
-def named(stack: Mapping[str, float]) -> list[str]:
-    """The components of a stack in the order of all pictures, those of other models after ours."""
-    return [name for name in COMPONENTS if name in stack] + [name for name in stack if name not in COMPONENTS]
+def paints(components: Iterable[str]) -> str:
+    """The style sheet of the paints of the shared components and of `components`, each once, by their classes."""
+    sheet = {paint_class(name): paint(name) for name in (*COMPONENTS, "other", *components)}
+    return "\n".join(f".{name} {{ {background}; }}" for name, background in sheet.items())
 
 
 def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -> dict[str, Any]:
-    """A lying bar: its `parts` with their width in per cent of `whole` and their class, `label` before it and `text` behind."""
+    """A horizontal bar: its `parts` with their width in per cent of `whole` and their class, `label` before and `text` after it."""
     total = sum(stack.values())
     parts = [
         {
@@ -62,7 +55,7 @@ def stack_bar(label: str, stack: Mapping[str, float], whole: float, text: str) -
             "paint": paint_class(name),
             "tip": f"{name}: {percent(stack[name] / total)}",
         }
-        for name in named(stack)
+        for name in in_order(stack)
         if stack[name] > 0
     ]
     shares = ", ".join(str(part["tip"]) for part in parts)

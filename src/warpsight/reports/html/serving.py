@@ -1,4 +1,4 @@
-"""A folder of results on localhost, read-only: a list of them, and each as its report, again when it changes."""
+"""A read-only server on localhost for a folder of results: a list of them, and a report of each, reloaded when it changes."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ _KEPT = 32
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the results of `shelf` at `url`. Raises UsageError where the port is taken."""
+    """Serves the `results` at `url`. Raises UsageError if the port is in use."""
 
     daemon_threads = True
 
-    def __init__(self, shelf: ResultFolder, port: int) -> None:
-        self.shelf = shelf
+    def __init__(self, results: ResultFolder, port: int) -> None:
+        self.results = results
         self.pages = lru_cache(_KEPT)(self._page)
         try:
             super().__init__((ADDRESS, port), _Handler)
         except OSError as error:
-            what = f"port {port} cannot be had: {error.strerror or error}"
-            raise UsageError(what, place="--port", remedy="give another one, or 0 for any that is free") from None
+            what = f"port {port} is not available: {error.strerror or error}"
+            raise UsageError(what, place="port", remedy="give another one, or 0 for any free port") from None
         self.url = f"http://{ADDRESS}:{self.server_address[1]}/"
-        # a page of another site must not read ours by a name that leads here
+        # a page of another site must not read ours through a host name that resolves to this machine
         self.hosts = {f"{name}:{self.server_address[1]}" for name in (ADDRESS, "localhost")}
 
     def _page(self, item: ResultFile) -> str:
-        """The page of a result as it is now; `item` changes with it, so that a kept page is never an old one."""
-        return checked_page(plain(self.shelf.report_data(item)), item.name, live=True)
+        """The current page of a result; `item` changes with the file, so that a cached page is never out of date."""
+        return checked_page(plain(self.results.report_data(item)), item.name, live=True)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -47,15 +47,15 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         """Answer one request."""
         if self.headers.get("Host") not in self.server.hosts:
-            self._send(HTTPStatus.FORBIDDEN, "this server is for pages of its own", "text/plain")
+            self._send(HTTPStatus.FORBIDDEN, "requests from other hosts are refused", "text/plain")
             return
         kind, _, ident = self.path.partition("?")[0].removeprefix("/").partition("/")
         if not kind:
-            self._send(HTTPStatus.OK, list_page(str(self.server.shelf.folder), self.server.shelf.items()))
+            self._send(HTTPStatus.OK, list_page(str(self.server.results.folder), self.server.results.items()))
             return
-        item = self.server.shelf.item(ident) if kind in ("show", "stamp") else None
+        item = self.server.results.item(ident) if kind in ("show", "stamp") else None
         if item is None:
-            self._send(HTTPStatus.NOT_FOUND, "there is no such result", "text/plain")
+            self._send(HTTPStatus.NOT_FOUND, "no such result", "text/plain")
         elif kind == "stamp":
             self._send(HTTPStatus.OK, item.stamp, "text/plain")
         else:
@@ -67,8 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             self._send(HTTPStatus.OK, self.server.pages(item))
         except WarpsightError as error:
-            head, told = f"<!DOCTYPE html><title>{escape(item.name)}</title>", f"<pre>error: {escape(str(error))}</pre>"
-            self._send(HTTPStatus.UNPROCESSABLE_ENTITY, f"{head}{told}<p><a href='/'>All results</a></p>")
+            head, body = f"<!DOCTYPE html><title>{escape(item.name)}</title>", f"<pre>error: {escape(str(error))}</pre>"
+            self._send(HTTPStatus.UNPROCESSABLE_ENTITY, f"{head}{body}<p><a href='/'>All results</a></p>")
 
     def _send(self, status: HTTPStatus, text: str, kind: str = "text/html") -> None:
         body = text.encode("utf-8", "replace")
@@ -83,4 +83,4 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing: a page asks every second."""
+        """No log: a page polls every second."""

@@ -14,7 +14,7 @@ _WITHOUT_SCRIPT = 50
 
 
 def summary(document: dict[str, Any]) -> dict[str, Any]:
-    """How many designs, what was varied, and the best of them."""
+    """The number of designs, the varied keys, and the best designs."""
     study = document["study"]
     best = _answers(document, "best")
     axes = [{"key": axis["key"], "values": _values(axis)} for axis in study["axes"]]
@@ -43,13 +43,13 @@ def _best_row(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def sensitivity(document: dict[str, Any]) -> dict[str, Any] | None:
-    """Which axis matters."""
+    """The sensitivity to each axis."""
     found = _answers(document, "sensitivity")
     return {"drawings": [_drawn(found[0])], "note": found[0]["about"]} if found else None
 
 
 def fronts(document: dict[str, Any]) -> dict[str, Any] | None:
-    """Performance against each cost, with the designs that no other betters as a table each."""
+    """Performance over each cost, with a table of the Pareto-optimal designs."""
     found = _answers(document, "pareto")
     tables = [
         {
@@ -67,13 +67,13 @@ def fronts(document: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def maps(document: dict[str, Any]) -> dict[str, Any] | None:
-    """Performance, and what binds, over the two axes that matter most."""
+    """Performance and bottleneck over the two most important axes."""
     found = _answers(document, "map")
     return {"drawings": [_drawn(answer) for answer in found]} if found else None
 
 
 def designs(document: dict[str, Any]) -> dict[str, Any]:
-    """The table of designs: the first rows by performance; a script shows and sorts all."""
+    """The table of designs: the best rows; a script shows and sorts all."""
     table, study = document["designs"], document["study"]
     order = sorted(range(len(table["design"])), key=lambda place: -table["performance"][place])
     keys = list(table["keys"])

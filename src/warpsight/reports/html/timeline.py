@@ -1,4 +1,4 @@
-"""The timeline of an SM in the simulator: what each warp did, cycle by cycle."""
+"""The timeline section: the state of each warp of an SM in the simulator, cycle by cycle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from warpsight.reports.drawing.charts import Axis, State, Strips
 from warpsight.reports.html.parts import drawn
 
 _RUN = re.compile(r"([-A-Z])(\d*)")
-# Okabe and Ito's colours; heights, so that a state can be told without its colour.
+# Okabe and Ito's colours; heights, so that states can be distinguished without colour.
 _LOOKS = {"I": ("#009E73", 1.0), "E": ("#999999", 0.88), "A": ("#56B4E9", 0.75), "F": ("#F0E442", 0.75), "B": ("#CC79A7", 0.75),
           "M": ("#0072B2", 0.75)}  # fmt: skip
 _STATIC_CYCLES, _STATIC_ROWS = 100, 16
@@ -47,12 +47,12 @@ def _first(part: dict[str, Any]) -> Strips:
 
 
 def _runs(text: str) -> list[tuple[str, int]]:
-    """`"I2M340"` as runs: a letter, and for how many cycles."""
+    """`"I2M340"` as runs: a letter and a number of cycles."""
     return [(letter, int(count or 1)) for letter, count in _RUN.findall(text)]
 
 
 def _cut(runs: list[tuple[str, int]], cycles: int) -> list[tuple[str, int]]:
-    """The first `cycles` of `runs`; of instructions that follow each other each on its own."""
+    """The first `cycles` of `runs`, with one run per issued instruction."""
     found: list[tuple[str, int]] = []
     for letter, count in runs:
         here = min(count, cycles)

@@ -1,4 +1,4 @@
-"""The what-if section: sliders over a grid that is in the document, and a table of the changes one at a time."""
+"""The what-if section: sliders over the document's grid of designs, and a table of changes one at a time."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FACTORS = {0.25: "1/4", 0.5: "1/2", 0.75: "3/4", 1.25: "5/4", 1.5: "3/2"}
 
 
 def what_if(document: dict[str, Any]) -> dict[str, Any] | None:
-    """What the template takes; None where there is no grid."""
+    """The template's values; None without a grid."""
     grid = document.get("what_if")
     if not grid:
         return None
@@ -23,7 +23,7 @@ def what_if(document: dict[str, Any]) -> dict[str, Any] | None:
         "first": first,
         "grid": grid,
         "axes": [_slider(axis) for axis in grid["axes"] if len(axis["values"]) > 1],
-        "bar": stack_bar("as described", stack, 1.0, f"{duration(first['seconds'])}, {first['cycles']:,.0f} cycles"),
+        "bar": stack_bar("original", stack, 1.0, f"{duration(first['seconds'])}, {first['cycles']:,.0f} cycles"),
         "components": [
             {"name": name, "paint": paint_class(name), "cpi": first["cpi_stack"].get(name, 0.0), "share": stack.get(name, 0.0)}
             for name in names
@@ -43,12 +43,12 @@ def _combinations(axes: list[dict[str, Any]]) -> int:
 
 
 def _slider(axis: dict[str, Any]) -> dict[str, Any]:
-    """A slider: its axis, and for each value its mark (by how much it is more than the GPU's own) and what is spoken."""
+    """A slider: its axis, and the mark of each value (its ratio to the GPU's own)."""
     own = axis["values"][axis["own"]]
     marks = [times(value / own) for value in axis["values"]]
     return {**axis, "marks": marks, "last": len(marks) - 1, "setting": axis["settings"][axis["own"]]}
 
 
 def times(factor: float) -> str:
-    """A factor as a reader says it: `x 2`, `x 1/2`; `x 1` is the GPU as described."""
+    """A factor as text: `x 2`, `x 1/2`; `x 1` is the original GPU."""
     return f"x {_FACTORS.get(factor, three_digits(factor) if factor % 1 else f'{factor:.0f}')}"

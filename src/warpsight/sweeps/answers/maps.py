@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError
 from warpsight.pipeline.rows import WORDS
-from warpsight.sweeps.answers.results import FIGURES, Results, check_one_of, plain
+from warpsight.sweeps.answers.results import Results, check_one_of, plain
 from warpsight.sweeps.answers.selection import PERFORMANCE, Selection
 
 MEAN, BEST = "mean", "best"
@@ -99,7 +99,7 @@ def _values(selection: Selection, value: str, kernel: str | None) -> NDArray[Any
         check_one_of(kernel, names, "kernel")
     if value == PERFORMANCE:
         return found.values if kernel is None else found.speeds[results.kernels.index(kernel)]
-    check_one_of(value, (PERFORMANCE, *FIGURES, *WORDS), "value")
+    check_one_of(value, (PERFORMANCE, *results.names, *WORDS), "value")
     if kernel is None and len(names) > 1:
         raise UsageError(f"{value} differs between kernels", place="map", remedy=f"name a kernel: {', '.join(names)}")
     row = results.kernels.index(names[0] if kernel is None else kernel)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
+from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
 
@@ -39,6 +40,11 @@ class Results:
     state: NDArray[np.int8]
     table: pa.Table
     spots: NDArray[np.int64]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns of numbers: `FIGURES`, and the components of the CPI stack that a model of the study declares."""
+        return figure_names(self.table)
 
     def figures(self, name: str) -> NDArray[np.float64]:
         """A column of numbers as (K, D) float64, NaN where there is none."""
@@ -113,6 +119,11 @@ def results_of(
     state[spots] = np.where(done, DONE, BROKEN)
     _check_seconds(_floats(table["seconds"])[done], numbers[spots[done] % len(numbers)])
     return Results(model, wanted, numbers, keys, chosen, state.reshape(len(wanted), len(numbers)), table, spots)
+
+
+def figure_names(table: pa.Table) -> tuple[str, ...]:
+    """The columns of numbers of a table of results."""
+    return tuple(dict.fromkeys([*FIGURES, *(name for name in table.column_names if name.startswith(STACK_PREFIX))]))
 
 
 def check_one_of(name: str, known: Sequence[str] | Mapping[str, Any], what: str) -> None:

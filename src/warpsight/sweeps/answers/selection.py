@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.rows import WORDS
-from warpsight.sweeps.answers.results import FIGURES, GEOMEAN, Performance, Results, performance
+from warpsight.sweeps.answers.results import GEOMEAN, Performance, Results, performance
 from warpsight.sweeps.names import DESIGN
 
 Columns = Mapping[str, NDArray[Any]]
@@ -77,9 +77,8 @@ def figures(term: Term, columns: Columns, designs: NDArray[np.int64], role: str)
 # -- The designs that an answer is about: those with a performance on which every constraint holds.
 
 PERFORMANCE, TOTAL_SECONDS = "performance", "total_seconds"
-# what an expression may name besides keys: a cost the first, a constraint all; `class` is no name in an expression
+# what an expression may name besides keys: a cost the first; a constraint also the columns of results, where `class` is renamed
 COST_NUMBERS = (DESIGN, PERFORMANCE, TOTAL_SECONDS)
-CONDITION_NUMBERS = (*COST_NUMBERS, *FIGURES)
 _COLUMNS = {"memory_class": "class"}
 CONDITION_WORDS = tuple({"class": "memory_class"}.get(name, name) for name in WORDS)
 
@@ -139,7 +138,7 @@ def select(results: Results, *, metric: str = GEOMEAN, baseline: int | None = No
     chosen = np.isfinite(found.values)
     shared = _shared(results, found)
     for term in where:
-        check_names(term, {*shared, *CONDITION_NUMBERS, *CONDITION_WORDS}, "constraint")
+        check_names(term, {*shared, *COST_NUMBERS, *results.names, *CONDITION_WORDS}, "constraint")
         chosen[chosen] = _holds(term, results, found, shared, chosen)
     positions = np.flatnonzero(chosen)
     if not positions.size:

@@ -80,11 +80,11 @@ class InstructionTable:
         """
         for name in (*written, *read):
             if not is_register(name):
-                raise InvalidInstruction(f'"{name[:20]}" is no register')
+                raise InvalidInstruction(f'"{name[:20]}" is not a register')
         if not _OPCODE.fullmatch(opcode):
-            raise InvalidInstruction(f'"{opcode[:30]}" is no opcode')
+            raise InvalidInstruction(f'"{opcode[:30]}" is not an opcode')
         if not 0 <= source_line < 1 << 31:
-            raise InvalidInstruction(f"{source_line} is no source line")
+            raise InvalidInstruction(f"{source_line} is not a source line")
         first = len(self.instructions)
         if first + 2 > _MOST_INSTRUCTIONS:
             what = f"has more than {_MOST_INSTRUCTIONS:,} distinct instructions"

@@ -9,13 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from warpsight.base.errors import UsageError, suggestion
+from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.kernels.mangling import display_name
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 Progress = Callable[[int, int], None]
 REMEDY = "copy the trace again, or trace the program again"
+
+
+def damaged(what: str, place: str) -> FormatError:
+    """The error for a trace that is cut or damaged at `place`."""
+    return FormatError(what, place=place, remedy=f"the trace is cut or damaged here: {REMEDY}")
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,7 @@ def select(launches: Sequence[AnyLaunch], kernels: str | None, numbers: str | No
                 )
         chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
     if not chosen:
-        raise UsageError("no launch is left", place="kernels", remedy="name other kernels, or leave out launches")
+        raise UsageError("no launch is left", place="kernels", remedy="name other kernels, or leave out `launches`")
     return chosen
 
 

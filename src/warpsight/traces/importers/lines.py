@@ -1,6 +1,6 @@
-"""Files of one instruction a line, each with the warp it belongs to before it: read once into arrays of small numbers.
+"""Files with one instruction per line, preceded by its warp: read once into arrays of small numbers.
 
-What a line says is entered once however often it stands there, so that a million lines take some ten megabytes.
+A text is stored once however often it occurs, so a million lines take about ten megabytes.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import NoReturn
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.errors import FormatError
-from warpsight.traces.importers.launch import REMEDY
+from warpsight.traces.importers.launch import REMEDY, damaged
+from warpsight.traces.importers.layout import Ints
 
-Ints = npt.NDArray[np.int32]
 _PIECE_BYTES = 1 << 22
 _MOST_TEXTS = 1 << 22
 _MOST_DIGITS = 10
@@ -26,9 +25,9 @@ _MOST_LINE = 1 << 20
 
 @dataclass(frozen=True)
 class Lines:
-    """`keys`: the numbers before the text, of each warp once, in order of appearance; `texts`: each text once, cleaned.
+    """`keys`: the distinct numbers before a text, in order of appearance; `texts`: the distinct texts, cleaned.
 
-    For each line, in order, int32: `who` (of keys), `text` (of texts), `line` (its number in the file).
+    For each line, in order, int32: `who` (index in keys), `text` (index in texts), `line` (its number in the file).
     """
 
     keys: list[tuple[int, ...]]
@@ -39,9 +38,9 @@ class Lines:
 
 
 def whole_lines(path: Path) -> Iterator[list[bytes]]:
-    """The lines of a file in pieces, without their line feeds. The last one of all is empty unless the file ends inside a line.
+    """The lines of a file in pieces, without their line feeds. The very last one is empty unless the file ends inside a line.
 
-    Raises FormatError where the file cannot be read or a line is longer than any is.
+    Raises FormatError if the file cannot be read or a line is too long.
     """
     held = b""
     try:
@@ -49,7 +48,7 @@ def whole_lines(path: Path) -> Iterator[list[bytes]]:
             while piece := file.read(_PIECE_BYTES):
                 *lines, held = (held + piece).split(b"\n")
                 if len(held) > _MOST_LINE:
-                    raise FormatError("has a line longer than any of a trace", place=str(path), remedy=REMEDY)
+                    raise FormatError("has a line that is too long for a trace", place=str(path), remedy=REMEDY)
                 yield lines
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror or error}", place=str(path), remedy="check the path") from None
@@ -59,10 +58,10 @@ def whole_lines(path: Path) -> Iterator[list[bytes]]:
 def read_lines(path: Path, numbers: int, separator: bytes, clean: Callable[[bytes], str]) -> Lines:
     """Read a file of lines with `numbers` whole numbers, `separator` behind each, and a text.
 
-    `clean` gives the text to keep, or raises ValueError with what is wrong. Raises FormatError with file and line for a line that
-    is none, for a file that is cut inside one and for one without any.
+    `clean` returns the text to keep, or raises ValueError with what is wrong. Raises FormatError with file and line for an invalid
+    line, for a file that ends inside a line and for a file without lines.
     """
-    reader = _Reader(path, numbers, separator, clean)
+    reader = _LineReader(path, numbers, separator, clean)
     pieces = whole_lines(path)
     piece: list[bytes] = []
     for piece in pieces:
@@ -75,8 +74,8 @@ def read_lines(path: Path, numbers: int, separator: bytes, clean: Callable[[byte
     return Lines(reader.keys, reader.texts, *columns)
 
 
-class _Reader:
-    """What has been read of a file."""
+class _LineReader:
+    """The lines read so far of a file."""
 
     def __init__(self, path: Path, numbers: int, separator: bytes, clean: Callable[[bytes], str]) -> None:
         self._path, self._numbers, self._separator, self._clean = path, numbers, separator, clean
@@ -100,15 +99,15 @@ class _Reader:
                 if raw.strip():
                     self._refuse(raw, f"{numbers} numbers and an instruction are expected")
                 continue
-            place = tuple(key)
-            who = keys.get(place)
+            before = tuple(key)
+            who = keys.get(before)
             if who is None:
-                who = self._new_key(place, raw)
-            what = texts.get(text)
-            if what is None:
-                what = self._new_text(text, raw)
+                who = self._new_key(before, raw)
+            number = texts.get(text)
+            if number is None:
+                number = self._new_text(text, raw)
             self.who.append(who)
-            self.text.append(what)
+            self.text.append(number)
             self.lines.append(self.line)
 
     def _new_key(self, key: tuple[bytes, ...], raw: bytes) -> int:
@@ -126,15 +125,14 @@ class _Reader:
             cleaned = self._clean(text)
         except ValueError as error:
             self._refuse(raw, str(error))
-        what = self._cleaned.setdefault(cleaned, len(self.texts))
-        if what == len(self.texts):
+        number = self._cleaned.setdefault(cleaned, len(self.texts))
+        if number == len(self.texts):
             self.texts.append(cleaned)
         if len(self._known_texts) >= _MOST_TEXTS:
             self._refuse(raw, "the file has more distinct instructions than any kernel")
-        self._known_texts[text] = what
-        return what
+        self._known_texts[text] = number
+        return number
 
     def _refuse(self, raw: bytes, what: str) -> NoReturn:
         shown = raw[:60].decode("ascii", "replace").strip()
-        what = f"no line of a trace: {shown!r}: {what}"
-        raise FormatError(what, place=f"{self._path}:{self.line}", remedy=f"the trace is cut or damaged here: {REMEDY}")
+        raise damaged(f"not a line of a trace: {shown!r}: {what}", f"{self._path}:{self.line}")

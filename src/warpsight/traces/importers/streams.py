@@ -13,10 +13,10 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from warpsight.base.errors import FormatError, LimitError, WarpsightError
+from warpsight.base.errors import LimitError, WarpsightError
 from warpsight.traces.importers.accesses import add_event, fill_lanes, population
 from warpsight.traces.importers.instructions import InstructionTable
-from warpsight.traces.importers.launch import REMEDY, KernelHeader
+from warpsight.traces.importers.launch import KernelHeader, damaged
 from warpsight.traces.importers.layout import (
     FINISHED,
     LANES_SHIFT,
@@ -60,11 +60,6 @@ def refusal(answer: Answer, place: str, text: str) -> WarpsightError:
     if answer in _LIMITS:
         return LimitError(_LIMITS[answer], place=place, remedy="trace fewer instructions or a smaller launch")
     return damaged(f"{_DAMAGE[answer]}: {shortened(text)!r}", place)
-
-
-def damaged(what: str, place: str) -> FormatError:
-    """The error for a trace that is cut or damaged at `place`."""
-    return FormatError(what, place=place, remedy=f"the trace is cut or damaged here: {REMEDY}")
 
 
 def shortened(text: str) -> str:

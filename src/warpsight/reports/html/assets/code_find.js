@@ -28,7 +28,7 @@ W.part(() => {
     if (event.key === "Escape") { event.preventDefault(); W.change({ search: "" }, true); field.blur(); }
   });
   only.addEventListener("change", () => W.change({ only: only.checked ? "1" : "" }, true));
-  W.key("/", "search in the code (Enter: next line found)", () => { W.change({ section: "code" }); field.focus(); field.select(); });
+  W.key("/", "search in the code (Enter: next match)", () => { W.change({ section: "code" }); field.focus(); field.select(); });
 
   // -- columns: of long code the cells of some are made when they are first wanted
   const columns = ["wait", "cause", "executions", "requests", "sectors", "l1", "l2", "lanes", "interval"], first = ["cause"];

@@ -9,8 +9,8 @@ W.part(() => {
         const stamp = await answer.text();
         if (first !== undefined && stamp !== first) location.reload();
         first = stamp;
-      } else W.say("this result is not there any more");
-    } catch { W.say("the server has ended; this page stays as it is"); }
+      } else W.say("this result no longer exists");
+    } catch { W.say("the server has stopped; this page no longer reloads"); }
     setTimeout(ask, 1000);
   };
   ask();

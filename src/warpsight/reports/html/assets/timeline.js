@@ -41,7 +41,7 @@ W.part(() => {
   const about = ({ row: number, cycle }) => {
     const row = rows[number], k = piece(row, cycle), letter = row.letter[k], pc = row.pcs[row.place[k]];
     const title = `Slot ${row.slot}` + (letter === "-" ? "" : `, warp ${warp(row, row.place[k])}`) + `, cycle ${W.whole(cycle)}`;
-    if (letter === "-") return { lines: [title, "no warp here, or one that has just come"] };
+    if (letter === "-") return { lines: [title, "no warp, or a warp that has just started"] };
     const last = row.start[k + 1] - 1, span = last > row.start[k] ? `, cycles ${W.whole(row.start[k])} to ${W.whole(last)}` : "";
     const what = `${part.instructions[pc].opcode}, ${where(pc)}`;
     const state = `${letter}: ${states[letter].name}${span}`;

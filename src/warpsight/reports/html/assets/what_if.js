@@ -100,7 +100,7 @@ W.part(() => {
     W.find("what-if-speedup").textContent = there ? W.number(before.seconds / now.seconds) : "";
     W.find("what-if-bound").textContent = now.bound;
     const longest = Math.max(before.seconds || 0, now.seconds || 0);
-    bar("what-if-own", "as described", before, longest);
+    bar("what-if-own", "original", before, longest);
     bar("what-if-now", "changed", now, longest);
     for (const row of rows) {
       const cpi = now.stack.get(row.dataset.name);
@@ -110,7 +110,7 @@ W.part(() => {
     W.find("what-if-cpi").textContent = there ? W.number(now.cpi) : "";
     const settings = axes.filter((axis) => found.get(axis.key) !== axis.own)
       .map((axis) => ` --set '${axis.key}=${axis.settings[found.get(axis.key)]}'`);
-    W.find("what-if-set").textContent = settings.length ? settings.join("").trim() : "nothing is changed";
+    W.find("what-if-set").textContent = settings.length ? settings.join("").trim() : "no change";
     return now;
   };
   const told = (now, unknown) => W.say([now.cycles === undefined ? "no answer" : `${W.whole(now.cycles)} cycles`,
@@ -128,7 +128,7 @@ W.part(() => {
   W.find("what-if-back").addEventListener("click", back);
   // the keys of the page leave inputs alone, which take them themselves; a slider does not take this one
   form.addEventListener("keydown", (event) => { if (event.key === "0") { event.preventDefault(); back(); } });
-  W.key("0", "what if: back to the GPU as described", back);
+  W.key("0", "what if: reset to the original GPU", back);
   W.watch((state) => {
     if (W.find("what-if").hidden) return;
     const { found, unknown } = places(state);

@@ -82,7 +82,7 @@ class _Tracez:
         self._file.seek(max(0, self._size - 8))
         (at,) = struct.unpack("<Q", self._exactly(8, "the place of the index"))
         if not 0 < at <= self._size - 12:
-            self._damaged("its index is not where its last bytes say; the file may be cut")
+            self._damaged("its index is not at the place that its last bytes give; the file may be cut")
         self._file.seek(at)
         return self._exactly(self._size - 8 - at, "the index")
 
@@ -90,9 +90,9 @@ class _Tracez:
         if at > self._size:
             self._damaged("a warp lies behind its end")
         self._file.seek(at)
-        said = struct.unpack("<II", self._exactly(8, "a warp"))
-        if said != (count, frames):
-            self._damaged(f"a warp of {said[0]} instructions in {said[1]} frames, where the index says {count} in {frames}")
+        written = struct.unpack("<II", self._exactly(8, "a warp"))
+        if written != (count, frames):
+            self._damaged(f"a warp of {written[0]} instructions in {written[1]} frames, where the index says {count} in {frames}")
         for _ in range(frames):
             (size,) = struct.unpack("<I", self._exactly(4, "a frame"))
             packed = self._exactly(size, "a frame")
@@ -146,7 +146,7 @@ class _Index:
         return int(found)
 
 
-# -- The bytes of a kernel's trace file, whatever it is packed with, in pieces; what cannot be unpacked is an error with its place.
+# -- The bytes of a kernel's trace file, unpacked, in pieces.
 
 PIECE_BYTES = 1 << 22
 MOST_LINE_BYTES = 1 << 26
@@ -161,7 +161,7 @@ def is_kernel_file(path: str | Path) -> bool:
 
 
 def may_be_accelsim(path: str | Path) -> bool:
-    """Whether `path` is by its names a trace of Accel-Sim's tracer: a kernel's file, a list of kernels, or a folder with either."""
+    """Whether the names at `path` are those of Accel-Sim's tracer: a kernel's file, a list of kernels, or a folder with either."""
     path = Path(path)
     try:
         if path.is_dir():
@@ -173,7 +173,7 @@ def may_be_accelsim(path: str | Path) -> bool:
 
 
 def is_raw(path: Path) -> bool:
-    """Whether the lines are as the tracer wrote them, each with its block and warp, not grouped."""
+    """Whether the file is as the tracer wrote it: each line has its block and warp, and they are not grouped."""
     return path.name.endswith((".trace", ".trace.gz", ".trace.xz"))
 
 

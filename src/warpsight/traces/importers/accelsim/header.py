@@ -1,4 +1,4 @@
-"""The text of a kernel's file: its header (what was launched, on what, how the lines are written) and the lines behind it."""
+"""The text of a kernel's file: its header (what was launched, where, the form of the lines) and the lines behind it."""
 
 from __future__ import annotations
 
@@ -74,16 +74,16 @@ class _HeaderLines:
         self._values: dict[str, tuple[int, str]] = {}
 
     def take(self, line: str) -> None:
-        found = _LINE.fullmatch(line)
-        if found is None:
-            self._refuse(f'"{line[:60]}" is no line of a header, which are written -key = value')
-        key = " ".join(found[1].split())
+        match = _LINE.fullmatch(line)
+        if match is None:
+            self._refuse(f'"{line[:60]}" is not a line of a header (-key = value)')
+        key = " ".join(match[1].split())
         if key in self._values:
-            self._refuse(f"-{key} is given twice; which one is meant?")
-        self._values[key] = (self.line, found[2].strip())
+            self._refuse(f"-{key} is given twice")
+        self._values[key] = (self.line, match[2].strip())
 
     def finish(self, size: int) -> TraceFileHeader:
-        lines = self._last = self.line  # which from here on is that of the value at hand
+        lines = self._last = self.line  # from here on, `line` is that of the current value
         version = self._number("accelsim tracer version")
         if version not in VERSIONS:
             self._refuse(f"tracer version {version} is not known; 1 to 6 are read")
@@ -110,7 +110,7 @@ class _HeaderLines:
             return text
         if default is None:
             self.line = self._last
-            self._refuse(f"the header does not say -{key}")
+            self._refuse(f"the header has no -{key}")
         return default
 
     def _parsed(self, key: str, default: int | None, pattern: str, parse: Callable[[str], int]) -> int:
@@ -125,30 +125,30 @@ class _HeaderLines:
         return self._parsed(key, default, rf"\d{{1,{digits}}}", int)
 
     def _address(self, key: str) -> int:
-        found = self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
-        if found >= ADDRESS_LIMIT:
-            self._refuse(f"-{key} is {found:#x}, which is no address below {ADDRESS_LIMIT:#x}")
-        return found
+        address = self._parsed(key, 0, r"(0[xX])?[0-9a-fA-F]{1,16}", lambda text: int(text, 16))
+        if address >= ADDRESS_LIMIT:
+            self._refuse(f"-{key} is {address:#x}, which is not an address below {ADDRESS_LIMIT:#x}")
+        return address
 
     def _triple(self, key: str) -> tuple[int, int, int]:
         text = self._text(key)
-        found = _TRIPLE.fullmatch(text)
-        if not found or min(int(found[k]) for k in (1, 2, 3)) < 1:
+        match = _TRIPLE.fullmatch(text)
+        if not match or min(int(match[k]) for k in (1, 2, 3)) < 1:
             self._refuse(f'-{key} is "{text[:40]}", not three counts as (8,1,1)')
-        return int(found[1]), int(found[2]), int(found[3])
+        return int(match[1]), int(match[2]), int(match[3])
 
     def _refuse(self, what: str) -> NoReturn:
         raise FormatError(what, place=f"{self.place}:{self.line}", remedy="correct the line, or trace the program again")
 
 
-# -- The lines of a kernel's file behind its header, in the order in which they are read, and where each of them stands.
+# -- The lines of a kernel's file behind its header, and where each of them stands.
 
 _MASK = re.compile(r"[0-9a-fA-F]{8}")
 _PEEK_BYTES = 1 << 16
 
 
 def header_of(path: Path) -> TraceFileHeader:
-    """The header of a kernel's file; not more of the file is read than that takes. Raises FormatError."""
+    """The header of a kernel's file, of which no more is read than necessary. Raises FormatError."""
     text = b""
     for piece in pieces(path):
         text += piece
@@ -160,7 +160,7 @@ def header_of(path: Path) -> TraceFileHeader:
 
 
 class GroupedText:
-    """A file whose lines are grouped by block and warp already, as it stands."""
+    """A file whose lines are grouped by block and warp already."""
 
     ordered = True
 
@@ -181,8 +181,8 @@ class GroupedText:
 def prefix_numbers(path: Path, header: TraceFileHeader) -> int:
     """How many numbers stand before the pc (and the source line): block and warp of raw files and of tracer versions 1 and 2.
 
-    Raw files have 4 (block, warp), 6 (SM and warp slot too) or 11 (cluster too). Raises FormatError if the first line is no
-    instruction.
+    Raw files have 4 (block, warp), 6 (also SM and warp slot) or 11 (also the cluster). Raises FormatError if the first line is not
+    an instruction.
     """
     if not is_raw(path):
         return 4 if header.tracer < 3 else 0
@@ -200,7 +200,7 @@ def prefix_numbers(path: Path, header: TraceFileHeader) -> int:
                 return k - 1 - header.lineinfo
         place = f"{path}:{header.lines + number}"
         raise FormatError(
-            f"no line of a raw trace, which begin with block and warp: {line[:70]!r}",
+            f"not a line of a raw trace, which begins with block and warp: {line[:70]!r}",
             place=place,
             remedy="give the file as the tracer wrote it, or grouped by post-traces-processing (.traceg)",
         )

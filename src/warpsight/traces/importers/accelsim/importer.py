@@ -107,7 +107,7 @@ def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
         )
     if other:
         named = "; ".join(other[:3])
-        notes.append(f"{len(other)} lines of the list are no kernels or copies to the device and have no part in this: {named}")
+        notes.append(f"{len(other)} lines of the list are not kernels or copies to the device and are ignored: {named}")
     return files, tuple(notes)
 
 
@@ -124,7 +124,7 @@ def _file(list_file: Path, number: int, line: str) -> Path:
     """The file that a line names, packed or not. A list may be older than the packing of its files."""
     named = list_file.parent / line
     if not is_kernel_file(named):
-        what = f'"{line[:80]}" is no file of a kernel\'s trace'
+        what = f'"{line[:80]}" is not the file of a kernel\'s trace'
         raise FormatError(what, place=f"{list_file}:{number}", remedy="write kernel-N.traceg, .traceg.xz or .traceg.gz")
     bare = _UNPACKED.sub("", str(named))
     for candidate in (named, Path(bare), Path(f"{bare}.xz"), Path(f"{bare}.gz")):
@@ -136,9 +136,7 @@ def _file(list_file: Path, number: int, line: str) -> Path:
 
 
 def _loose(folder: Path) -> list[Path]:
-    """The kernels' files of a folder without a list, in order of their numbers; a grouped file stands for the raw one of the
-    same name.
-    """
+    """The kernels' files of a folder without a list, in order of their numbers. A grouped file replaces the raw one of its name."""
     by_name: dict[str, Path] = {}
     for path in sorted((p for p in folder.iterdir() if is_kernel_file(p) and p.is_file()), key=lambda p: (not is_raw(p), p.name)):
         by_name[path.name.split(".trace")[0]] = path  # grouped ones come last and replace raw ones

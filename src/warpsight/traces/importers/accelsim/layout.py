@@ -38,7 +38,7 @@ KEY = record(
     "at",  # where the text of a line begins in the pool
     "head",  # bytes of the part before the mask, and of the part behind it
     "text",
-    "guess",  # the row that followed last, -1 before
+    "guess",  # the row that followed last, unless it is one of a pair; -1 before
 )
 
 

@@ -211,12 +211,12 @@ def memory_fields(
 
 
 @inlined
-def find_row(buf: Any, p: int, end: int, cursor: Any, st: Any, rows: Any, lines: Any, parts: Any) -> Any:
+def find_row(buf: Any, p: int, end: int, cursor: Any, st: Any, lines: Any, parts: Any) -> Any:
     """(row of the line's instruction, mask, place behind its text); row -1: it is new, below: minus the answer."""
     none = np.int64(0)
     keys, pool, table = lines.keys, lines.pool, lines.table
     guess = keys[st.last].guess if st.last >= 0 else np.int64(-1)
-    if guess >= 0 and rows[guess].paired == 0:
+    if guess >= 0:
         key = keys[guess]
         if same_bytes(buf, p, end, pool, key.at, key.head):
             q = p + key.head + 1
@@ -328,10 +328,11 @@ def instruction(
         p = after_prefix(buf, p, cursor, st)
         if p < 0:
             return np.int64(LineAnswer.PREFIX)
-    number, mask, q = find_row(buf, p, end, cursor, st, rows, lines, scratch.parts)
+    number, mask, q = find_row(buf, p, end, cursor, st, lines, scratch.parts)
     if number < 0:
         return np.int64(LineAnswer.NEW_LINE) if number == -1 else -number
-    if rows[number].paired:
+    paired = rows[number].paired
+    if paired:
         number = part_of_copy(number, mask, buf, p, q, end, cursor, st, rows, lines, scratch)
         if number < 0:
             return np.int64(LineAnswer.NEXT_LINE)
@@ -350,7 +351,7 @@ def instruction(
     if rows[number].kind == Kind.ADDRESSED:
         count_fields(fields, cursor, st)
     lanes = population(mask)
-    if st.last >= 0:
+    if st.last >= 0 and not paired:
         lines.keys[st.last].guess = number
     count_instruction(number, lanes, st, rows, fragments, out)
     for _ in range(made - 1):  # a bulk copy of more than 255 sectors goes on in the row behind it

@@ -20,7 +20,7 @@ SPACE, TAB, CR, LF = 32, 9, 13, 10
 
 @inlined
 def blanks(buf: Any, p: Any) -> Any:
-    """The place of the next byte that is no blank."""
+    """The place of the next byte that is not a blank."""
     while buf[p] == SPACE or buf[p] == TAB or buf[p] == CR:
         p += 1
     return p
@@ -56,7 +56,7 @@ def digit(c: Any) -> Any:
 
 @inlined
 def hexadecimal(buf: Any, p: int) -> Any:
-    """(value, place behind it) of a hexadecimal number of at most 15 digits, `0x` before it or not; place -1 if it is none."""
+    """(value, place behind it) of a hexadecimal number of at most 15 digits, with or without `0x`; place -1 if it is none."""
     p = blanks(buf, p)
     if buf[p] == 48 and (buf[p + 1] == 120 or buf[p + 1] == 88):
         p += 2
@@ -77,7 +77,7 @@ def hexadecimal(buf: Any, p: int) -> Any:
 
 @inlined
 def decimal(buf: Any, p: int) -> Any:
-    """(value, place behind it) of a decimal number of at most 18 digits, signed or not; place -1 if it is none."""
+    """(value, place behind it) of a decimal number of at most 18 digits, with or without a sign; place -1 if it is none."""
     value, p = decimal_of_list(buf, p)
     return value, (p if p < 0 or buf[p] <= SPACE else np.int64(-1))
 
@@ -127,9 +127,9 @@ def code_of(buf: Any, head: int, head_end: int, text: int, text_end: int) -> Any
 
 @inlined
 def tail(buf: Any, p: int) -> Any:
-    """The place of the line feed behind a line's last fields, numbers and the words Val and NoVal, and how many fields they are.
+    """The place of the line feed behind a line's last fields, numbers and the words Val and NoVal, and the number of fields.
 
-    The place is -1 - that of a byte that fits neither. Fields behind Val, which are as many as registers, do not count.
+    The place is -1 - that of a byte that belongs to neither. Fields behind Val, one for each register, do not count.
     """
     fields = np.int64(0)
     valued = False
@@ -152,8 +152,8 @@ def tail(buf: Any, p: int) -> Any:
 def line_parts(buf: Any, p: int, head_tokens: int, parts: Any) -> Any:
     """Find the parts of an instruction line from its pc (or source line) on: `parts` receives where head and text begin and end.
 
-    The text goes from the number of destinations to the memory width. Gives the mask, or -1 where it is wrong (parts[0] is
-    the place then).
+    The text goes from the number of destinations to the memory width. Returns the mask, or a negative number if a field is wrong
+    (at parts[0]): -1 for the mask.
     """
     parts[0] = p
     for _ in range(head_tokens):
@@ -284,7 +284,7 @@ def begin_block(buf: Any, p: int, cursor: Any, st: Any) -> Any:
 
 @compiled
 def structure(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
-    """Read one line that is no instruction. Gives 0 and moves on, or what is wrong."""
+    """Read one line that is not an instruction. Returns 0 and moves on, or the answer that says what is wrong."""
     cursor.wrong_at = p
     wrong = 0
     if begins(buf, p, _BEGIN) and ends(buf, p + len(_BEGIN)):
@@ -312,7 +312,7 @@ def structure(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
         if p >= 0:
             cursor.declared, p = decimal(buf, p)
         wrong = LineAnswer.NUMBER if not ends(buf, p) or cursor.declared < 0 else 0
-    elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or cursor.phase != Phase.OUTSIDE:  # other comments stand between blocks alone
+    elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or cursor.phase != Phase.OUTSIDE:  # other comments stand only between blocks
         return LineAnswer.NO_LINE
     if wrong == 0:
         cursor.position = line_end(buf, cursor.wrong_at) + 1

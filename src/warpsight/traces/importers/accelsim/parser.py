@@ -16,9 +16,9 @@ from warpsight.traces.importers.accelsim.layout import CURSOR, KEY, LineAnswer, 
 from warpsight.traces.importers.accelsim.native import parse
 from warpsight.traces.importers.accelsim.native_text import code_of
 from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
-from warpsight.traces.importers.launch import REMEDY
+from warpsight.traces.importers.launch import REMEDY, damaged
 from warpsight.traces.importers.layout import ADDRESS_LIMIT, Answer, Bytes, Ints
-from warpsight.traces.importers.streams import BlockStreams, StreamBuffer, damaged, refusal, shortened
+from warpsight.traces.importers.streams import BlockStreams, StreamBuffer, refusal, shortened
 
 _WHAT = {
     LineAnswer.NO_LINE: "not a line of a trace",
@@ -99,7 +99,7 @@ class LineTable:
             raise InvalidInstruction(f'"{" ".join(text)[:40]}" is not registers, opcode, registers and memory width') from None
         counter, number = head[-1], head[0] if lineinfo else "0"
         if not _COUNTER.fullmatch(counter) or not _NUMBER.fullmatch(number):
-            raise InvalidInstruction(f'"{" ".join(head)[:30]}" is no program counter')
+            raise InvalidInstruction(f'"{" ".join(head)[:30]}" is not a program counter')
         return self._instructions.add(int(counter, 16), int(number), opcode, written, read, addressed)
 
     def _rehashed(self, size: int, end: int) -> Ints:

@@ -1,4 +1,7 @@
-"""Files whose lines are not in order of blocks and warps: put in order with temporary files, never held in memory."""
+"""Files whose lines are not in order of blocks and warps: sorted with temporary files, never held in memory as a whole.
+
+Raw files of the tracer have the lines of all warps mixed. A grouped file may have its blocks in any order.
+"""
 
 from __future__ import annotations
 
@@ -22,15 +25,14 @@ from warpsight.traces.importers.layout import Bytes, Longs, compiled_and_kept
 
 
 def _build(fingerprint: int) -> Any:
-    """The function, kept on disk as long as no source here changes."""
+    """The function, kept on disk as long as none of its sources changes."""
 
     @compiled_and_kept
     def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any, number: Any) -> Any:
         """The warp (block * warps + warp of the block) and the start of each line in `buf[:end]`, which ends with a line.
 
-        Key -1 for lines that are blank or comments. Gives the number of lines, or -1 - the number of the line that has no block and
-        warp of the grid. `starts` has
-        one entry more, the end; `number` int64 [4] is work space.
+        Key -1 for lines that are blank or comments. Returns the number of lines, or -1 - the number of the line that has no block
+        and warp of the grid. `starts` has one more entry, the end; `number` int64 [4] is work space.
         """
         p = np.int64(0)
         n = 0 * fingerprint
@@ -57,7 +59,7 @@ raw_lines = _build(FINGERPRINT)
 
 @compiled_and_kept
 def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> Any:
-    """Copy the lines `order` of `buf` one after the other to `out`; gives their bytes."""
+    """Copy the lines `order` of `buf` one after the other to `out`. Returns their bytes."""
     at = np.int64(0)
     for k in range(len(order)):
         first, last = starts[order[k]], starts[order[k] + 1]
@@ -67,10 +69,6 @@ def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> Any:
     return at
 
 
-# -- Files whose lines are not in order of blocks and warps: put in order by way of temporary files, never held in memory whole.
-#
-# Raw files of the tracer have the lines of all warps mixed. A grouped file may have its blocks in any order.
-
 _PARTS = 128
 _END = b"#END_TB"
 _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{1,10})")
@@ -79,7 +77,7 @@ _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{
 class _Parts:
     """Temporary files: each holds the text of a range of blocks, beside it an int64 table of its items.
 
-    They go away with this object.
+    They are deleted with this object.
     """
 
     def __init__(self, blocks: int, columns: int) -> None:
@@ -114,7 +112,7 @@ class _Parts:
         return np.concatenate((np.fromfile(text, np.uint8), np.full(1, 10, np.uint8))), table
 
 
-class _Ordered:
+class _SortedText:
     """Text in order, with the lines of the file that its own lines come from."""
 
     ordered = False
@@ -137,7 +135,7 @@ class _Ordered:
         return text
 
 
-class SortedBlocks(_Ordered):
+class SortedBlocks(_SortedText):
     """A grouped file with its blocks in order of their numbers."""
 
     def __iter__(self) -> Iterator[bytes]:
@@ -175,7 +173,7 @@ class SortedBlocks(_Ordered):
             yield self._header.blocks - 1, line, held  # cut: the parser says where
 
 
-class RawLines(_Ordered):
+class RawLines(_SortedText):
     """A raw file, grouped by block and warp. `cut`: the place of the last line if it has no end."""
 
     cut = ""
@@ -257,5 +255,5 @@ class RawLines(_Ordered):
 
 
 def _disk_refuses(error: OSError) -> UsageError:
-    what = f"the lines cannot be put in order on disk ({error.strerror or error})"
+    what = f"the lines cannot be sorted on disk ({error.strerror or error})"
     return UsageError(what, place=tempfile.gettempdir(), remedy="make space there, or name another place with TMPDIR")

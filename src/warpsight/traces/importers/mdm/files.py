@@ -7,13 +7,12 @@ from array import array
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NoReturn
 
 import numpy as np
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.sass.opcodes import GLOBAL, LOAD, STORE, SassOpcode, SassTable, unnamed
-from warpsight.traces.importers.launch import REMEDY
+from warpsight.traces.importers.launch import REMEDY, damaged
 from warpsight.traces.importers.layout import ADDRESS_LIMIT, Ints, Longs
 from warpsight.traces.importers.lines import Lines, whole_lines
 
@@ -24,27 +23,27 @@ _NAME = re.compile(r"(instruction_trace|mem_trace|memory_access|interval_info)_(
 
 def kernel_of(name: str) -> tuple[str, int] | None:
     """(kind, kernel) of a file's name, as ``("mem_trace", 1)``; None for any other name."""
-    found = _NAME.fullmatch(name)
-    return (found[1], int(found[2])) if found else None
+    match = _NAME.fullmatch(name)
+    return (match[1], int(match[2])) if match else None
 
 
 def may_be_mdm(path: str | Path) -> bool:
-    """Whether `path` is by its names a trace of MDM's tools: a folder with such files, or a kernel's instructions."""
+    """Whether the names at `path` are those of MDM's tools: a folder with such files, or a kernel's instructions."""
     path = Path(path)
     try:
         if path.is_dir():
             return any(kernel_of(entry.name) for entry in path.iterdir())
-        found = kernel_of(path.name)
-        return found is not None and found[0] == "instruction_trace" and path.is_file()
+        named = kernel_of(path.name)
+        return named is not None and named[0] == "instruction_trace" and path.is_file()
     except (OSError, ValueError):
         return False
 
 
-# -- What MDM's tools print while they trace: the launches, and which opcode has which number. Users keep it as a file beside the
-# trace.
+# -- The output of MDM's tools while they trace: the launches, and the numbers of opcodes. Users store it beside the trace.
 #
 # The lines are ``Kernel NAME - grid size X,Y,Z - block size X,Y,Z - nregs N - shmem BYTES - cuda stream id N`` and
-# ``OPCODE NAME MAPS TO ID N``. Numbers are given out in the order in which a run meets opcodes: they are those of one run.
+# ``OPCODE NAME MAPS TO ID N``. Opcodes are numbered in the order of their first use, so the numbers are
+# those of one run.
 
 _SUFFIXES = (".log", ".out", ".txt", ".err", "")
 _THREE = r"(\d{1,10}),(\d{1,10}),(\d{1,10})"
@@ -72,7 +71,7 @@ class LoggedKernel:
 
 @dataclass
 class Log:
-    """The launches in order, and opcodes by number. `path` is None where the folder has no such file."""
+    """The launches in order, and opcodes by number. `path` is None if the folder has no such file."""
 
     path: Path | None = None
     kernels: list[LoggedKernel] = field(default_factory=list)
@@ -80,12 +79,11 @@ class Log:
 
 
 def read_log(folder: Path) -> Log:
-    """What the tool printed, from the one file of the folder that has such lines.
+    """The output of the tool, from the one file of the folder that has such lines.
 
-    Raises FormatError where two files have them (numbers of two runs have nothing to do with each other), or one contradicts
-    itself.
+    Raises FormatError if two files have them (the numbers of two runs are unrelated), or if one contradicts itself.
     """
-    found = Log()
+    first = Log()
     try:
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     except OSError as error:
@@ -96,12 +94,12 @@ def read_log(folder: Path) -> Log:
         log = _read(folder / name)
         if log.path is None:
             continue
-        if found.path is not None:
-            what = f"{found.path.name} and {name} both hold what a tool printed, and numbers of opcodes are those of one run"
-            remedy = "keep the output of the run that made instruction_trace_<k>.txt alone"
+        if first.path is not None:
+            what = f"{first.path.name} and {name} both hold the output of a tool, and the numbers of opcodes are those of one run"
+            remedy = "keep only the output of the run that made instruction_trace_<k>.txt"
             raise FormatError(what, place=str(folder), remedy=remedy)
-        found = log
-    return found
+        first = log
+    return first
 
 
 def _read(path: Path) -> Log:
@@ -122,7 +120,7 @@ def _read(path: Path) -> Log:
                     name, number = match[1].decode("ascii"), int(match[2])
                     if log.opcodes.setdefault(number, name) != name:
                         what = f"opcode {number} is {name} here, and {log.opcodes[number]} above"
-                        raise FormatError(what, place=f"{path}:{line}", remedy="keep the output of one run alone")
+                        raise FormatError(what, place=f"{path}:{line}", remedy="keep the output of one run only")
     return log
 
 
@@ -153,7 +151,7 @@ class CacheFile:
 
 
 def read_cache_file(path: Path) -> CacheFile:
-    """Read a cache file. Raises FormatError, with file and line, for a line that is none and for what is missing."""
+    """Read a cache file. Raises FormatError, with file and line, for an invalid line and for missing values."""
     try:
         text = path.read_bytes()[:_MOST_BYTES].decode("ascii", "replace")
     except OSError as error:
@@ -162,14 +160,14 @@ def read_cache_file(path: Path) -> CacheFile:
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        found = _LINE.fullmatch(line)
-        if not found or found[1] not in _KEYS or found[1] in values or (found[1] != _KEYS[3] and not _is_size(found[2])):
-            what = f"no line of a cache file: {line[:60]!r}"
+        match = _LINE.fullmatch(line)
+        if not match or match[1] not in _KEYS or match[1] in values or (match[1] != _KEYS[3] and not _is_size(match[2])):
+            what = f"not a line of a cache file: {line[:60]!r}"
             raise FormatError(what, place=f"{path}:{number}", remedy=f"write {' = ..., '.join(_KEYS)} = ...")
-        values[found[1]] = found[2]
+        values[match[1]] = match[2]
     missing = [key for key in _KEYS if key not in values]
     if missing:
-        raise FormatError(f"does not say {', '.join(missing)}", place=str(path), remedy="write a line `name = value` for each")
+        raise FormatError(f"has no {', '.join(missing)}", place=str(path), remedy="write a line `name = value` for each")
     return CacheFile(int(values[_KEYS[0]]), int(values[_KEYS[1]]), int(values[_KEYS[2]]), values[_KEYS[3]])
 
 
@@ -180,7 +178,7 @@ def _is_size(text: str) -> bool:
 # -- `mem_trace_<k>.txt` and `memory_access_<k>.txt`: the cache lines that each access touches.
 #
 # ``warp,sm,pc,RoW,line,line,...,`` with RoW 1 for a load and 0 for anything else; of the functional simulator ``warp,pc,R|W,...,``.
-# The numbers behind are addresses divided by the size of a cache line (128 bytes in the tool), each once, in ascending order.
+# The numbers that follow are addresses divided by the size of a cache line (128 bytes in the tool), each once, in ascending order.
 
 _LANES = 32
 _MOST = 1 << 40
@@ -189,7 +187,7 @@ _MOST = 1 << 40
 @dataclass(frozen=True)
 class Accesses:
     """All accesses of a kernel, int64 [n] each: warp of the launch, pc, whether it is a load, line in the file. The cache lines of
-    access k are `touched[offset[k] : offset[k + 1]]`. `dropped` numbers were no lines of any memory.
+    access k are `touched[offset[k] : offset[k + 1]]`. `dropped` numbers were not lines of any memory.
     """
 
     path: Path
@@ -207,7 +205,7 @@ NO_ACCESSES = Accesses(Path(), _NONE, _NONE, _NONE, _NONE, np.zeros(1, np.int64)
 
 
 def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
-    """Read a file. Raises FormatError, with file and line, for a line that is none and a file that is cut."""
+    """Read a file. Raises FormatError, with file and line, for an invalid line and for a file that is cut."""
     warp, pc, load, numbers, offset, touched = (array("q") for _ in range(6))
     offset.append(0)
     line = dropped = 0
@@ -220,19 +218,19 @@ def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
                 continue
             *parts, end = raw.split(b",")
             if end.strip() or len(parts) <= at:
-                _refuse(path, line, raw, "it does not end with a comma, or has too few fields")
+                raise _no_access(path, line, raw, "it does not end with a comma, or has too few fields")
             kind = parts[at].strip()
             parts[at] = {b"R": b"1", b"W": b"0"}.get(kind, b"?") if functional else kind
             try:
                 values = [int(part) for part in parts]
             except ValueError:
-                _refuse(path, line, raw, "a field is no number")
+                raise _no_access(path, line, raw, "a field is not a number") from None
             if values[at] not in (0, 1) or not 0 <= values[0] < _MOST or not 0 <= values[at - 1] < 1 << 31:
-                _refuse(path, line, raw, "warp, pc or the mark of a load is none")
+                raise _no_access(path, line, raw, "warp, pc or the mark of a load is invalid")
             kept = [value for value in values[at + 1 :] if 0 < value < limit]
             dropped += len(values) - at - 1 - len(kept)
             if len(kept) > _LANES:
-                _refuse(path, line, raw, f"{len(kept)} cache lines, and a warp has {_LANES} lanes")
+                raise _no_access(path, line, raw, f"{len(kept)} cache lines, and a warp has {_LANES} lanes")
             warp.append(values[0])
             pc.append(values[at - 1])
             load.append(values[at])
@@ -248,15 +246,14 @@ def _held(column: array[int]) -> Longs:
     return np.frombuffer(column, np.int64) if len(column) else np.zeros(0, np.int64)
 
 
-def _refuse(path: Path, line: int, raw: bytes, what: str) -> NoReturn:
-    shown = raw[:60].decode("ascii", "replace")
-    raise FormatError(f"no access: {shown!r}: {what}", place=f"{path}:{line}", remedy=f"the trace is cut or damaged here: {REMEDY}")
+def _no_access(path: Path, line: int, raw: bytes, what: str) -> FormatError:
+    return damaged(f"not an access: {raw[:60].decode('ascii', 'replace')!r}: {what}", f"{path}:{line}")
 
 
 # -- The instructions of a kernel from `instruction_trace_<k>.txt`: ``warp,pc,opcode,dst,src1,src2,src3``, opcodes as numbers.
 #
-# The tool writes the first number of each operand, whatever kind of operand it is; 10000 is none, and sources from 1000 on are not
-# written: what stands in their place is whatever was in memory there. So a field that is not the same each time is none.
+# The tool writes the first number of each operand of any kind; 10000 is none. Sources from 1000 on are not written: the field then
+# has whatever was in memory. So a field that differs from one execution to the next is not an operand.
 
 _TEXT = re.compile(rb"\d{1,10},\d{1,9}(,-?\d{1,11}){3,4}\s*")
 _REGISTERS, _PREDICATES = 256, 8
@@ -265,7 +262,7 @@ _SHOWN = 12
 
 @dataclass(frozen=True)
 class Instruction:
-    """One instruction: `names` its operands; `addressed` if its accesses are in the memory trace."""
+    """One instruction: `names` are its operands; `addressed` if its accesses are in the memory trace."""
 
     pc: int
     opcode: str
@@ -275,8 +272,8 @@ class Instruction:
 
 @dataclass(frozen=True)
 class Program:
-    """Instructions in order of pc; `of_text` int32 [texts]: the instruction of each text; `isa` with rows for accesses whose
-    opcode is not known. `varying` operand fields were not the same each time and are left out.
+    """Instructions in order of pc; `of_text` int32 [texts]: the instruction of each text; `isa` also has rows for accesses whose
+    opcode is not known. `varying` operand fields differ between executions and are left out.
     """
 
     instructions: list[Instruction]
@@ -286,14 +283,14 @@ class Program:
 
 
 def clean(text: bytes) -> str:
-    """What stands behind the warp in a line. Raises ValueError for what is none."""
+    """The text behind the warp in a line. Raises ValueError if it is invalid."""
     if not _TEXT.fullmatch(text):
         raise ValueError("pc, opcode, destination and two or three sources are expected")
     return text.decode("ascii").strip()
 
 
 def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[int, str], isa: SassTable) -> Program:
-    """The program. Raises FormatError where a pc has two opcodes, and where the opcode of a number is not known."""
+    """The program. Raises FormatError if a pc has two opcodes, and if the opcode of a number is not known."""
     fields: dict[int, list[list[int]]] = {}
     texts = [[int(field) for field in text.split(",")] for text in lines.texts]
     for number, text in enumerate(texts):
@@ -307,13 +304,13 @@ def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[in
     names = dict(opcodes)
     rows = dict(isa.own)
     missing = set()
-    for pc, found in fields.items():
-        number = found[0][1]
+    for pc, executions in fields.items():
+        number = executions[0][1]
         if number in names:
             continue
         if pc in recorded:
             names[number] = unnamed(number)
-            what = "an access that the memory trace has"
+            what = "an access in the memory trace"
             rows[unnamed(number)] = SassOpcode(unnamed(number), "memory", GLOBAL, LOAD if recorded[pc] else STORE, what)
         else:
             missing.add(number)
@@ -321,10 +318,10 @@ def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[in
     if missing:
         shown = ", ".join(map(str, sorted(missing)[:_SHOWN])) + (" ..." if len(missing) > _SHOWN else "")
         raise FormatError(
-            f"the opcodes of the numbers {shown} are not known: the tool numbers them anew in each run, and prints them",
+            f"the opcodes of the numbers {shown} are not known: the tool numbers them in each run, and prints the numbers",
             place=str(path),
-            remedy="put what it printed (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give a file of opcodes "
-            "with `3: LDG.E`",
+            remedy="put its output (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give a file of opcodes "
+            "(`isa_file`) with `3: LDG.E`",
         )
     instructions, varying = [], 0
     place = {pc: k for k, pc in enumerate(sorted(fields))}
@@ -344,7 +341,7 @@ def _recorded(accesses: Accesses) -> dict[int, bool]:
 
 
 def _operands(opcode: str, texts: list[list[int]]) -> tuple[tuple[str, ...], int]:
-    """The registers of an instruction that its texts agree on, and how many fields they do not agree on."""
+    """The registers of an instruction that its texts agree on, and the number of fields that they do not agree on."""
     base = opcode.split(".", maxsplit=1)[0]
     predicates = 2 if base.endswith("SETP") else 0
     names, varying = [], 0

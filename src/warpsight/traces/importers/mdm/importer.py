@@ -16,7 +16,7 @@ from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.values import parse_integer
 from warpsight.traces.importers.build import Source, build_trace
 from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
-from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, LaunchFacts, Progress
+from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, LaunchFacts, Progress, damaged
 from warpsight.traces.importers.layout import Longs
 from warpsight.traces.importers.lines import Lines, read_lines
 from warpsight.traces.importers.mdm.files import (
@@ -37,7 +37,7 @@ from warpsight.traces.importers.mdm.files import (
     read_cache_file,
     read_log,
 )
-from warpsight.traces.importers.streams import ArrayProducer, WarpArrays, WarpStream, damaged, lanes_of_warp, ranges
+from warpsight.traces.importers.streams import ArrayProducer, WarpArrays, WarpStream, lanes_of_warp, ranges
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace, TraceSink
 
 _ORIGIN = (
@@ -113,7 +113,7 @@ class TracedKernel(Launch):
 
     def _missing(self, name: str, example: str) -> NoReturn:
         what = f"is missing: {self.folder / INSTRUCTIONS.format(self.file_number)} does not contain it"
-        remedy = f"put the tool's output (Kernel NAME - grid size ...) beside it as a .log file, or give {name}, e.g. {example}"
+        remedy = f"put the tool's output (Kernel NAME - grid size ...) beside it as a .log file, or give `{name}`, e.g. {example}"
         raise UsageError(what, place=name, remedy=remedy)
 
     def _contradiction(self, name: str, stated: object, printed: object) -> NoReturn:

@@ -15,10 +15,9 @@ import numpy as np
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.sass.registers import is_register
-from warpsight.traces.importers.launch import REMEDY
+from warpsight.traces.importers.launch import REMEDY, damaged
 from warpsight.traces.importers.layout import ADDRESS_LIMIT, Longs
 from warpsight.traces.importers.lines import Lines, read_lines, whole_lines
-from warpsight.traces.importers.streams import damaged
 
 CONFIG, SASS, MEMORY = "app_config.py", "sass_traces", "memory_traces"
 _SASS_FILE = re.compile(r"kernel_(\d{1,9})\.sass")
@@ -33,16 +32,16 @@ def place_of(path: str | Path) -> tuple[Path, int | None] | None:
             return (path, None) if (path / CONFIG).is_file() and (path / SASS).is_dir() else None
         if path.name == CONFIG:
             return (path.parent, None) if (path.parent / SASS).is_dir() else None
-        found = _SASS_FILE.fullmatch(path.name)
-        if found and path.parent.name == SASS and path.is_file():
-            return path.parent.parent, int(found[1])
+        match = _SASS_FILE.fullmatch(path.name)
+        if match and path.parent.name == SASS and path.is_file():
+            return path.parent.parent, int(match[1])
     except (OSError, ValueError):
         pass
     return None
 
 
 def may_be_pptgpu(path: str | Path) -> bool:
-    """Whether `path` is by its names a trace of PPT-GPU's or AMALI's tracer."""
+    """Whether the names at `path` are those of PPT-GPU's or AMALI's tracer."""
     return place_of(path) is not None
 
 
@@ -52,20 +51,20 @@ def sass_file(folder: Path, kernel: int) -> Path:
 
 
 def memory_files(folder: Path, kernel: int) -> dict[int, Path]:
-    """The files with the addresses of a kernel by number of block, in order. Other names in the folder are not looked at."""
+    """The files with the addresses of a kernel by number of block, in order. Other names in the folder are ignored."""
     try:
         names = [entry.name for entry in (folder / MEMORY).iterdir()]
     except OSError:
         return {}
-    found = {}
+    files = {}
     for name in names:
         match = _MEMORY_FILE.fullmatch(name)
         if match and int(match[1]) == kernel:
-            found[int(match[2])] = folder / MEMORY / name
-    return dict(sorted(found.items()))
+            files[int(match[2])] = folder / MEMORY / name
+    return dict(sorted(files.items()))
 
 
-# -- `app_config.py`: the launches of a program, written as Python. It is read as data and never executed.
+# -- `app_config.py`: the launches of a program, written as Python. It is parsed as data and never executed.
 
 _MOST_BYTES = 1 << 26
 _LIST = "app_kernels_id"
@@ -74,10 +73,10 @@ _REMEDY = "give it as the tracer wrote it: kernel_1 = {...} and app_kernels_id =
 
 @dataclass(frozen=True)
 class KernelConfig:
-    """What stands in ``kernel_<number> = {...}``, at `line`.
+    """The entry ``kernel_<number> = {...}``, at `line`.
 
     `blocks` in the grid and `threads` of a block are totals; `shared_bytes` static and dynamic together; `cluster` blocks in a
-    cluster, 0 where nothing is said.
+    cluster, 0 if not stated.
     """
 
     number: int
@@ -96,21 +95,21 @@ def read_config(path: Path) -> list[KernelConfig]:
     values: dict[str, tuple[int, Any]] = {}
     for name, line, value in _assignments(path):
         if name in values:
-            _refuse(path, line, f"{name} is given twice; which one is meant?")
+            _refuse(path, line, f"{name} is given twice")
         values[name] = (line, value)
     if _LIST not in values:
         _refuse(path, 0, f"it has no {_LIST}, which is its last line: the file may be cut")
     line, numbers = values[_LIST]
     if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < 10**9 for n in numbers):
-        _refuse(path, line, f"{_LIST} is no list of whole numbers")
+        _refuse(path, line, f"{_LIST} is not a list of whole numbers")
     if len(set(numbers)) < len(numbers):
         _refuse(path, line, f"{_LIST} names a kernel twice")
-    found = []
+    kernels = []
     for number in numbers:
         if f"kernel_{number}" not in values:
             _refuse(path, line, f"{_LIST} names kernel {number}, and there is no kernel_{number}")
-        found.append(_kernel(path, number, *values[f"kernel_{number}"]))
-    return found
+        kernels.append(_kernel(path, number, *values[f"kernel_{number}"]))
+    return kernels
 
 
 def _assignments(path: Path) -> list[tuple[str, int, Any]]:
@@ -128,35 +127,35 @@ def _assignments(path: Path) -> list[tuple[str, int, Any]]:
             warnings.simplefilter("ignore")  # of odd escapes in strings
             tree = ast.parse(text)
     except SyntaxError as error:
-        _refuse(path, error.lineno or 0, f"it is no Python: {error.msg}")
+        _refuse(path, error.lineno or 0, f"it is not Python: {error.msg}")
     except (ValueError, RecursionError, MemoryError):
-        _refuse(path, 0, "it is no Python that a tracer writes")
-    found = []
+        _refuse(path, 0, "it is not Python that a tracer writes")
+    assignments = []
     for node in tree.body:
         if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-            _refuse(path, node.lineno, "this is no assignment of a literal to a name, and nothing of the file is executed")
+            _refuse(path, node.lineno, "this is not an assignment of a literal to a name, and nothing of the file is executed")
         try:
             value = ast.literal_eval(node.value)
         except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError):
-            _refuse(path, node.lineno, "the value is no literal, and nothing of the file is executed")
-        found.append((node.targets[0].id, node.lineno, value))
-    return found
+            _refuse(path, node.lineno, "the value is not a literal, and nothing of the file is executed")
+        assignments.append((node.targets[0].id, node.lineno, value))
+    return assignments
 
 
 def _kernel(path: Path, number: int, line: int, value: Any) -> KernelConfig:
     if not isinstance(value, dict):
-        _refuse(path, line, f"kernel_{number} is no dictionary")
+        _refuse(path, line, f"kernel_{number} is not a dictionary")
 
     def count(key: str, least: int, most: int, default: int | None = None) -> int:
-        given = value.get(key, default)
-        if type(given) is not int or not least <= given <= most:
-            shown = "missing" if given is None else repr(given)[:40]
+        stated = value.get(key, default)
+        if type(stated) is not int or not least <= stated <= most:
+            shown = "missing" if stated is None else repr(stated)[:40]
             _refuse(path, line, f"{key} of kernel_{number} is {shown}, not a whole number from {least:,} to {most:,}")
-        return given
+        return stated
 
     name = value.get("kernel_name")
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        _refuse(path, line, f"kernel_name of kernel_{number} is missing, or is no text")
+        _refuse(path, line, f"kernel_name of kernel_{number} is missing, or not text")
     return KernelConfig(
         number, line, name, count("num_registers", 0, 255), count("shared_mem_bytes", 0, 1 << 30), count("grid_size", 1, 1 << 40),
         count("block_size", 1, 1024), count("cuda_stream_id", -(1 << 63), 1 << 64, 0), count("cluster_size", 0, 1 << 20, 0),
@@ -169,8 +168,8 @@ def _refuse(path: Path, line: int, what: str) -> NoReturn:
 
 # -- `sass_traces/kernel_<k>.sass`: the instructions that warps executed, a line each, without program counters.
 #
-# PPT-GPU writes ``warp OPCODE operands`` for the first block that it meets alone; AMALI ``sm x y z warp OPCODE operands`` for all.
-# `warp` is the slot of the SM that the warp sits in, so that the warps of a block are numbered by the order of their slots.
+# PPT-GPU writes ``warp OPCODE operands`` for the first block only; AMALI ``sm x y z warp OPCODE operands`` for all. `warp` is the
+# warp slot of the SM, so the warps of a block are numbered in the order of their slots.
 
 PPTGPU, AMALI = 1, 5  # numbers before the opcode
 _OPCODE = re.compile(r"[A-Za-z][\w.]{0,80}", re.ASCII)
@@ -197,7 +196,7 @@ class SassFile:
 
 
 def read_sass(path: Path, warps_per_block: int) -> SassFile:
-    """Read a file. Raises FormatError, with file and line, for lines that are none and blocks with too many warps."""
+    """Read a file. Raises FormatError, with file and line, for invalid lines and for blocks with too many warps."""
     numbers = _numbers_before(path)
     lines = read_lines(path, numbers, b" ", _clean)
     order = np.argsort(lines.who, kind="stable").astype(np.int64)
@@ -240,11 +239,11 @@ def _numbers_before(path: Path) -> int:
 def _clean(text: bytes) -> str:
     opcode, *operands = text.decode("ascii", "replace").split() or [""]
     if not _OPCODE.fullmatch(opcode):
-        raise ValueError(f'"{opcode[:30]}" is no opcode')
+        raise ValueError(f'"{opcode[:30]}" is not an opcode')
     names = [name for name in operands if not _NO_REGISTER.fullmatch(name)]
     for name in names:
         if not is_register(name):
-            raise ValueError(f'"{name[:20]}" is no register')
+            raise ValueError(f'"{name[:20]}" is not a register')
     if len(names) > _MOST_OPERANDS:
         raise ValueError(f"{len(names)} operands are more than any instruction has")
     return " ".join((opcode, *names))
@@ -252,8 +251,8 @@ def _clean(text: bytes) -> str:
 
 # -- `memory_traces/kernel_<k>_block_<b>.mem`: the addresses of a block's accesses, in the order in which the tracer met them.
 #
-# A record is ``OPCODE 0xaddress ...``; PPT-GPU puts ``=====`` on a line before each, AMALI only a line feed. A blank stands behind
-# every word. Addresses that are zero are not written.
+# A record is ``OPCODE 0xaddress ...``; PPT-GPU writes a line ``=====`` before each, AMALI only a line feed. A blank follows every
+# word. Addresses that are zero are not written.
 
 _RULE = b"====="
 _RECORD = re.compile(rb"([A-Za-z][\w.]{0,80})((?: 0x[0-9a-fA-F]{1,16})*) ?\r?")
@@ -295,7 +294,7 @@ def opcodes_with_records(paths: Iterable[Path]) -> frozenset[str]:
 
 
 def read_records(path: Path) -> Records:
-    """The records of a block. Raises FormatError, with file and line, for lines that are none and for a file that is cut."""
+    """The records of a block. Raises FormatError, with file and line, for invalid lines and for a file that is cut."""
     opcodes: list[str] = []
     lines, offset, shared, address = (array("q") for _ in range(4))
     offset.append(0)

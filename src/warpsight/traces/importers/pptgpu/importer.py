@@ -15,7 +15,7 @@ from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.traces.importers.build import Source, build_trace
 from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
-from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, Progress
+from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, Progress, damaged
 from warpsight.traces.importers.layout import Ints
 from warpsight.traces.importers.pptgpu.blocks import Block, ByOpcode, Instructions, align, in_order
 from warpsight.traces.importers.pptgpu.files import (
@@ -33,20 +33,20 @@ from warpsight.traces.importers.pptgpu.files import (
     read_sass,
     sass_file,
 )
-from warpsight.traces.importers.streams import ArrayProducer, WarpStream, damaged
+from warpsight.traces.importers.streams import ArrayProducer, WarpStream
 from warpsight.traces.schema import KernelTrace, TraceSink
 
 
 @dataclass(frozen=True)
 class TracedKernel(Launch):
-    """One launch: what `app_config.py` says of it, and the folder that its files are in."""
+    """One launch: its entry in `app_config.py`, and the folder of its files."""
 
     folder: Path
     config: KernelConfig
 
     @property
     def header(self) -> KernelHeader:
-        """The launch. Grid and block are given as totals: the trace does not say their shape."""
+        """The launch. Grid and block are totals: the trace does not contain their shape."""
         config = self.config
         return KernelHeader(
             config.name, config.number, (config.blocks, 1, 1), (config.threads, 1, 1), config.shared_bytes, config.registers, 0,
@@ -69,12 +69,12 @@ class TracedKernel(Launch):
 def import_pptgpu(path: str | Path, isa: SassTable | None = None) -> list[TracedKernel]:
     """The launches in the folder at `path`, or the one of a `.sass` file, in the order of `app_kernels_id`.
 
-    Raises FormatError for an `app_config.py` that is none and for files that are not there, UsageError where there is no launch.
+    Raises FormatError for an invalid `app_config.py` and for missing files, UsageError if there is no launch.
     """
-    found = place_of(path)
-    if found is None:
-        raise UsageError("is no trace of PPT-GPU's tracer", place=str(path), remedy=f"give a folder with {CONFIG} and {SASS}/")
-    folder, only = found
+    named = place_of(path)
+    if named is None:
+        raise UsageError("is not a trace of PPT-GPU's tracer", place=str(path), remedy=f"give a folder with {CONFIG} and {SASS}/")
+    folder, only = named
     kernels = read_config(folder / CONFIG)
     if only is not None:
         kernels = [kernel for kernel in kernels if kernel.number == only]
@@ -144,7 +144,7 @@ class KernelReader:
         return Instructions(rows, opcodes)
 
     def _check_ends(self, opcodes: list[str]) -> None:
-        """Raise FormatError where the last line of a warp is no exit: the file is cut there."""
+        """Raise FormatError if the last line of a warp is not an exit: the file is cut there."""
         lines = self.sass.lines
         for warps in self.sass.blocks.values():
             for warp in warps:
@@ -201,7 +201,7 @@ class KernelReader:
 def _grid(sass: SassFile, config: KernelConfig) -> tuple[int, int, int]:
     """The shape of the grid: by the blocks' places where all are there (AMALI), else the total along x.
 
-    Raises FormatError where neither can be.
+    Raises FormatError if neither is possible.
     """
     x, y, z = (1 + max(place[axis] for place in sass.blocks) for axis in range(3))
     if not sass.amali or (y == z == 1 and x <= config.blocks):
@@ -212,7 +212,7 @@ def _grid(sass: SassFile, config: KernelConfig) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-# -- What a reader of results must know about a trace of PPT-GPU's or AMALI's tracer: above all what it does not say.
+# -- What a reader of results must know about a trace of PPT-GPU's or AMALI's tracer: above all what it does not contain.
 
 def origin(sass: SassFile) -> str:
     """The first note."""
@@ -224,7 +224,7 @@ def origin(sass: SassFile) -> str:
 
 
 def notes_of(reader: KernelReader) -> tuple[str, ...]:
-    """The notes that only this format needs, once all is read."""
+    """The notes of this format, once all is read."""
     return tuple(note for note in (*_missing(reader), *_assigned(reader), *_odd(reader)) if note)
 
 
@@ -233,13 +233,13 @@ def _missing(reader: KernelReader) -> tuple[str, ...]:
     cluster = reader.config.cluster
     return (
         f"this tracer writes no program counters: the {reader.instructions:,} instructions are the distinct straight runs between "
-        "branches, of which one that ends like a longer one is taken for that place",
+        "branches, where one that equals the end of a longer one is assigned to that place",
         "this tracer writes no masks: every lane of a warp counts as active, and an access has as many lanes as addresses that are "
-        "not zero, among which are those of lanes that were off",
+        "not zero, including those of inactive lanes",
         f"this tracer does not write {shape}: their totals are along x",
-        "warps are numbered in the order of the SM's slots that they sat in",
-        "" if reader.sass.amali else "uniform registers are written like others, so that some dependences are not the program's",
-        f"a cluster has {cluster} blocks; clusters have no part in this" if cluster > 1 else "",
+        "warps are numbered in the order of the warp slots of their SM",
+        "" if reader.sass.amali else "uniform registers are written like others, so some dependences are not the program's",
+        f"a cluster has {cluster} blocks; clusters are ignored" if cluster > 1 else "",
     )
 
 
@@ -247,8 +247,8 @@ def _assigned(reader: KernelReader) -> tuple[str, ...]:
     if reader.by_opcode is None:
         return ()
     return (
-        "the instructions are those of one block, taken for all; accesses of the others are given to instructions by opcode, in "
-        "the order of the tracer, so that warps of a block may have each other's addresses",
+        "the instructions of all blocks are those of one block; accesses of the others are assigned to instructions by opcode, in "
+        "the order of the tracer, so warps of a block may have each other's addresses",
     )
 
 
@@ -257,10 +257,10 @@ def _odd(reader: KernelReader) -> tuple[str, ...]:
     notes = []
     if assigned is not None and assigned.odd:
         notes.append(
-            f"warning: {assigned.odd:,} blocks have not as many accesses as the block whose instructions are taken for all (the "
-            f"first: {assigned.first}): {assigned.lacking:,} instructions have no addresses, {assigned.surplus:,} accesses have no "
+            f"warning: {assigned.odd:,} blocks do not have as many accesses as the block with the instructions (the first: "
+            f"{assigned.first}): {assigned.lacking:,} instructions have no addresses, {assigned.surplus:,} accesses have no "
             "instruction and are left out"
         )
     if dropped:
-        notes.append(f"{dropped:,} addresses beyond any memory, of lanes that were off, are left out")
+        notes.append(f"{dropped:,} addresses beyond any memory, of inactive lanes, are left out")
     return tuple(notes)

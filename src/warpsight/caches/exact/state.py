@@ -1,0 +1,299 @@
+"""The state of the cache simulation: one record per unit of the GPU, all reached from `State`.
+
+Python fills these records (`simulate`), compiled code reads and writes them; each module of this package is one unit and changes
+its own records. Times are *ticks*, `TICKS` to a core cycle. Lines are numbered by byte address // line size, and a *mask* has a bit
+for each 32 B sector of a line.
+"""
+
+from __future__ import annotations
+
+from warpsight.base.records import Record, Table, UInt8, UInt16, UInt32
+from warpsight.traces.window import WindowWarp
+
+TICKS = 1024
+NEVER = 1 << 62
+
+# Warp scheduler policies.
+GTO, LRR = 0, 1
+# What a warp waits to do. HELD: it needs the data of a load that has not yet passed the load-store unit (the load is in `Warp.pc`).
+DO_MEMORY, DO_BARRIER, DO_EXIT, HELD = range(4)
+# Kinds of stops, and of memory accesses.
+WAIT, SECTORS, SHARED, BARRIER = range(4)
+IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
+# Where a request was served.
+LEVEL_L1, LEVEL_L2, LEVEL_DRAM = range(3)
+
+MAX_REQUESTS = 256  # an event counts sectors in one byte
+
+
+class Cache(Record):
+    """The geometry of a cache."""
+
+    sets: int
+    ways: int
+    index_rule: int
+    line_sectors: int
+    latency: int
+
+
+class Machine(Record):
+    """The GPU and the launch, constant while the simulation runs."""
+
+    sm_count: int
+    schedulers: int  # per SM
+    policy: int
+    blocks_per_sm: int
+    warps_per_block: int
+    warp_slots: int  # per SM
+    blocks: int  # of the launch
+    loads: int  # of the kernel
+    issue_ticks: int  # per warp instruction and scheduler
+    access_queue: int  # issued accesses that can wait for the load-store unit of an SM
+    request_ticks: int  # per line request of the load-store unit
+    patience: int  # how far one access may run ahead before the other SMs take their turns
+    l1: Cache
+    l1_mshrs: int
+    l2: Cache
+    slices: int
+    lines_per_piece: int  # L2 lines in a row that belong to one slice
+    reply_ticks: int  # per line through the port of a slice
+    store_ticks: int  # the least that a store occupies the input port of a slice
+    store_backlog: int  # how long stores can queue at that port before they wait in the SM
+    fetch_backlog: int  # the same for lines that stores fetch from memory
+    channels: int
+    dram_latency: int
+    dram_ticks: int  # per line and channel
+    lookahead: int  # length of a round: how far one SM may be ahead of another
+    first_sm_step: int  # SMs by which the one that goes first moves on from round to round
+
+
+class BasicBlock(Record):
+    """A basic block. One more row marks the end of the stops."""
+
+    first_stop: int
+    tail_instructions: int  # after its last stop
+    tail_ticks: int
+
+
+class Stop(Record):
+    """A place in a basic block where a warp does something that needs the simulation."""
+
+    kind: int
+    item: int  # WAIT: the number of a load; otherwise a pc
+    instructions: int  # since the stop before
+    ticks: int
+
+
+class Instruction(Record):
+    """What the simulation knows of the instruction at a pc."""
+
+    access: int
+    access_bytes: int  # per lane
+    packed_lines: int
+    event_bytes: int
+    has_sectors: bool
+    has_degree: bool
+    issue_cost: int  # instructions that it counts for: 0 without time
+    load: int  # its number among the loads and atomics that write a register; -1: none
+
+
+class PathEntry(Record):
+    """Consecutive executions of a basic block."""
+
+    block: int
+    lanes: int
+    repeat: int
+
+
+class Counters(Record):
+    """The counts of one pc, as `MissProfile` names them; `merged_wait_cycles` is kept in ticks."""
+
+    executions: int
+    divergent: int
+    sectors: int
+    slowest_l1: int
+    slowest_l2: int
+    slowest_dram: int
+    slowest_merged: int
+    merged_wait_cycles: int
+    l1_reads: int
+    l1_hits: int
+    l1_misses: int
+    l1_merges: int
+    l1_writes: int
+    l2_reads: int
+    l2_read_hits: int
+    l2_read_misses: int
+    l2_read_merges: int
+    l2_writes: int
+    l2_write_hits: int
+    l2_write_misses: int
+    dram_reads: int
+    dram_writes: int
+    shared_executions: int
+    shared_passes: int
+    atomic_repeats: int
+
+
+class Warp(Record):
+    """A warp slot and the warp in it."""
+
+    id: int  # -1: the slot is free
+    path_entry: int
+    path_end: int
+    repeat: int  # executions left of the basic block
+    next_stop: int
+    event: int
+    event_end: int
+    sector: int
+    sector_end: int
+    taken: int  # sectors up to here belong to events that were read
+    gap: int  # instructions since its last turn
+    arrival: int  # when it reached the stop where it stands
+    kind: int  # what it does at that stop
+    pc: int
+    sectors_here: int  # of the access at which it stands
+    repeats_here: int
+    pending: int  # accesses that it issued and that have not passed the load-store unit
+
+
+class Place(Record):
+    """Room for a block on an SM."""
+
+    live: int  # warps that have not ended
+    waiting: int  # warps at the barrier
+
+
+class FreePlace(Record):
+    """An entry of the queue of places that wait for a block."""
+
+    sm: int
+    place: int
+    since: int
+
+
+class Scheduler(Record):
+    """A warp scheduler."""
+
+    clock: int  # when it can issue next
+    picked: int  # warp slot (of the SM) that goes next; -1: none
+    last: int  # warp slot that went last; -1: none
+    next_event: int
+
+
+class LoadStoreUnit(Record):
+    """The load-store unit of an SM: the access in work and the queue of accesses that wait."""
+
+    free_at: int
+    next_event: int
+    slot: int  # warp slot (of the GPU) whose access is in work; -1: none
+    pc: int
+    done: int  # requests that have passed
+    requests: int
+    back: int  # when the data of all requests that have passed is there
+    level: int  # the slowest level that served one
+    waited: int  # the longest wait of a merged request
+    head: int  # of the queue
+    length: int
+    room_since: int  # when the queue was last full
+
+
+class WaitingAccess(Record):
+    """An access in the queue of a load-store unit."""
+
+    slot: int
+    pc: int
+    sectors: int
+    whole: bool  # it writes all bytes of its sectors
+    repeats: int
+
+
+class Sm(Record):
+    """A streaming multiprocessor."""
+
+    next_event: int  # the earliest of its schedulers and its load-store unit
+    resident: int  # blocks
+    mshr_head: int  # misses in flight: entries `mshr_head` to `mshr_tail` of its MSHRs
+    mshr_tail: int
+    lsu: LoadStoreUnit
+
+
+class Line(Record):
+    """A way of a set, and the line in it."""
+
+    tag: UInt32
+    valid: UInt16  # mask; 0: the way is empty
+    level: UInt8
+    dirty: bool
+    ready: int  # when it is, or was, there
+
+
+class Port(Record):
+    """A slice's port or a memory channel, which serves one access after the other."""
+
+    free_at: int
+    load: int  # in this window
+
+
+class Spread(Record):
+    """How evenly traffic spreads over the ports of one kind."""
+
+    squares: int  # of the weights of the accesses in this window
+    busiest: int  # load of the busiest port times ports, over all windows
+    total: int  # load of all ports, over all windows
+
+
+class State(Record):
+    """Everything."""
+
+    machine: Machine
+    # The kernel.
+    basic_blocks: Table[BasicBlock]
+    stops: Table[Stop]
+    code: Table[Instruction]
+    path: Table[PathEntry]
+    counters: Table[Counters]  # [pc]
+    l1_groups: Table[int]  # [mask] the L1's own sectors that hold the touched ones
+    l2_groups: Table[int]
+    # The window on the trace.
+    window: Table[WindowWarp]
+    events: Table[UInt8]
+    sectors: Table[UInt32]
+    first_warp: int
+    end_warp: int
+    bad_warp: int  # whose streams do not fit its path; -1: none
+    # The launch.
+    next_block: int
+    live_warps: int
+    free_places: Table[FreePlace]  # ring
+    queue_head: int
+    queue_tail: int
+    # Rounds.
+    turns: int
+    round_start: int
+    rounds: int
+    next_sm: int  # in this round
+    # The SMs.
+    sms: Table[Sm]
+    schedulers: Table[Scheduler]  # [SM, scheduler]
+    places: Table[Place]  # [SM, place]
+    age_order: Table[int]  # [SM, age] places of the resident blocks, oldest first
+    warps: Table[Warp]  # [SM, slot]
+    eligible: Table[int]  # [SM, slot] when the warp can be picked
+    load_ready: Table[int]  # [SM, slot, load] when the data is there
+    waiting_accesses: Table[WaitingAccess]  # [SM, entry of the queue]
+    requests: Table[int]  # [SM, 2, MAX_REQUESTS] line numbers and masks of the access in work
+    l1_lines: Table[Line]  # [SM, set, way]
+    mshrs: Table[int]  # [SM, 2 MSHRs] when misses in flight return, in order
+    in_flight: int  # time of all misses in flight
+    held_up: int  # time for which L1s waited for a way
+    # The L2 and the memory.
+    l2_lines: Table[Line]  # [slice, set, way]
+    replies: Table[Port]  # [slice] to the SMs
+    stores: Table[Port]  # [slice] from the SMs
+    atomics: Table[Port]  # [slice] repeats of atomics
+    channels: Table[Port]
+    reply_spread: Spread
+    store_spread: Spread
+    atomic_spread: Spread
+    channel_spread: Spread

@@ -1,0 +1,236 @@
+"""The simulation's memory: the kernel's code and the units of the machine as tables, filled for a launch on an empty GPU."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from warpsight.addressing.coalescing import packed_lines
+from warpsight.base.records import Memory, dtype_of, fields_of, row_type
+from warpsight.caches.exact.geometry import sector_groups
+from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
+from warpsight.simulator.machine import Numbers, geometry_of, queues_of
+from warpsight.simulator.state import (
+    ALU,
+    BARRIER,
+    FENCE,
+    GLOBAL,
+    IS_ATOMIC,
+    IS_LOAD,
+    IS_STORE,
+    MOST_REQUESTS,
+    NEVER,
+    SHARED,
+    UNIT_MEMORY,
+    WHEEL,
+    Channel,
+    Instruction,
+    Machine,
+    Scheduler,
+    Slice,
+    Sm,
+    State,
+    Warp,
+)
+from warpsight.simulator.structures import Cache
+from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
+
+Rows = npt.NDArray[Any]
+
+# -- The kernel's instructions.
+
+_ACCESS = {LOAD: IS_LOAD, STORE: IS_STORE, ATOMIC: IS_ATOMIC}
+_FENCES = ("membar", "fence")
+
+
+class Code(NamedTuple):
+    """The rows of `state.Instruction` and the registers that they point to, how many registers and loads there are, and the units.
+
+    `initiation`: for each unit the cycles until it takes the next warp instruction.
+    """
+
+    rows: Rows
+    touched: npt.NDArray[np.int32]
+    registers: int
+    loads: int
+    initiation: npt.NDArray[np.int64]
+
+
+def _kind(instruction: StaticInstruction) -> int:
+    if instruction.has_sectors:
+        return GLOBAL
+    if instruction.event_bytes:
+        return SHARED
+    if instruction.is_block_barrier:
+        return BARRIER
+    return FENCE if instruction.opcode.lower().split(".")[0] in _FENCES else ALU
+
+
+def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:
+    """Issue to dependent issue. Raises SpecError for an op class that the GPU has no latency for."""
+    if instruction.access:
+        return gpu.latency_cycles["int"]  # constants and parameters lie next to the register file and cost what a move costs
+    if instruction.op_class in ISSUE_ONLY or instruction.op_class == "memory":
+        return 1
+    return op_latency(gpu, instruction.op_class, f'"{instruction.opcode}" ({instruction.file}:{instruction.line})')
+
+
+def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
+    """The code of `trace` on `gpu`. Raises SpecError for an op class without a latency."""
+    numbers: dict[int, int] = {}  # of the registers, in the order of first appearance
+    classes = sorted(gpu.latency_cycles)
+    units = {"": UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(classes)}
+    rows: list[tuple[int, ...]] = []
+    touched: list[int] = []
+    loads = 0
+    for i in trace.instructions:
+        kind = _kind(i)
+        registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(i.destinations + i.sources)]
+        through_unit = kind in (GLOBAL, SHARED)
+        returns = through_unit and i.access != STORE and bool(i.destinations)
+        unit = UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
+        rows.append((
+            kind, unit, _latency(i, gpu), len(touched), len(registers), len(set(i.destinations)), _ACCESS.get(i.access, -1),
+            i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
+        ))  # fmt: skip
+        touched += registers
+        loads += returns
+    code, named = np.array(rows, dtype_of(Instruction)), np.array(touched, np.int32)
+    code["registers"] = code["registers"] * named.itemsize + named.ctypes.data
+    initiation = np.array([1] + [gpu.initiation_cycles.get(name, 1) for name in classes], np.int64)
+    return Code(code, named, max(1, len(numbers)), max(1, loads), initiation)
+
+
+# -- The units. Every table of a unit is an equal part of one array that all units of its kind share.
+
+class _Tables:
+    """Allocates the tables of units, and keeps them alive."""
+
+    def __init__(self) -> None:
+        self.kept: list[Rows] = []
+
+    def give(self, units: Rows, record: type, field: str, count: int) -> Rows:
+        """Let `field` of each of the `units`, rows of `record`, point to `count` rows of zeros; returns the rows of all."""
+        dtype = dtype_of(row_type(fields_of(record)[field]))
+        table = np.zeros(len(units) * count, dtype)
+        units[field] = table.ctypes.data + np.arange(len(units), dtype=np.uint64) * np.uint64(count * dtype.itemsize)
+        self.kept.append(table)
+        return table
+
+
+def _cache(tables: _Tables, caches: Rows, geometry: Numbers) -> None:
+    """Empty caches, all MSHRs free."""
+    lines = tables.give(caches, Cache, "lines", geometry["sets"] * geometry["ways"])
+    lines["number"] = -1
+    tables.give(caches, Cache, "buckets", geometry["buckets"])[:] = -1
+    for field, count in (("mshrs", geometry["mshrs"]), ("targets", geometry["mshrs"] * geometry["targets"])):
+        following = np.arange(1, count + 1)
+        following[-1] = -1
+        tables.give(caches, Cache, field, count)["next"] = np.tile(following, len(caches))
+
+
+def _queues(tables: _Tables, units: Rows, record: type, entries: dict[str, str], rooms: Numbers) -> None:
+    """The queues of a unit; `entries` names the table of each."""
+    for queue, room in rooms.items():
+        units[queue]["room"] = room
+        tables.give(units, record, entries[queue], room)
+
+
+def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
+    """SMs without blocks; returns all their warps."""
+    sms["number"] = np.arange(len(sms))
+    sms["in_hand"] = sms["waits_for"] = -1
+    places = tables.give(sms, Sm, "places", machine["places"])
+    places["live"] = places["free_since"] = -1
+    tables.give(sms, Sm, "oldest_first", machine["places"])
+    tables.give(sms, Sm, "lines", 2 * MOST_REQUESTS)
+    queues = {"access_queue": "accesses", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
+    _queues(tables, sms, Sm, queues, rooms)
+    schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])
+    schedulers["number"] = np.arange(len(schedulers))
+    schedulers["index"] = schedulers["number"] % machine["schedulers"]
+    schedulers["last"] = schedulers["last_issue"] = -1
+    for field, count in (("wheel", WHEEL), ("wants", machine["units"]), ("unit_free", machine["units"])):
+        tables.give(schedulers, Scheduler, field, count)
+    warps = tables.give(sms, Sm, "warps", machine["slots"])
+    warps["id"] = -1
+    warps["slot"] = np.arange(len(warps)) % machine["slots"]
+    warps["bit"], warps["scheduler"] = np.divmod(warps["slot"], machine["schedulers"])
+    warps["place"] = warps["slot"] // machine["warps_per_block"]
+    tables.give(warps, Warp, "registers_ready", machine["registers"])
+    tables.give(warps, Warp, "loads", machine["loads"])
+    return warps
+
+
+def _slices(tables: _Tables, slices: Rows, machine: Numbers, rooms: Numbers) -> None:
+    slices["number"] = np.arange(len(slices))
+    slices["channel"] = slices["number"] // machine["slices_per_channel"]
+    slices["waits_for"] = -1
+    _queues(tables, slices, Slice, {"inbox": "packets", "outbox": "replies"}, rooms)
+
+
+def _channels(tables: _Tables, channels: Rows, machine: Numbers, rooms: Numbers) -> None:
+    channels["number"] = np.arange(len(channels))
+    tables.give(channels, Channel, "accesses", machine["dram_queue"])
+    tables.give(channels, Channel, "banks", machine["banks"])["row"] = -1
+    _queues(tables, channels, Channel, {"returning": "replies"}, rooms)
+
+
+# -- The whole.
+
+class LaunchMemory(NamedTuple):
+    """The `State` and the table of all warp slots; `kept` is what the state points to."""
+
+    state: Memory
+    warps: Rows
+    kept: list[Rows]
+
+
+def _agenda(memory: Memory, machine: Numbers) -> None:
+    """No unit acts."""
+    sms, slices, channels = machine["sm_count"], machine["slices"], machine["channels"]
+    lengths = {
+        "next_return": channels, "next_pick": channels, "next_l2": slices, "next_reply": slices, "next_arrival": sms, "next_l1": sms,
+        "next_port": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
+    }  # fmt: skip
+    times = np.full(sum(lengths.values()), NEVER, np.int64)
+    memory.put("agenda", times)
+    memory.root["agenda_length"] = len(times)
+    first = 0
+    for name, length in lengths.items():
+        memory.put(name, times[first : first + length])
+        first += length
+
+
+def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -> LaunchMemory:
+    """The state for a launch of `trace`: cold caches, no warp resident, all places free; without a trace window.
+
+    `machine` has every field of `state.Machine`.
+    """
+    most = max(machine["sm_count"] * machine["schedulers"], machine["slices"], machine["channels"])
+    instructions, paths = len(code.rows), trace.paths
+    memory = Memory(
+        State, path=len(paths.block), sms=machine["sm_count"], slices=machine["slices"], channels=machine["channels"], due=most,
+        due_bits=-(-most // 64), counters=instructions, stack=instructions, issues=machine["watch_room"],
+    )  # fmt: skip
+    memory.root["machine"] = tuple(machine[name] for name in fields_of(Machine))
+    memory["path"]["block"], memory["path"]["lanes"], memory["path"]["repeat"] = paths.block, paths.lanes, paths.repeat
+    memory.put("code", code.rows)
+    memory.put("block_start", trace.block_start.astype(np.int64))
+    memory.put("initiation", code.initiation)
+    tables, rooms = _Tables(), queues_of(gpu, machine)
+    warps = _sms(tables, memory["sms"], machine, rooms["sm"])
+    _slices(tables, memory["slices"], machine, rooms["slice"])
+    _channels(tables, memory["channels"], machine, rooms["channel"])
+    for name, cache, caches in (("l1", gpu.l1, memory["sms"]["l1"]), ("l2", gpu.l2, memory["slices"]["cache"])):
+        geometry, groups = geometry_of(cache), sector_groups(cache)
+        for field, value in {**geometry, "sector_groups": groups.ctypes.data}.items():
+            memory.root[name][field] = value
+        _cache(tables, caches, geometry)
+        tables.kept.append(groups)
+    _agenda(memory, machine)
+    memory.root["free_places"] = machine["sm_count"] * machine["places"]
+    memory.root["bad_warp"] = -1
+    return LaunchMemory(memory, warps, [*tables.kept, code.touched])

@@ -1,0 +1,447 @@
+"""The state of the simulated machine: the records of its units, which Python fills and compiled code reads and writes.
+
+Times are core cycles. Ports and buses that pass a fraction of a packet per cycle count in *ticks*, `TICKS` to a cycle.
+"""
+
+from __future__ import annotations
+
+from warpsight.base.records import Int32, Record, Table, UInt8, UInt32
+from warpsight.simulator.structures import Cache, Geometry, Queue
+from warpsight.traces.window import WindowWarp
+
+TICKS = 1024
+NEVER = 1 << 60
+LATEST = 1 << 62  # later than any time in ticks
+WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a scheduler can have
+MOST_REQUESTS = 256
+
+# Kinds of instructions, and of accesses.
+ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
+IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
+UNIT_MEMORY = 0  # the load-store unit; the other units are op classes
+# What a warp does. RUNS: it is in its scheduler's ready mask or timing wheel. NEEDS_DATA: waits for a load whose end is not known.
+# DRAINS: it has no instructions left but accesses under way.
+RUNS, NEEDS_DATA, AT_BARRIER, FENCED, DRAINS = range(5)
+# What a warp waited for before it could issue.
+CAUSE_START, CAUSE_ALU, CAUSE_MEMORY, CAUSE_BARRIER, CAUSE_FETCH = range(5)
+# Why the L1 cannot serve the request at its tags.
+NOT_BLOCKED, NO_MSHR, NO_ROOM = range(3)
+# Kinds of packets, and where the data of a reply comes from.
+READ, WRITE, ATOMIC = range(3)
+FROM_L2, FROM_DRAM = range(2)
+
+
+# -- The kernel.
+
+class Instruction(Record):
+    """One row per pc."""
+
+    kind: int
+    unit: int
+    latency: int  # cycles from its issue to that of an instruction that uses its result
+    registers: Table[Int32]  # read or written, the written ones first
+    register_count: int
+    written: int
+    access: int
+    access_bytes: int
+    packed_lines: int  # of `addressing.coalescing.packed_lines`
+    event_bytes: int
+    has_sectors: bool
+    has_degree: bool
+    load: int  # its number among the instructions whose data returns later; -1: none of them
+
+
+class PathEntry(Record):
+    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
+
+    block: int
+    lanes: int
+    repeat: int
+
+
+class Counters(Record):
+    """Counts per pc; requests as in `caches.MissProfile`. The `miss_*` are sums of cycles over L1 read misses."""
+
+    executions: int
+    divergent: int
+    l1_reads: int
+    l1_hits: int
+    l1_misses: int
+    l1_merges: int
+    l1_writes: int
+    l2_reads: int
+    l2_read_hits: int
+    l2_read_misses: int
+    l2_read_merges: int
+    l2_writes: int
+    l2_write_hits: int
+    l2_write_misses: int
+    dram_reads: int
+    dram_writes: int
+    miss_latency: int
+    miss_mshr: int
+    miss_noc: int
+    miss_dram_queue: int
+    miss_dram: int
+
+
+class CpiStack(Record):
+    """Scheduler cycles per pc, by component."""
+
+    base: float
+    com_data: float
+    com_struct: float
+    mem_data: float
+    mshr: float
+    noc: float
+    dram: float
+    sync: float
+    idle: float
+
+
+# -- An SM.
+
+class Load(Record):
+    """A load or atomic of a warp that is under way: requests still to come, and what its latest request has waited for."""
+
+    remaining: int
+    issued: int
+    pc: int
+    mshr_before: int  # cycles that the L1 had been blocked when it was issued, by reason
+    room_before: int
+    unit_wait: int
+    mshr_wait: int
+    room_wait: int
+
+
+class Warp(Record):
+    """A warp slot of an SM. Slot `i` belongs to scheduler `i % schedulers`, as bit `i // schedulers` of its masks."""
+
+    id: int  # of the launch; -1: the slot is free
+    slot: int
+    scheduler: int
+    bit: int
+    place: int  # of its block
+    state: int
+    # its path
+    entry: int
+    end: int
+    repeat: int
+    pc: int
+    block_end: int
+    live_lanes: int
+    # its events and sectors in the trace window; `taken`: sectors of the events read so far
+    event: int
+    event_end: int
+    sector: int
+    sector_end: int
+    taken: int
+    # its next instruction
+    ready_at: int
+    cause: int
+    buffered: int
+    fetched_at: int
+    registers_ready: Table[int]  # per register: when its value is there
+    # its accesses, and the cycles of the latest load by what it waited for
+    outstanding: int
+    loads: Table[Load]
+    data_wait: int
+    unit_wait: int
+    mshr_wait: int
+    noc_wait: int
+    dram_wait: int
+
+
+class Scheduler(Record):
+    """A warp scheduler; masks have a bit for each of its warps."""
+
+    number: int  # counted through all SMs
+    index: int  # within its SM
+    ready: int  # warps whose operands are there
+    wheel: Table[int]  # per cycle of the timing wheel: warps that become ready then
+    occupied: int  # cycles of the wheel that have warps
+    far: int  # warps in the wheel that become ready later than it spans
+    wants: Table[int]  # per unit: warps whose next instruction needs it
+    unit_free: Table[int]  # per unit
+    last: int  # the warp that issued last
+    last_issue: int
+    mshr_seen: int  # cycles that the L1 had been blocked at the last issue, by reason
+    room_seen: int
+
+
+class Place(Record):
+    """Space for a block on an SM. `live`: warps that have not ended; -1: free."""
+
+    live: int
+    at_barrier: int
+    free_since: int
+
+
+class Access(Record):
+    """A memory instruction in the load-store unit's queue."""
+
+    slot: int
+    pc: int
+    sectors: int
+    passes: int  # through the banks of shared memory
+    whole: bool  # writes every byte of the sectors that it touches
+    repeats: int  # of an atomic: further lanes at its most shared address
+    time: int  # when it can be taken
+
+
+class Request(Record):
+    """A request on its way to the tags of the L1: a line and the mask of its sectors, or one sector of an atomic."""
+
+    line: int
+    mask: int
+    slot: int
+    pc: int
+    whole: bool
+    repeats: int
+    time: int  # when it is at the tags
+    born: int  # when it would have been there without a queue
+    room_before: int  # cycles that the L1 had been blocked for lack of room by then
+
+
+class Packet(Record):
+    """A request from an SM to an L2 slice."""
+
+    line: int
+    mask: int
+    kind: int
+    sm: int
+    handle: int  # of a read: the MSHR; else of the load (`lsu.handle_of`)
+    whole: bool
+    repeats: int
+    pc: int
+    since: int  # when it came to the SM's port
+    time: int  # when it is at the slice's tags
+    noc_wait: int
+
+
+class Reply(Record):
+    """A reply from an L2 slice to an SM."""
+
+    sm: int
+    kind: int
+    handle: int
+    flits: int
+    since: int  # when it came to the slice's port
+    time: int  # when it is at the SM
+    noc_wait: int
+    dram_wait: int
+    source: int
+
+
+class Sm(Record):
+    """A streaming multiprocessor."""
+
+    number: int
+    # blocks and warps
+    places: Table[Place]
+    oldest_first: Table[Int32]  # the places of its blocks
+    blocks: int
+    warps: Table[Warp]
+    schedulers: Table[Scheduler]
+    next_fetch: int
+    # load-store unit: accesses that wait, the requests of the one in hand, and how many of these are done
+    access_queue: Queue
+    accesses: Table[Access]
+    in_hand: int  # warp slot; -1: none
+    pc: int
+    whole: bool
+    repeats: int
+    requests: int
+    done: int
+    since: int
+    room_before: int
+    unit_free: int
+    lines: Table[int]  # [2, MOST_REQUESTS]: the lines of the requests, and their masks
+    # L1: requests on their way to the tags, and since when and how long it has been blocked by each reason
+    pipeline: Queue
+    pipeline_requests: Table[Request]
+    l1: Cache
+    fill_free: int
+    blocked: int
+    blocked_since: int
+    blocked_by_mshr: int
+    blocked_by_room: int
+    # port to the network
+    miss_queue: Queue
+    packets: Table[Packet]
+    port_free: int  # ticks
+    waits_for: int  # the slice that has no room for the oldest packet; -1: none
+    granted: bool  # that slice keeps an entry for it
+    # port from the network
+    arrival_queue: Queue
+    arrivals: Table[Reply]
+    arrival_free: int  # ticks
+    slices_waiting: int
+    slices_granted: int
+    slice_turn: int
+
+
+# -- L2 and memory.
+
+class Slice(Record):
+    """An L2 slice."""
+
+    number: int
+    channel: int
+    inbox: Queue
+    packets: Table[Packet]
+    inbox_free: int  # ticks
+    sms_waiting: int
+    sms_granted: int
+    sm_turn: int
+    cache: Cache
+    busy_until: int
+    blocked: bool
+    outbox: Queue
+    replies: Table[Reply]
+    outbox_free: int  # ticks
+    waits_for: int  # the SM that has no room for the oldest reply; -1: none
+    granted: bool
+
+
+class DramAccess(Record):
+    """An access in the queue of a memory channel."""
+
+    sectors: int
+    write: int
+    slice: int
+    mshr: int
+    since: int
+    row: int
+    bank: int
+
+
+class DramReply(Record):
+    """Data that returns to a slice."""
+
+    time: int
+    slice: int
+    mshr: int
+    queued: int  # cycles in the queue
+
+
+class Bank(Record):
+    """A DRAM bank: its open row (-1: none), and when it can transfer (ticks)."""
+
+    row: int
+    ready: int
+
+
+class Channel(Record):
+    """A memory channel."""
+
+    number: int
+    waiting: int
+    accesses: Table[DramAccess]  # in order of arrival
+    banks: Table[Bank]
+    bus_free: int  # ticks
+    last_was_write: int
+    returning: Queue
+    replies: Table[DramReply]
+
+
+# -- The whole.
+
+class Machine(Record):
+    """What does not change: the GPU and the launch."""
+
+    sm_count: int
+    schedulers: int
+    issue_width: int
+    greedy: bool  # gto, not lrr
+    places: int
+    slots: int
+    units: int
+    fetch_width: int
+    address_cycles: int
+    write_back_cycles: int
+    pipeline_cycles: int
+    shared_cycles: int
+    flit_bytes: int
+    flit_ticks: int
+    slices: int
+    lines_per_piece: int
+    l2_cycles: int
+    channels: int
+    slices_per_channel: int
+    dram_cycles: int
+    dram_queue: int
+    dram_ticks: int
+    banks: int
+    row_sectors: int
+    open_ticks: int
+    close_ticks: int
+    turnaround_ticks: int
+    blocks: int
+    warps_per_block: int
+    registers: int
+    loads: int
+    max_cycles: int
+    watched_sm: int  # -1: none
+    watch_room: int
+
+
+class Issue(Record):
+    """An instruction that the watched SM issued."""
+
+    issued: int
+    slot: int
+    warp: int
+    pc: int
+    ready: int
+    cause: int
+
+
+class State(Record):
+    """The machine, the kernel, and the launch. `next_*` are the times at which each component acts next, one table per step."""
+
+    machine: Machine
+    l1: Geometry
+    l2: Geometry
+    # the launch
+    now: int
+    next_block: int
+    free_places: int
+    next_sm: int  # to get a block in this cycle
+    live_warps: int
+    issued: int
+    last_end: int
+    bad_warp: int  # whose streams contradict its path; -1: none
+    watched: int
+    # the trace; `window` holds warps `first_warp` to `last_warp` - 1
+    code: Table[Instruction]
+    block_start: Table[int]
+    path: Table[PathEntry]
+    window: Table[WindowWarp]
+    first_warp: int
+    last_warp: int
+    events: Table[UInt8]
+    sectors: Table[UInt32]
+    # the machine's units
+    initiation: Table[int]  # per unit: cycles until it takes the next warp instruction
+    sms: Table[Sm]
+    slices: Table[Slice]
+    channels: Table[Channel]
+    # the agenda
+    agenda: Table[int]  # all of the following, one after the other
+    agenda_length: int
+    next_return: Table[int]
+    next_pick: Table[int]
+    next_l2: Table[int]
+    next_reply: Table[int]
+    next_arrival: Table[int]
+    next_l1: Table[int]
+    next_port: Table[int]
+    next_lsu: Table[int]
+    next_scheduler: Table[int]
+    due: Table[Int32]  # the components that act in the step at hand
+    due_bits: Table[int]
+    # results
+    counters: Table[Counters]
+    stack: Table[CpiStack]
+    issues: Table[Issue]
