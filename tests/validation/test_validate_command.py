@@ -67,7 +67,7 @@ def test_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
     [
         (["--figure", "mdm-51"], ['--figure: "mdm-51" is not a figure', 'did you mean "mdm-5"', "--list"]),
         (["--figure", "al"], ['did you mean "all"']),
-        ([], ["--figure: names no figure", "--list"]),
+        ([], ["--figure: no figure is named", "--list"]),
         (["--figure", "mdm-5", "--kernels", "scatered"], ['"scatered" is not a kernel', 'did you mean "scattered"']),
         (["--figure", "mdm-5", "--jobs", "0"], ["--jobs: 0 processes"]),
         (["--figure", "mdm-5", "--executor", "dusk"], ['--executor: "dusk" is not a known executor', 'did you mean "dask"']),

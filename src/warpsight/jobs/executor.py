@@ -107,9 +107,9 @@ def make_executor(
     kind = EXECUTORS.get(name, place="executor")
     for field in fields(Settings):
         if getattr(settings, field.name) not in {None, ()} and field.name not in kind.takes:
-            takers = [other for other in EXECUTORS if field.name in EXECUTORS.get(other).takes]
+            takers = [f"`executor={other}`" for other in EXECUTORS if field.name in EXECUTORS.get(other).takes]
             what = f'the executor "{name}" does not use it'
-            raise UsageError(what, place=field.name, remedy=f"it applies to the executor {' or '.join(takers)}")
+            raise UsageError(what, place=field.name, remedy=f"it applies to {' or '.join(takers)}")
     return kind.make(settings, tell or _to_stderr)
 
 

@@ -40,9 +40,9 @@ def chosen_figures(names: Sequence[str]) -> list[Figure]:
     for name in wanted:
         if name not in FIGURES:
             what = f'"{name}" is not a figure that can be reproduced{suggestion(name, [*known, ALL])}'
-            raise UsageError(what, place="figure", remedy="`warpsight validate --list` lists them")
+            raise UsageError(what, place="figures", remedy="`warpsight validate --list` lists them")
     if not wanted:
-        raise UsageError("no figure is named", place="figure", remedy="`warpsight validate --list` lists them")
+        raise UsageError("no figure is named", place="figures", remedy="`warpsight validate --list` lists them")
     return [FIGURES[name] for name in dict.fromkeys(wanted)]
 
 
