@@ -90,7 +90,7 @@ def test_executor_is_chosen_by_the_jobs_when_none_is_named() -> None:
         ({"name": "processes", "worker_timeout": 5.0}, "worker_timeout: .*\n.*`executor=dask` or `executor=slurm`"),
         ({"name": "dask", "jobs": 0}, "0 processes is not a valid number"),
         ({"name": "dask", "worker_timeout": float("nan")}, "nan s is not a valid time"),
-        ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "jobs: the workers of a scheduler that runs already"),
+        ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "jobs: the workers of a running scheduler"),
     ],
 )
 def test_setting_that_an_executor_does_not_take_is_refused(words: dict[str, object], message: str) -> None:

@@ -72,7 +72,7 @@ def test_list_names_every_figure(capsys: pytest.CaptureFixture[str]) -> None:
         (["--figure", "mdm-5", "--jobs", "0"], ["--jobs: 0 processes"]),
         (["--figure", "mdm-5", "--executor", "dusk"], ['--executor: "dusk" is not a known executor', 'did you mean "dask"']),
         (["--figure", "mdm-5", "--scheduler", "tcp://host:8786"], ["--scheduler: ", "--executor dask"]),
-        (["--figure", "mdm-5", "--executor", "slurm", "--slurm", "cors=2"], ["--slurm: ", 'did you mean "cores"']),
+        (["--figure", "mdm-5", "--executor", "slurm", "--slurm", "cors=2"], ["--slurm KEY=VALUE: ", 'did you mean "cores"']),
         (["--figure", "mdm-5", "--jobs", "x"], ['--jobs: "x" is not a whole number']),
         (["--figure", "mdm-5", "--suite", "warpsite"], ['--suite: "warpsite" is neither', 'did you mean "warpsight"']),
         (["--figure", "mdm-12", "--kernels", "streamed"], ["--kernels: no kernel is memory-divergent"]),

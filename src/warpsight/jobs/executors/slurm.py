@@ -17,7 +17,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, distributed_library, jobqueue_library, new_client, quiet
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell
 
-PLACE = "slurm"
+PLACE = "slurm KEY=VALUE"
 _WALLTIME = re.compile(r"\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2}")
 _MEMORY = re.compile(r"0*[1-9]\d*[KMGT]i?B")
 _WORKERS = re.compile(r"(?:(?P<least>\d+):)?(?P<most>\d+)")
