@@ -13,7 +13,6 @@ from pathlib import Path
 from marked_page import put
 
 from warpsight.gpu.document import value_text
-from warpsight.gpu.keys import ORDER
 from warpsight.gpu.loader import load_gpu
 from warpsight.pipeline.evaluate import predict_profiled, profile_trace
 from warpsight.pipeline.simulation import simulate_trace

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.gpu.document import Text, parse_value
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.spec import KEYS
 from warpsight.sweeps.axes import MOST_VALUES, axis_of_list, parse_axis
 from warpsight.sweeps.study import Axis
 
@@ -44,7 +44,7 @@ def refusal(text: str) -> str:
         ("l1.mshrs=8:27:*1.5", (8, 12, 18, 27)),
         ("dram.latency=0:300:100 cycles", (0, 100, 200, 300)),
         ("sm.policy=lrr,gto", ("lrr", "gto")),
-        ("mwp.coalescing=cc1.0,cc1.3", ("cc1.0", "cc1.3")),
+        ("sm.coalescing=cc1.0,cc1.3", ("cc1.0", "cc1.3")),
         ("l1.write_allocate=true,false", (True, False)),
         ("launch.block=128,256", ("128", "256")),
         ("launch.block=32x8,(16,16),64x1x1", ("32x8", "16x16", "64")),

@@ -8,7 +8,7 @@ from typing import Any
 from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
-from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec
+from warpsight.gpu.spec import DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec
 from warpsight.simulator.result import Simulation
 from warpsight.simulator.simulate import simulate_launch
 from warpsight.traces.schema import KernelTrace
@@ -20,8 +20,8 @@ CHASE = ["load.global.4 r0 <- r0"]
 def gpu(sm_count: int = 1, **parts: dict[str, Any]) -> GpuSpec:
     """16 KiB of L1 in 32 sets x 4 ways, 1 MiB of L2 in 4 slices, 1 GHz; `parts` change fields of l1, l2, noc, dram, sm."""
     small = small_gpu(sm_count)
-    l1 = CacheSpec(16384, 128, 128, 4, mshrs=32, targets=32, latency_cycles=L1_LATENCY)
-    l2 = CacheSpec(1 << 20, 128, 128, 8, mshrs=128, targets=32, latency_cycles=L2_LATENCY, slices=4,
+    l1 = L1Spec(16384, 128, 128, 4, mshrs=32, targets=32, latency_cycles=L1_LATENCY)
+    l2 = L2Spec(1 << 20, 128, 128, 8, mshrs=128, targets=32, latency_cycles=L2_LATENCY, slices=4,
                    write_policy="write-back", write_allocate=True)  # fmt: skip
     spec = dataclasses.replace(
         small, name="micro", l1=l1, l2=l2, noc=NocSpec(512e9, flit_bytes=128), dram=DramSpec(256e9, 4, DRAM_LATENCY)

@@ -1,4 +1,4 @@
-"""What the cache simulation found: the contract between `caches/` and `profile/`."""
+"""The result of a cache simulation: the contract between `caches/` and `intervals/`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,25 @@ class MissProfile:
 
     Warp level, global and local memory: `executions` with at least one lane active; `divergent` loads that touch more 128 B
     lines than 32 lanes in a row can, wherever they begin (`ceil(32 * access_bytes / 128) + 1`). Loads and atomics by their slowest
-    request: `slowest_l1`, `slowest_l2`, `slowest_dram` by the level that served it, or `slowest_merged`, one that found its line
-    already on its way; `merged_wait_cycles` is what these had still to wait, without contention, all together.
+    request: `slowest_l1`, `slowest_l2`, `slowest_dram` by the level that served it, or `slowest_merged` if it found its line in
+    flight; `merged_wait_cycles` is the sum of what these still had to wait, without contention.
 
     Requests (one line at L1): `l1_reads` = `l1_hits` + `l1_misses` + `l1_merges` (a line already in flight); `l1_writes`
     (write-through, sent on). L2: `l2_reads` = `l2_read_hits` + `l2_read_misses` + `l2_read_merges`; `l2_writes` = hits + misses.
-    Atomics bypass the L1; each 32 B sector of theirs is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
-    accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice does one
-    after the other; all executions together.
+    Atomics bypass the L1; each 32 B sector is one L2 read and one L2 write. `sectors` counts 32 B sectors of all
+    accesses. `atomic_repeats`: lanes of an atomic beyond the first at the address that most of them share, which its slice serves
+    one after the other; the sum over all executions.
     `dram_reads` and `dram_writes` count lines (reads: L2 read misses, and fetches for writes that miss and cover a line in part;
     writes: write-backs, charged to the pc that evicted them).
 
     `reply_share`, `request_share`, `channel_share`, `repeat_share` (above 0, at most 1): how evenly traffic spreads at a time over
-    the ports of the L2 slices to and from the SMs, over the memory channels, and atomics' repeats over the slices (module
-    `spread`); 1 is evenly.
+    the ports of the L2 slices to and from the SMs, over the memory channels, and repeats of atomics over the slices (module
+    `exact.l2`); 1 is perfectly even.
 
-    `way_wait` (0 to 1): cycles for which L1s are held up, as all ways of a set are on their way, per cycle of a miss in flight.
+    `way_wait` (0 to 1): cycles for which L1s wait because all ways of a set are in flight, per cycle of a miss in flight.
+
+    `l2_latency_cycles`, `dram_latency_cycles`: the latencies that accesses were ordered with, and `merged_wait_cycles` were measured
+    with; 0 if accesses took no time.
     """
 
     executions: Counts
@@ -66,24 +69,26 @@ class MissProfile:
     channel_share: float
     repeat_share: float
     way_wait: float = 0.0
+    l2_latency_cycles: int = 0
+    dram_latency_cycles: int = 0
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
         return {name: int(getattr(self, name).sum()) for name in COUNTS}
 
     def document(self) -> dict[str, Any]:
-        """Every field, as JSON has it."""
+        """Every field as a JSON value."""
         return {field.name: np.asarray(getattr(self, field.name)).tolist() for field in fields(self)}
 
     @classmethod
     def of_document(cls, document: Mapping[str, Any]) -> MissProfile:
-        """What `document` wrote, without loss. Raises KeyError for a field that is not there."""
+        """The inverse of `document`, without loss. Raises KeyError for a missing field."""
         counts: dict[str, Any] = {name: np.array(document[name], dtype=np.int64) for name in COUNTS}
         return cls(**counts, **{field.name: document[field.name] for field in fields(cls) if field.name not in COUNTS})
 
     @property
     def llc_miss_ratio(self) -> float:
-        """The part of L2 accesses that go to DRAM, as MDM eq. 8 needs it; 0 when nothing reached the L2.
+        """The share of L2 accesses that go to DRAM, for MDM eq. 8; 0 if none reached the L2.
 
         A write that allocates without a fetch and a miss that merges into an outstanding one cost no DRAM access; a write-back
         does.
@@ -93,5 +98,6 @@ class MissProfile:
 
 
 SHARES = ("reply_share", "request_share", "channel_share", "repeat_share")
+LATENCIES = ("l2_latency_cycles", "dram_latency_cycles")
 # The fields that are counts per pc.
-COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait"))
+COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait", *LATENCIES))

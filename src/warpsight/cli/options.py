@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.steps import ORDERS
 from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
 from warpsight.jobs.executor import Executor, make_executor
 from warpsight.pipeline.request import (
@@ -113,13 +114,16 @@ ALL = "all"
 
 
 def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """--representative, --interleaving and --caches; with `several`, `--representative all` is accepted."""
+    """--representative, --interleaving, --order and --caches; with `several`, `--representative all` is accepted."""
     choices, every = ((*REPRESENTATIVES, ALL), f"; {ALL}: a row for each way") if several else (REPRESENTATIVES, "")
     parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
     parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
                         help="accesses in the caches by the clocks of SMs and warps, or in turns as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
+    parser.add_argument("--order", choices=ORDERS, default=DEFAULT_METHOD.order,
+                        help="order the accesses of a changed GPU by the timing of the GPU it is like, or by its own "
+                        f"(default {DEFAULT_METHOD.order})")
     parser.add_argument("--caches", choices=CACHES, default=DEFAULT_METHOD.caches,
                         help=f"L1 and L2 simulated exactly, or by the reuse-distance model (default {DEFAULT_METHOD.caches})")
 
@@ -127,7 +131,7 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
 def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
     one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative
-    return Method(one, arguments.interleaving, arguments.caches)
+    return Method(one, arguments.interleaving, arguments.caches, arguments.order)
 
 
 def add_static(parser: argparse.ArgumentParser) -> None:

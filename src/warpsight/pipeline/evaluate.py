@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -20,14 +20,14 @@ from warpsight.caches.miss_profile import MissProfile
 from warpsight.caches.reuse.miss_source import reuse_miss_profile
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.occupancy import Occupancy, occupancy
-from warpsight.gpu.spec import GpuSpec, ordered
+from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.steps import ORDERS, cache_view, ordered, profile_view, view_hash
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.models.base import get_model, predict
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
 from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
-from warpsight.pipeline.stage_keys import cache_view, profile_view, view_hash
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import KernelTrace
 
@@ -100,13 +100,19 @@ def _array_bytes(value: object) -> int:
 
 def misses_key(gpu: GpuSpec, blocks_per_sm: int, method: Method) -> str:
     """The key of a trace's cache misses on `gpu` with so many resident blocks."""
-    how = asdict(replace(method, representative=""))
-    return content_key(MISSES, view_hash(cache_view(gpu)), str(blocks_per_sm), *map(str, how.values()))
+    view = view_hash(cache_view(gpu, method.order))
+    return content_key(MISSES, view, str(blocks_per_sm), *_how(method))
 
 
 def profile_key(gpu: GpuSpec, method: Method, counts: bool, resident: Occupancy | None = None) -> str:
     """The key of a trace's interval profile on `gpu`."""
-    return content_key(PROFILE, view_hash(profile_view(gpu)), *map(str, asdict(method).values()), str(counts), repr(resident))
+    view = view_hash(profile_view(gpu, method.order))
+    return content_key(PROFILE, view, *_how(method), method.representative, str(counts), repr(resident))
+
+
+def _how(method: Method) -> tuple[str, ...]:
+    """How misses are found, besides the order of accesses, whose timing is a part of the view."""
+    return method.interleaving, method.caches
 
 
 def need_counts(models: Iterable[str]) -> bool:
@@ -157,8 +163,10 @@ def trace_occupancy(trace: KernelTrace, gpu: GpuSpec) -> Occupancy:
 
 
 def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: Method, progress: Progress | None) -> MissProfile:
-    """What the caches of `gpu` make of `trace`, by `method`. Raises UsageError for unknown `method.caches`."""
-    gpu = ordered(gpu)
+    """What the caches of `gpu` make of `trace`, by `method`. Raises UsageError for unknown words of `method`."""
+    if method.order not in ORDERS:
+        raise UsageError(f'unknown order "{method.order}"', place="order", remedy=f"use one of {', '.join(ORDERS)}")
+    gpu = ordered(gpu, method.order)
     if method.caches == "reuse-distance":
         return reuse_miss_profile(trace, gpu, blocks_per_sm, progress=progress)
     if method.caches != "exact":

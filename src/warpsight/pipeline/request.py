@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.steps import BY_REFERENCE
 from warpsight.traces.importers.formats import TraceFormat, format_of
 
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
@@ -36,12 +37,14 @@ def _of(*types: type, key: str = "", holds: str = "") -> Any:
 class Method:
     """How a trace becomes an interval profile: the choice of the representative warp, and how the caches are modelled.
 
-    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model.
+    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model. `order` says whose
+    timing orders the accesses: that of the `reference` GPU, which the design is a change of, or the design's `own`.
     """
 
     representative: str = "kmeans"
     interleaving: str = "clocked"
     caches: str = "exact"
+    order: str = BY_REFERENCE
 
 
 DEFAULT_METHOD = Method()

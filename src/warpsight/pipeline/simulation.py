@@ -93,9 +93,9 @@ def _as_prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulatio
 def _notes(gpu: GpuSpec) -> list[str]:
     """What a reader must know of this machine: caches so small that they bound the misses in flight."""
     found = []
-    for name, cache in (("L1", gpu.l1), ("L2 slice", gpu.l2)):
+    for name, cache, on_miss in (("L1", gpu.l1, gpu.l1.allocation == "on-miss"), ("L2 slice", gpu.l2, True)):
         lines = cache.sets * cache.ways
-        if lines < cache.mshrs and cache.allocation == "on-miss":
+        if lines < cache.mshrs and on_miss:
             what = f"{name} of {lines} line{'s' if lines > 1 else ''}"
             found.append(f"an {what} lets so many misses be in flight, fewer than its {cache.mshrs} MSHRs (a miss takes a line)")
     return found

@@ -7,7 +7,7 @@ import math
 from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.caches.exact.geometry import check_hierarchy
-from warpsight.gpu.spec import CacheSpec, GpuSpec
+from warpsight.gpu.spec import CacheSpec, GpuSpec, L1Spec
 from warpsight.simulator.state import TICKS, WHEEL
 from warpsight.traces.schema import SECTOR_BYTES
 
@@ -69,7 +69,8 @@ def geometry_of(cache: CacheSpec) -> Numbers:
     return {
         "sets": cache.sets, "ways": cache.ways, "index_rule": SET_INDEX_RULES[cache.index],
         "line_sectors": cache.line_bytes // SECTOR_BYTES, "mshrs": cache.mshrs, "targets": cache.targets,
-        "buckets": 1 << (2 * cache.mshrs - 1).bit_length(), "allocate_on_fill": cache.allocation == "on-fill",
+        "buckets": 1 << (2 * cache.mshrs - 1).bit_length(),
+        "allocate_on_fill": isinstance(cache, L1Spec) and cache.allocation == "on-fill",
     }  # fmt: skip
 
 

@@ -13,8 +13,9 @@ from fractions import Fraction
 
 from warpsight.base.errors import UsageError
 from warpsight.base.units import COUNT, exact_quantity, format_quantity
-from warpsight.gpu.document import Content, Text, check_bounds, parse_value
-from warpsight.gpu.keys import FLAG, WORD, Key
+from warpsight.gpu.document import Text, check_bounds, parse_value
+from warpsight.gpu.key import FLAG, WORD, Key
+from warpsight.gpu.spec import Content
 from warpsight.kernels.launch_check import MAX_BLOCK, MAX_GRID, parse_dim3
 from warpsight.kernels.values import parse_integer, parse_size
 from warpsight.sweeps.names import ARGUMENT, DIMENSIONS, LAUNCH, TEXTS, WHOLE, study_key

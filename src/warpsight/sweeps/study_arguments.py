@@ -12,7 +12,7 @@ from warpsight.base.diskcache import content_key
 from warpsight.base.errors import UsageError
 from warpsight.gpu.describe import dump_yaml, spec_hash
 from warpsight.gpu.document import value_text
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import find_key
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.store import ResultStore
@@ -63,7 +63,7 @@ def study_of_options(
     for text in settings:
         place = f"overrides {text}"
         axis = parse_axis(text, place)
-        fixed = axis.key in KEYS and len(axis.values) == 1
+        fixed = find_key(axis.key) is not None and len(axis.values) == 1
         places[f"{'set' if fixed else 'axes'}.{axis.key}"] = place
         if fixed:
             overrides.append(f"{axis.key}={value_text(axis.key, axis.values[0])}")
@@ -231,7 +231,7 @@ def _axis(key: str, values: str | Sequence[Any]) -> Axis:
 def _text(key: str, value: Any) -> str:
     if isinstance(value, str):
         return value
-    known = KEYS.get(key)
+    known = find_key(key)
     if known is None or not known.numeric or isinstance(value, bool):
         return str(value).lower() if isinstance(value, bool) else str(value)
     try:

@@ -11,7 +11,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.yaml_nodes import Composed, YamlNode, compose
 from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.document import Text, parse_value
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import find_key
 from warpsight.kernels.launch_check import parse_dim3
 from warpsight.kernels.launch_file import relative_argument
 from warpsight.models.base import get_model
@@ -255,8 +255,9 @@ class _StudyReader:
                 raise UsageError(f"{key} is set twice; which one is meant?", place=place, remedy="remove one of the two")
             self.places[f"set.{key}"] = place
             study_key(key, place)
-            if key in KEYS:
-                parse_value(KEYS[key], Text(text, place))
+            known = find_key(key)
+            if known is not None:
+                parse_value(known, Text(text, place))
         return tuple(f"{key}={text}" for key, text, _ in given)
 
     def axes(self) -> tuple[Axis, ...]:

@@ -15,7 +15,8 @@ import numpy as np
 from warpsight.base.errors import FormatError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
-from warpsight.gpu.keys import FLAG, KEYS
+from warpsight.gpu.key import FLAG
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
 from warpsight.models.base import STACK_PREFIX
@@ -149,7 +150,7 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
 def constants_of(gpu: GpuSpec) -> Constants:
     """The values of a GPU's keys as columns of designs have them: numbers in base units, words, flags as `true` and `false`."""
     texts: dict[str, Any] = {
-        name: str(value).lower() if KEYS[name].kind == FLAG else value for name, value in flatten(gpu).items()
+        name: str(value).lower() if key_of(name).kind == FLAG else value for name, value in flatten(gpu).items()
     }
     return {name: value if isinstance(value, str) else float(value) for name, value in texts.items()}
 

@@ -1,7 +1,7 @@
 """The shared L2 and the memory behind it: sliced, write-back, write-allocate, LRU. One call is one line request at one slice.
 
-Also how evenly traffic spreads over the ports of the slices, their atomic units and the memory channels. It is measured in windows
-of some rounds: the share is the mean over the busiest load, less the imbalance that random traffic of the same size would show.
+It also measures how evenly traffic spreads over the ports of the slices, their atomic units and the memory channels, in windows of
+`ROUNDS` rounds: the mean load over the busiest one's, less the imbalance that random traffic of the same size would show.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def _first_way(state: State, part: int, line: int) -> int:
 
 @inlined
 def _write_back(state: State, way: int, channel: int, pc: int, now: int) -> None:
-    """Write the line in `way` to memory if it is dirty, on the account of `pc`."""
+    """Write the line in `way` to memory if it is dirty; the write is charged to `pc`."""
     if state.l2_lines[way].dirty:
         state.counters[pc].dram_writes += 1
         _count_load(state.channels[channel], state.channel_spread, 1)
@@ -152,8 +152,8 @@ def _close_window(ports: Table[Port], count: int, spread: Spread) -> None:
         most = max(most, load)
         squares += load * load
         ports[number].load = 0
-    # The variance of a port's load, for accesses that go to ports at random, is its share of the squared weights
-    # (here `count` squared times the variances, with one standard deviation that the measured one has by chance).
+    # For accesses to random ports, the variance of a port's load is its share of the squared weights. Here: `count` squared times
+    # the variance, plus one standard deviation of its estimate.
     by_chance = spread.squares * count * (1.0 + math.sqrt(2.0 / max(1, count - 1)))
     measured = squares * count - total * total
     spread.squares = 0
@@ -175,7 +175,7 @@ def close_round(state: State) -> None:
 
 
 def traffic_shares(memory: Memory) -> dict[str, float]:
-    """Mean over busiest load, above 0, at most 1, as `MissProfile` names the kinds of ports."""
+    """Mean over busiest load (above 0, at most 1) of each kind of port, under the names of `MissProfile`."""
 
     def share(spread: Any) -> float:
         return int(spread["total"]) / int(spread["busiest"]) if spread["busiest"] else 1.0

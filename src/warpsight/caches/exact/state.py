@@ -46,7 +46,7 @@ class Machine(Record):
     warps_per_block: int
     warp_slots: int  # per SM
     blocks: int  # of the launch
-    loads: int  # of the kernel
+    loads: int  # of the kernel: instructions that load or do an atomic, and write a register
     issue_ticks: int  # per warp instruction and scheduler
     access_queue: int  # issued accesses that can wait for the load-store unit of an SM
     request_ticks: int  # per line request of the load-store unit
@@ -182,7 +182,7 @@ class Scheduler(Record):
 
 
 class LoadStoreUnit(Record):
-    """The load-store unit of an SM: the access in work and the queue of accesses that wait."""
+    """The load-store unit of an SM: the access in work and the queue of waiting accesses."""
 
     free_at: int
     next_event: int
@@ -244,7 +244,7 @@ class Spread(Record):
 
 
 class State(Record):
-    """Everything."""
+    """The state of the simulation."""
 
     machine: Machine
     # The kernel.

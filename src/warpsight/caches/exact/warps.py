@@ -87,7 +87,7 @@ def advance(state: State, slot: int, now: int) -> None:
     """Bring the warp, which continues at `now`, to its next stop that needs a turn: a request, a barrier or its end.
 
     `Warp.gap` counts the instructions since its last turn. If it continues later than it arrived, it has waited since. It does not
-    stop at shared-memory accesses, accesses without an active lane and data that is already there.
+    stop for shared-memory accesses, accesses without an active lane and data that is already there.
     """
     warp = state.warps[slot]
     gap = warp.gap

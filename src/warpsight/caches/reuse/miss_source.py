@@ -66,7 +66,8 @@ def _profile(base: MissProfile, kept: Longs, level: Longs, gpu: GpuSpec, latency
         **_slowest(kept, level, merged, gpu, latency, pcs),
     }
     changes: dict[str, Any] = {name: np.where(is_load, values, getattr(base, name)) for name, values in counts.items()}
-    return replace(base, **changes)
+    # merged requests wait a part of these latencies
+    return replace(base, **changes, l2_latency_cycles=gpu.l2.latency_cycles, dram_latency_cycles=gpu.dram.latency_cycles)
 
 
 def _slowest(

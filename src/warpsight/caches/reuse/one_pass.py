@@ -94,7 +94,7 @@ def depth_and_touch(row: Any, at: Any, end: Any, now: Any, time: Any) -> int:
         last = row[at + LANES - 1]
         above = _newer(row, at, carried, time)
         if above != _ALL:
-            return depth + set_bits(above)  # type: ignore[no-any-return]
+            return depth + set_bits(above)
         depth += LANES
         carried = last
         at += LANES

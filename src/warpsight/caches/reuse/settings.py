@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import SpecError, UsageError
-from warpsight.gpu.spec import CacheSpec
+from warpsight.gpu.spec import CacheSpec, L1Spec
 
 ISSUES = ("access", "request")
 EXTENSIONS = ("latency", "associativity", "mshr", "divergence")
@@ -107,7 +107,8 @@ def _check_cache(s: ReuseSettings) -> None:
 def settings_of(cache: CacheSpec) -> ReuseSettings:
     """The settings for a cache of a GPU description, its slices as one, with the model's own latencies."""
     return ReuseSettings(
-        cache.size_bytes, cache.line_bytes, cache.ways, cache.index, mshrs=cache.mshrs, warp_mshrs=cache.warp_mshrs
+        cache.size_bytes, cache.line_bytes, cache.ways, cache.index, mshrs=cache.mshrs,
+        warp_mshrs=cache.warp_mshrs if isinstance(cache, L1Spec) else 0,
     )
 
 

@@ -175,7 +175,7 @@ def distance(k: Any, line: int) -> int:
     word = at >> 6
     newer = set_bits(k.bits[word] & (np.int64(-1) << (at & 63))) - 1
     if word == (k.following[own] - 1) >> 6:
-        return newer  # type: ignore[no-any-return]
+        return newer
     first = k.first[own]
     i = word - first + 1
     older = 0

@@ -343,7 +343,7 @@ def static_counts(
     _check_hints(hints, tally, function)
     warps = padded // LANES
     return tally.totals().per_warp(
-        launch.blocks * warps, launch.blocks, warps, blocks_per_sm, coalescing=gpu.mwp.coalescing, origin="program text"
+        launch.blocks * warps, launch.blocks, warps, blocks_per_sm, coalescing=gpu.sm.coalescing, origin="program text"
     )
 
 
@@ -356,7 +356,7 @@ def _program(path: str, function: Function, gpu: GpuSpec, hints: StaticHints, ro
         if label not in labels:
             what = f'"{label}" is not the label of a loop{suggestion(label, labels)}'
             raise UsageError(what, place="--trips", remedy=f"the kernel's loops: {', '.join(sorted(labels)) or 'none'}")
-    rule = Coalescing(gpu.mwp.coalescing, gpu.l1.sector_bytes)
+    rule = Coalescing(gpu.sm.coalescing, gpu.l1.sector_bytes)
     return Program(path, function, graph, rows, loops, dominators, live_in(function, graph), hints, rule)
 
 
