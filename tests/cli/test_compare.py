@@ -30,7 +30,7 @@ def _document(capsys: Capture, *words: object, code: int = 0) -> dict[str, Any]:
 @pytest.fixture
 def cycles(launch_file: Path, capsys: Capture) -> float:
     """What mdm predicts for the launch."""
-    return float(json.loads(run(capsys, "predict", launch_file, "--json").out)["cycles"])
+    return float(json.loads(run(capsys, "predict", launch_file, "--model", "mdm", "--json").out)["cycles"])
 
 
 def _against(folder: Path, text: str) -> Path:

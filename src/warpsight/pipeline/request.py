@@ -114,7 +114,7 @@ class KernelRequest:
         """Raise `UsageError` if an option is given that only applies to the traces of other tools."""
         for name in IMPORTING:
             if getattr(self, name) is not None:
-                what = f"applies to a trace of another tool, and {self.path} is none"
+                what = f"applies to a trace of another tool, and {self.path} is not one"
                 raise UsageError(what, place=name, remedy="leave it out")
 
     def refuse_launch_options(self) -> None:
@@ -126,7 +126,7 @@ class KernelRequest:
         allowed = ("path", "output", *IMPORTING, *(found.takes if found else ()))
         for each in fields(self):
             if each.name not in allowed and getattr(self, each.name) is not None:
-                what = f"applies to a kernel, and {self.path} is a trace folder whose launch is already done"
+                what = f"applies to a kernel, and {self.path} is a trace folder, whose launch cannot change"
                 raise UsageError(what, place=each.name, remedy="leave it out, or trace the kernel again with it")
 
 
