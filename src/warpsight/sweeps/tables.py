@@ -33,7 +33,7 @@ from warpsight.sweeps.tasks import PARQUET, ROWS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
+NOT_YET = "not computed yet; `warpsight sweep resume` continues"
 
 
 def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
@@ -137,8 +137,8 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
     found, beside = ({**(each.schema.metadata or {})} for each in (table, designs))
     same = all(found.get(label) == beside.get(label) for label in (_STUDY, _GPU))
     if not same or found.get(_STUDY) != _study_hash(folder.study).encode():
-        what = "is of another run than the rest of its folder: of an earlier study, or of a GPU that was described otherwise"
-        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` makes it anew")
+        what = "belongs to another run than the rest of its folder: an earlier study, or another description of the GPU"
+        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` writes it again")
     try:
         constants: Constants = json.loads(beside[_CONSTANTS])
     except (KeyError, ValueError):
