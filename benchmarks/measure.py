@@ -121,7 +121,8 @@ def _designs() -> float:
     """Seconds that the slowest model of intervals or demands takes for spmv_csr's profile on 10^5 designs."""
     import numpy as np
 
-    from warpsight.models.base import Design, get_model, model_names
+    from warpsight.gpu.design import Design
+    from warpsight.models.base import get_model, model_names
     from warpsight.models.interval_model import IntervalModel
 
     profile, gpu = _spmv_profile()

@@ -91,8 +91,9 @@ def recurring() -> tuple[float, float]:
     from reference_kernels import SOURCE, make_launch, reference_rows
 
     import warpsight
+    from warpsight.gpu.design import Design
     from warpsight.gpu.loader import load_gpu
-    from warpsight.models.base import Design, get_model
+    from warpsight.models.base import get_model
     from warpsight.pipeline.evaluate import profile_trace
 
     gpu = load_gpu("mdm-pascal")

@@ -1,4 +1,5 @@
-"""Writes docs/gpus/ from the catalogue's descriptions: a page for each GPU, and the list of them.
+"""Writes docs/gpus/ from the catalogue's descriptions, a page for each GPU and the list of them, and the tables of keys in
+docs/reference/gpu-description.md from the table in the code.
 
 Usage: python tools/gpu_pages.py [--check]
 
@@ -8,14 +9,31 @@ Usage: python tools/gpu_pages.py [--check]
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 from warpsight.gpu.catalog import catalog_names
+from warpsight.gpu.key import FLAG, WORD, Key
+from warpsight.gpu.keys import every_parameter, key_of
 from warpsight.gpu.loader import load_gpu
+from warpsight.gpu.spec import KEYS
 from warpsight.reports.gpus import gpu_page, index_page
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "gpus"
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FOLDER = DOCS / "gpus"
+REFERENCE = DOCS / "reference" / "gpu-description.md"
 COMMAND = "python tools/gpu_pages.py"
+BEGIN, END = f"<!-- keys: {COMMAND} -->\n", "<!-- end keys -->"
+TITLES = {
+    "": "The whole GPU", "sm": "`sm`: one streaming multiprocessor", "latency": "`latency`: by op class",
+    "initiation": "`initiation`: initiation interval by op class", "l1": "`l1`: of one SM", "noc": "`noc`: between SMs and L2",
+    "l2": "`l2`: the last-level cache", "dram": "`dram`",
+}  # fmt: skip
+PARAMETERS = """### Parameters of models
+
+A model can have parameters of its own, named `MODEL.NAME`. A description states them in a section with the model's name, and
+`--set`, `overrides` and the axes of a study take them as any other key. `warpsight models show MODEL` lists them too.
+"""
 
 
 def pages() -> dict[str, str]:
@@ -31,16 +49,44 @@ def stale(folder: Path) -> list[str]:
     return sorted(name for name in wanted.keys() | there.keys() if wanted.get(name) != there.get(name))
 
 
+def reference_page(text: str) -> str:
+    """The reference page `text` with its tables of keys as the code has them."""
+    parts = [f"### {title}\n\n{_table(key for key in KEYS.values() if key.name.rpartition('.')[0] == section)}"
+             for section, title in TITLES.items()]
+    parts.append(f"{PARAMETERS}\n{_table(map(key_of, every_parameter()))}")
+    before, _, rest = text.partition(BEGIN)
+    return before + BEGIN + "\n".join(parts) + END + rest.partition(END)[2]
+
+
+def _table(keys: Iterable[Key]) -> str:
+    head = ["| key | kind | default | read by | meaning |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *map(_row, keys), ""])
+
+
+def _row(key: Key) -> str:
+    words = ("true", "false") if key.kind == FLAG else key.choices
+    quoted = [f"`{word}`" for word in words]
+    kind = " or ".join([", ".join(quoted[:-1]), quoted[-1]]) if len(quoted) > 1 else quoted[0] if key.kind == WORD else key.kind
+    default = "required" if key.default is None else key.default.replace("=", "as ") or "none"
+    read_by = f"{key.step}, order" if key.orders else key.step
+    return f"| `{key.name}` | {kind} | {default} | {read_by} | {key.meaning} |"
+
+
 def main(words: list[str]) -> int:
     """Write or check the pages."""
     changed = stale(FOLDER)
+    text = REFERENCE.read_text("utf-8")
+    if reference_page(text) != text:
+        changed.append(REFERENCE.name)
     if "--check" in words:
         print(f"out of date: {', '.join(changed)}: run {COMMAND}" if changed else "the pages are up to date")
         return 1 if changed else 0
     FOLDER.mkdir(parents=True, exist_ok=True)
     wanted = pages()
     for name in changed:
-        if name in wanted:
+        if name == REFERENCE.name:
+            REFERENCE.write_text(reference_page(text), "utf-8")
+        elif name in wanted:
             (FOLDER / name).write_text(wanted[name], "utf-8")
         else:
             (FOLDER / name).unlink()

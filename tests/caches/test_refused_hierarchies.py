@@ -35,6 +35,8 @@ def trace(blocks: int = 2) -> KernelTrace:
         ({"l1": {"mshrs": 0}}, "MSHRs"),
         ({"l1": {"write_policy": "write-back"}}, "write-through"),
         ({"l1": {"write_allocate": True}}, "write-through"),
+        ({"l2": {"write_policy": "write-through"}}, "write-back"),
+        ({"l2": {"write_allocate": False}}, "write-back"),
         ({"l2": {"slice_interleave_bytes": 100}}, "100 B"),
         ({"policy": "two-level"}, "two-level"),
     ],

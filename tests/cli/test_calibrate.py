@@ -80,10 +80,10 @@ def test_description_that_is_written_inherits_and_names_its_source(tmp_path: Pat
     assert outcome.code == 0
     gpu = load_gpu(tmp_path / "mine.yaml")
     assert (gpu.name, gpu.sm_count) == ("mine", 30)
-    model = gpu.mwp
-    assert (model.memory_latency_cycles, model.departure_uncoalesced_cycles, model.departure_coalesced_cycles) == (500, 30, 4)
-    assert "Table 6" in gpu.sources["mwp.departure_coalesced"]  # not determined, so inherited
-    assert "fitted by warpsight calibrate to 64 timings of t.csv" in gpu.sources["mwp.memory_latency"]
+    stated = [gpu.parameters[f"mwp-cwp.{name}"] for name in ("memory_latency", "departure_uncoalesced", "departure_coalesced")]
+    assert stated == [500, 30, 4]
+    assert "Table 6" in gpu.sources["mwp-cwp.departure_coalesced"]  # not determined, so inherited
+    assert "fitted by warpsight calibrate to 64 timings of t.csv" in gpu.sources["mwp-cwp.memory_latency"]
 
 
 @pytest.mark.parametrize(

@@ -14,10 +14,11 @@ import pytest
 from command_line import run
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.design import Design
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design, Floats, answer_of, evaluate, get_model, predict, predict_one
+from warpsight.models.base import MODELS, About, Floats, answer_of, evaluate, get_model, predict, predict_one
 from warpsight.result.prediction import COMPONENTS, Component, Prediction
 
 pytestmark = pytest.mark.unit

@@ -17,20 +17,21 @@ from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import ProfiledTrace, predict_trace, profile_trace
+from warpsight.pipeline.request import DEFAULT_METHOD, Method
 from warpsight.result.prediction import COMPONENTS, bound_by
 
 pytestmark = pytest.mark.contract
 
-# A GPU whose caches see its own clock, bandwidths and MSHRs: then all sliders take simulations.
-OWN_ORDER = ("order.core_clock=0Hz", "order.noc_bandwidth=0GB/s", "order.dram_bandwidth=0GB/s", "order.l1_mshrs=0")
+# Accesses ordered by the design's own timing: the caches see its clock, bandwidths and MSHRs, and all sliders take simulations.
+OWN_ORDER = Method(order="own")
 CASES = [
-    ("mdm", "gather", (), "quick"),
-    ("mdm", "gather", (), "full"),
-    ("warpsight", "uneven", (), "quick"),
-    ("warpsight", "uneven", (), "full"),
-    ("crisp", "gather", ("dvfs.target_clock=1GHz",), "full"),
-    ("mwp-cwp", "gather", ("sm.policy=lrr",), "quick"),
-    ("mdm", "gather", OWN_ORDER, "quick"),
+    ("mdm", "gather", (), "quick", DEFAULT_METHOD),
+    ("mdm", "gather", (), "full", DEFAULT_METHOD),
+    ("warpsight", "uneven", (), "quick", DEFAULT_METHOD),
+    ("warpsight", "uneven", (), "full", DEFAULT_METHOD),
+    ("crisp", "gather", ("crisp.target_clock=1GHz",), "full", DEFAULT_METHOD),
+    ("mwp-cwp", "gather", ("sm.policy=lrr",), "quick", DEFAULT_METHOD),
+    ("mdm", "gather", (), "quick", OWN_ORDER),
 ]
 
 
@@ -44,16 +45,18 @@ def places_of(grid: dict[str, Any], number: int) -> dict[str, int]:
     return places | dict(zip(simulated, grid["geometries"][number], strict=True))
 
 
-def profiled(name: str, traced: Any, overrides: tuple[str, ...] = ()) -> tuple[ProfiledTrace, GpuSpec]:
+def profiled(
+    name: str, traced: Any, overrides: tuple[str, ...] = (), method: Method = DEFAULT_METHOD
+) -> tuple[ProfiledTrace, GpuSpec]:
     gpu = load_gpu("mdm-pascal", overrides=overrides)
-    return profile_trace(traced(name), gpu), gpu
+    return profile_trace(traced(name), gpu, method), gpu
 
 
-@pytest.mark.parametrize(("model", "kernel", "overrides", "mode"), CASES)
+@pytest.mark.parametrize(("model", "kernel", "overrides", "mode", "method"), CASES)
 def test_random_points_equal_a_prediction_with_their_keys_set(
-    model: str, kernel: str, overrides: tuple[str, ...], mode: str, traced: Any
+    model: str, kernel: str, overrides: tuple[str, ...], mode: str, method: Method, traced: Any
 ) -> None:
-    case, gpu = profiled(kernel, traced, overrides)
+    case, gpu = profiled(kernel, traced, overrides, method)
     grid = what_if(case, gpu, model, mode)
     assert grid is not None
     columns = unpacked(grid)
@@ -65,7 +68,7 @@ def test_random_points_equal_a_prediction_with_their_keys_set(
         design = load_gpu(gpu, overrides=changed)
         told = grid["bounds"][columns["bound_by"][number]]
         try:
-            answer = predict_trace(case.trace, design, [model])[0]
+            answer = predict_trace(case.trace, design, [model], method)[0]
         except WarpsightError as error:
             assert not columns["cycles"][number] > 0
             assert error.what in told
@@ -149,13 +152,13 @@ def test_value_that_a_description_cannot_have_is_left_out_and_told(traced: Any) 
     case, gpu = profiled("gather", traced, ("l1.mshrs=1", "sm_count=1"))
     grid = what_if(case, gpu, "mdm")
     assert grid is not None
-    assert {"setting": "l1.mshrs=0.5", "why": "is no whole number"} in grid["not_possible"]
-    assert {"setting": "sm_count=0.5", "why": "is no whole number"} in grid["not_possible"]
+    assert {"setting": "l1.mshrs=0.5", "why": "is not a whole number"} in grid["not_possible"]
+    assert {"setting": "sm_count=0.5", "why": "is not a whole number"} in grid["not_possible"]
     assert next(axis for axis in grid["axes"] if axis["key"] == "l1.mshrs")["values"] == [1, 2, 4]
 
 
 def test_keys_that_the_order_of_accesses_follows_take_simulations(traced: Any) -> None:
-    case, gpu = profiled("gather", traced, OWN_ORDER)
+    case, gpu = profiled("gather", traced, (), OWN_ORDER)
     grid = what_if(case, gpu, "mdm")
     assert grid is not None
     assert all(axis["simulated"] for axis in grid["axes"])

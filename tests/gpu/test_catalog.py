@@ -4,8 +4,9 @@ import pytest
 
 from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.describe import describe, list_gpus
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import check_gpu, load_gpu
+from warpsight.gpu.spec import KEYS
 
 pytestmark = pytest.mark.paper
 
@@ -26,8 +27,8 @@ def test_every_gpu_of_the_catalog_is_sound_and_every_number_has_a_source(name: s
     rows = {row.key: row for row in describe(gpu)}
     # a GPU has tensor cores, with both keys, or lacks both
     tensor = "tensor" in gpu.latency_cycles
-    assert list(rows) == [key for key in KEYS if tensor or not key.endswith(".tensor")]
-    assert [key for key, row in rows.items() if KEYS[key].numeric and len(row.source) < len("estimated")] == []
+    assert list(rows) == [*(key for key in KEYS if tensor or not key.endswith(".tensor")), *gpu.parameters]
+    assert [key for key, row in rows.items() if key_of(key).numeric and len(row.source) < len("estimated")] == []
 
 
 def test_mdm_pascal_is_table_iii_of_mdm() -> None:
@@ -83,11 +84,11 @@ def test_gpus_of_mwp_cwp_are_tables_3_and_6_of_hong_and_kim(
 ) -> None:
     gpu = load_gpu(name)
     assert (gpu.sm_count, gpu.core_clock_hz, gpu.dram.bandwidth_bytes_per_s) == (sms, clock, bandwidth)
-    model = gpu.mwp
-    assert (model.memory_latency_cycles, model.departure_uncoalesced_cycles, model.departure_coalesced_cycles) == (
-        latency, uncoalesced, 4,
-    )  # fmt: skip
-    assert (model.issue_cycles, model.coalescing) == (4, rule)
+    assert gpu.parameters == {
+        "mwp-cwp.memory_latency": latency, "mwp-cwp.departure_uncoalesced": uncoalesced, "mwp-cwp.departure_coalesced": 4,
+        "mwp-cwp.issue_cycles": 4,
+    }  # fmt: skip
+    assert gpu.sm.coalescing == rule
     assert gpu.l2.latency_cycles + gpu.dram.latency_cycles == latency
-    stated = ("core_clock", "sm_count", "dram.bandwidth", "mwp.memory_latency")
+    stated = ("core_clock", "sm_count", "dram.bandwidth", "mwp-cwp.memory_latency")
     assert all("Hong and Kim ISCA 2009" in gpu.sources[key] for key in stated)

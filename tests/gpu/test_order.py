@@ -9,12 +9,13 @@ import pytest
 
 from warpsight.gpu.describe import dump_yaml
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import ordered
+from warpsight.gpu.steps import BY_OWN, ordered
 
 pytestmark = pytest.mark.unit
 
 CHANGES = (
-    "noc.bandwidth=525GB/s", "dram.bandwidth=960GB/s", "l1.mshrs=32", "core_clock=2GHz", "l2.latency=300cycles", "l2.mshrs=16",
+    "noc.bandwidth=525GB/s", "dram.bandwidth=960GB/s", "l1.mshrs=32", "core_clock=2GHz", "l2.latency=300cycles",
+    "l1.latency=30cycles",
 )  # fmt: skip
 
 
@@ -37,12 +38,14 @@ def test_changes_in_two_steps_are_the_changes_in_one() -> None:
 
 def test_change_in_python_leaves_the_order_too() -> None:
     base = load_gpu("mdm-pascal")
-    assert load_gpu(replace(base, l1=replace(base.l1, mshrs=16))).order == base.order
+    design = load_gpu(replace(base, l1=replace(base.l1, mshrs=16)))
+    assert design.reference == base.reference
+    assert ordered(design).l1.mshrs == 128
 
 
-def test_zero_orders_by_the_designs_own_timing() -> None:
-    design = load_gpu("mdm-pascal", ["noc.bandwidth=525GB/s", "order.noc_bandwidth=0B/s"])
-    assert ordered(design).noc.bandwidth_bytes_per_s == 525e9
+def test_order_by_its_own_timing_is_a_method() -> None:
+    design = load_gpu("mdm-pascal", ["noc.bandwidth=525GB/s"])
+    assert ordered(design, BY_OWN) == design
 
 
 def test_design_written_as_a_file_keeps_its_order(tmp_path: Path) -> None:
@@ -52,7 +55,27 @@ def test_design_written_as_a_file_keeps_its_order(tmp_path: Path) -> None:
     assert ordered(load_gpu(path)).noc.bandwidth_bytes_per_s == 1050e9
 
 
-def test_file_of_its_own_is_ordered_by_itself_though_it_is_like_another(tmp_path: Path) -> None:
-    path = tmp_path / "own.yaml"
+def test_file_is_ordered_by_the_gpu_of_the_catalogue_that_it_is_like(tmp_path: Path) -> None:
+    path, deeper = tmp_path / "own.yaml", tmp_path / "deeper.yaml"
     path.write_text("like: mdm-pascal\nnoc.bandwidth: 525 GB/s\nsources: estimated\n")
+    deeper.write_text("like: own.yaml\ncore_clock: 2 GHz\nsources: estimated\n")
+    assert ordered(load_gpu(path)).noc.bandwidth_bytes_per_s == 1050e9
+    assert load_gpu(deeper).reference == load_gpu(path).reference == load_gpu("mdm-pascal").reference
+
+
+def test_gpu_of_the_catalogue_is_ordered_by_itself_though_it_is_like_another() -> None:
+    gpu = load_gpu("mdm-letter")
+    assert gpu.reference is not None and gpu.reference.like == "mdm-letter"
+    assert ordered(gpu) == gpu
+
+
+def test_file_that_is_like_none_is_ordered_by_itself_and_so_are_its_changes(tmp_path: Path) -> None:
+    path = tmp_path / "own.yaml"
+    path.write_text(dump_yaml(load_gpu("mdm-pascal", ["noc.bandwidth=525GB/s"])).replace("like: mdm-pascal\n", ""))
     assert ordered(load_gpu(path)).noc.bandwidth_bytes_per_s == 525e9
+    assert ordered(load_gpu(path, ["noc.bandwidth=2TB/s"])).noc.bandwidth_bytes_per_s == 525e9
+
+
+def test_gpu_made_in_python_is_ordered_by_itself_however_it_is_changed() -> None:
+    made = replace(load_gpu("mdm-pascal"), reference=None)
+    assert ordered(load_gpu(made, ["noc.bandwidth=525GB/s"])).noc.bandwidth_bytes_per_s == 525e9

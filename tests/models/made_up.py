@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from warpsight.caches.miss_profile import SHARES
-from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.gpu.spec import DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, SmSpec
 from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts, LaunchShape, ResourceDemands
 
 
@@ -20,7 +20,7 @@ def gpu(
     """MDM's baseline (MICRO 2020, Table III) with changes."""
     return GpuSpec(
         "made-up", clock, sm_count, SmSpec(64, 32, 65536, 98304, schedulers, width, policy), {"int": 4}, {"int": 1},
-        CacheSpec(49152, 128, 128, 6, mshrs, 64, 25), NocSpec(noc, queue), CacheSpec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24),
+        L1Spec(49152, 128, 128, 6, mshrs, 64, 25), NocSpec(noc, queue), L2Spec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24),
         DramSpec(dram, 24, 220),
     )  # fmt: skip
 

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import counts_like, gpus, profiles, without_traffic
 
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import DramSpec, GpuSpec, NocSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import PARTS, Design, Model, get_model, model_names
+from warpsight.models.base import PARTS, Model, get_model, model_names
 from warpsight.result.prediction import COMPONENTS
 
 pytestmark = pytest.mark.contract

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import SpecError
-from warpsight.gpu.spec import DvfsSpec, GpuSpec
+from warpsight.gpu.design import Design
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import Design, get_model
+from warpsight.models.base import get_model
 from warpsight.models.crisp import compute_store_path, load_critical_path
 from warpsight.result.prediction import Prediction
 
@@ -21,8 +22,8 @@ pytestmark = pytest.mark.unit
 
 
 def _at(made: IntervalProfile, machine: GpuSpec, slowdown: float) -> Prediction:
-    target = DvfsSpec(machine.core_clock_hz / slowdown)
-    return get_model("crisp").predict(made, dataclasses.replace(machine, dvfs=target))
+    target = {"crisp.target_clock": machine.core_clock_hz / slowdown}
+    return get_model("crisp").predict(made, dataclasses.replace(machine, parameters=target))
 
 
 @pytest.mark.parametrize(
@@ -77,7 +78,7 @@ def test_higher_clock_is_refused_with_the_key() -> None:
     made = profile([(100, 279, 1, 0, 0, 0, 0, 0)])
     with pytest.raises(SpecError, match=r"2\.8 GHz is above the nominal 1\.4 GHz") as caught:
         _at(made, gpu(), 0.5)
-    assert caught.value.place == "dvfs.target_clock"
+    assert caught.value.place == "crisp.target_clock"
 
 
 @pytest.mark.property
@@ -96,6 +97,6 @@ def test_lower_clock_is_never_faster_and_never_slower_than_in_proportion(
 def test_clocks_of_many_designs_at_once_equal_one_at_a_time() -> None:
     made = profile([(100, 279, 1, 0, 0, 0, 0, 0), (71, 700, 2, 1, 1, 0.5, 1, 0.5)])
     clocks = np.array([1.4e9, 1.2e9, 0.7e9, 0.2e9])
-    together = get_model("crisp").evaluate(made, Design.of(gpu()).varied(target_clock_hz=clocks))
+    together = get_model("crisp").evaluate(made, Design.of(gpu()).varied({"crisp.target_clock": clocks}))
     for row, clock in enumerate(clocks):
         assert together["seconds"][row] == pytest.approx(_at(made, gpu(), 1.4e9 / clock).seconds, rel=1e-12)

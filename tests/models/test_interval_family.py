@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
-from warpsight.models.base import Design, get_model
+from warpsight.models.base import get_model
 
 pytestmark = pytest.mark.unit
 

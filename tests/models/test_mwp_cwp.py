@@ -10,10 +10,11 @@ from made_up import gpu, profile
 
 from warpsight.equations import mwp_cwp as eq
 from warpsight.equations.mwp_cwp import solve
+from warpsight.gpu.design import Design
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec, MwpSpec
+from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import KernelCounts
-from warpsight.models.base import Design, get_model
+from warpsight.models.base import get_model
 from warpsight.models.mwp_cwp import parameters
 from warpsight.result.prediction import Prediction
 
@@ -24,6 +25,11 @@ def _predict(counts: KernelCounts, machine: GpuSpec) -> Prediction:
     made = profile([(100, 0, 1, 0, 0, 0, 0, 0)], counts=counts)
     total = round(counts.instructions * counts.blocks * counts.warps_per_block)
     return get_model("mwp-cwp").predict(dataclasses.replace(made, total_warp_instructions=total), machine)
+
+
+def _stated(*cycles: int) -> dict[str, int]:
+    names = ("memory_latency", "departure_coalesced", "departure_uncoalesced", "issue_cycles")
+    return {f"mwp-cwp.{name}": number for name, number in zip(names, cycles, strict=True)}
 
 
 def test_table_2_as_a_profile_has_its_cycles_and_their_parts() -> None:
@@ -44,7 +50,7 @@ def test_numbers_that_a_gpu_leaves_open_follow_from_the_rest() -> None:
     assert given.memory_latency == 120 + 220
     assert given.departure_coalesced == pytest.approx(128 * 1.4e9 * 28 / 480e9)
     assert given.departure_uncoalesced == pytest.approx(128 * 1.4e9 * 28 / 480e9)
-    own = dataclasses.replace(gpu(), mwp=MwpSpec(500, 3, 7, 4))
+    own = dataclasses.replace(gpu(), parameters=_stated(500, 3, 7, 4))
     given = parameters(counts, Design.of(own))
     assert (given.memory_latency, given.departure_coalesced, given.departure_uncoalesced, given.issue_cycles) == (500, 3, 7, 4)
 
@@ -59,7 +65,7 @@ def test_issue_slots_divide_the_issue_cycles_as_far_as_there_are_warps() -> None
 def test_equation_23_below_the_issue_of_all_instructions_is_bounded_by_it() -> None:
     # one memory instruction each 1000: MWP 1.03 by the departure delay, CWP 1.03; eq. 23 alone would give a tenth of the issue
     counts = KernelCounts(10_000, 0, 10, 33, 0, 128, 28 * 8, 8, 8, "sectors")
-    machine = dataclasses.replace(gpu(), mwp=MwpSpec(40, 1, 10, 1))
+    machine = dataclasses.replace(gpu(), parameters=_stated(40, 1, 10, 1))
     found = solve(parameters(counts, Design.of(machine)))
     assert found["Case"] == eq.MEMORY_BOUND
     assert found["Final_cycles"] < found["Comp_cycles"] * 64

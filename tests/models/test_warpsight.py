@@ -11,14 +11,17 @@ from hypothesis import strategies as st
 from made_up import gpu, gpus, profile, profiles
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, LaunchShape
-from warpsight.models.base import Design, get_model
+from warpsight.models.base import get_model
 from warpsight.models.warpsight import WARPSIGHT_PARTS
 
 pytestmark = pytest.mark.unit
 
-RESOURCES = ("mshrs", "noc_bytes_per_s", "dram_bytes_per_s", "schedulers", "issue_width", "noc_queue")
+RESOURCES = (
+    "l1_mshrs", "noc_bandwidth_bytes_per_s", "dram_bandwidth_bytes_per_s", "sm_schedulers", "sm_issue_width", "noc_queue",
+)  # fmt: skip
 ONE_WAVE = LaunchShape(28, 8, 8)
 COMPUTE = [(100, 60, 1, 0, 0, 0, 0, 0)]
 

@@ -9,8 +9,9 @@ import pytest
 from made_up import gpu, profile
 
 from warpsight.base.errors import SpecError, UsageError
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import LaunchShape
-from warpsight.models.base import Design, get_model, require
+from warpsight.models.base import get_model, require
 from warpsight.result.prediction import bound_by, memory_class
 
 pytestmark = pytest.mark.unit
@@ -95,9 +96,9 @@ def test_mem_data_by_level_in_the_provenance_sums_to_mem_data() -> None:
 
 
 def test_design_varied_over_two_numbers_has_every_point() -> None:
-    design = Design.of(gpu()).varied(sm_count=np.array([14.0, 28.0]), noc_bytes_per_s=np.array([1e12, 2e12]))
+    design = Design.of(gpu()).varied(sm_count=np.array([14.0, 28.0]), noc_bandwidth_bytes_per_s=np.array([1e12, 2e12]))
     assert len(design) == 2
-    assert design.mshrs.tolist() == [128, 128]
+    assert design.l1_mshrs.tolist() == [128, 128]
     assert design.greedy.tolist() == [True, True]
 
 

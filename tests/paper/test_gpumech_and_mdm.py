@@ -13,10 +13,11 @@ import pytest
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.equations import multithreading
 from warpsight.equations import queues as mshr
-from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.gpu.design import Design
+from warpsight.gpu.spec import DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, SmSpec
 from warpsight.intervals.build import latency_table
 from warpsight.intervals.interchange import read_profile
-from warpsight.models.base import Design, get_model
+from warpsight.models.base import get_model
 from warpsight.traces.schema import StaticInstruction
 
 pytestmark = pytest.mark.paper
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.paper
 # The hand-made profile: two intervals, of which the second misses once.
 GPU = GpuSpec(
     "by-hand", 1.6e9, 20, SmSpec(64, 32, 65536, 98304, 4, 1, "gto"), {"int": 4}, {"int": 1},
-    CacheSpec(49152, 128, 128, 6, 128, 64, 25), NocSpec(1050e9),
-    CacheSpec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24), DramSpec(320e9, 24, 220),
+    L1Spec(49152, 128, 128, 6, 128, 64, 25), NocSpec(1050e9),
+    L2Spec(3 << 20, 128, 128, 8, 128, 64, 120, slices=24), DramSpec(320e9, 24, 220),
 )  # fmt: skip
 NO_MISSES = {"read_misses": 0, "write_misses": 0, "dram_reads": 0, "dram_writes": 0}
 PROFILE: dict[str, Any] = {
@@ -86,7 +87,7 @@ def test_hand_made_profile_under_gpumech_takes_the_cap_of_equation_21() -> None:
 
 def test_noc_sweep_has_the_stalls_of_the_equations() -> None:
     bandwidths = np.array([525e9, 1700e9, 2100e9, 4200e9, 8400e9])
-    found = get_model("mdm").evaluate(_by_hand(), Design.of(GPU).varied(noc_bytes_per_s=bandwidths))
+    found = get_model("mdm").evaluate(_by_hand(), Design.of(GPU).varied(noc_bandwidth_bytes_per_s=bandwidths))
     stalls = (found["cpi_stack.noc"] + found["cpi_stack.dram"]) * 171 * 64
     assert stalls == pytest.approx([648.58, 476.02, 461.33, 430.13, 414.52], abs=5e-3)
 

@@ -10,9 +10,9 @@ import pytest
 
 from warpsight.equations import mwp_cwp as eq
 from warpsight.equations.mwp_cwp import Parameters, solve
+from warpsight.gpu.design import Design
 from warpsight.gpu.loader import load_gpu
 from warpsight.intervals.interval_profile import KernelCounts
-from warpsight.models.base import Design
 from warpsight.models.mwp_cwp import parameters
 from warpsight.pipeline.mwp_parameters import evaluate_parameters
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.caches.miss_profile import COUNTS, SHARES, MissProfile
-from warpsight.gpu.spec import CacheSpec, DramSpec, GpuSpec, NocSpec, SmSpec
+from warpsight.gpu.spec import DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, SmSpec
 from warpsight.traces.schema import InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 
 LATENCIES = {"int": 4, "fp32": 6, "fp64": 8, "sfu": 20, "shared": 24, "fp16": 6}
@@ -23,9 +23,9 @@ def gpu(**changes: Any) -> GpuSpec:
         "sm": SmSpec(32, 16, 32768, 49152, 1, 1, "gto"),
         "latency_cycles": dict(LATENCIES),
         "initiation_cycles": dict.fromkeys(LATENCIES, 1),
-        "l1": CacheSpec(32768, 128, 128, 8, 32, 32, 25),
+        "l1": L1Spec(32768, 128, 128, 8, 32, 32, 25),
         "noc": NocSpec(1e12),
-        "l2": CacheSpec(786432, 128, 128, 8, 128, 64, 120, slices=6),
+        "l2": L2Spec(786432, 128, 128, 8, 128, 64, 120, slices=6),
         "dram": DramSpec(192e9, 6, 300),
     }
     return GpuSpec(**{**fields, **changes})

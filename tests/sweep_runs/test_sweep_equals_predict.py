@@ -39,14 +39,15 @@ VALUES = {
     "l2.size": ["768KiB", "3MiB"],
     "latency.fp32": ["4cycles", "11cycles"],
     "initiation.fp32": ["1cycle", "2cycles"],
-    "mwp.memory_latency": ["0cycles", "300cycles"],
-    "order.l1_mshrs": ["0", "64"],
+    "mwp-cwp.memory_latency": ["0cycles", "300cycles"],
+    "crisp.target_clock": ["0Hz", "800MHz"],
     "sm.registers": ["2048", "65536"],
     "sm.max_warps": ["8", "64"],
     "sm.policy": ["gto", "lrr"],
     "sm.schedulers": ["1", "4"],
     "method.representative": ["kmeans", "max"],
     "method.interleaving": ["clocked", "round-robin"],
+    "method.order": ["reference", "own"],
 }
 
 

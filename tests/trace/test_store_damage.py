@@ -147,7 +147,7 @@ def test_header_of_a_faulty_writer_is_refused(change: Callable[[Any], Any], said
         ("paths.parquet", "repeat", 2**31 - 1, "event bytes"),
         ("paths.parquet", "path", 0, "event bytes"),
         ("blocks.parquet", "first_pc", 4, "do not divide the 6 instructions"),
-        ("instructions.parquet", "pc", 0, "says that its pc is 0"),
+        ("instructions.parquet", "pc", 0, "has pc 0"),
         ("instructions.parquet", "access", "read", 'has access "read"'),
         ("instructions.parquet", "sources", [-2], "negative register"),
     ],

@@ -17,10 +17,10 @@ import numpy.typing as npt
 from warpsight.base.registry import Registry
 from warpsight.base.units import percent, thousands, three_digits
 from warpsight.equations import resources
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import ResourceDemands
 from warpsight.intervals.usage import atomics, path_use
-from warpsight.models.base import Design
 from warpsight.models.interval_model import place_waves
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction

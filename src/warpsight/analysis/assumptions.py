@@ -16,12 +16,12 @@ from warpsight.base.errors import WarpsightError
 from warpsight.base.units import percent, thousands
 from warpsight.gpu.describe import describe
 from warpsight.gpu.document import flatten
-from warpsight.gpu.keys import KEYS, ORDER
+from warpsight.gpu.key import SIMULATOR
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import Designs, ProfiledTrace, evaluate, predict_trace
 from warpsight.pipeline.request import INTERLEAVINGS
-from warpsight.pipeline.stage_keys import SIMULATOR_ONLY
 from warpsight.result.prediction import Prediction
 from warpsight.sweeps.designs import key_text
 from warpsight.sweeps.names import WHOLE
@@ -81,7 +81,7 @@ def _edge(case: CheckInput) -> Figure | None:
     always=True,
 )
 def _estimated(case: CheckInput) -> Figure | None:
-    keys = [key for key in estimated_keys(case) if key not in SIMULATOR_ONLY and key not in ORDER]
+    keys = [key for key in estimated_keys(case) if key_of(key).step != SIMULATOR]
     tried = keys[: int(_MOST_SECONDS / simulation_seconds(case.profiled))]
     found = [(abs(change), key) for key in tried for change in (_elasticity(case, key),) if change is not None]
     if not found:
@@ -96,7 +96,7 @@ def _estimated(case: CheckInput) -> Figure | None:
 def estimated_keys(case: CheckInput) -> list[str]:
     """Keys whose value the description calls estimated, and is not 0."""
     values = flatten(case.gpu)
-    return [row.key for row in describe(case.gpu) if is_estimated(row.source) and KEYS[row.key].numeric and values[row.key]]
+    return [row.key for row in describe(case.gpu) if is_estimated(row.source) and key_of(row.key).numeric and values[row.key]]
 
 
 def is_estimated(source: str) -> bool:
@@ -107,7 +107,7 @@ def is_estimated(source: str) -> bool:
 def _elasticity(case: CheckInput, key: str) -> float | None:
     """Relative change of the cycles over that of `key`, for 10 % more; None for an invalid design."""
     value = float(flatten(case.gpu)[key])  # numeric keys only
-    more = float(ceil(value * _MORE)) if KEYS[key].kind in WHOLE else value * _MORE
+    more = float(ceil(value * _MORE)) if key_of(key).kind in WHOLE else value * _MORE
     profiled = case.profiled
     design = Designs(case.gpu, profiled.method, (f"{key}={key_text(key, more)}",))
     (found,) = evaluate(profiled.trace, [design], [case.prediction.model], profiled.store)

@@ -18,13 +18,14 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError, WarpsightError, suggestion
 from warpsight.base.progress import Watch, stage
 from warpsight.gpu.document import flatten
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.steps import BY_REFERENCE, model_only
 from warpsight.models.base import STACK_PREFIX, get_model
+from warpsight.models.crisp import TARGET_CLOCK
 from warpsight.pipeline.evaluate import ProfiledTrace, evaluate
 from warpsight.pipeline.rows import Rows, joined
-from warpsight.pipeline.stage_keys import model_only
 from warpsight.sweeps.designs import groups_of, key_text
 from warpsight.sweeps.names import WHOLE
 
@@ -110,11 +111,10 @@ class Space:
         return columns
 
 
-def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
+def slider_axes(gpu: GpuSpec, order: str = BY_REFERENCE) -> tuple[list[SliderAxis], list[dict[str, str]]]:
     """The axes around `gpu`, and the invalid values: their `setting`, and `why`."""
     described, refused, axes = flatten(gpu), list[dict[str, str]](), []
-    columns = {key: np.array([float(described[key])]) for key, _, _ in SLIDERS}
-    own = model_only(gpu, columns)
+    own = model_only((key for key, _, _ in SLIDERS), order)
     for key, label, factors in SLIDERS:
         found = {float(described[key]): 0}
         for factor in factors:
@@ -131,7 +131,7 @@ def slider_axes(gpu: GpuSpec) -> tuple[list[SliderAxis], list[dict[str, str]]]:
 
 def _refusal(gpu: GpuSpec, key: str, value: float) -> str:
     """Why the value is invalid in a description; empty if it is valid."""
-    if KEYS[key].kind in WHOLE and not value.is_integer():
+    if key_of(key).kind in WHOLE and not value.is_integer():
         return "is not a whole number"
     try:
         load_gpu(gpu, (f"{key}={key_text(key, value)}",))
@@ -217,7 +217,7 @@ def what_if(
     known_mode(mode)
     if mode == NONE:
         return None
-    axes, refused = slider_axes(gpu)
+    axes, refused = slider_axes(gpu, profiled.method.order)
     simulations = _affordable(profiled) if mode == QUICK else _FULL_MOST
     space = space_of(axes, simulations, _most_points(gpu, model, mode))
     rows = evaluate_space(space, profiled, gpu, model, watch)
@@ -239,7 +239,7 @@ def what_if(
 def evaluate_space(space: Space, profiled: ProfiledTrace, gpu: GpuSpec, model: str, watch: Watch | None = None) -> Rows:
     """The rows of the model for all designs of `space`, in order."""
     columns = space.columns()
-    own = {key: columns[key] for key in model_only(gpu, columns) if key in columns}
+    own = {key: columns[key] for key in model_only(columns, profiled.method.order)}
     groups = groups_of(columns, np.arange(len(space)), own)
     designs = [group.on(gpu, own, profiled.method) for group in groups]
     progress, parts = stage(watch, "evaluating designs"), list[Rows]()
@@ -270,7 +270,7 @@ def _most_points(gpu: GpuSpec, model: str, mode: str) -> int:
     Seconds take 8 more if they may be of another clock than the core's.
     """
     components = get_model(model).about.stack
-    seconds = 8 if gpu.dvfs.target_clock_hz else 0
+    seconds = 8 if gpu.parameters.get(TARGET_CLOCK.name) else 0
     return int(_MOST_CHARACTERS[mode] / ((8 + seconds + 4 * len(components) + 1) * 4 / 3))
 
 

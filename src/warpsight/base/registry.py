@@ -12,7 +12,7 @@ from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from types import ModuleType
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from warpsight.base.errors import UsageError, suggestion
 
@@ -104,3 +104,9 @@ class Registry(Generic[T]):
         elif point.name not in self._objects:
             what = f'{point.value} was imported but registered no {self.kind} called "{point.name}"'
             raise UsageError(what, remedy="correct the plug-in's entry point")
+
+
+@cache
+def registry(kind: str, group: str, package: str = "") -> Registry[Any]:
+    """The registry of an entry-point group, one for all that ask: a floor below those who fill it may read what they declare."""
+    return Registry(kind, group, package)

@@ -34,6 +34,9 @@ class MissProfile:
     `exact.l2`); 1 is perfectly even.
 
     `way_wait` (0 to 1): cycles for which L1s wait because all ways of a set are in flight, per cycle of a miss in flight.
+
+    `l2_latency_cycles`, `dram_latency_cycles`: the latencies that accesses were ordered with, and `merged_wait_cycles` were measured
+    with; 0 if accesses took no time.
     """
 
     executions: Counts
@@ -66,6 +69,8 @@ class MissProfile:
     channel_share: float
     repeat_share: float
     way_wait: float = 0.0
+    l2_latency_cycles: int = 0
+    dram_latency_cycles: int = 0
 
     def totals(self) -> dict[str, int]:
         """Each count summed over all pcs."""
@@ -93,5 +98,6 @@ class MissProfile:
 
 
 SHARES = ("reply_share", "request_share", "channel_share", "repeat_share")
+LATENCIES = ("l2_latency_cycles", "dram_latency_cycles")
 # The fields that are counts per pc.
-COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait"))
+COUNTS = tuple(field.name for field in fields(MissProfile) if field.name not in (*SHARES, "way_wait", *LATENCIES))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
-from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
+from warpsight.gpu.steps import ORDERS
 from warpsight.jobs.executor import Executor, make_executor
 from warpsight.pipeline.request import (
     CACHES,
@@ -21,6 +23,11 @@ from warpsight.pipeline.request import (
     KernelRequest,
     Method,
 )
+
+if TYPE_CHECKING:
+    from warpsight.intervals.static.loops import StaticHints
+
+loops: Any = lazy.load("warpsight.intervals.static.loops", suppress_warning=True)  # a parser of PTX: not for `--help`
 
 _KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (Accel-Sim: a folder, "
                 "list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), or - for source on stdin")
@@ -113,13 +120,16 @@ ALL = "all"
 
 
 def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> None:
-    """--representative, --interleaving and --caches; with `several`, `--representative all` is accepted."""
+    """--representative, --interleaving, --order and --caches; with `several`, `--representative all` is accepted."""
     choices, every = ((*REPRESENTATIVES, ALL), f"; {ALL}: a row for each way") if several else (REPRESENTATIVES, "")
     parser.add_argument("--representative", choices=choices, default=DEFAULT_METHOD.representative,
                         help=f"how the representative warp is chosen (default {DEFAULT_METHOD.representative}{every})")
     parser.add_argument("--interleaving", choices=INTERLEAVINGS, default=DEFAULT_METHOD.interleaving,
                         help="accesses in the caches by the clocks of SMs and warps, or in turns as in the papers "
                         f"(default {DEFAULT_METHOD.interleaving})")
+    parser.add_argument("--order", choices=ORDERS, default=DEFAULT_METHOD.order,
+                        help="order the accesses of a changed GPU by the timing of the GPU it is like, or by its own "
+                        f"(default {DEFAULT_METHOD.order})")
     parser.add_argument("--caches", choices=CACHES, default=DEFAULT_METHOD.caches,
                         help=f"L1 and L2 simulated exactly, or by the reuse-distance model (default {DEFAULT_METHOD.caches})")
 
@@ -127,7 +137,7 @@ def add_method(parser: argparse.ArgumentParser, *, several: bool = False) -> Non
 def method(arguments: argparse.Namespace) -> Method:
     """What `add_method` collected."""
     one = DEFAULT_METHOD.representative if arguments.representative == ALL else arguments.representative
-    return Method(one, arguments.interleaving, arguments.caches)
+    return Method(one, arguments.interleaving, arguments.caches, arguments.order)
 
 
 def add_static(parser: argparse.ArgumentParser) -> None:
@@ -152,11 +162,12 @@ def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
             raise UsageError("needs --static", place=option, remedy="add --static")
         return None
     _refuse_executions(arguments)
-    coalesced, uncoalesced = (parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
+    coalesced, uncoalesced = (loops.parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
         what = "the same instruction is listed as coalesced and as uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
-    return StaticHints(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
+    hints: StaticHints = loops.StaticHints(loops.parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
+    return hints
 
 
 def _refuse_executions(arguments: argparse.Namespace) -> None:

@@ -1,66 +1,22 @@
 """Service cycles of one warp at each resource of a GPU, from the demands of a launch, without waiting.
 
-All are core cycles, [R] like the fields of `machine`. A resource that the SMs share serves one warp of each SM in them, so that all
+All are core cycles, [R] like the numbers of `design`. A resource that the SMs share serves one warp of each SM in them, so that all
 are cycles per warp of an SM.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.caches.miss_profile import SHARES
 from warpsight.equations.queues import latency_without_contention
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
 
 Floats = npt.NDArray[np.float64]
-
-
-class Machine(Protocol):
-    """The numbers of design points that these equations use, float64 [R] each; `models.base.Design` has them."""
-
-    @property
-    def sm_count(self) -> Floats:
-        """SMs that issue requests."""
-
-    @property
-    def core_clock_hz(self) -> Floats:
-        """Clock of the SMs."""
-
-    @property
-    def schedulers(self) -> Floats:
-        """Warp schedulers of an SM."""
-
-    @property
-    def issue_width(self) -> Floats:
-        """Warp instructions of a scheduler and cycle."""
-
-    @property
-    def l2_slices(self) -> Floats:
-        """Slices of the L2."""
-
-    @property
-    def l1_latency_cycles(self) -> Floats:
-        """Latency of a load that the L1 serves."""
-
-    @property
-    def l2_latency_cycles(self) -> Floats:
-        """Latency of a load that the L2 serves."""
-
-    @property
-    def dram_latency_cycles(self) -> Floats:
-        """Additional latency of a load that misses in the L2."""
-
-    @property
-    def noc_bytes_per_s(self) -> Floats:
-        """Bandwidth of the network, one direction, all slices."""
-
-    @property
-    def dram_bytes_per_s(self) -> Floats:
-        """Bandwidth of all DRAM channels."""
 
 
 def instructions_per_warp(profile: IntervalProfile) -> float:
@@ -75,37 +31,37 @@ def evenly_spread(demands: ResourceDemands) -> ResourceDemands:
     return replace(demands, **dict.fromkeys(SHARES, 1.0))
 
 
-def issue_cycles(instructions: float, machine: Machine, warps: Floats) -> Floats:
+def issue_cycles(instructions: float, design: Design, warps: Floats) -> Floats:
     """Issue slots of the SM: a scheduler issues its width a cycle, but no more than one instruction of each warp."""
-    return np.asarray(instructions / np.minimum(machine.schedulers * machine.issue_width, warps))
+    return np.asarray(instructions / np.minimum(design.sm_schedulers * design.sm_issue_width, warps))
 
 
-def noc_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+def noc_cycles(demands: ResourceDemands, design: Design) -> Floats:
     """The network: its two directions work at the same time, and only the slices' ports that traffic uses at a time."""
     busiest = max(demands.fetched_bytes / demands.reply_share, demands.sent_bytes / demands.request_share)
-    return np.asarray(busiest * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s)
+    return np.asarray(busiest * design.core_clock_hz * design.sm_count / design.noc_bandwidth_bytes_per_s)
 
 
-def port_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+def port_cycles(demands: ResourceDemands, design: Design) -> Floats:
     """The SM's port to the network, in each direction as wide as that of a slice."""
     busiest = max(demands.fetched_bytes, demands.sent_bytes)
-    return np.asarray(busiest * machine.core_clock_hz * machine.l2_slices / machine.noc_bytes_per_s)
+    return np.asarray(busiest * design.core_clock_hz * design.l2_slices / design.noc_bandwidth_bytes_per_s)
 
 
-def held_by_stores(demands: ResourceDemands, machine: Machine) -> Floats:
+def held_by_stores(demands: ResourceDemands, design: Design) -> Floats:
     """Additional cycles for which stores and atomics occupy the load-store unit while the network cannot accept them."""
-    sent = demands.sent_bytes / demands.request_share * machine.core_clock_hz * machine.sm_count / machine.noc_bytes_per_s
+    sent = demands.sent_bytes / demands.request_share * design.core_clock_hz * design.sm_count / design.noc_bandwidth_bytes_per_s
     return np.asarray(np.maximum(sent - demands.sent_requests, 0.0))
 
 
-def flight_cycles(demands: ResourceDemands, machine: Machine, *, whole: bool = False) -> Floats:
+def flight_cycles(demands: ResourceDemands, design: Design, *, whole: bool = False) -> Floats:
     """The time of a miss in flight without queues: the latency of its load, without the pipeline of the L1 that every load passes.
 
     A miss takes its MSHR at the tag lookup, and frees it when the line arrives. `whole`: the latency with that pipeline. At least a
     cycle.
     """
-    latency = latency_without_contention(machine.l2_latency_cycles, machine.dram_latency_cycles, demands.dram_share)
-    return np.asarray(np.maximum(latency if whole else latency - machine.l1_latency_cycles, 1.0))
+    latency = latency_without_contention(design.l2_latency_cycles, design.dram_latency_cycles, demands.dram_share)
+    return np.asarray(np.maximum(latency if whole else latency - design.l1_latency_cycles, 1.0))
 
 
 def held_by_ways(demands: ResourceDemands, flight: Floats) -> Floats:
@@ -113,7 +69,7 @@ def held_by_ways(demands: ResourceDemands, flight: Floats) -> Floats:
     return np.asarray(demands.way_wait * demands.read_misses * flight)
 
 
-def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+def slice_cycles(demands: ResourceDemands, design: Design) -> Floats:
     """The L2 slices: each serves one access a cycle, and one lane a cycle of an atomic whose lanes share an address.
 
     Sent and fetched traffic each use only the slices of their share; together they are at best spread evenly.
@@ -121,11 +77,11 @@ def slice_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
     fetches = demands.slice_accesses - demands.sent_requests
     busiest = max(demands.slice_accesses, fetches / demands.reply_share, demands.sent_requests / demands.request_share)
     accesses = busiest + demands.atomic_repeats / demands.repeat_share
-    return np.asarray(accesses * machine.sm_count / machine.l2_slices)
+    return np.asarray(accesses * design.sm_count / design.l2_slices)
 
 
-def dram_cycles(demands: ResourceDemands, machine: Machine) -> Floats:
+def dram_cycles(demands: ResourceDemands, design: Design) -> Floats:
     """The DRAM channels that traffic uses at a time."""
     return np.asarray(
-        demands.dram_bytes / demands.channel_share * machine.core_clock_hz * machine.sm_count / machine.dram_bytes_per_s
+        demands.dram_bytes / demands.channel_share * design.core_clock_hz * design.sm_count / design.dram_bandwidth_bytes_per_s
     )

@@ -10,9 +10,10 @@ from typing import Any
 
 from warpsight.gpu.catalog import catalog_names
 from warpsight.gpu.document import GIVEN_IN_PYTHON, SCHEMA, Value, flatten, value_text
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import KEYS, GpuSpec
+from warpsight.gpu.steps import BY_REFERENCE, order_timing, timing_of
 
 
 @dataclass(frozen=True)
@@ -39,21 +40,24 @@ def list_gpus() -> list[GpuSummary]:
 
 
 def describe(spec: GpuSpec) -> list[KeyRow]:
-    """Every key of a GPU, in the order of the table."""
+    """Every key of a GPU, in the order of the table, then the models' parameters that it states."""
     values = flatten(spec).items()
-    return [KeyRow(name, value_text(name, content), _source(spec, name), KEYS[name].meaning) for name, content in values]
+    return [KeyRow(name, value_text(name, content), _source(spec, name), key_of(name).meaning) for name, content in values]
 
 
 def _source(spec: GpuSpec, name: str) -> str:
-    return spec.sources.get(name, GIVEN_IN_PYTHON if KEYS[name].numeric else "")
+    return spec.sources.get(name, GIVEN_IN_PYTHON if key_of(name).numeric else "")
 
 
 def resolved(spec: GpuSpec) -> dict[str, Any]:
     """Every value, inherited and default ones included, in the shape of the YAML: quantities as text with unit, counts as int.
 
-    Plain JSON types. This is what results keep of the GPU they are for.
+    Plain JSON types. This is what results keep of the GPU they are for. `like` names the GPU whose timing orders the accesses.
     """
     document: dict[str, Any] = {"schema": int(SCHEMA), "name": spec.name}
+    reference = spec.reference
+    if reference is not None and (reference.like in catalog_names() or reference.timing != timing_of(spec)):
+        document["like"] = reference.like
     if spec.description:
         document["description"] = spec.description
     document |= _nested(spec)
@@ -73,8 +77,13 @@ def _nested(spec: GpuSpec) -> dict[str, Any]:
 
 
 def spec_hash(spec: GpuSpec) -> str:
-    """SHA-256 (64 hexadecimal digits) of what a model computes with: every value, but not name, description and sources."""
-    return hashlib.sha256(json.dumps(_nested(spec), sort_keys=True).encode()).hexdigest()
+    """SHA-256 (64 hexadecimal digits) of what a model computes with: every value and the timing that orders accesses, not texts."""
+    return hashlib.sha256(json.dumps([_nested(spec), order_document(spec)], sort_keys=True).encode()).hexdigest()
+
+
+def order_document(spec: GpuSpec, order: str = BY_REFERENCE) -> dict[str, str]:
+    """The timing by which the accesses of `spec` are ordered, by key, as a file writes it."""
+    return {name: value_text(name, value) for name, value in order_timing(spec, order).items()}
 
 
 def dump_yaml(spec: GpuSpec) -> str:
@@ -111,7 +120,7 @@ def made_yaml(made: Imported) -> str:
     lines += [f"schema: {SCHEMA}", *([f"like: {_quoted(made.like)}"] if made.like else []), f"name: {_quoted(made.name)}",
               f"description: {_quoted(made.description)}"]  # fmt: skip
     section = ""
-    ordered = [key for key in KEYS if key in made.values]
+    ordered = [*(key for key in KEYS if key in made.values), *(key for key in made.values if key not in KEYS)]
     # keys without a section first, and a section's keys together, though the key table lists some of them apart
     sections = list(dict.fromkeys(key.rpartition(".")[0] for key in ordered))
     for key in sorted(ordered, key=lambda key: sections.index(key.rpartition(".")[0])):

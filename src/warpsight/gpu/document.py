@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from warpsight.base.errors import SpecError, suggestion
 from warpsight.base.units import SIZE, format_quantity, parse_quantity, significant
 from warpsight.base.yaml_nodes import AS_LINES, Composed, compose
-from warpsight.gpu.keys import FLAG, KEYS, ORDER, SECTIONS, TEXT_KEYS, WORD, Key, Problems
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.key import FLAG, WORD, Key
+from warpsight.gpu.keys import TEXT_KEYS, Problems, every_parameter, find_key, is_section, key_of, keys_within
+from warpsight.gpu.spec import KEYS, SECTIONS, Content, GpuSpec, content_text, value_of
 
 if TYPE_CHECKING:
     from ruamel.yaml.nodes import Node
@@ -66,12 +67,12 @@ class _Reader:
         for name, node, place in self.entries(root, ""):
             if name == "sources":
                 self.read_sources(node, place)
-            elif name in SECTIONS:
-                self.read_section(name, node, place)
-            elif name in KEYS:
-                self.keep(self.document.settings, name, node, place)
             elif name in TEXT_KEYS:
                 self.keep(self.document.texts, name, node, place)
+            elif find_key(name) is not None:
+                self.keep(self.document.settings, name, node, place)
+            elif is_section(name):
+                self.read_section(name, node, place)
             else:
                 self.problems.unknown_key(name, place)
 
@@ -93,11 +94,11 @@ class _Reader:
     def read_section(self, section: str, node: Any, place: str) -> None:
         """The keys of a section such as `l1`."""
         if node.id != "mapping":
-            example = next(key for key in KEYS if key.startswith(f"{section}.")).partition(".")[2]
+            example = keys_within(section)[0]
             self.problems.add(f"{section} is a section, not a value", place=place, remedy=f"write `{section}: {{{example}: ...}}`")
             return
         for name, value, line in self.entries(node, f"{section}."):
-            if name in KEYS:
+            if find_key(name) is not None:
                 self.keep(self.document.settings, name, value, line)
             else:
                 self.problems.unknown_key(name, line)
@@ -124,7 +125,6 @@ class _Reader:
 
 # -- From a text in a description to a checked value with its source, and from a `GpuSpec` back to such values.
 
-Content = int | float | str | bool
 GIVEN_IN_PYTHON = "given in Python"
 _FLAGS = {"true": True, "false": False}
 
@@ -169,11 +169,12 @@ def read_values(document: Document, problems: Problems) -> dict[str, Value | Non
     values: dict[str, Value | None] = {}
     for name, text in document.settings.items():
         source = _source(name, document.sources)
-        if not source and KEYS[name].numeric:
+        key = key_of(name)
+        if not source and key.numeric:
             remedy = f'under `sources:` add `{name}: "..."`: a paper, a data sheet, a measurement, or the word "estimated"'
             problems.add(f"{name} has no source, and every number must say where it comes from", place=text.place, remedy=remedy)
         try:
-            values[name] = Value(parse_value(KEYS[name], text), text.place, source)
+            values[name] = Value(parse_value(key, text), text.place, source)
         except SpecError as error:
             problems.append(error)
             values[name] = None
@@ -183,8 +184,8 @@ def read_values(document: Document, problems: Problems) -> dict[str, Value | Non
 def _check_patterns(document: Document, problems: Problems) -> None:
     """A source for a key that does not exist is a misspelt key."""
     for pattern, text in document.sources.items():
-        if not any(fnmatchcase(name, pattern) for name in KEYS):
-            near = suggestion(pattern, [*KEYS, *(f"{section}.*" for section in SECTIONS)])
+        if not any(fnmatchcase(name, pattern) for name in (*KEYS, *document.settings)):
+            near = suggestion(pattern, [*KEYS, *every_parameter(), *(f"{section}.*" for section in SECTIONS)])
             problems.add(f"sources: {pattern} matches no key{near}", place=text.place, remedy='write a key, or "l1.*"')
 
 
@@ -199,14 +200,9 @@ def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
     """The values of a spec. What was a default is left out, so that it follows again what it follows."""
     place = f"GpuSpec {spec.name}"
     values: dict[str, Value | None] = {}
-    flat = flatten(spec)
-    for name, content in flat.items():
-        key, source = KEYS[name], spec.sources.get(name, "")
-        if name in ORDER:
-            # it was held before something else changed, unless it is still what it follows, or was never said
-            if not source or (source == key.reason and content == flat[ORDER[name]]):
-                continue
-        elif source and source == key.reason:
+    for name, content in flatten(spec).items():
+        key, source = key_of(name), spec.sources.get(name, "")
+        if source and source == key.reason:
             continue
         if key.kind == WORD:
             parse_value(key, Text(str(content), place))
@@ -217,27 +213,14 @@ def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
 
 
 def flatten(spec: GpuSpec) -> dict[str, Content]:
-    """Every value of a spec by key, in the order of the table. Op classes that the spec lacks are absent."""
-    values: dict[str, Content] = {}
-    for name, key in KEYS.items():
-        at: Any = spec
-        for part in key.path.partition("[")[0].split("."):
-            at = getattr(at, part)
-        if key.path.endswith("]"):
-            op = name.partition(".")[2]
-            if op not in at:
-                continue
-            at = at[op]
-        values[name] = at
-    return values
+    """Every value of a spec by key, in the order of the table, then parameters. Op classes that the spec lacks are absent."""
+    values = {name: value_of(spec, key) for name, key in KEYS.items()}
+    return {name: value for name, value in values.items() if value is not None} | spec.parameters
 
 
 def value_text(name: str, content: Content) -> str:
-    """A value as a file writes it."""
-    key = KEYS[name]
-    if isinstance(content, bool):
-        return "true" if content else "false"
-    return content if isinstance(content, str) else format_quantity(content, key.kind)
+    """A value of the key called `name` as a file writes it."""
+    return content_text(key_of(name).kind, content)
 
 
 # -- Whether the numbers of a GPU fit together. Nothing is rounded to make them fit.

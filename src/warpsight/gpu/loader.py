@@ -11,8 +11,9 @@ from typing import Any
 from warpsight.base.errors import SpecError, UsageError, suggestion
 from warpsight.gpu.catalog import catalog_names, catalog_path
 from warpsight.gpu.document import Document, Text, Value, check_geometry, parse_value, read_document, read_spec, read_values
-from warpsight.gpu.keys import KEYS, ORDER, WORD, Key, Problems
-from warpsight.gpu.spec import CacheSpec, DramSpec, DvfsSpec, GpuSpec, MwpSpec, NocSpec, OrderSpec, SmSpec
+from warpsight.gpu.key import WORD, Key
+from warpsight.gpu.keys import Problems, find_key, key_of
+from warpsight.gpu.spec import KEYS, DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, Reference, SmSpec
 
 OVERRIDE_SOURCE = "set by the user (--set)"
 
@@ -21,12 +22,16 @@ Gpu = str | os.PathLike[str] | GpuSpec
 
 @dataclass
 class _Draft:
-    """A GPU before it is complete. A value is None where the text was refused, so that it is not called missing as well."""
+    """A GPU before it is complete. A value is None where the text was refused, so that it is not called missing as well.
+
+    `reference` is the GPU whose timing orders its accesses.
+    """
 
     name: str
     description: str
     place: str
     values: dict[str, Value | None]
+    reference: Reference | None
 
 
 def load_gpu(gpu: Gpu, overrides: Sequence[str] = ()) -> GpuSpec:
@@ -55,11 +60,10 @@ def check_gpu(gpu: Gpu, overrides: Sequence[str] = ()) -> list[SpecError]:
 def _load(gpu: Gpu, overrides: Sequence[str], problems: Problems) -> GpuSpec | None:
     """The spec, or None when `problems` were found."""
     if isinstance(gpu, GpuSpec):
-        draft = _Draft(gpu.name, gpu.description, f"GpuSpec {gpu.name}", read_spec(gpu))
+        draft = _Draft(gpu.name, gpu.description, f"GpuSpec {gpu.name}", read_spec(gpu), gpu.reference)
     else:
         path, shown = _locate(os.fspath(gpu), Path())
         draft = _read(path, shown, (), problems)
-    _hold_order(draft)
     _override(draft, overrides, problems)
     values = _complete(draft, problems)
     if not problems:
@@ -85,15 +89,24 @@ def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems:
     document = read_document(path, shown, problems)
     own = read_values(document, problems)
     like = document.texts.get("like")
-    base: dict[str, Value | None] = {}
+    values, reference = own, None
     if like is not None:
         parent, parent_shown = _locate(like.text, path.parent, like.place)
         if parent.resolve() in [link for link, _ in chain]:
             circle = " -> ".join([*(link for _, link in chain), parent_shown])
             raise SpecError(f"like goes in a circle: {circle}", place=like.place, remedy="let one of them name no other")
-        base = _read(parent, parent_shown, chain, problems).values
+        base = _read(parent, parent_shown, chain, problems)
+        values, reference = base.values | own, base.reference
+    if reference is None or catalog_path(path.stem) == path:
+        reference = _reference(path, values)
     description = _text(document, "description", f"like {like.text}" if like else "")
-    return _Draft(_name(document, path, problems), description, shown, base | own)
+    return _Draft(_name(document, path, problems), description, shown, values, reference)
+
+
+def _reference(path: Path, values: dict[str, Value | None]) -> Reference:
+    """The GPU described in `path` as the one that its changes are compared with."""
+    timing = {name: value.content for name, key in KEYS.items() if key.orders and (value := values.get(name)) is not None}
+    return Reference(path.stem if catalog_path(path.stem) == path else str(path.resolve()), timing)
 
 
 def _text(document: Document, key: str, default: str) -> str:
@@ -109,14 +122,6 @@ def _name(document: Document, path: Path, problems: Problems) -> str:
     return name
 
 
-def _hold_order(draft: _Draft) -> None:
-    """The order of accesses stays as the description says, whatever is changed on top (docs/adr/0015-order-of-accesses.md)."""
-    for name, followed in ORDER.items():
-        given = draft.values.get(followed)
-        if name not in draft.values and given is not None:
-            draft.values[name] = Value(given.content, given.place, KEYS[name].reason)
-
-
 def _override(draft: _Draft, overrides: Sequence[str], problems: Problems) -> None:
     """Puts `key=value` texts over the draft's values."""
     seen: set[str] = set()
@@ -125,12 +130,12 @@ def _override(draft: _Draft, overrides: Sequence[str], problems: Problems) -> No
         name, equals, text = (part.strip() for part in override.partition("="))
         if not equals or not name:
             problems.add("is not key=value", place=place, remedy='write for example --set l1.ways=4, or --set "core_clock=1.4 GHz"')
-        elif name not in KEYS:
+        elif (key := find_key(name)) is None:
             problems.unknown_key(name, place, dotted=True)
         elif name in seen:
             problems.add(f"{name} is set twice; which one is meant?", place=place, remedy="remove one of the two")
         else:
-            draft.values[name] = _parse(KEYS[name], Text(text, place), OVERRIDE_SOURCE, problems)
+            draft.values[name] = _parse(key, Text(text, place), OVERRIDE_SOURCE, problems)
         seen.add(name)
 
 
@@ -164,21 +169,22 @@ def _complete(draft: _Draft, problems: Problems) -> dict[str, Value]:
             values[name] = Value(parse_value(key, Text(key.default, draft.place)), draft.place, source)
         elif key.default[1:] in values:
             values[name] = Value(values[key.default[1:]].content, draft.place, key.reason)
-    return values
+    return values | {name: value for name, value in draft.values.items() if name not in KEYS and value is not None}
 
 
 def _build(draft: _Draft, values: dict[str, Value]) -> GpuSpec:
     """The frozen spec."""
-    parts: dict[str, Any] = {}
+    parts: dict[str, Any] = {"parameters": {}}
     for name, value in values.items():
         # "l1.size_bytes" goes to parts["l1"]["size_bytes"], "latency_cycles[int]" to parts["latency_cycles"]["int"]
-        owner, _, attribute = KEYS[name].path.replace("[", ".").rstrip("]").partition(".")
-        if attribute:
+        owner, _, attribute = key_of(name).path.replace("[", ".").rstrip("]").partition(".")
+        if not owner:
+            parts["parameters"][name] = value.content
+        elif attribute:
             parts.setdefault(owner, {})[attribute] = value.content
         else:
             parts[owner] = value.content
     sources = {name: value.source for name, value in values.items() if value.source}
-    kinds = {"sm": SmSpec, "l1": CacheSpec, "noc": NocSpec, "l2": CacheSpec, "dram": DramSpec,
-             "mwp": MwpSpec, "dvfs": DvfsSpec, "order": OrderSpec}  # fmt: skip
+    kinds = {"sm": SmSpec, "l1": L1Spec, "noc": NocSpec, "l2": L2Spec, "dram": DramSpec}
     built = {owner: kinds[owner](**part) if owner in kinds else part for owner, part in parts.items()}
-    return GpuSpec(name=draft.name, description=draft.description, sources=sources, **built)
+    return GpuSpec(name=draft.name, description=draft.description, sources=sources, reference=draft.reference, **built)

@@ -1,71 +1,108 @@
-"""What a GPU is, to every other part of Warpsight. Frozen; every quantity carries its unit in its name.
+"""What a GPU is, to every other part of Warpsight: the table of the keys of a description, and the frozen spec made of it.
 
-Below the spec stand the numbers that follow from it: the latency of an op class, peak rates, and the timing that orders
-accesses.
+A field of a spec is a key: its annotation holds unit, meaning, bounds and the step of a prediction that reads it first. The name of
+the key is the field's without the unit (`l1.size` for `l1.size_bytes`), its default the field's. Files, `GpuSpec`, `Design`,
+what a sweep shares, the documentation and error messages follow this table; nothing else lists the keys.
+
+Below the spec stand the numbers that follow from it: the latency of an op class and peak rates.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
+from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
+from warpsight.base.units import FREQUENCY, format_quantity
+from warpsight.gpu.key import (
+    CACHES,
+    MODEL,
+    PROFILE,
+    RESIDENCY,
+    SIMULATOR,
+    UNIT_SUFFIXES,
+    Key,
+    bandwidth,
+    count,
+    cycles,
+    flag,
+    size,
+    word,
+)
+
+Content = int | float | bool | str
+"""A value of a key: a number in base units, a flag or a word."""
+
+_CUDA = "default: CUDA occupancy rules, the same on every GPU of compute capability 5.0 to 9.0"
+_LIKE_SIMULATORS = "default: estimated, as detailed simulators have it"
+_CALIBRATED = "estimated: calibrated against the cycle-level simulator, see docs/explanation/caches.md"
+_NO_ROWS = "default: nothing, as dram.row"
 
 
 @dataclass(frozen=True)
 class SmSpec:
     """One streaming multiprocessor: what limits residency, and how it issues.
 
-    `policy` is the warp scheduler, `lrr` or `gto`; `issue_width` warp instructions per scheduler and cycle.
-    `access_queue` issued memory instructions wait, in order, for the load-store unit. Allocation units follow
-    CUDA's occupancy rules: registers per warp are rounded up to `register_unit`, a block's shared memory to
-    `shared_memory_unit_bytes`. `shared_memory_reserved_bytes` of each block's go to the system (CUDA: 1 KiB from sm_80 on).
-    `max_shared_memory_per_block_bytes` is the most one block may have, 0: all of the SM's.
+    Allocation units follow CUDA's occupancy rules: registers per warp are rounded up to `register_unit`, a block's shared memory to
+    `shared_memory_unit_bytes`.
     """
 
-    max_warps: int
-    max_blocks: int
-    registers: int
-    shared_memory_bytes: int
-    schedulers: int
-    issue_width: int
-    policy: str
-    max_threads_per_block: int = 1024
-    max_registers_per_thread: int = 255
-    register_unit: int = 256
-    shared_memory_unit_bytes: int = 256
-    shared_memory_banks: int = 32
-    access_queue: int = 20
-    fetch_width: int = 0
-    max_shared_memory_per_block_bytes: int = 0
-    shared_memory_reserved_bytes: int = 0
+    max_warps: Annotated[int, count("warp slots of an SM", RESIDENCY, most=1024)]
+    max_blocks: Annotated[int, count("block slots of an SM", RESIDENCY, most=1024)]
+    registers: Annotated[int, count("32-bit registers of an SM", RESIDENCY, most=2**24)]
+    shared_memory_bytes: Annotated[int, size("shared memory of an SM", RESIDENCY, least=0)]
+    schedulers: Annotated[int, count(
+        "warp schedulers of an SM; warps and registers are split evenly among them", CACHES, most=64)]
+    issue_width: Annotated[int, count("warp instructions that one scheduler issues a cycle", CACHES, most=16)]
+    policy: Annotated[str, word("which eligible warp issues: lrr round-robin, gto greedy then oldest", CACHES, "lrr", "gto")]
+    max_threads_per_block: Annotated[int, count("largest block", RESIDENCY, reason=_CUDA, most=1024)] = 1024
+    max_registers_per_thread: Annotated[int, count("most registers a thread can have", RESIDENCY, reason=_CUDA, most=1024)] = 255
+    register_unit: Annotated[int, count("registers of a warp come in multiples of this", RESIDENCY, reason=_CUDA)] = 256
+    shared_memory_unit_bytes: Annotated[int, size(
+        "shared memory of a block is allocated in multiples of this", RESIDENCY, reason=_CUDA)] = 256
+    shared_memory_banks: Annotated[int, count(
+        "shared-memory banks, 4 B wide; a trace counts the conflicts of 32", PROFILE,
+        reason="default: CUDA, 32 banks since compute capability 2.0", most=1024)] = 32
+    access_queue: Annotated[int, count(
+        "memory instructions that wait, issued and in order, for the load-store unit", CACHES, reason=_CALIBRATED, most=1024)] = 20
+    fetch_width: Annotated[int, count(
+        "instructions that a warp's buffer takes at a time, of one warp of the SM a cycle, in the simulator; 0: fetch is no limit",
+        SIMULATOR, least=0, most=64, reason="default: no limit")] = 0
+    max_shared_memory_per_block_bytes: Annotated[int, size(
+        "most shared memory of one block; 0 B: all", RESIDENCY, reason="default: all of the SM's", least=0)] = 0
+    shared_memory_reserved_bytes: Annotated[int, size(
+        "shared memory of each block that the system takes", RESIDENCY,
+        reason="default: CUDA takes none before compute capability 8.0", least=0)] = 0
+    coalescing: Annotated[str, word(
+        "transactions of a warp, as mwp-cwp counts them: distinct L1 sectors, or the rules of compute capability 1.0 or 1.3",
+        PROFILE, "sectors", "cc1.0", "cc1.3")] = "sectors"
 
 
 @dataclass(frozen=True)
 class CacheSpec:
-    """A set-associative cache. The L1 is per SM; the L2 is `slices` equal parts, `size_bytes` in all.
+    """A set-associative cache: what L1 and L2 have in common. `index` is a rule of `addressing.setindex`."""
 
-    `latency_cycles` is the round trip of a hit seen by the SM, without contention. `index` is a rule of `addressing.setindex`.
-    `mshrs` and `targets` per L1 or per slice; `warp_mshrs` (L1) are the most for one warp, 0: all. `slice_interleave_bytes` (L2):
-    consecutive bytes that share a slice. `miss_queue` (L1): packets that wait for the network. `allocation` (L1): when a miss takes
-    a line, on-miss or on-fill.
-    """
-
-    size_bytes: int
-    line_bytes: int
-    sector_bytes: int
-    ways: int
-    mshrs: int
-    targets: int
-    latency_cycles: int
-    index: str = "modulo"
-    replacement: str = "lru"
-    write_policy: str = "write-through"
-    write_allocate: bool = False
+    size_bytes: Annotated[int, size("capacity, {all}", CACHES)]
+    line_bytes: Annotated[int, size("cache line, a power of two", CACHES, least=32)]
+    sector_bytes: Annotated[int, size(
+        "what a miss fetches, a power of two that divides the line", CACHES,
+        default="={level}.line", reason="default: not sectored", least=32)]
+    ways: Annotated[int, count("lines in a set", CACHES, most=4096)]
+    mshrs: Annotated[int, count("miss registers per {one}: lines that can be in flight", CACHES)]
+    targets: Annotated[int, count(
+        "requests that one miss register can hold, in the simulator", SIMULATOR, default="64", reason="default: estimated")]
+    latency_cycles: Annotated[int, cycles(
+        "round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
+    index: Annotated[str, word(
+        "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)", CACHES, "modulo", "xor", "fermi")] = "modulo"
+    replacement: Annotated[str, word("which line leaves a full set: the least recently used", CACHES, "lru")] = "lru"
+    write_policy: Annotated[str, word(
+        "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
+        "write-through", "write-back")] = "write-through"
+    write_allocate: Annotated[bool, flag(
+        "whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = False
     slices: int = 1
-    slice_interleave_bytes: int = 256
-    warp_mshrs: int = 0
-    miss_queue: int = 16
-    allocation: str = "on-miss"
 
     @property
     def sets(self) -> int:
@@ -74,98 +111,202 @@ class CacheSpec:
 
 
 @dataclass(frozen=True)
+class L1Spec(CacheSpec):
+    """The L1 of one SM: write-through, without write allocation."""
+
+    mshrs: Annotated[int, count("miss registers per {one}: lines that can be in flight", MODEL, orders=True)]
+    warp_mshrs: Annotated[int, count(
+        "miss registers for one warp, in the reuse-distance model; 0: all of the L1's", CACHES, least=0,
+        reason="default: no limit of its own")] = 0
+    miss_queue: Annotated[int, count(
+        "packets that wait in the L1 for the network, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS)] = 16
+    allocation: Annotated[str, word(
+        "when a miss takes a line of its set: at once, or with its data (a streaming L1)", PROFILE,
+        "on-miss", "on-fill")] = "on-miss"
+
+
+@dataclass(frozen=True)
+class L2Spec(CacheSpec):
+    """The L2: `slices` equal parts, `size_bytes` in all; write-back, with write allocation."""
+
+    write_policy: Annotated[str, word(
+        "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
+        "write-through", "write-back")] = "write-back"
+    write_allocate: Annotated[bool, flag(
+        "whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = True
+    slices: Annotated[int, count(
+        "equal parts of the L2, each with its own port", CACHES, most=4096)] = field(kw_only=True)
+    slice_interleave_bytes: Annotated[int, size(
+        "consecutive bytes that one slice holds, a power of two", CACHES, reason="default: estimated")] = 256
+
+
+@dataclass(frozen=True)
 class NocSpec:
-    """The network between SMs and L2. `bandwidth_bytes_per_s` is the aggregate in one direction.
+    """The network between SMs and L2."""
 
-    `queue` is how many requests of one SM the network can hold, 0: as many as the SM makes. Packets are cut into flits of
-    `flit_bytes` of data; `buffer` of them wait at the far end of each port.
-    """
-
-    bandwidth_bytes_per_s: float
-    queue: int = 0
-    flit_bytes: int = 32
-    buffer: int = 64
+    bandwidth_bytes_per_s: Annotated[float, bandwidth("between all SMs and the L2, one direction, aggregate", MODEL, orders=True)]
+    queue: Annotated[int, count(
+        "requests of an SM that its queue holds, which blocks a streaming L1; 0: no bound", MODEL, least=0,
+        reason="default: no bound, since the L1's miss registers block first")] = 0
+    flit_bytes: Annotated[int, size(
+        "data that a port passes as one piece; a packet is at least one, in the simulator", SIMULATOR,
+        reason="default: one sector")] = 32
+    buffer: Annotated[int, count(
+        "packets that wait at each slice and each SM, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
 
 
 @dataclass(frozen=True)
 class DramSpec:
-    """Device memory. `latency_cycles` is what a DRAM access adds to an L2 hit's round trip; bandwidth is the aggregate.
+    """Device memory."""
 
-    `queue` accesses wait at a channel. `row_bytes` is what an open row of one of a channel's `banks` holds, 0: rows cost nothing;
-    then opening, closing one, and turning the bus between reads and writes take their cycles.
-    """
-
-    bandwidth_bytes_per_s: float
-    channels: int
-    latency_cycles: int
-    queue: int = 64
-    row_bytes: int = 0
-    banks: int = 16
-    activate_cycles: int = 0
-    precharge_cycles: int = 0
-    turnaround_cycles: int = 0
-
-
-@dataclass(frozen=True)
-class MwpSpec:
-    """What the MWP-CWP model alone asks of a GPU (Hong and Kim, ISCA 2009, Tables 1 and 6). 0 cycles: derived from the rest.
-
-    `memory_latency_cycles` (Mem_LD): 0 is an L2 hit's round trip plus DRAM's latency. Departure delays: 0 is the time that an SM's
-    share of the DRAM bandwidth takes for an L1 line (coalesced) or an L1 sector (uncoalesced). `issue_cycles` that a scheduler's
-    slot is busy with a warp instruction. `coalescing` is a rule of `addressing.transactions`.
-    """
-
-    memory_latency_cycles: int = 0
-    departure_coalesced_cycles: int = 0
-    departure_uncoalesced_cycles: int = 0
-    issue_cycles: int = 1
-    coalescing: str = "sectors"
+    bandwidth_bytes_per_s: Annotated[float, bandwidth("peak of all channels together", MODEL, orders=True)]
+    channels: Annotated[int, count("memory channels", CACHES, most=4096)]
+    latency_cycles: Annotated[int, cycles(
+        "what an access adds to an L2 hit's round trip, without contention", PROFILE, least=0, orders=True)]
+    queue: Annotated[int, count(
+        "accesses that wait at a channel, in the simulator", SIMULATOR, reason=_LIKE_SIMULATORS, most=4096)] = 64
+    row_bytes: Annotated[int, size(
+        "bytes of an open row of a bank, in the simulator; 0 B: rows cost nothing", SIMULATOR,
+        reason="default: the bandwidth is what streams reach", least=0)] = 0
+    banks: Annotated[int, count(
+        "banks of a channel, each with an open row, in the simulator", SIMULATOR,
+        reason="default: JEDEC GDDR5 (JESD212), 16 banks", most=32)] = 16
+    activate_cycles: Annotated[int, cycles(
+        "opening a row, a part of dram.latency, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
+    precharge_cycles: Annotated[int, cycles(
+        "closing a row before another opens, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
+    turnaround_cycles: Annotated[int, cycles(
+        "the bus between reads and writes, in the simulator", SIMULATOR, reason=_NO_ROWS, least=0)] = 0
 
 
 @dataclass(frozen=True)
-class DvfsSpec:
-    """Which clock to predict for. `target_clock_hz` is asked for by models of clock changes (CRISP); 0: the core clock."""
+class Reference:
+    """The GPU that a design is a change of: its timing orders the accesses in the cache simulation, unless the method says `own`.
 
-    target_clock_hz: float = 0.0
-
-
-@dataclass(frozen=True)
-class OrderSpec:
-    """The timing by which the cache simulation orders the accesses of warps and SMs. 0: the GPU's own.
-
-    A description fixes it, and changes on top of the description leave it: a design differs from its neighbour by what was changed,
-    not by a thrashing that another order happened to cause (docs/adr/0015-order-of-accesses.md).
+    `like` is its name in the catalogue or its file, as `like:` of a description says it. `timing` holds its values of the keys that
+    order accesses (`Key.orders`), in base units.
     """
 
-    core_clock_hz: float = 0.0
-    l1_mshrs: int = 0
-    l1_latency_cycles: int = 0
-    noc_bandwidth_bytes_per_s: float = 0.0
-    l2_mshrs: int = 0
-    l2_latency_cycles: int = 0
-    dram_bandwidth_bytes_per_s: float = 0.0
-    dram_latency_cycles: int = 0
+    like: str = field(compare=False)
+    timing: Mapping[str, Content]
 
 
 @dataclass(frozen=True)
 class GpuSpec:
-    """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps keys to where numbers come from."""
+    """A GPU. `latency_cycles` and `initiation_cycles` are by op class. `sources` maps keys to where numbers come from.
+
+    `parameters` are those of models that the description states, by name (`crisp.target_clock`), in base units. `reference` is the
+    catalogue's GPU or the file that the description is `like`, however many files deep, itself if it is like none; None for a GPU
+    that was made in Python, which is its own.
+    """
 
     name: str
-    core_clock_hz: float
-    sm_count: int
+    core_clock_hz: Annotated[float, Key(
+        "", FREQUENCY, "clock of the SMs; all cycles count it", 1e6, 1e11, step=MODEL, orders=True)]
+    sm_count: Annotated[int, count("streaming multiprocessors", CACHES, most=2**16)]
     sm: SmSpec
     latency_cycles: dict[str, int]
     initiation_cycles: dict[str, int]
-    l1: CacheSpec
+    l1: L1Spec
     noc: NocSpec
-    l2: CacheSpec
+    l2: L2Spec
     dram: DramSpec
     sources: dict[str, str] = field(default_factory=dict)
     description: str = ""
-    mwp: MwpSpec = field(default_factory=MwpSpec)
-    dvfs: DvfsSpec = field(default_factory=DvfsSpec)
-    order: OrderSpec = field(default_factory=OrderSpec)
+    parameters: dict[str, Content] = field(default_factory=dict)
+    reference: Reference | None = None
+
+
+# Op classes, what they mean, and the class whose numbers one without a statement has; itself: the GPU may lack it.
+_OP_CLASSES = (
+    ("int", "integer and logic operations, conversions, moves", ""),
+    ("fp32", "32-bit floating point", ""),
+    ("fp64", "64-bit floating point", ""),
+    ("sfu", "special functions: reciprocal, square root, sine, exponential", ""),
+    ("shared", "shared-memory access without bank conflict", ""),
+    ("fp16", "16-bit floating point", "fp32"),
+    ("tensor", "warp matrix multiply; none: the GPU has no tensor cores", "tensor"),
+)
+OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
+
+_CACHE_WORDS = {
+    "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false"},
+    "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true"},
+}
+
+
+# -- The table: every key by name, in the order in which descriptions are printed.
+
+def content_text(kind: str, content: Content) -> str:
+    """A value of a key of that `kind` as a file writes it."""
+    if isinstance(content, bool):
+        return str(content).lower()
+    return content if isinstance(content, str) else format_quantity(content, kind)
+
+
+def _section_keys(section: str, spec: Any) -> Iterator[Key]:
+    """The keys of one part of the spec, by the annotations of its fields."""
+    hints, words = get_type_hints(spec, include_extras=True), _CACHE_WORDS.get(section, {})
+    inside = f"{section}." if section else ""
+    for each in fields(spec):
+        for key in getattr(hints[each.name], "__metadata__", ()):
+            default = None if each.default is MISSING else content_text(key.kind, each.default)
+            yield replace(
+                key,
+                name=inside + each.name.removesuffix(UNIT_SUFFIXES.get(key.kind, "")),
+                path=inside + each.name,
+                meaning=key.meaning.format(**words),
+                default=key.default.format(**words) if key.default else default,
+            )
+
+
+def _op_keys(section: str, meaning: str, step: str, default: str | None, reason: str) -> Iterator[Key]:
+    """The keys of a section by op class."""
+    for op, what, like in _OP_CLASSES:
+        own, why = (default, reason) if not like else ("", "") if like == op else (f"={section}.{like}", f"default: as {like}")
+        yield replace(
+            cycles(f"{meaning}: {what}", step, default=own, reason=why), name=f"{section}.{op}", path=f"{section}_cycles[{op}]"
+        )
+
+
+def _table() -> Iterator[Key]:
+    yield from _section_keys("", GpuSpec)
+    for name, hint in get_type_hints(GpuSpec).items():
+        if is_dataclass(hint):
+            yield from _section_keys(name, hint)
+        elif name == "latency_cycles":
+            yield from _op_keys("latency", "issue to dependent issue", CACHES, None, "")
+        elif name == "initiation_cycles":
+            meaning = "between two warp instructions of a scheduler"
+            yield from _op_keys("initiation", meaning, PROFILE, "1 cycle", "default: fully pipelined")
+
+
+KEYS: dict[str, Key] = {key.name: key for key in _table()}
+SECTIONS: tuple[str, ...] = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
+
+
+def value_of(gpu: GpuSpec, key: Key) -> Content | None:
+    """The value of `key` on `gpu`, in base units; None where the GPU lacks what it describes, or does not state the parameter."""
+    if not key.path:
+        return gpu.parameters.get(key.name)
+    path, _, op = key.path.rstrip("]").partition("[")
+    value: Any = gpu
+    for part in path.split("."):
+        value = getattr(value, part)
+    return value.get(op) if op else value  # type: ignore[no-any-return]
+
+
+def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:
+    """`gpu` with other `values` by key, in base units. Nothing is checked."""
+    parts: dict[str, dict[str, Content]] = {}
+    own: dict[str, Any] = {}
+    for name, value in values.items():
+        section, _, attribute = KEYS[name].path.partition(".")
+        if attribute:
+            parts.setdefault(section, {})[attribute] = value
+        else:
+            own[section] = value
+    return replace(gpu, **own, **{section: replace(getattr(gpu, section), **part) for section, part in parts.items()})
 
 
 # -- The latency of an op class on a GPU.
@@ -186,7 +327,7 @@ def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
     )
 
 
-# -- What a GPU can do at most, as it is described.
+# -- Peak rates of a GPU, as it is described.
 
 _LANES = 32
 
@@ -198,23 +339,3 @@ def peak_flops(gpu: GpuSpec, op_class: str) -> float:
     """
     every = max(gpu.initiation_cycles[op_class], 1 / gpu.sm.issue_width)
     return gpu.sm_count * gpu.sm.schedulers * _LANES * 2 * gpu.core_clock_hz / every
-
-
-# -- The GPU by whose timing the cache simulation orders accesses.
-
-def ordered(gpu: GpuSpec) -> GpuSpec:
-    """`gpu` with the timing of its `order` in place of its own: what caches are simulated with. Its geometry stays its own."""
-    order = gpu.order
-    l1 = replace(
-        gpu.l1, mshrs=order.l1_mshrs or gpu.l1.mshrs, latency_cycles=order.l1_latency_cycles or gpu.l1.latency_cycles
-    )
-    l2 = replace(
-        gpu.l2, mshrs=order.l2_mshrs or gpu.l2.mshrs, latency_cycles=order.l2_latency_cycles or gpu.l2.latency_cycles
-    )
-    noc = replace(gpu.noc, bandwidth_bytes_per_s=order.noc_bandwidth_bytes_per_s or gpu.noc.bandwidth_bytes_per_s)
-    dram = replace(
-        gpu.dram,
-        bandwidth_bytes_per_s=order.dram_bandwidth_bytes_per_s or gpu.dram.bandwidth_bytes_per_s,
-        latency_cycles=order.dram_latency_cycles or gpu.dram.latency_cycles,
-    )
-    return replace(gpu, core_clock_hz=order.core_clock_hz or gpu.core_clock_hz, l1=l1, l2=l2, noc=noc, dram=dram)

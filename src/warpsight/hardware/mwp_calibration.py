@@ -18,10 +18,10 @@ import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.equations.mwp_cwp import Parameters, solve
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import KernelCounts
-from warpsight.models.base import Design
-from warpsight.models.mwp_cwp import parameters
+from warpsight.models.mwp_cwp import DEPARTURE_COALESCED, DEPARTURE_UNCOALESCED, ISSUE_CYCLES, MEMORY_LATENCY, parameters
 from warpsight.pipeline.provenance import TOOL
 
 Floats = npt.NDArray[np.float64]
@@ -93,7 +93,7 @@ _WHOLE = ("Threads_per_block", "Blocks", "Active_blocks_per_SM")
 _MOST = 1e18
 _COLUMNS = (*REQUIRED, *OPTIONAL, "name")
 FITTED = ("Mem_LD", "Departure_del_uncoal", "Departure_del_coal")
-KEYS = ("mwp.memory_latency", "mwp.departure_uncoalesced", "mwp.departure_coalesced")
+KEYS = (MEMORY_LATENCY.name, DEPARTURE_UNCOALESCED.name, DEPARTURE_COALESCED.name)
 _PAGE = "docs/explanation/mwp-cwp.md describes the columns"
 
 # Starts of the search, over the range of GPUs; the equations are not smooth, so one start is not enough.
@@ -215,11 +215,11 @@ def _parameters(timings: MwpTimings, gpu: GpuSpec) -> tuple[Parameters, Floats]:
     column = timings.columns
     design = Design.of(gpu)
     warps = np.ceil(column["Threads_per_block"] / 32)
-    base = parameters(KernelCounts(1, 0, 0, 1, 0, 0, gpu.sm_count, 1, 1, gpu.mwp.coalescing), design)
-    slots = np.minimum(design.schedulers * design.issue_width, column["Active_blocks_per_SM"] * warps)
+    base = parameters(KernelCounts(1, 0, 0, 1, 0, 0, gpu.sm_count, 1, 1, gpu.sm.coalescing), design)
+    slots = np.minimum(design.sm_schedulers * design.sm_issue_width, column["Active_blocks_per_SM"] * warps)
     given = replace(
         base,
-        issue_cycles=design.mwp_issue_cycles / slots,
+        issue_cycles=design.parameter(ISSUE_CYCLES) / slots,
         warps_per_block=warps,
         blocks=column["Blocks"],
         active_blocks=column["Active_blocks_per_SM"],

@@ -23,6 +23,7 @@ from warpsight.intervals.usage import leaving, occurrences, path_use
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")
+TRACED_BANKS = 32  # a trace holds the conflict degree of each shared-memory access for so many
 
 
 @dataclass(frozen=True)
@@ -74,7 +75,7 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
     if instruction.access == LOAD:
         events = [misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]]
         served: Floats = np.asarray(events, dtype=np.float64) * reach
-        return served + _merged(pc, misses)
+        return served + _merged(pc, misses, reach)
     if instruction.access == ATOMIC and misses.l2_reads[pc]:
         # The slowest request of an atomic is not recorded, so its misses are assumed to be spread evenly over its executions.
         missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
@@ -83,12 +84,18 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
     return np.zeros(len(LEVELS))
 
 
-def _merged(pc: int, misses: MissProfile) -> Floats:
-    """Cycles that loads waited for lines in flight, divided between L2 and DRAM as the L1 misses of this pc are."""
+def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
+    """Cycles that loads waited for lines in flight, divided between L2 and DRAM as the L1 misses of this pc are.
+
+    The cache simulation measures the wait with the latencies by which it orders accesses. The wait is the same share of the latency of
+    the level that serves the line on this GPU, `reach` [3].
+    """
     beyond = np.array([0.0, float(misses.slowest_l2[pc]), float(misses.slowest_dram[pc])])
     if not beyond.any():
         beyond[1] = 1.0  # only merges: the lines came at least from the L2
-    shared: Floats = float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum()
+    measured = np.cumsum([0.0, misses.l2_latency_cycles, misses.dram_latency_cycles])
+    scale = np.divide(reach, measured, out=np.ones(len(LEVELS)), where=measured > 0)
+    shared: Floats = float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum() * scale
     return shared
 
 
@@ -236,7 +243,7 @@ def build_profile(
         launch=LaunchShape(
             header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
         ),
-        notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path),),
+        notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
         memory_stall_levels=_levels(found, cause, latency),
         demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
@@ -267,6 +274,13 @@ def _levels(found: PathIntervals, cause: npt.NDArray[np.int8], latency: LatencyT
     cycles = (stalls[:, None] * parts / parts.sum(axis=1, keepdims=True)).sum(axis=0)
     l1, l2, dram = (float(share) for share in cycles / cycles.sum())
     return l1, l2, dram
+
+
+def _banks(misses: MissProfile, gpu: GpuSpec) -> tuple[str, ...]:
+    """What a reader must know of bank conflicts where the GPU has another number of banks than a trace counts them for."""
+    if gpu.sm.shared_memory_banks == TRACED_BANKS or not misses.shared_executions.any():
+        return ()
+    return (f"bank conflicts are those of {TRACED_BANKS} shared-memory banks; {gpu.name} has {gpu.sm.shared_memory_banks}",)
 
 
 def _who(warp: int, warps_per_block: int, method: str, warps: npt.NDArray[np.int64], path: int) -> str:

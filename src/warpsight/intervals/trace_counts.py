@@ -30,7 +30,7 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     barriers = [instruction.is_block_barrier for instruction in trace.instructions]
     starts, table = _memory_instructions(trace, gpu)
     found = np.zeros(4, dtype=np.int64)
-    rule = transaction_rule_number(gpu.mwp.coalescing)
+    rule = transaction_rule_number(gpu.sm.coalescing)
     paths = trace.paths
     for chunk in trace.chunks:
         _count(
@@ -43,13 +43,13 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     totals = LaunchTotals(instructions, coalesced, uncoalesced, transactions, access_bytes, synchronizations)
     header = trace.header
     return totals.per_warp(
-        header.warps, header.blocks, header.warps_per_block, blocks_per_sm, coalescing=gpu.mwp.coalescing, origin="trace"
+        header.warps, header.blocks, header.warps_per_block, blocks_per_sm, coalescing=gpu.sm.coalescing, origin="trace"
     )
 
 
 def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs]:
     """Rows of each basic block, int64 [blocks + 1], and the rows [n, 4]."""
-    rule = transaction_rule_number(gpu.mwp.coalescing)
+    rule = transaction_rule_number(gpu.sm.coalescing)
     rows, starts = [], [0]
     for block in range(len(trace.block_start) - 1):
         for instruction in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]]:

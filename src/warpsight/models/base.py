@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.errors import SpecError, UsageError
-from warpsight.base.registry import Registry
+from warpsight.base.errors import UsageError
+from warpsight.base.registry import Registry, registry
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.op_classes import OP_CLASSES
@@ -31,73 +32,6 @@ PARTS = {
     "demands": "demands",
     "counts": "counts",
 }
-
-
-@dataclass(frozen=True)
-class Design:
-    """The GPU numbers that enter a model's equations, for D design points at once: each a float64 array [D].
-
-    `greedy` (bool [D]) is True for greedy-then-oldest scheduling, False for loose round-robin.
-    `noc_queue` are requests of an SM, infinity where they have no bound.
-    What enters earlier (cache geometry, op latencies, residency) belongs to the interval profile and is made again when it changes.
-    """
-
-    sm_count: Floats
-    core_clock_hz: Floats
-    schedulers: Floats
-    issue_width: Floats
-    greedy: npt.NDArray[np.bool_]
-    mshrs: Floats
-    l2_slices: Floats
-    l1_line_bytes: Floats
-    l2_line_bytes: Floats
-    l1_latency_cycles: Floats
-    l2_latency_cycles: Floats
-    dram_latency_cycles: Floats
-    noc_bytes_per_s: Floats
-    dram_bytes_per_s: Floats
-    noc_queue: Floats
-    # 0 in what follows the sector: derived from the rest, as `gpu.spec` says
-    l1_sector_bytes: Floats
-    mwp_memory_latency_cycles: Floats
-    mwp_departure_coalesced_cycles: Floats
-    mwp_departure_uncoalesced_cycles: Floats
-    mwp_issue_cycles: Floats
-    target_clock_hz: Floats
-
-    @classmethod
-    def of(cls, gpus: GpuSpec | Sequence[GpuSpec]) -> Design:
-        """The design points of `gpus`, in order. Raises SpecError for a scheduling policy that GPUMech's equations do not cover."""
-        points = [gpus] if isinstance(gpus, GpuSpec) else list(gpus)
-        rows = [
-            (
-                gpu.sm_count, gpu.core_clock_hz, gpu.sm.schedulers, gpu.sm.issue_width, _is_greedy(gpu), gpu.l1.mshrs,
-                gpu.l2.slices, gpu.l1.line_bytes, gpu.l2.line_bytes, gpu.l1.latency_cycles, gpu.l2.latency_cycles,
-                gpu.dram.latency_cycles, gpu.noc.bandwidth_bytes_per_s, gpu.dram.bandwidth_bytes_per_s,
-                gpu.noc.queue or np.inf, gpu.l1.sector_bytes, gpu.mwp.memory_latency_cycles,
-                gpu.mwp.departure_coalesced_cycles, gpu.mwp.departure_uncoalesced_cycles, gpu.mwp.issue_cycles,
-                gpu.dvfs.target_clock_hz,
-            )
-            for gpu in points
-        ]  # fmt: skip
-        columns = np.array(rows, dtype=np.float64).reshape(len(rows), -1).T
-        named = {field.name: column.copy() for field, column in zip(fields(cls), columns, strict=True)}
-        return cls(**{**named, "greedy": named["greedy"] > 0})  # type: ignore[arg-type]
-
-    def __len__(self) -> int:
-        return len(self.sm_count)
-
-    def varied(self, **changes: Any) -> Design:
-        """With some numbers replaced by arrays; everything is broadcast to one common length."""
-        values = {**self.__dict__, **changes}
-        arrays = np.broadcast_arrays(*(np.atleast_1d(value) for value in values.values()))
-        named = dict(zip(values, arrays, strict=True))
-        floats: dict[str, Any] = {name: np.array(array, dtype=np.float64) for name, array in named.items()}
-        return replace(self, **(floats | {"greedy": np.array(named["greedy"], dtype=np.bool_)}))
-
-    def pick(self, rows: npt.NDArray[np.generic] | slice) -> Design:
-        """The design points that `rows` (indices, a mask or a slice) names."""
-        return Design(**{name: array[rows] for name, array in self.__dict__.items()})
 
 
 @dataclass(frozen=True)
@@ -132,6 +66,8 @@ class Model(Protocol):
     """A performance model. Pure: the same profile and GPU give the same answer, and neither is changed.
 
     `source` is where its equations are from; `needs` names, out of `PARTS`, what it takes from a profile beyond the intervals.
+    A model can have parameters of its own: an attribute `parameters`, a tuple of `gpu.key.Key` named `MODEL.NAME`. Descriptions,
+    overrides and axes of studies state them, and `design.parameter(KEY)` returns their values.
     """
 
     name: str
@@ -234,16 +170,9 @@ def answer_of(
     return answer | {f"{STACK_PREFIX}{name}": value for name, value in stack.items()}
 
 
-def _is_greedy(gpu: GpuSpec) -> bool:
-    if gpu.sm.policy not in ("gto", "lrr"):
-        what = f'no multithreading equations are known for the warp scheduler "{gpu.sm.policy}" of {gpu.name}'
-        raise SpecError(what, place="sm.policy", remedy="use lrr or gto, or a model of your own")
-    return gpu.sm.policy == "gto"
-
-
 # -- The models by name: those that modules of this package register, and plug-ins (entry-point group `warpsight.models`).
 
-MODELS: Registry[Model] = Registry("model", "warpsight.models", package="warpsight.models")
+MODELS: Registry[Model] = registry("model", "warpsight.models", "warpsight.models")
 
 
 def get_model(name: str) -> Model:

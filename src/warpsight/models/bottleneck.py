@@ -6,9 +6,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations import resources
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design, predict_one
+from warpsight.models.base import MODELS, About, predict_one
 from warpsight.models.interval_model import IDLE, launch_answer, residency
 from warpsight.result.prediction import Prediction
 
@@ -59,7 +60,7 @@ class Bottleneck:
         resident = waves.warps[: len(design)] if profile.launch is None else _most_resident(profile, design)
         issue = resources.issue_cycles(instructions, design, resident)
         bounds = {
-            "com_struct": np.maximum(demands.unit_cycles / design.schedulers, demands.l1_cycles),
+            "com_struct": np.maximum(demands.unit_cycles / design.sm_schedulers, demands.l1_cycles),
             "noc": np.maximum(resources.noc_cycles(demands, design), resources.slice_cycles(demands, design)),
             "dram": resources.dram_cycles(demands, design),
         }

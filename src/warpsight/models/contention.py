@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations import queues
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import Design
 
 Floats = npt.NDArray[np.float64]
 
@@ -59,8 +59,8 @@ def gpumech_queues(profile: IntervalProfile, design: Design, warps: Floats, *, n
 
     misses, traffic = profile.read_misses + profile.write_misses, profile.dram_reads + profile.dram_writes
     return Queues(
-        queue(misses, design.l1_line_bytes, design.noc_bytes_per_s) if noc else 0.0,
-        queue(traffic, design.l2_line_bytes, design.dram_bytes_per_s) if dram else 0.0,
+        queue(misses, design.l1_line_bytes, design.noc_bandwidth_bytes_per_s) if noc else 0.0,
+        queue(traffic, design.l2_line_bytes, design.dram_bandwidth_bytes_per_s) if dram else 0.0,
     )
 
 
@@ -69,9 +69,9 @@ def mdm_queues(profile: IntervalProfile, design: Design, warps: Floats, *, satur
 
     With `saturation`, in full only if the NoC is saturated too (eq. 10); without, as in the letter (CAL 2019, eq. 5).
     """
-    noc_service = queues.service_cycles(design.core_clock_hz, design.l1_line_bytes, design.noc_bytes_per_s)[:, None]
+    noc_service = queues.service_cycles(design.core_clock_hz, design.l1_line_bytes, design.noc_bandwidth_bytes_per_s)[:, None]
     dram_service = queues.dram_service_cycles(
-        design.core_clock_hz, design.l2_line_bytes, design.dram_bytes_per_s, profile.llc_miss_ratio
+        design.core_clock_hz, design.l2_line_bytes, design.dram_bandwidth_bytes_per_s, profile.llc_miss_ratio
     )[:, None]
     sms, resident, registers = design.sm_count[:, None], warps[:, None], _registers(design)
     misses = queues.misses_in_flight(profile.read_misses, profile.write_misses, resident, registers)
@@ -90,7 +90,7 @@ def gpumech_mshrs(profile: IntervalProfile, design: Design, warps: Floats, behin
     With `queued`, a miss holds its MSHR through the queues `behind` too ("w/ queue" in MDM's Table V).
     """
     held = _latency(profile, design) + (behind.noc + behind.dram if queued else 0.0)
-    registers, resident = design.mshrs[:, None], warps[:, None]
+    registers, resident = design.l1_mshrs[:, None], warps[:, None]
     delay = queues.mshr_delay(profile.read_misses, profile.memory_instructions, resident, registers, held)
     return Waiting(delay, behind, registers, held)
 
@@ -109,4 +109,4 @@ def _latency(profile: IntervalProfile, design: Design) -> Any:
 
 def _registers(design: Design) -> Any:
     """What limits the misses in flight: the MSHRs, or the NoC's queue if it holds fewer (MDM, footnote 2, on streaming L1s)."""
-    return queues.blocking_capacity(design.mshrs, design.noc_queue)[:, None]
+    return queues.blocking_capacity(design.l1_mshrs, design.noc_queue)[:, None]

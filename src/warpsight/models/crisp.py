@@ -14,10 +14,12 @@ import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
 from warpsight.base.units import FREQUENCY, format_quantity
+from warpsight.gpu.design import Design
+from warpsight.gpu.key import Key
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
 from warpsight.models import interval_model
-from warpsight.models.base import MODELS, STACK_PREFIX, About, Design, answer_of, predict_one
+from warpsight.models.base import MODELS, STACK_PREFIX, About, answer_of, predict_one
 from warpsight.models.contention import gpumech_mshrs, gpumech_queues
 from warpsight.models.interval_model import INTERVAL_CHECKS, residency
 from warpsight.result.prediction import COMPONENTS, Prediction
@@ -38,12 +40,16 @@ def compute_store_path(computation: Any, store_stalls: Any, slowdown: Any) -> An
     return np.maximum(slowdown * computation, computation + store_stalls)
 
 
+TARGET_CLOCK = Key(
+    "crisp.target_clock", FREQUENCY, "clock to predict for, at most core_clock; 0 Hz: core_clock", 0, 1e11, "0 Hz"
+)
+
 # k is the nominal clock over the target's. Stalls are GPUMech's at the nominal clock, in its cycles.
 _LOADS = "(max(k O, L + O) / k - O) x {name} / L of the load critical path: L all load stalls, O the computation overlapping them"
 
 
 class Crisp:
-    """Nath and Tullsen, MICRO 2015, as MDM (MICRO 2020, section VII) compares it: `dvfs.target_clock` from `core_clock`.
+    """Nath and Tullsen, MICRO 2015, as MDM (MICRO 2020, section VII) compares it: `crisp.target_clock` from `core_clock`.
 
     CRISP reads its stall components from hardware counters at the nominal clock. Here, they come from GPUMech's equations for the
     interval profile at `core_clock`, so at that clock the prediction is GPUMech's. CRISP adds the change with the clock, and only
@@ -54,6 +60,7 @@ class Crisp:
     title = "CRISP: time at a lower clock, from stalls at the nominal one"
     source = "Nath and Tullsen: CRISP, MICRO 2015; components by Huang et al.: GPUMech, MICRO 2014"
     needs = frozenset({"misses", "dram"})
+    parameters = (TARGET_CLOCK,)
     about = About(
         equations=(
             "load critical path: max of the stretched overlapped computation, and load stalls plus that computation",
@@ -110,12 +117,13 @@ def contention(profile: IntervalProfile, design: Design, warps: Floats) -> dict[
 
 def _target(design: Design) -> Floats:
     """The target clock, hertz [D]: the nominal one where none is set."""
-    target = np.where(design.target_clock_hz > 0, design.target_clock_hz, design.core_clock_hz)
+    stated = design.parameter(TARGET_CLOCK)
+    target = np.where(stated > 0, stated, design.core_clock_hz)
     above = target > design.core_clock_hz
     if above.any():
         asked, nominal = (format_quantity(float(clock[above][0]), FREQUENCY) for clock in (target, design.core_clock_hz))
         what = f"CRISP predicts lower clocks, and {asked} is above the nominal {nominal}"
-        raise SpecError(what, place="dvfs.target_clock", remedy="describe the GPU at its highest clock, and ask for a lower one")
+        raise SpecError(what, place=TARGET_CLOCK.name, remedy="describe the GPU at its highest clock, and ask for a lower one")
     return target
 
 

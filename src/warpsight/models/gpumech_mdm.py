@@ -14,9 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations import queues
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design
+from warpsight.models.base import MODELS, About
 from warpsight.models.contention import Waiting, gpumech_mshrs, gpumech_queues, mdm_mshrs, mdm_queues
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components, residency
 

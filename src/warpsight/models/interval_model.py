@@ -15,9 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.models.base import About, Design, answer_of, predict_one
+from warpsight.models.base import About, answer_of, predict_one
 from warpsight.result.prediction import Prediction, in_order
 
 Floats = npt.NDArray[np.float64]
@@ -171,9 +172,9 @@ def multithreaded(profile: IntervalProfile, design: Design, warps: Floats) -> Fl
     if profile.nonoverlapped_instructions is not None:
         extra = profile.nonoverlapped_instructions
     else:
-        own = np.maximum(warps / design.schedulers, 1.0)
-        extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.issue_width, greedy=design.greedy)
-    cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.issue_width)
+        own = np.maximum(warps / design.sm_schedulers, 1.0)
+        extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.sm_issue_width, greedy=design.greedy)
+    cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.sm_issue_width)
     return np.asarray(cycles, dtype=np.float64)
 
 
@@ -206,7 +207,7 @@ def stack_cycles(
     bound and hides contention, contention is smaller.
     """
     # a scheduler issues its width, but no more than one instruction of each of its warps
-    issue = profile.instructions.sum() * warps / np.minimum(design.schedulers * design.issue_width, warps)
+    issue = profile.instructions.sum() * warps / np.minimum(design.sm_schedulers * design.sm_issue_width, warps)
     queued = _contended(profile, design, warps, contention)
     total = free + sum(queued.values(), np.zeros(len(warps)))
     above = np.maximum(total - issue, 0.0)

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design
+from warpsight.models.base import MODELS, About
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
 
 Floats = npt.NDArray[np.float64]
@@ -138,14 +139,14 @@ class MarkovChain(IntervalModel):
         Raises UsageError for more than 1024 warps on a scheduler, since the chain has a state for each.
         """
         suspend, stall = chain_parameters(profile.instructions, profile.stall_cycles)
-        own = warps / design.schedulers
+        own = warps / design.sm_schedulers
         if own.max() > MAX_WARPS:
             what = f"has {own.max():g} warps on a scheduler, and the Markov chain has a state for each of at most {MAX_WARPS}"
             raise UsageError(what, place=profile.kernel, remedy="check warps_per_sm, or choose another model")
         # many designs have few different schedulers
-        cases, case = np.unique(own + 1j * design.issue_width, return_inverse=True)
+        cases, case = np.unique(own + 1j * design.sm_issue_width, return_inverse=True)
         rate = np.array([throughput(each.real, each.imag, suspend, stall) for each in cases])
-        return np.asarray(profile.instructions.sum() * warps / (design.schedulers * rate[case.reshape(-1)]))
+        return np.asarray(profile.instructions.sum() * warps / (design.sm_schedulers * rate[case.reshape(-1)]))
 
 
 MODELS.add(MarkovChain.name, MarkovChain())

@@ -7,14 +7,34 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
+from warpsight.base.units import CYCLES
 from warpsight.equations import mwp_cwp as eq
 from warpsight.equations.mwp_cwp import Parameters, solve
+from warpsight.gpu.design import Design
+from warpsight.gpu.key import MOST_CYCLES, Key
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts
-from warpsight.models.base import MODELS, About, Design, answer_of, predict_one
+from warpsight.models.base import MODELS, About, answer_of, predict_one
 from warpsight.result.prediction import Prediction
 
 Floats = npt.NDArray[np.float64]
+
+_DERIVED = "default: derived from other keys, see docs/explanation/mwp-cwp.md"
+MEMORY_LATENCY = Key(
+    "mwp-cwp.memory_latency", CYCLES, "Mem_LD; 0 cycles: an L2 hit and DRAM", 0, MOST_CYCLES, "0 cycles", _DERIVED
+)
+DEPARTURE_COALESCED = Key(
+    "mwp-cwp.departure_coalesced", CYCLES, "Departure_del_coal; 0 cycles: an L1 line at an SM's share of the DRAM bandwidth",
+    0, MOST_CYCLES, "0 cycles", _DERIVED,
+)  # fmt: skip
+DEPARTURE_UNCOALESCED = Key(
+    "mwp-cwp.departure_uncoalesced", CYCLES, "Departure_del_uncoal; 0 cycles: an L1 sector at an SM's share of the DRAM bandwidth",
+    0, MOST_CYCLES, "0 cycles", _DERIVED,
+)  # fmt: skip
+ISSUE_CYCLES = Key(
+    "mwp-cwp.issue_cycles", CYCLES, "Issue_cycles: cycles for which a warp instruction keeps its issue slot", 1, MOST_CYCLES,
+    "1 cycle", "default: a scheduler issues a warp instruction every cycle",
+)  # fmt: skip
 
 
 class MwpCwp:
@@ -28,6 +48,7 @@ class MwpCwp:
     title = "MWP-CWP: memory-level and thread-level parallelism"
     source = "Hong and Kim: An analytical model for a GPU architecture, ISCA 2009, eqs. 1-27"
     needs = frozenset({"counts"})
+    parameters = (MEMORY_LATENCY, DEPARTURE_COALESCED, DEPARTURE_UNCOALESCED, ISSUE_CYCLES)
     about = About(
         equations=(
             "eqs. 5-7, 10-17: memory warp parallelism, by departure delay, by peak bandwidth, by warps",
@@ -84,15 +105,15 @@ def parameters(counts: KernelCounts, design: Design) -> Parameters:
     """
     active_sms = np.minimum(design.sm_count, counts.blocks)
     active_blocks = np.minimum(counts.blocks_per_sm, counts.blocks / active_sms)
-    slots = np.minimum(design.schedulers * design.issue_width, active_blocks * counts.warps_per_block)
-    cycles_per_byte = design.core_clock_hz * active_sms / design.dram_bytes_per_s
+    slots = np.minimum(design.sm_schedulers * design.sm_issue_width, active_blocks * counts.warps_per_block)
+    cycles_per_byte = design.core_clock_hz * active_sms / design.dram_bandwidth_bytes_per_s
     return Parameters(
         clock_hz=design.core_clock_hz,
-        bandwidth_bytes_per_s=design.dram_bytes_per_s,
-        memory_latency=_or(design.mwp_memory_latency_cycles, design.l2_latency_cycles + design.dram_latency_cycles),
-        departure_uncoalesced=_or(design.mwp_departure_uncoalesced_cycles, design.l1_sector_bytes * cycles_per_byte),
-        departure_coalesced=_or(design.mwp_departure_coalesced_cycles, design.l1_line_bytes * cycles_per_byte),
-        issue_cycles=design.mwp_issue_cycles / slots,
+        bandwidth_bytes_per_s=design.dram_bandwidth_bytes_per_s,
+        memory_latency=_or(design.parameter(MEMORY_LATENCY), design.l2_latency_cycles + design.dram_latency_cycles),
+        departure_uncoalesced=_or(design.parameter(DEPARTURE_UNCOALESCED), design.l1_sector_bytes * cycles_per_byte),
+        departure_coalesced=_or(design.parameter(DEPARTURE_COALESCED), design.l1_line_bytes * cycles_per_byte),
+        issue_cycles=design.parameter(ISSUE_CYCLES) / slots,
         warps_per_block=float(counts.warps_per_block),
         blocks=float(counts.blocks),
         active_blocks=active_blocks,

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles
+from warpsight.gpu.design import Design
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Design
+from warpsight.models.base import MODELS, About
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
 
 Floats = npt.NDArray[np.float64]

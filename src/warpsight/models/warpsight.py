@@ -11,9 +11,10 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.equations import resources
 from warpsight.equations.queues import blocking_capacity, closed_network
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
-from warpsight.models.base import MODELS, About, Design, predict_one
+from warpsight.models.base import MODELS, About, predict_one
 from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares
 from warpsight.result.prediction import Prediction, in_order
 
@@ -162,7 +163,7 @@ class Warpsight:
         by_ways = resources.held_by_ways(demands, self._flight(demands, design))
         by_stores = resources.held_by_stores(demands, design) if self._has("stores") else 0.0 * memory
         port = demands.l1_cycles + by_ways + by_stores
-        servers = np.stack([issue, demands.unit_cycles / design.schedulers, port, memory], axis=1)
+        servers = np.stack([issue, demands.unit_cycles / design.sm_schedulers, port, memory], axis=1)
         # a request is at two servers at once: the shorter of the two times is part of the delay
         at_once = np.minimum(port, memory) if self._has("overlap") else 0.0 * memory
         # under lrr the warps of a block reach each of their instructions together
@@ -202,9 +203,9 @@ class Warpsight:
         if not self._has("own-time"):
             return 0.0 * group
         design = waves.design
-        slots = np.minimum(design.schedulers * design.issue_width, waves.warps)
+        slots = np.minimum(design.sm_schedulers * design.sm_issue_width, waves.warps)
         issue = group * servers[:, 0] - instructions * np.maximum(group / slots, 1.0)
-        return np.asarray(issue + servers[:, 1] * np.minimum(group, design.schedulers) + demands.l1_cycles)
+        return np.asarray(issue + servers[:, 1] * np.minimum(group, design.sm_schedulers) + demands.l1_cycles)
 
     def _cycles(
         self, servers: Floats, group: Floats, warps: Floats, delay: Floats, last: Bools, in_step: Bools
@@ -236,7 +237,7 @@ class Warpsight:
         if demands.read_misses > 0 and self._has("mshrs"):
             # one round is all misses of a warp of each SM, so that the servers' cycles remain those of a warp
             latency = self._flight(demands, design) * demands.read_misses * design.sm_count
-            in_flight = blocking_capacity(design.mshrs, design.noc_queue) * design.sm_count
+            in_flight = blocking_capacity(design.l1_mshrs, design.noc_queue) * design.sm_count
             rate, waits = closed_network(np.stack([noc, dram], axis=1), latency, np.maximum(in_flight, 1.0))
             held = 1 / rate
             parts = np.stack([latency, waits[:, 0], waits[:, 1]], axis=1)

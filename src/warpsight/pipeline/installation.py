@@ -13,6 +13,7 @@ import llvmlite.binding as llvm
 
 from warpsight._version import __version__
 from warpsight.base import diskcache
+from warpsight.gpu.keys import parameters_of
 from warpsight.isa.ptx.opcodes import OPCODES, REFUSED
 from warpsight.isa.sass.opcodes import TABLE
 from warpsight.kernels.cuda import find_nvcc
@@ -109,6 +110,10 @@ def describe_model(name: str) -> dict[str, Any]:
         "description": " ".join(described.split()),
         "equations": list(model.about.equations),
         "needs": sorted(model.needs),
+        "parameters": [
+            {"name": key.name, "kind": key.kind, "default": key.default, "meaning": key.meaning}
+            for key in parameters_of(name).values()
+        ],
         "assumptions": list(model.about.assumptions),
         "fails": list(model.about.fails),
         "stack": list(model.about.stack),

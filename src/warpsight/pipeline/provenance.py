@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from warpsight._version import __version__
-from warpsight.gpu.describe import resolved, spec_hash
+from warpsight.gpu.describe import order_document, resolved, spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.request import Method
@@ -34,7 +35,7 @@ def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_n
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
-        "method": {"representative": method.representative, "interleaving": method.interleaving, "caches": method.caches},
+        "method": {**asdict(method), "order_timing": order_document(gpu, method.order)},
         "profile_notes": list(profile_notes),
         "notes": [*trace.notes, *([] if "accelsim" in trace.extra else _sampling(header))],
     }

@@ -6,10 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os.path import exists, isdir
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
-from warpsight.traces.importers.formats import TraceFormat, format_of
+from warpsight.gpu.steps import BY_REFERENCE
+
+if TYPE_CHECKING:
+    from warpsight.traces.importers.formats import TraceFormat
+
+formats: Any = lazy.load("warpsight.traces.importers.formats", suppress_warning=True)  # every importer: not for `--help`
 
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
@@ -36,12 +43,14 @@ def _of(*types: type, key: str = "", holds: str = "") -> Any:
 class Method:
     """How a trace becomes an interval profile: the choice of the representative warp, and how the caches are modelled.
 
-    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model.
+    `interleaving` is the order of accesses in exact caches; `caches` are exact or by the reuse-distance model. `order` says whose
+    timing orders the accesses: that of the `reference` GPU, which the design is a change of, or the design's `own`.
     """
 
     representative: str = "kmeans"
     interleaving: str = "clocked"
     caches: str = "exact"
+    order: str = BY_REFERENCE
 
 
 DEFAULT_METHOD = Method()
@@ -98,13 +107,14 @@ class KernelRequest:
     def _format(self) -> TraceFormat | None:
         if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
             return None
-        return format_of(self.path)
+        found: TraceFormat | None = formats.format_of(self.path)
+        return found
 
     def refuse_import_options(self) -> None:
         """Raise `UsageError` if an option is given that only applies to the traces of other tools."""
         for name in IMPORTING:
             if getattr(self, name) is not None:
-                what = f"applies to a trace of another tool, and {self.path} is none"
+                what = f"applies to a trace of another tool, and {self.path} is not one"
                 raise UsageError(what, place=name, remedy="leave it out")
 
     def refuse_launch_options(self) -> None:
@@ -116,7 +126,7 @@ class KernelRequest:
         allowed = ("path", "output", *IMPORTING, *(found.takes if found else ()))
         for each in fields(self):
             if each.name not in allowed and getattr(self, each.name) is not None:
-                what = f"applies to a kernel, and {self.path} is a trace folder whose launch is already done"
+                what = f"applies to a kernel, and {self.path} is a trace folder, whose launch cannot change"
                 raise UsageError(what, place=each.name, remedy="leave it out, or trace the kernel again with it")
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import WarpsightError
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import STACK_PREFIX, Design, components_of, evaluate, get_model, require
-from warpsight.pipeline.stage_keys import MODEL_ONLY
+from warpsight.models.base import STACK_PREFIX, components_of, evaluate, get_model, require
 from warpsight.result.prediction import COMPONENTS, Component, bound_by_rows, memory_class
 
 # float64, NaN in a row that failed
@@ -22,8 +22,7 @@ WORDS = ("bound_by", "class", "occupancy_limiter")
 Columns = Mapping[str, npt.NDArray[np.float64]]
 Rows = dict[str, Any]
 """`model`, the columns of `number_columns`, `warp_instructions` (int64), `dpki` and `occupancy` (float64), `WORDS`, and `failed`:
-the reason why a row
-has no numbers, empty in others. Each an array or a list [rows]."""
+the reason why a row has no numbers, empty in others. Each an array or a list [rows]."""
 
 
 def number_columns(models: Iterable[str]) -> tuple[str, ...]:
@@ -37,11 +36,7 @@ def number_columns(models: Iterable[str]) -> tuple[str, ...]:
 
 def designs_of(gpu: GpuSpec, columns: Columns, count: int) -> Design:
     """`count` design points: `gpu` with its model-only keys replaced by `columns`, float64 [count] in base units by key."""
-    changes: dict[str, npt.NDArray[np.float64]] = {}
-    for key, values in columns.items():
-        # 0 in a description means no bound
-        changes[MODEL_ONLY[key]] = np.where(values == 0, np.inf, values) if key == "noc.queue" else values
-    return Design.of(gpu).varied(**changes, sm_count=np.full(count, float(gpu.sm_count)))
+    return Design.of(gpu).varied(columns, sm_count=np.full(count, float(gpu.sm_count)))
 
 
 def model_rows(

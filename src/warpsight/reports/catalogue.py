@@ -71,10 +71,12 @@ def models_page(documents: list[dict[str, Any]], command: str) -> str:
 def _parts(document: dict[str, Any]) -> list[tuple[str, list[str]]]:
     """The labelled parts of a model in their order."""
     needs = [_NEEDS.get(need, need) for need in document["needs"]] or ["only the intervals"]
+    parameters = [f"{row['name']} ({row['kind']}, default {row['default']}): {row['meaning']}" for row in document["parameters"]]
     return [
         ("source", [document["source"]]),
         ("equations", document["equations"]),
         ("needs", needs),
+        *([("parameters", parameters)] if parameters else []),
         ("assumes", document["assumptions"]),
         ("fails", document["fails"]),
         ("cite", [document["citation"]]),

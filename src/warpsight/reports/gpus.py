@@ -8,7 +8,7 @@ from typing import Any
 
 from warpsight.base.units import significant, thousands, three_digits
 from warpsight.gpu.describe import KeyRow, describe
-from warpsight.gpu.spec import GpuSpec, peak_flops
+from warpsight.gpu.spec import KEYS, GpuSpec, peak_flops
 from warpsight.reports.terminal import WIDTH, Column, aligned
 
 
@@ -49,14 +49,13 @@ _SECTIONS = {
     "initiation": "Initiation interval, between warp instructions of a scheduler", "l1": "L1, of an SM", "noc": "Network",
     "l2": "L2", "dram": "DRAM",
 }  # fmt: skip
-_LEFT_OUT = ("mwp", "dvfs", "order")
 _DEFAULT = "default"
 _ESTIMATED = "estimated"
 
 
 def gpu_page(gpu: GpuSpec, command: str) -> str:
     """The page of one GPU: its peak rates, every key with its value and source, and which values are estimates."""
-    rows = [row for row in describe(gpu) if row.key.partition(".")[0] not in _LEFT_OUT]
+    rows = [row for row in describe(gpu) if row.key in KEYS]
     estimated = [row.key for row in rows if row.source.startswith(_ESTIMATED)]
     lines = [f"<!-- written by {command} -->", f"# {gpu.name}", "", f"{gpu.description}.", "", *_peaks(gpu), ""]
     if estimated:

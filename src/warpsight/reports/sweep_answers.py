@@ -19,7 +19,7 @@ from warpsight.base.units import (
     thousands,
     three_digits,
 )
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.keys import find_key
 from warpsight.reports.drawing.charts import Axis
 from warpsight.reports.terminal import PLAIN, WIDTH, Column, Style, aligned, fits, shortened
 
@@ -37,7 +37,8 @@ def key_text(key: str, value: Any) -> str:
         return "-"
     if isinstance(value, str):
         return value
-    kind = KEYS[key].kind if key in KEYS else ""
+    known = find_key(key)
+    kind = known.kind if known is not None else ""
     whole = float(value).is_integer()
     if value < 0 or kind not in _SCALES or not (whole or kind in (FREQUENCY, BANDWIDTH)):
         return f"{value:.0f}" if whole and abs(value) < 1e15 else three_digits(value)
@@ -64,7 +65,8 @@ def si_prefix(value: float) -> tuple[str, float]:
 
 def axis_over(key: str, values: Sequence[float]) -> tuple[Axis, list[float]]:
     """An axis for the values of a key, in the largest unit that the maximum reaches, and the values in that unit."""
-    kind = KEYS[key].kind if key in KEYS else ""
+    known = find_key(key)
+    kind = known.kind if known is not None else ""
     if kind not in _SCALES:
         return Axis(key), list(values)
     units = _SCALES[kind]

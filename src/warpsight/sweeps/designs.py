@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import format_quantity
-from warpsight.gpu.document import Content, flatten, value_text
-from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.document import Text, flatten, parse_value, value_text
+from warpsight.gpu.key import FLAG, WORD, Key
+from warpsight.gpu.keys import find_key, key_of
+from warpsight.gpu.spec import Content, GpuSpec
 from warpsight.pipeline.evaluate import Designs
 from warpsight.pipeline.request import Method
 from warpsight.sweeps.expressions import Expression
@@ -51,7 +52,7 @@ class DesignTable:
 
     def settings(self, design: int) -> list[str]:
         """The GPU keys of one design as `overrides` has them. Only of a design that is not refused."""
-        return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if name in KEYS]
+        return [f"{name}={value_text(name, value)}" for name, value in self.values(design).items() if find_key(name)]
 
     def refusal(self, design: int) -> str:
         """Why a design cannot be: a derived value that its key cannot have, with that value. Empty for all others."""
@@ -59,7 +60,7 @@ class DesignTable:
         if code == 0:
             return ""
         name = self.wrong_keys[code - 1]
-        return f"{name} comes out as {float(self.columns[name][design]):.17g}, {self.reasons[code - 1]}"
+        return f"{name} evaluates to {float(self.columns[name][design]):.17g}, {self.reasons[code - 1]}"
 
 
 def design_table(study: Study, base: GpuSpec) -> DesignTable:
@@ -121,21 +122,23 @@ def readable(columns: Mapping[str, Column], base: GpuSpec, method: Method) -> di
     """What expressions may read: every key of `base` and of the method, and the columns in their place."""
     values: dict[str, Any] = dict(flatten(base))
     for name in values:
-        key = KEYS[name]
+        key = key_of(name)
         followed = (key.default or "").removeprefix("=")
         if followed != (key.default or "") and followed in columns and base.sources.get(name) == key.reason:
             values[name] = columns[followed]
-    values |= {"method.caches": method.caches, "method.interleaving": method.interleaving}
-    values |= {"method.representative": method.representative}
+    values |= {f"method.{name}": value for name, value in asdict(method).items()}
     return values | dict(columns)
 
 
 def _evaluated(expression: Expression, columns: Mapping[str, Column], base: GpuSpec, method: Method, designs: int) -> Column:
     values = readable(columns, base, method)
+    unstated = {name: find_key(name) for name in expression.names - values.keys()}
+    # a parameter of a model that the description does not state has its default
+    values |= {name: parse_value(key, Text(key.default, name)) for name, key in unstated.items() if key is not None and key.default}
     missing = sorted(expression.names - values.keys())
     if missing:
         what = f'"{expression.text}" reads {missing[0]}, which {base.name} does not have{suggestion(missing[0], values)}'
-        raise UsageError(what, place=expression.place, remedy="make it an axis, or derive it before")
+        raise UsageError(what, place=expression.place, remedy="make it an axis, or derive it earlier")
     found = expression.evaluate(values)
     return found if found.ndim else np.array(np.broadcast_to(found, (designs,)))
 
@@ -147,15 +150,15 @@ def _checked(key: Key, values: Column, expression: Expression) -> Column:
     if key.kind == WORD:
         unknown = sorted({str(word) for word in set(values.tolist())} - set(key.choices))
         if unknown:
-            what = f'{key.name} comes out as "{unknown[0]}"{suggestion(unknown[0], key.choices)}'
+            what = f'{key.name} evaluates to "{unknown[0]}"{suggestion(unknown[0], key.choices)}'
             raise UsageError(what, place=expression.place, remedy=f"known: {', '.join(key.choices)}")
         return values
     if key.kind in WHOLE or key.kind == DIMENSIONS:
         fractions = np.flatnonzero(values != np.rint(values))
         if fractions.size:
             at = int(fractions[0])
-            what = f'"{expression.text}": {key.name} comes out as {values[at]:.17g} on design {at}, and takes whole numbers'
-            raise UsageError(what, place=expression.place, remedy="say how to round: round(...), floor(...) or ceil(...)")
+            what = f'"{expression.text}": {key.name} evaluates to {values[at]:.17g} on design {at}, and takes whole numbers'
+            raise UsageError(what, place=expression.place, remedy="round the result: round(...), floor(...) or ceil(...)")
     return values
 
 
@@ -237,7 +240,7 @@ def groups_of(columns: Mapping[str, npt.NDArray[Any]], designs: Longs, own: Coll
 
 def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], members: Longs) -> Group:
     row = {key: columns[key][members[0]] for key in shared}
-    overrides = tuple(f"{key}={key_text(key, value)}" for key, value in row.items() if key in KEYS)
+    overrides = tuple(f"{key}={key_text(key, value)}" for key, value in row.items() if find_key(key))
     launch = tuple((key.removeprefix(_LAUNCH_PREFIX), str(value)) for key, value in row.items() if key.startswith(_LAUNCH_PREFIX))
     method = tuple((key.removeprefix(_METHOD_PREFIX), str(value)) for key, value in row.items() if key.startswith(_METHOD_PREFIX))
     return Group(overrides, launch, method, members)
@@ -245,7 +248,7 @@ def _group(columns: Mapping[str, npt.NDArray[Any]], shared: Sequence[str], membe
 
 def key_text(key: str, value: Any) -> str:
     """A value of the table as an override has it, without loss."""
-    if not KEYS[key].numeric:
+    if not key_of(key).numeric:
         return str(value)
     number = float(value)
     return value_text(key, int(number) if number.is_integer() else number)

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError
 from warpsight.base.units import format_quantity
-from warpsight.gpu.keys import KEYS, WORD
+from warpsight.gpu.key import WORD
+from warpsight.gpu.keys import find_key
 from warpsight.sweeps.names import ARGUMENT_PREFIX, LAUNCH, NUMBER, TEXTS, TRUTH, is_known, study_key
 
 
@@ -217,8 +218,9 @@ class _Designs:
         value = values[design] if values.ndim else values[()]
         if isinstance(value, (str, bool, np.bool_)):
             return str(value)
-        if name in KEYS and np.isfinite(value) and value >= 0 and float(value).is_integer():
-            return format_quantity(int(value), KEYS[name].kind)
+        key = find_key(name)
+        if key is not None and np.isfinite(value) and value >= 0 and float(value).is_integer():
+            return format_quantity(int(value), key.kind)
         return f"{value:.6g}"
 
 
@@ -323,7 +325,7 @@ def _numbers(values: Array, key: str, designs: _Designs) -> Array:
     if values.dtype.kind not in "OU":
         return values
     if not is_known(key) or study_key(key, designs.place).kind not in TEXTS:
-        raise UsageError(f"{key} holds words, where numbers are due", place=designs.place, remedy="read another column")
+        raise UsageError(f"{key} contains words, but numbers are needed", place=designs.place, remedy="read another column")
     if values.ndim == 0:
         return np.asarray(_number(str(values[()]), key, designs))
     texts = values.tolist()

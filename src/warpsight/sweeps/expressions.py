@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, UNITS
-from warpsight.gpu.keys import WORD
+from warpsight.gpu.key import WORD
+from warpsight.gpu.keys import is_section
 from warpsight.sweeps import names as known
 from warpsight.sweeps.expression_tree import (
     Arithmetic,
@@ -55,6 +56,8 @@ _REMEDY = f"use numbers, keys, words in quotes, + - * / // % **, comparisons, an
 _UNIT_AFTER_NUMBER = re.compile(r"(?<![\w.])([\d.]+(?:[eE][+-]?\d+)?)\s*([KMGTk]i?(?:B|Hz)|Hz|B|cycles?)\b")
 _NUMBERED = re.compile(r"\blaunch\.arg\.(?=\d)")  # Python's grammar has no name that begins with a digit
 _STAND_IN = "launch.arg.argument_"
+_HYPHENATED = re.compile(r"\b[a-z]\w*(?:-[a-z]\w*)+(?=\.[a-z])")  # a model, as in mwp-cwp.issue_cycles, or a difference
+_HYPHEN = "__hyphen__"
 _SHOWN = {NUMBER: "a number", WORD: "a word", TRUTH: "true or false"}
 
 
@@ -100,12 +103,21 @@ def parse_expression(text: str, place: str, also: Mapping[str, str] | None = Non
     return Expression(written, reader.read(reader.tree(), 0), place)
 
 
+def _one_name(hyphenated: re.Match[str]) -> str:
+    """A model's name as one name for Python's grammar; a difference stays one."""
+    return hyphenated[0].replace("-", _HYPHEN) if is_section(hyphenated[0]) else hyphenated[0]
+
+
+def _as_written(source: str) -> str:
+    return source.replace(_STAND_IN, known.ARGUMENT_PREFIX).replace(_HYPHEN, "-")
+
+
 class _Reader:
     """From Python's syntax tree to ours."""
 
     def __init__(self, text: str, place: str, also: Mapping[str, str]) -> None:
         self.text, self.place, self.also = text, place, also
-        self.source = _NUMBERED.sub(_STAND_IN, " ".join(text.splitlines()))
+        self.source = _HYPHENATED.sub(_one_name, _NUMBERED.sub(_STAND_IN, " ".join(text.splitlines())))
 
     def refused(self, what: str, remedy: str = _REMEDY) -> UsageError:
         return UsageError(what, place=self.place, remedy=remedy)
@@ -126,17 +138,17 @@ class _Reader:
         except SyntaxError as error:
             unit = _UNIT_AFTER_NUMBER.search(self.text)
             remedy = f"write a product: {unit[1]}*{unit[2]}" if unit else _REMEDY
-            raise self.refused(f'"{self._cut()}" is no expression: {error.msg}', remedy) from None
+            raise self.refused(f'"{self._cut()}" is not a valid expression: {error.msg}', remedy) from None
         except (ValueError, RecursionError, MemoryError) as error:
             reason = str(error).splitlines()[0] if str(error) else "it nests too deep"
-            raise self.refused(f'"{self._cut()}" is no expression: {reason}') from None
+            raise self.refused(f'"{self._cut()}" is not a valid expression: {reason}') from None
 
     def _cut(self) -> str:
         return self.text if len(self.text) <= 80 else self.text[:77] + "..."
 
     def part(self, node: ast.AST) -> str:
         """What `node` was written as."""
-        found = (ast.get_source_segment(self.source, node) or self._cut()).replace(_STAND_IN, known.ARGUMENT_PREFIX)
+        found = _as_written(ast.get_source_segment(self.source, node) or self._cut())
         return found if len(found) <= 80 else found[:77] + "..."
 
     def read(self, node: ast.expr, depth: int) -> Node:
@@ -172,12 +184,12 @@ class _Reader:
         found = self.read(node, depth)
         if sort_of(found) != sort:
             remedy = 'compare it: noc.bandwidth > 525*GB/s, sm.policy == "gto"' if sort == TRUTH else "write A if CONDITION else B"
-            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, where {_SHOWN[sort]} is due', remedy)
+            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, but {_SHOWN[sort]} is needed', remedy)
         return found
 
     def constant(self, node: ast.expr, value: object) -> Node:
         if isinstance(value, (bool, str)):
-            return Constant(value.replace(_STAND_IN, known.ARGUMENT_PREFIX) if isinstance(value, str) else value)
+            return Constant(_as_written(value) if isinstance(value, str) else value)
         if isinstance(value, (int, float)):
             if (isinstance(value, int) and value.bit_length() > 1023) or not math.isfinite(value):
                 raise self.refused(f'"{self.part(node)}" is too large a number', "use numbers below 1e308")
@@ -193,7 +205,7 @@ class _Reader:
             at = at.value
         if not isinstance(at, ast.Name):
             raise self.refused(f'"{self.part(node)}" is not allowed in an expression')
-        name = ".".join([at.id, *reversed(parts)]).replace(_STAND_IN, known.ARGUMENT_PREFIX)
+        name = _as_written(".".join([at.id, *reversed(parts)]))
         if name in self.also:
             return Name(name, self.also[name])
         if known.is_known(name):
@@ -219,7 +231,7 @@ class _Reader:
                 what = f'"{self.part(node)}" compares {_SHOWN[sorts[0]]} with {_SHOWN[sorts[1]]}'
                 raise self.refused(what, 'compare numbers with numbers, and words with words in quotes: sm.policy == "gto"')
             if sorts[0] != NUMBER and operator not in ("==", "!="):
-                raise self.refused(f'"{self.part(node)}" asks which of two words is larger', "compare words with == or !=")
+                raise self.refused(f'"{self.part(node)}" orders two words', "compare words with == or !=")
             self.check_word(left, right)
             self.check_word(right, left)
         return Comparison(sides[0], tuple(zip(operators, sides[1:], strict=True)))
@@ -236,7 +248,7 @@ class _Reader:
     def choice(self, node: ast.expr, condition: Node, yes: Node, no: Node) -> Node:
         if sort_of(yes) != sort_of(no):
             what = f'"{self.part(node)}" is {_SHOWN[sort_of(yes)]} or {_SHOWN[sort_of(no)]}'
-            raise self.refused(what, "let both sides be of one kind")
+            raise self.refused(what, "use the same kind on both sides")
         return Choice(condition, yes, no)
 
     def call(self, node: ast.Call, depth: int) -> Node:

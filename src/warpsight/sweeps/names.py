@@ -6,7 +6,10 @@ import re
 
 from warpsight.base.errors import UsageError, suggestion
 from warpsight.base.units import COUNT, CYCLES, SIZE
-from warpsight.gpu.keys import FLAG, KEYS, WORD, Key
+from warpsight.gpu.key import FLAG, WORD, Key
+from warpsight.gpu.keys import every_parameter, find_key
+from warpsight.gpu.spec import KEYS
+from warpsight.gpu.steps import ORDERS
 from warpsight.pipeline.request import CACHES, INTERLEAVINGS, REPRESENTATIVES
 
 NUMBER, TRUTH = "number", "true or false"  # what an expression can be, besides WORD
@@ -22,18 +25,19 @@ _MOST_ARGUMENT = 2**63 - 1
 LAUNCH: dict[str, Key] = {
     key.name: key
     for key in (
-        Key("launch.grid", "", DIMENSIONS, "blocks of the grid; in expressions their number", most=MOST_BLOCKS),
-        Key("launch.block", "", DIMENSIONS, "threads of a block; in expressions their number", most=MOST_THREADS),
-        Key("launch.shared", "", COUNT, "bytes of dynamic shared memory of a block", 0, 2**40),
-        Key("launch.registers", "", COUNT, "registers of a thread, instead of the assembler's count", 1, MOST_REGISTERS),
+        Key("launch.grid", DIMENSIONS, "blocks of the grid; in expressions their number", most=MOST_BLOCKS),
+        Key("launch.block", DIMENSIONS, "threads of a block; in expressions their number", most=MOST_THREADS),
+        Key("launch.shared", COUNT, "bytes of dynamic shared memory of a block", 0, 2**40),
+        Key("launch.registers", COUNT, "registers of a thread, instead of the assembler's count", 1, MOST_REGISTERS),
     )
 }
 METHOD: dict[str, Key] = {
     key.name: key
     for key in (
-        Key("method.caches", "", WORD, "exact caches or the reuse-distance model", choices=CACHES),
-        Key("method.interleaving", "", WORD, "order of accesses in exact caches", choices=INTERLEAVINGS),
-        Key("method.representative", "", WORD, "choice of the representative warp", choices=REPRESENTATIVES),
+        Key("method.caches", WORD, "exact caches or the reuse-distance model", choices=CACHES),
+        Key("method.interleaving", WORD, "order of accesses in exact caches", choices=INTERLEAVINGS),
+        Key("method.representative", WORD, "choice of the representative warp", choices=REPRESENTATIVES),
+        Key("method.order", WORD, "timing that orders accesses: of the GPU that the design is like, or its own", choices=ORDERS),
     )
 }
 ARGUMENT_PREFIX = "launch.arg."
@@ -43,21 +47,22 @@ _ALL = {**KEYS, **LAUNCH, **METHOD}
 
 def study_key(name: str, place: str) -> Key:
     """What is known of a key. Raises UsageError at `place` with the nearest key when there is none of that name."""
-    if name in _ALL:
-        return _ALL[name]
+    known = _ALL.get(name) or find_key(name)
+    if known is not None:
+        return known
     if _ARGUMENT.fullmatch(name):
-        return Key(name, "", ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
+        return Key(name, ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
-        what = f"{name} names no argument of a kernel"
+        what = f"{name} is not an argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
-    what = f"{name} is not a known key{suggestion(name, [*_ALL, ARGUMENT_PREFIX + '1'])}"
+    what = f"{name} is not a known key{suggestion(name, [*_ALL, *every_parameter(), ARGUMENT_PREFIX + '1'])}"
     raise UsageError(what, place=place, remedy="`warpsight gpus show mdm-pascal` lists the GPU's keys; others: "
                      f"{', '.join([*LAUNCH, ARGUMENT_PREFIX + 'N', *METHOD])}")
 
 
 def is_known(name: str) -> bool:
     """Whether `study_key` has an answer."""
-    return name in _ALL or bool(_ARGUMENT.fullmatch(name))
+    return name in _ALL or find_key(name) is not None or bool(_ARGUMENT.fullmatch(name))
 
 
 def known_names() -> list[str]:

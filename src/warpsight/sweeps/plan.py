@@ -17,6 +17,7 @@ from warpsight.base.errors import WarpsightError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.loader import load_gpu
 from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.steps import model_only
 from warpsight.jobs.fingerprint import MODELS, SIMULATOR, fingerprint
 from warpsight.jobs.store import ResultStore
 from warpsight.models.base import get_model
@@ -30,7 +31,6 @@ from warpsight.pipeline.evaluate import (
     profile_key,
     trace_occupancy,
 )
-from warpsight.pipeline.stage_keys import model_only
 from warpsight.sweeps.designs import DesignTable, Group, design_table, groups_of, simulator_designs
 from warpsight.sweeps.launches import StudyLaunch, study_launch
 from warpsight.sweeps.study import Study
@@ -75,7 +75,7 @@ class Plan:
     @cached_property
     def own_keys(self) -> frozenset[str]:
         """Keys in which designs with one interval profile may differ."""
-        return model_only(self.around, self.table.columns)
+        return model_only(self.table.columns, self.study.method.order)
 
     @cached_property
     def base_hash(self) -> str:
@@ -136,7 +136,7 @@ def plan_sweep(study: Study, store: ResultStore) -> Plan:
     base = load_gpu(study.gpu)
     around = load_gpu(base, study.overrides)
     table = design_table(study, around)
-    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(around, table.columns))
+    groups = groups_of(table.columns, np.flatnonzero(table.refused == 0), model_only(table.columns, study.method.order))
     choices = list(dict.fromkeys(group.launch for group in groups)) or [()]
     launches = tuple(study_launch(kernel, choice, store) for kernel in study.kernels for choice in choices)
     plan = Plan(study, store, base, around, table, launches, (), ())

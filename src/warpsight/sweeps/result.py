@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from warpsight.base.display import DISPLAY
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.gpu.keys import WORD
+from warpsight.gpu.key import WORD
 from warpsight.sweeps.answers.best import best, pareto
 from warpsight.sweeps.answers.energy import UTILISATION, PowerCurve, energy
 from warpsight.sweeps.answers.maps import design_map, speedups

@@ -103,7 +103,7 @@ def write_results(plan: Plan, folder: StudyFolder, *, missing: str = NOT_YET) ->
         with kept_if_better(folder, schema):
             return write_rows(result_tables(plan, missing=missing), schema, folder.table)
     except OSError as error:
-        remedy = "make room, then `warpsight sweep collect`: what was computed is kept"
+        remedy = "free space, then `warpsight sweep collect`: what was computed is kept"
         raise UsageError(f"cannot be written: {error.strerror or error}", place=str(folder.table), remedy=remedy) from None
 
 

@@ -15,7 +15,8 @@ import numpy as np
 from warpsight.base.errors import FormatError
 from warpsight.gpu.describe import spec_hash
 from warpsight.gpu.document import flatten
-from warpsight.gpu.keys import FLAG, KEYS
+from warpsight.gpu.key import FLAG
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.spec import GpuSpec
 from warpsight.jobs.fingerprint import SIMULATOR as SIMULATOR_KIND
 from warpsight.models.base import STACK_PREFIX
@@ -32,7 +33,7 @@ from warpsight.sweeps.tasks import PARQUET, ROWS
 if TYPE_CHECKING:
     import pyarrow as pa
 
-NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
+NOT_YET = "not computed yet; `warpsight sweep resume` continues"
 
 
 def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
@@ -136,8 +137,8 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
     found, beside = ({**(each.schema.metadata or {})} for each in (table, designs))
     same = all(found.get(label) == beside.get(label) for label in (_STUDY, _GPU))
     if not same or found.get(_STUDY) != _study_hash(folder.study).encode():
-        what = "is of another run than the rest of its folder: of an earlier study, or of a GPU that was described otherwise"
-        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` makes it anew")
+        what = "belongs to another run than the rest of its folder: an earlier study, or another description of the GPU"
+        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` writes it again")
     try:
         constants: Constants = json.loads(beside[_CONSTANTS])
     except (KeyError, ValueError):
@@ -149,7 +150,7 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
 def constants_of(gpu: GpuSpec) -> Constants:
     """The values of a GPU's keys as columns of designs have them: numbers in base units, words, flags as `true` and `false`."""
     texts: dict[str, Any] = {
-        name: str(value).lower() if KEYS[name].kind == FLAG else value for name, value in flatten(gpu).items()
+        name: str(value).lower() if key_of(name).kind == FLAG else value for name, value in flatten(gpu).items()
     }
     return {name: value if isinstance(value, str) else float(value) for name, value in texts.items()}
 

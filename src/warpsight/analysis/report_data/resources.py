@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 
 from warpsight.equations import resources
+from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec, peak_flops
 from warpsight.intervals.usage import atomics, occurrences, path_use
-from warpsight.models.base import Design, get_model
+from warpsight.models.base import get_model
 from warpsight.pipeline.evaluate import ProfiledTrace
 from warpsight.result.prediction import Prediction
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace

@@ -58,6 +58,12 @@ def check_hierarchy(gpu: GpuSpec, blocks_per_sm: int) -> None:
             place=f"{gpu.name}: l1",
             remedy="use write_policy: write-through and write_allocate: false",
         )
+    if gpu.l2.write_policy != "write-back" or not gpu.l2.write_allocate:
+        raise SpecError(
+            "only a write-back L2 with write allocation is simulated",
+            place=f"{gpu.name}: l2",
+            remedy="use write_policy: write-back and write_allocate: true",
+        )
     piece = gpu.l2.slice_interleave_bytes
     if piece < 1 or piece % gpu.l2.line_bytes:
         raise SpecError(

@@ -16,6 +16,7 @@ takes time, so a line is there as soon as it is requested, and no request merges
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def simulate_caches(
             raise contradiction(trace, int(state["bad_warp"]))
         if progress is not None:
             progress(launched - int(state["live_warps"]), header.warps)
-    return _profile(memory)
+    latencies = (gpu.l2.latency_cycles, gpu.dram.latency_cycles) if interleaving == "clocked" else (0, 0)
+    return replace(_profile(memory), l2_latency_cycles=latencies[0], dram_latency_cycles=latencies[1])
 
 
 def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:

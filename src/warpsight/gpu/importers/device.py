@@ -13,10 +13,10 @@ from typing import Any
 
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.gpu.describe import Imported
-from warpsight.gpu.document import Content, Value, check_bounds, check_sizes, flatten
-from warpsight.gpu.keys import KEYS, ORDER
+from warpsight.gpu.document import Value, check_bounds, check_sizes, flatten
+from warpsight.gpu.keys import key_of
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.spec import KEYS, Content, GpuSpec
 
 LIBRARY = "libcuda.so.1"
 _SUCCESS, _NO_DEVICE = 0, 100
@@ -163,9 +163,9 @@ def _from_base(base: GpuSpec, base_name: str) -> dict[str, Value]:
     values: dict[str, Value] = {}
     for key, content in flatten(base).items():
         source = base.sources.get(key, "")
-        if key in ORDER or (source and source == KEYS[key].reason):
+        if source and source == key_of(key).reason:
             continue
-        marked = f"{_CALIBRATE}: as on {base_name} ({source})" if KEYS[key].numeric else ""
+        marked = f"{_CALIBRATE}: as on {base_name} ({source})" if key_of(key).numeric else ""
         values[key] = Value(content, f"the catalogue's {base_name}", marked)
     return values
 

@@ -12,7 +12,7 @@ from warpsight.gpu.document import check_sizes
 from warpsight.gpu.importers.gpgpusim_files import Option, Options, looks_like_network, read_network, read_options, read_text
 from warpsight.gpu.importers.gpgpusim_memory import put_dram, put_l1, put_l2, put_noc
 from warpsight.gpu.importers.gpgpusim_sm import Choices, Draft, check_warps, put_ops, put_sms
-from warpsight.gpu.keys import KEYS
+from warpsight.gpu.spec import KEYS
 
 # options of the simulation, not of the machine: functional simulation, statistics, traces, power
 _NOT_THE_GPU = (

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from math import ceil
 
 from warpsight.base.errors import FormatError, SpecError
-from warpsight.gpu.document import Content, Value, check_bounds
+from warpsight.gpu.document import Value, check_bounds
 from warpsight.gpu.importers.gpgpusim_files import Option, Options
-from warpsight.gpu.keys import KEYS, WORD
+from warpsight.gpu.key import WORD
+from warpsight.gpu.spec import KEYS, Content
 
 
 @dataclass(frozen=True)

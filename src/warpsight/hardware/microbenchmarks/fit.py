@@ -16,8 +16,8 @@ import numpy.typing as npt
 from warpsight.addressing.mapping import SET_INDEX_RULES, set_index
 from warpsight.base.units import format_quantity
 from warpsight.gpu.describe import resolved
-from warpsight.gpu.keys import KEYS, WORD
-from warpsight.gpu.spec import GpuSpec
+from warpsight.gpu.key import WORD
+from warpsight.gpu.spec import KEYS, GpuSpec
 from warpsight.hardware.microbenchmarks.timings import CHASE, MISSES, RESIDENT, STREAM, Timing, Timings
 from warpsight.pipeline.provenance import TOOL
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpsight.gpu.loader import load_gpu
+from warpsight.models.crisp import TARGET_CLOCK
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table, halves
 from warpsight.papers.figures.errors import both, compared, said
 from warpsight.papers.results import Cast, Member, Point, Results, Variant
@@ -76,7 +77,7 @@ class Dvfs:
     def _rows(self, cast: Cast, results: Results) -> list[Slowed]:
         fast, slow, rows = self._fast(), self._slow(), []
         # CRISP predicts from the higher clock for a lower one
-        crisp = load_gpu(self.about.gpu, overrides=(*FAST, f"dvfs.target_clock={SLOW_GHZ}GHz"))
+        crisp = load_gpu(self.about.gpu, overrides=(*FAST, f"{TARGET_CLOCK.name}={SLOW_GHZ}GHz"))
         for member in cast.divergent:
             times = [results.simulator(member.name, variant) for variant in (slow, fast)]
             if times[0] is None or times[1] is None:

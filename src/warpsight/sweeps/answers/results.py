@@ -143,7 +143,7 @@ def plain(value: Any) -> Any:
 def _need(table: pa.Table, names: Sequence[str], place: str) -> None:
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise FormatError(f"the column {missing[0]} is missing", place=place, remedy="collect the study's results again")
+        raise FormatError(f"the column {missing[0]} is missing", place=place, remedy="run `warpsight sweep collect` again")
 
 
 def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -155,7 +155,8 @@ def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]
         raise UsageError("there are no designs", place="designs", remedy="loosen the study's constraints")
     twice = np.flatnonzero(numbers[1:] == numbers[:-1])
     if twice.size:
-        raise FormatError(f"design {numbers[twice[0]]} comes twice", place="designs", remedy="collect the study's results again")
+        what = f"design {numbers[twice[0]]} is given twice"
+        raise FormatError(what, place="designs", remedy="run `warpsight sweep collect` again")
     return numbers, {name: _key(table[name], name)[order] for name in table.column_names if name != DESIGN}
 
 
@@ -166,14 +167,14 @@ def _key(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if column.null_count:
         raise FormatError(f"{name} has no value on {column.null_count} designs", place="designs",
-                          remedy="collect the study's results again")  # fmt: skip
+                          remedy="run `warpsight sweep collect` again")  # fmt: skip
     if pa.types.is_boolean(kind):
         return np.where(_array(column).astype(bool), "true", "false").astype(object)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _floats(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _texts(pc.cast(column, pa.string()))
-    raise FormatError(f"{name} is neither a number nor text", place="designs", remedy="collect the study's results again")
+    raise FormatError(f"{name} is neither a number nor text", place="designs", remedy="run `warpsight sweep collect` again")
 
 
 def _distinct(column: pa.ChunkedArray) -> list[str]:
@@ -201,7 +202,7 @@ def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) 
     if twice.size:
         kernel, place = divmod(int(ordered[twice[0]]), len(designs))
         raise FormatError(f"design {designs[place]} and kernel {kernels[kernel]} have two rows of one model", place=_PLACE,
-                          remedy="collect the study's results again")  # fmt: skip
+                          remedy="run `warpsight sweep collect` again")  # fmt: skip
     return spots
 
 
@@ -209,7 +210,7 @@ def _check_seconds(seconds: NDArray[np.float64], designs: NDArray[np.int64]) -> 
     wrong = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
     if wrong.size:
         raise FormatError(f"design {designs[wrong[0]]} takes {seconds[wrong[0]]} seconds in a row that did not fail", place=_PLACE,
-                          remedy="collect the study's results again")  # fmt: skip
+                          remedy="run `warpsight sweep collect` again")  # fmt: skip
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:

@@ -1,0 +1,96 @@
+"""What one key of a GPU description is: its name, unit, bounds and default, and the step of a prediction that reads it first.
+
+The keys themselves stand in `spec.py`, as the annotations of `GpuSpec`'s fields; parameters of a model stand in the model's file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, FREQUENCY, SIZE
+
+WORD, FLAG = "word", "true or false"
+
+# The steps of a prediction, in order. When a key changes, the step that reads it first is done again, and those after it; but of
+# residency the caches see the number of resident blocks alone.
+RESIDENCY, CACHES, PROFILE, MODEL = "residency", "caches", "profile", "model"
+# Beside them: the cycle-level simulator alone reads the key.
+SIMULATOR = "simulator"
+STEPS = (RESIDENCY, CACHES, PROFILE, MODEL, SIMULATOR)
+
+MOST_CYCLES, MOST_COUNT, MOST_BYTES = 10**6, 2**20, 2**40
+# how the attribute of a key is named: the key, and the base unit of its dimension
+UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
+
+
+@dataclass(frozen=True)
+class Key:
+    """One key. `kind` is a dimension of `base.units`, or `WORD` (one of `choices`), or `FLAG`.
+
+    `least` and `most` bound a number, in base units. `default` is text as a file would write it, or `=other.key` for that key's
+    value; None: the key is required; empty: the GPU may lack what it describes, and then the spec lacks it. `reason` is the source
+    that a default carries.
+
+    `step` is the first step of a prediction that reads the design's own value. `orders`: the value also belongs to the timing by
+    which the cache simulation orders accesses, which a design takes from its reference GPU (`gpu.steps.ordered`).
+    `path` is the attribute path in `GpuSpec`; a last part in brackets is a dictionary key; empty for a parameter of a model.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    least: float = 1
+    most: float = MOST_COUNT
+    default: str | None = None
+    reason: str = ""
+    choices: tuple[str, ...] = ()
+    step: str = MODEL
+    orders: bool = False
+    path: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        """A number, so it must have a source."""
+        return self.kind not in (WORD, FLAG)
+
+    @property
+    def attribute(self) -> str:
+        """The name of the key's numbers in `Design`: `l1_mshrs`, `noc_bandwidth_bytes_per_s`."""
+        return self.path.replace(".", "_").replace("[", "_").rstrip("]")
+
+
+# -- Keys as annotations: the place where they stand names them.
+
+def count(
+    meaning: str, step: str, *, least: float = 1, most: float = MOST_COUNT, default: str | None = None, reason: str = "",
+    orders: bool = False,
+) -> Key:
+    """A plain count."""
+    return Key("", COUNT, meaning, least, most, default, reason, step=step, orders=orders)
+
+
+def size(meaning: str, step: str, *, least: float = 1, default: str | None = None, reason: str = "") -> Key:
+    """A size in bytes."""
+    return Key("", SIZE, meaning, least, MOST_BYTES, default, reason, step=step)
+
+
+def cycles(
+    meaning: str, step: str, *, least: float = 1, default: str | None = None, reason: str = "", orders: bool = False
+) -> Key:
+    """A number of core cycles."""
+    return Key("", CYCLES, meaning, least, MOST_CYCLES, default, reason, step=step, orders=orders)
+
+
+def bandwidth(meaning: str, step: str, *, orders: bool = False) -> Key:
+    """A bandwidth in bytes a second."""
+    return Key("", BANDWIDTH, meaning, 1, 1e18, step=step, orders=orders)
+
+
+def word(meaning: str, step: str, *choices: str) -> Key:
+    """One of some words."""
+    return Key("", WORD, meaning, choices=choices, step=step)
+
+
+def flag(meaning: str, step: str) -> Key:
+    """True or false."""
+    return Key("", FLAG, meaning, step=step)
