@@ -1,5 +1,5 @@
-"""What the order of accesses is worth: errors compared with the simulator when a changed design is ordered by its own timing, and
-by that of its reference GPU (docs/adr/0019-order-of-accesses-is-a-method.md).
+"""The effect of the order of accesses: errors against the simulator for changed designs, ordered by their own timing and by that of
+its reference GPU (docs/adr/0019-order-of-accesses-is-a-method.md).
 
     python validation/order_of_accesses.py                          # prints the table
     python validation/order_of_accesses.py --write                  # also rewrites it in the decision record

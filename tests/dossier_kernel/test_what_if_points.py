@@ -152,8 +152,8 @@ def test_value_that_a_description_cannot_have_is_left_out_and_told(traced: Any) 
     case, gpu = profiled("gather", traced, ("l1.mshrs=1", "sm_count=1"))
     grid = what_if(case, gpu, "mdm")
     assert grid is not None
-    assert {"setting": "l1.mshrs=0.5", "why": "is no whole number"} in grid["not_possible"]
-    assert {"setting": "sm_count=0.5", "why": "is no whole number"} in grid["not_possible"]
+    assert {"setting": "l1.mshrs=0.5", "why": "is not a whole number"} in grid["not_possible"]
+    assert {"setting": "sm_count=0.5", "why": "is not a whole number"} in grid["not_possible"]
     assert next(axis for axis in grid["axes"] if axis["key"] == "l1.mshrs")["values"] == [1, 2, 4]
 
 

@@ -83,14 +83,14 @@ def test_executor_is_chosen_by_the_jobs_when_none_is_named() -> None:
     ("words", "message"),
     [
         ({"name": "dusk"}, 'did you mean "dask"'),
-        ({"name": "inline", "jobs": 2}, r"jobs: the executor \"inline\" does not take it\n.*the executor dask or processes"),
-        ({"name": None, "jobs": 2, "scheduler": "tcp://h:1"}, r"scheduler: .*\"processes\" does not take it\n.*the executor dask"),
-        ({"name": None, "jobs": 1, "scheduler": "tcp://h:1"}, r"scheduler: .*\"inline\" does not take it"),
-        ({"name": "dask", "slurm": ["cores=1"]}, "slurm: .*\n.*the executor slurm"),
-        ({"name": "processes", "worker_timeout": 5.0}, "worker_timeout: .*\n.*the executor dask or slurm"),
-        ({"name": "dask", "jobs": 0}, "0 processes compute nothing"),
-        ({"name": "dask", "worker_timeout": float("nan")}, "nan is no time"),
-        ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "jobs: the workers of a scheduler that runs already"),
+        ({"name": "inline", "jobs": 2}, r"jobs: the executor \"inline\" does not use it\n.*`executor=dask` or `executor=processes`"),
+        ({"name": None, "jobs": 2, "scheduler": "tcp://h:1"}, r"scheduler: .*\"processes\" does not use it\n.*`executor=dask`"),
+        ({"name": None, "jobs": 1, "scheduler": "tcp://h:1"}, r"scheduler: .*\"inline\" does not use it"),
+        ({"name": "dask", "slurm": ["cores=1"]}, "slurm: .*\n.*`executor=slurm`"),
+        ({"name": "processes", "worker_timeout": 5.0}, "worker_timeout: .*\n.*`executor=dask` or `executor=slurm`"),
+        ({"name": "dask", "jobs": 0}, "0 processes is not a valid number"),
+        ({"name": "dask", "worker_timeout": float("nan")}, "nan s is not a valid time"),
+        ({"name": "dask", "jobs": 2, "scheduler": "tcp://h:1"}, "jobs: the workers of a running scheduler"),
     ],
 )
 def test_setting_that_an_executor_does_not_take_is_refused(words: dict[str, object], message: str) -> None:

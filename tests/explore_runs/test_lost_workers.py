@@ -98,7 +98,7 @@ def test_run_without_workers_says_so_waits_and_ends_with_an_error(cluster: TestC
     said: list[str] = []
     with (
         make_executor("dask", scheduler=cluster.address, worker_timeout=1.5, tell=said.append) as executor,
-        pytest.raises(UsageError, match=r"worker_timeout: no worker was there for 1.5 s\n.*what is finished is kept"),
+        pytest.raises(UsageError, match=r"worker_timeout: no worker was available for 1.5 s\n.*finished results are kept"),
     ):
         executor.run(keep, [Chore(store.address, "one")])
     assert said == ["no worker is there; waiting for one, at most 1.5 s (--worker-timeout)"]
@@ -133,7 +133,7 @@ def test_scheduler_that_is_lost_ends_the_run_and_what_is_finished_stays(cluster:
     killer = _when(lambda: len(kept(store.folder)) > 4, lambda: scheduler.send_signal(signal.SIGKILL))
     with (
         make_executor("dask", scheduler=cluster.address) as executor,
-        pytest.raises(UsageError, match=r"scheduler: the scheduler was lost, or restarted\n.*what is finished is kept; the same"),
+        pytest.raises(UsageError, match=r"scheduler: the scheduler was lost, or restarted\n.*finished results are kept; the same"),
     ):
         executor.run(keep, chores)
     killer.join()
@@ -172,7 +172,7 @@ def test_worker_of_another_version_is_refused_before_it_computes(
     cluster.add(sources=other)
     with (
         make_executor("dask", scheduler=cluster.address) as executor,
-        pytest.raises(UsageError, match=r"a worker would not compute the same: .*: sources \w+ there, \w+ here\n.*install"),
+        pytest.raises(UsageError, match=r"a worker has a different installation: .*: sources \w+ there, \w+ here\n.*install"),
     ):
         executor.run(keep, [Chore(store.address, "one", traces=str(traces))])
     assert list(traces.iterdir()) == []

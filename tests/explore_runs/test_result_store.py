@@ -97,7 +97,7 @@ def test_full_disk_is_an_error_that_says_so_and_leaves_what_was_there(tmp_path: 
     with monkeypatch.context() as patch:
         patch.setattr("warpsight.jobs.store._new_file", onto_full)
         for size in (10, 10_000_000):
-            with pytest.raises(NotKept, match=r"the disk is full; what was finished is kept\n.*as `results`; the same command"):
+            with pytest.raises(NotKept, match=r"the disk is full; finished results are kept\n.*as `results`; the same command"):
                 store.put_bytes("rows", "abcd", b"x" * size, ".parquet")
         with pytest.raises(NotKept, match="the disk is full"):
             store.put("simulator", "abcd", {"cycles": 2})

@@ -106,7 +106,7 @@ def test_job_that_is_being_submitted_when_a_run_ends_is_cancelled_too(jobs: Path
     slow.write_text(_SBATCH.replace('echo "Submitted', 'sleep 2\necho "Submitted'))
     with (
         make_executor("slurm", slurm=[*LEAST, "prologue=sleep 60"], worker_timeout=0.5, tell=lambda line: None) as executor,
-        pytest.raises(UsageError, match=r"no worker was there for 0\.5 s"),
+        pytest.raises(UsageError, match=r"no worker was available for 0\.5 s"),
     ):
         executor.run(keep, [Chore(store.address, "one")])
     assert len(_groups(jobs)) == 2
@@ -143,7 +143,7 @@ def test_sbatch_that_refuses_ends_the_run_with_its_words(jobs: Path, store: Resu
     (jobs.parent / "commands" / "sbatch").write_text("#!/bin/sh\necho 'sbatch: error: Invalid account nobody' >&2\nexit 1\n")
     with (
         make_executor("slurm", slurm=LEAST) as executor,
-        pytest.raises(UsageError, match=r"no worker comes: .*Invalid account nobody"),
+        pytest.raises(UsageError, match=r"no worker starts: .*Invalid account nobody"),
     ):
         executor.run(keep, [Chore(store.address, "one")])
 
@@ -175,7 +175,7 @@ def test_options_are_read_as_given() -> None:
         (["cores=1", "workers=1"], "memory is missing"),
         (["cores=1", "memory=1GB"], "workers is missing"),
         (["core=1"], 'did you mean "cores"'),
-        (["cores"], '"cores" does not set one of its keys'),
+        (["cores"], '"cores" does not set a known key'),
         (["cores=1", "cores=2"], "cores is given twice"),
     ],
 )
@@ -197,5 +197,5 @@ def test_options_that_are_missing_or_unknown_or_twice_are_refused(texts: list[st
 def test_wrong_values_are_refused_with_what_is_meant(key: str, values: tuple[str, ...], meant: str) -> None:
     right = {"cores": "1", "memory": "1GB", "workers": "1"}
     for value in values:
-        with pytest.raises(UsageError, match=rf'slurm: {key}="{re.escape(" ".join(value.splitlines()))}" is wrong\n.*{meant}'):
+        with pytest.raises(UsageError, match=rf'slurm KEY=VALUE: {key}="{re.escape(" ".join(value.splitlines()))}" is wrong\n.*{meant}'):
             slurm_options([f"{k}={v}" for k, v in {**right, key: value}.items()])

@@ -32,19 +32,20 @@ def _refusal(folder: Path, manifest: str) -> str:
         ("class: not memory-divergent\n", "", r"yaml: class is missing\n.*-> write class: memory-divergent or class: not"),
         ("class: not", "class: non", r'yaml:3: class is .non memory-divergent.; did you mean "not memory-divergent"\?'),
         ("holdout: false", "holdout: no", r"yaml:4: holdout is 'no'\n.*-> write holdout: true or holdout: false"),
-        ("check: check.py", "check: chek.py", r'yaml:5: check names .chek\.py., and there is no such file; did you mean "check'),
+        ("check: check.py", "check: chek.py", r'yaml:5: check names .chek\.py., and the file does not exist; did you mean "check'),
         ("check: check.py", "check: kernel.cu", r"yaml:5: check is .kernel\.cu., not a file that ends in \.py"),
         ("tolerance: 1e-6", "tolerance: small", r"yaml:6: tolerance is .small., not a number above 0"),
         ("tolerance: 1e-6", "tolerance: nan", r"yaml:6: tolerance is .nan., not a number above 0"),
         ("tolerance: 1e-6", "tolerance: -1", r"yaml:6: tolerance is .-1., not a number above 0"),
-        ("source: kernel.cu", "source: colonel.cu", r'yaml:7: source names .colonel\.cu., and there is no such file; did you mean'),
+        ("source: kernel.cu", "source: colonel.cu",
+         r'yaml:7: source names .colonel\.cu., and the file does not exist; did you mean'),
         ("source: kernel.cu\n", "", r"manifest\.yaml: source is missing"),
         ("grid: 4\n", "", r"manifest\.yaml: grid is missing"),
         ("grid: 4", "grid: four", r"yaml:8: 'four' is not a whole number"),
         ("block: 64", "block: 1x2x3x4", r"yaml:9: .* has 4 dimensions, not 1 to 3"),
         ("block: 64", "block: {x: 64}", r"yaml:9: a mapping is not expected here"),
         ("seed: 3", "seed: three", r"yaml:11: 'three' is not a whole number"),
-        ("seed: 3", "launch: launch.py", r"yaml:7: source belongs into the launch file that line 11 names"),
+        ("seed: 3", "launch: launch.py", r"yaml:7: source belongs in the launch file that line 11 names"),
         ("seed: 3", "sed: 3", r'yaml:11: sed is not a known key; did you mean "seed"\?'),
         ("seed: 3", "seed: [", r"yaml:\d+: is not YAML"),
     ],
@@ -64,7 +65,7 @@ def test_manifest_without_a_launch_says_how_one_is_given(tmp_path: Path) -> None
 
 def test_manifest_whose_launch_file_is_missing_is_refused(tmp_path: Path) -> None:
     told = _refusal(tmp_path, MANIFEST[: MANIFEST.index("source:")] + "launch: lanch.py\n")
-    assert "manifest.yaml:7: launch names 'lanch.py', and there is no such file" in told
+    assert "manifest.yaml:7: launch names 'lanch.py', and the file does not exist" in told
 
 
 def test_empty_manifest_says_what_one_needs(tmp_path: Path) -> None:

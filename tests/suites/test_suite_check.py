@@ -70,7 +70,7 @@ def test_order_that_is_not_defined_is_settled_by_comparable(tmp_path: Path) -> N
         ("def expected(x, y, big, n):\n    return {'z': x}", r'expected\(\) returned "z", which is no array among'),
         ("def expected(x, y, big, n):\n    return {'n': 1}", r'expected\(\) returned "n", which is no array among'),
         ("def expected(x, y, big, n):\n    return {'y': x[:5]}", r'"y" of shape \(5,\); it has \(256,\)'),
-        ("def expected(x, y, big, n):\n    return {'y': 'text'}", r'"y" of <U4, and only numbers can be compared'),
+        ("def expected(x, y, big, n):\n    return {'y': 'text'}", r'"y" of <U4, but only numbers can be compared'),
         ("def expected(x, y, big, n):\n    return {'y': [[1], [1, 2]]}", r"check\.py: ValueError"),
         (f"{CHECK}def comparable(outputs):\n    return 5", r"check\.py: comparable\(\) returned 5 and no outputs"),
     ],

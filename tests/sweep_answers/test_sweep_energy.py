@@ -52,7 +52,7 @@ def test_memory_speed_is_a_second_clock_and_a_curve_says_that_it_does_not_know_i
     document = energy(chosen(keys, [4.0, 3.0, 3.0, 1.0]), memory="dram.bandwidth", power=CURVE)
     assert [(row["core"], row["memory"]) for row in document["of"][0]["clocks"]] == list(zip(*keys.values(), strict=True))
     assert document["of"][0]["best"]["joules"] == 3
-    assert document["notes"] == ["the power curve is of the core clock alone: it gives the same watts at every dram.bandwidth"]
+    assert document["notes"] == ["the power curve depends on the core clock only: it gives the same power at every dram.bandwidth"]
 
 
 def test_equal_clocks_in_energy_leave_the_lower_design() -> None:
@@ -69,8 +69,8 @@ def test_clock_outside_the_curve_is_refused_and_one_at_its_end_is_not() -> None:
 
 @pytest.mark.parametrize(
     ("points", "told"),
-    [([], "no points"), ([(1e9, 1.0), (1e9, 2.0)], "1 GHz comes twice"), ([(1e9, -1.0)], "is no point"),
-     ([(float("nan"), 1.0)], "is no point"), ([(1e9, float("inf"))], "is no point")],
+    [([], "no points"), ([(1e9, 1.0), (1e9, 2.0)], "1 GHz is given twice"), ([(1e9, -1.0)], "is not a valid point"),
+     ([(float("nan"), 1.0)], "is not a valid point"), ([(1e9, float("inf"))], "is not a valid point")],
 )  # fmt: skip
 def test_curve_that_is_none_is_refused(points: list, told: str) -> None:
     with pytest.raises(UsageError, match=told):
@@ -83,7 +83,7 @@ def test_designs_of_equal_clocks_and_powers_that_are_none_are_refused() -> None:
         energy(chosen(keys, [1.0] * 4))
     with pytest.raises(UsageError, match="is 0 W on design 1"):
         energy(chosen(CLOCKS, SECONDS), power=term("core_clock - 1 GHz", lambda f: f - GHZ, "core_clock"))
-    with pytest.raises(UsageError, match='"volts" is no column'):
+    with pytest.raises(UsageError, match='"volts" is not a column'):
         energy(chosen(CLOCKS, SECONDS), power=term("volts", lambda v: v, "volts"))
     with pytest.raises(UsageError, match='no key "core_clok"'):
         energy(chosen(CLOCKS, SECONDS), core="core_clok")

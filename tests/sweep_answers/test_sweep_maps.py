@@ -88,7 +88,7 @@ def test_map_of_one_kernel_shows_its_own_speed_and_a_failed_design_leaves_its_ce
         ({"others": "median"}, 'no "median" of other axes'),
         ({"others": "mean", "value": "bound_by"}, "bound_by has no mean"),
         ({"others": "best", "value": "cpy"}, 'no value "cpy"; did you mean "cpi"'),
-        ({"others": "best", "value": "cpi"}, "cpi is another on each kernel"),
+        ({"others": "best", "value": "cpi"}, "cpi differs between kernels"),
         ({"others": "best", "kernel": "m"}, 'no kernel "m"'),
     ],
 )

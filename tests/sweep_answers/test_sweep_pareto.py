@@ -97,7 +97,7 @@ def test_points_off_the_front_are_thinned_and_their_number_told() -> None:
 @pytest.mark.unit
 def test_cost_that_is_unknown_infinite_or_no_number_is_refused() -> None:
     selection = chosen({"sm_count": [1.0, 2.0]}, [1.0, 1.0])
-    with pytest.raises(UsageError, match='cost "area": "area" is no column'):
+    with pytest.raises(UsageError, match='cost "area": "area" is not a column'):
         pareto(selection, [term("area", lambda area: area, "area")])
     with pytest.raises(UsageError, match="is inf on design 1 and on 0 more"):
         pareto(selection, [term("1 / (sm_count - 2)", lambda sms: 1 / abs(sms - 2), "sm_count")])

@@ -84,7 +84,7 @@ def test_baseline_that_is_not_named_is_the_first_design_with_a_result() -> None:
         (lambda rows, designs: (rows.drop_columns(["cpi"]), designs), "the column cpi is missing"),
         (lambda rows, designs: (pa.concat_tables([rows, rows.slice(0, 1)]), designs), "design 0 and kernel a have two rows"),
         (lambda rows, designs: (rows, designs.slice(1)), "a row is of design 0, which is not among"),
-        (lambda rows, designs: (rows, pa.concat_tables([designs, designs.slice(3)])), "design 3 comes twice"),
+        (lambda rows, designs: (rows, pa.concat_tables([designs, designs.slice(3)])), "design 3 is given twice"),
         (lambda rows, designs: (rows.set_column(rows.column_names.index("seconds"), "seconds", pa.array([0.0] * 8)), designs),
          "takes 0.0 seconds"),
     ],
@@ -158,11 +158,11 @@ def test_constraint_sees_only_designs_that_have_numbers_and_the_class_under_a_na
 
 def test_constraint_that_names_nothing_known_is_no_condition_or_leaves_nothing_is_refused() -> None:
     each = results(KEYS, SECONDS)
-    with pytest.raises(UsageError, match='"sm_cuont" is no column of the results; did you mean "sm_count"'):
+    with pytest.raises(UsageError, match='"sm_cuont" is not a column of the results; did you mean "sm_count"'):
         select(each, where=[term("sm_cuont > 1", lambda s: s > 1, "sm_cuont")])
     with pytest.raises(UsageError, match="must be true or false"):
         select(each, where=[term("sm_count + 1", lambda s: s + 1, "sm_count")])
-    with pytest.raises(UsageError, match="of 4 designs none is left: 0 without a result, 4 excluded"):
+    with pytest.raises(UsageError, match="none of 4 designs remains: 0 without a result, 4 excluded"):
         select(each, where=[term("sm_count > 100", lambda s: s > 100, "sm_count")])
 
 

@@ -177,7 +177,7 @@ def test_scale_of_the_performance_itself_gives_the_variance_of_the_performance()
 def test_nothing_that_varies_and_too_few_designs_are_refused() -> None:
     with pytest.raises(UsageError, match="no axis varies"):
         sensitivity(chosen({"a": [1.0]}, [1.0]))
-    with pytest.raises(UsageError, match="3 designs that are no full grid are too few"):
+    with pytest.raises(UsageError, match="3 designs without a full grid are too few"):
         sensitivity(chosen({"a": [1.0, 1.0, 2.0], "b": [1.0, 2.0, 2.0]}, [1.0, 2.0, 3.0]))
     with pytest.raises(UsageError, match='no scale "cubic"'):
         sensitivity(chosen({"a": [1.0, 2.0]}, [1.0, 2.0]), "cubic")

@@ -164,7 +164,7 @@ def test_energy_is_shown_by_clock_with_the_least_marked() -> None:
     assert rows[2] == ["1 GHz", "480 GB/s", "50.0 %", "100 W", "2.500 ms", "250 mJ*", "625 uJ s*", "1.56 uJ s^2*"]
     assert rows[4][4:6] == ["2.000 ms*", "400 mJ"]
     assert _rows(text, "kernel")[1] == ["all kernels", "1.4 GHz, 480 GB/s", *["1 GHz, 480 GB/s"] * 3]
-    assert "the power curve is of the core clock alone" in text
+    assert "the power curve depends on the core clock only" in text
     assert max(map(len, text.splitlines())) <= 120
     assert "power: linear interpolation of 2 points, 1 GHz to 1.4 GHz" in text
     without = energy_text(clocks(power=False))

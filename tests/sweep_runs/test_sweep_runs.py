@@ -178,7 +178,7 @@ def test_collected_table_says_which_rows_are_still_missing(tmp_path: Path) -> No
     folder = make_folder(tmp_path / "out", case, str(tmp_path / "kept"))
     plan = plan_sweep(open_folder(folder.path).study, open_store(folder.results))
     write_results(plan, StudyFolder(folder.path, case, folder.results))
-    assert {row["failed"] for row in rows(folder.path)} == {"not computed yet; `warpsight sweep resume` goes on"}
+    assert {row["failed"] for row in rows(folder.path)} == {"not computed yet; `warpsight sweep resume` continues"}
 
 
 def test_folder_of_something_else_is_not_taken(tmp_path: Path) -> None:

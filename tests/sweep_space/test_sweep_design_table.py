@@ -159,7 +159,7 @@ def test_more_combinations_than_a_64_bit_number_counts_are_drawn_without_repeats
 
 def test_fewer_combinations_than_designs_asked_for_are_refused() -> None:
     error = refusal(study("sm_count=1:5:1", "sm.policy=lrr,gto", sampling=Sampling("random", 11)))
-    assert error.what == "11 designs are asked for, and the axes have 10 combinations"
+    assert error.what == "11 designs are requested, but the axes have 10 combinations"
 
 
 def test_derived_keys_are_computed_in_order_from_axes_each_other_and_the_base() -> None:
@@ -238,8 +238,8 @@ def test_derived_value_out_of_bounds_refuses_that_design_alone_and_says_why() ->
     table = design_table(asked, BASE)
     assert table.columns["l1.mshrs"].tolist() == [-10, 0, 10, 20, 30]
     assert [table.refusal(design) for design in range(5)] == [
-        "l1.mshrs comes out as -10, and must be at least 1", "l1.mshrs comes out as 0, and must be at least 1", "",
-        "", "l2.ways comes out as 5201, and must be at most 4096",
+        "l1.mshrs evaluates to -10, and must be at least 1", "l1.mshrs evaluates to 0, and must be at least 1", "",
+        "", "l2.ways evaluates to 5201, and must be at most 4096",
     ]
     assert (table.refused != 0).tolist() == [True, True, False, False, True]
 
@@ -247,28 +247,28 @@ def test_derived_value_out_of_bounds_refuses_that_design_alone_and_says_why() ->
 def test_refused_designs_stay_beside_their_own_reasons_where_constraints_remove_others() -> None:
     asked = study("sm_count=10:50:10", derived={"l1.mshrs": "sm_count - 20"}, constraints=("sm_count != 10",))
     table = design_table(asked, BASE)
-    assert [table.refusal(design) for design in range(4)] == ["l1.mshrs comes out as 0, and must be at least 1", "", "", ""]
+    assert [table.refusal(design) for design in range(4)] == ["l1.mshrs evaluates to 0, and must be at least 1", "", "", ""]
 
 
 @pytest.mark.parametrize(
     ("asked", "words"),
     [
-        (study("sm_count=15,28", derived={"l1.mshrs": "sm_count / 2"}), "comes out as 7.5 on design 0, and takes whole numbers"),
-        (study("launch.block=128,96", derived={"launch.grid": "1024 / launch.block"}), "launch.grid comes out as 10.6"),
+        (study("sm_count=15,28", derived={"l1.mshrs": "sm_count / 2"}), "evaluates to 7.5 on design 0, and takes whole numbers"),
+        (study("launch.block=128,96", derived={"launch.grid": "1024 / launch.block"}), "launch.grid evaluates to 10.6"),
         (study("sm_count=15,28", derived={"l1.mshrs": "8 / (sm_count - 28)"}), "division by zero on design 1 (sm_count = 28)"),
         (study("sm_count=15,28", constraints=("1 / (sm_count - 15) > 0",)), "division by zero on design 0"),
         (study("sm_count=15,28", constraints=("sm_count > 28",)), "exclude every one of 2 designs"),
-        (study("sm_count=15,28", constraints=("sm_count",)), "comes out as a number, not as true or false"),
+        (study("sm_count=15,28", constraints=("sm_count",)), "evaluates to a number, not to true or false"),
         (study("sm_count=15,28", derived={"sm_count": "28"}), "sm_count is an axis and also derived"),
         (study("sm_count=15,28", derived={"l1.mshrs": "sm_count > 3"}), "l1.mshrs is a number"),
-        (study("sm_count=15,28", derived={"sm.policy": "'fifo'"}), 'sm.policy comes out as "fifo"'),
+        (study("sm_count=15,28", derived={"sm.policy": "'fifo'"}), 'sm.policy evaluates to "fifo"'),
         (study("sm_count=15,28", derived={"sm.polcy": "'gto'"}), 'did you mean "sm.policy"?'),
         (study("sm_count=15,28", derived={"l1.mshrs": "l2.mshrs", "l2.mshrs": "64"}), "reads l2.mshrs, which is derived later"),
-        (study("sm_count=15,28", derived={"l1.mshrs": "l1.mshrs * 2"}), "derived later, or from itself"),
-        (study("sm_count=15,28", derived={"launch.shared": "launch.block"}), "reads launch.block, which is no axis"),
+        (study("sm_count=15,28", derived={"l1.mshrs": "l1.mshrs * 2"}), "derived later or depends on itself"),
+        (study("sm_count=15,28", derived={"launch.shared": "launch.block"}), "reads launch.block, which is not an axis"),
         (study("sm_count=15,28", derived={"l1.mshrs": "latency.tensor"}), "reads latency.tensor, which mdm-pascal does not have"),
         (study("sm_count=15,28", "sm_count=30,40"), "sm_count is an axis twice"),
-        (study("core_clock=1..2GHz"), "core_clock is a continuous range, and a grid has none"),
+        (study("core_clock=1..2GHz"), "core_clock is a continuous range, which a grid cannot have"),
         (study("sm_count=15,28", sampling=Sampling("grid", 5)), "a grid has every combination"),
         (study("sm_count=15,28", sampling=Sampling("random")), "needs a number of designs"),
         (study(sampling=Sampling("random", 5)), "has no axes"),
@@ -276,7 +276,7 @@ def test_refused_designs_stay_beside_their_own_reasons_where_constraints_remove_
         (study("core_clock=1..2GHz", sampling=Sampling("random", 10**8 + 1)), "these are 100,000,001 designs"),
         (study("sm_count=1:50000:1", "l1.mshrs=1:50000:1"), "these are 2,500,000,000 designs"),
         (replace(study("sm_count=15,28"), overrides=("sm_count=4",)), "sm_count is set and also an axis"),
-        (replace(study("sm_count=15,28"), overrides=("launch.block=4",)), "is no key of the GPU"),
+        (replace(study("sm_count=15,28"), overrides=("launch.block=4",)), "is not a key of the GPU"),
         (replace(study("sm_count=15,28"), models=()), "no models"),
         (replace(study("sm_count=15,28"), models=("mdm", "mdm")), '"mdm" is given twice'),
         (replace(study("sm_count=15,28"), kernels=()), "no kernels"),
@@ -291,7 +291,7 @@ def test_study_that_contradicts_itself_is_refused(asked: Study, words: str) -> N
 
 def test_launch_axis_is_refused_where_a_kernel_is_a_trace(tmp_path: Any) -> None:
     asked = replace(study("launch.block=128,256"), kernels=(StudyKernel("old", KernelRequest(str(tmp_path))),))
-    assert "old is a trace folder whose launch is already done" in refusal(asked).what
+    assert "old is a trace folder, whose launch cannot change" in refusal(asked).what
 
 
 def test_simulator_takes_its_designs_among_those_that_are_possible_and_where_its_condition_holds() -> None:

@@ -68,7 +68,7 @@ def test_kernels_of_options_are_called_after_their_files_and_a_suite_adds_its_ow
         (["sm_cout=4"], "overrides sm_cout=4", 'did you mean "sm_count"?'),
         (["sm_count=4", "sm_count=1:5:1"], "overrides sm_count=1:5:1", "sm_count is set and also an axis"),
         (["sm_count=4", "sm_count=5"], "overrides sm_count=5", "sm_count is set twice"),
-        (["core_clock=1..2GHz"], "overrides core_clock=1..2GHz", "a grid has none"),
+        (["core_clock=1..2GHz"], "overrides core_clock=1..2GHz", "a grid cannot have"),
         (["sm_count"], "overrides sm_count", "is not key=values"),
     ],
 )

@@ -111,7 +111,7 @@ def test_every_key_of_a_file_is_in_the_study(write: Write, tmp_path: Path) -> No
 
 def test_what_a_file_leaves_out_is_as_on_the_command_line(write: Write) -> None:
     study = read_study(write(SMALL))
-    assert (study.name, study.gpu, study.models, study.method) == ("study", "mdm-pascal", ("mdm",), Method())
+    assert (study.name, study.gpu, study.models, study.method) == ("study", "mdm-pascal", ("warpsight",), Method())
     assert (study.axes, study.overrides, study.sampling, study.simulator) == ((), (), Sampling(), None)
 
 
@@ -149,15 +149,15 @@ def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
         (SMALL + "set:\n  l1.size: 48 KB\n", 3, "means different sizes"),
         (SMALL + "set:\n  - l1.ways=4\n  - l1.ways=6\n", 4, "l1.ways is set twice"),
         (SMALL + "set:\n  - l1.ways\n", 3, "is not key=value"),
-        (SMALL + "set:\n  launch.block: 128\n", 3, "is no key of the GPU"),
+        (SMALL + "set:\n  launch.block: 128\n", 3, "is not a key of the GPU"),
         (SMALL + "set: {sm_count: 4}\naxes:\n  sm_count: 1:5:1\n", 4, "sm_count is set and also an axis"),
         (SMALL + "axes:\n  l1:\n    size: 16 KiB\n", 3, "l1 is a mapping, not values"),
         (SMALL + "axes:\n  l1.mshrs:\n    - 32\n    - many\n", 5, "l1.mshrs is not a count"),
         (SMALL + "axes:\n  l1.mshrs: [32, [64]]\n", 3, "more than one value"),
         (SMALL + "axes:\n  l1.mshrs: []\n", 3, "has no values"),
         (SMALL + "axes: [sm_count]\n", 2, "axes is not a mapping"),
-        (SMALL + "axes:\n  core_clock: 1..2 GHz\n", 3, "a grid has none"),
-        (SMALL + "axes:\n  sm_count: 15:78:5\n", 3, "does not come to its last value"),
+        (SMALL + "axes:\n  core_clock: 1..2 GHz\n", 3, "a grid cannot have"),
+        (SMALL + "axes:\n  sm_count: 15:78:5\n", 3, "does not reach its last value"),
         (SMALL + "axes: {sm_count: 1:5:1}\nsampling: {kind: latin, designs: 3}\n", 3, 'did you mean "latin-hypercube"?'),
         (SMALL + "axes: {sm_count: 1:5:1}\nsampling:\n  designs: 3\n", 3, "sampling has no kind"),
         (SMALL + "axes: {sm_count: 1:5:1}\nsampling: {kind: random}\n", 3, "needs a number of designs"),
@@ -168,7 +168,7 @@ def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
         (SMALL + "derived:\n  l1.mshrs: 2 * l1.wais\n", 3, 'did you mean "l1.ways"?'),
         (SMALL + "derived:\n  l1.mshr: 2 * l1.ways\n", 3, 'did you mean "l1.mshrs"?'),
         (SMALL + "derived:\n  l1.mshrs: l2.mshrs\n  l2.mshrs: '64'\n", 3, "derived later"),
-        (SMALL + "constraints:\n  - sm_count > 3\n  - sm_count\n", 4, "not as true or false"),
+        (SMALL + "constraints:\n  - sm_count > 3\n  - sm_count\n", 4, "not to true or false"),
         (SMALL + "constraints:\n  - __import__('os')\n", 3, "not a known function"),
         (SMALL + "constraints: sm_count > 3\n", 2, "constraints is not a list"),
         (SMALL + "models: [mdm, gpumec]\n", 2, 'did you mean "gpumech"?'),
@@ -178,7 +178,7 @@ def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
         (SMALL + "method: {caches: exat}\n", 2, 'did you mean "exact"?'),
         (SMALL + "axes: {method.caches: [exact]}\nmethod: {caches: exact}\n", 3, "is varied, and also given here"),
         (SMALL + "simulator: {designs: 0}\n", 2, "not a whole number of 1"),
-        (SMALL + "simulator: {where: sm_count}\n", 2, "not as true or false"),
+        (SMALL + "simulator: {where: sm_count}\n", 2, "not to true or false"),
         (SMALL + "simulator:\n", 2, "simulator is not a mapping"),
         ("name: x\nkernels:\n  - saxpi.cu\n", 3, 'did you mean "saxpy.cu"?'),
         ("kernels:\n  - saxpy.cu\n  - saxpy.cu\n", 3, 'two kernels are called "saxpy"'),
@@ -189,7 +189,7 @@ def test_empty_simulator_is_the_simulator_on_every_design(write: Write) -> None:
         ("kernels:\n  - path: old.trace\n    block: 64\n", 3, "applies to a kernel"),
         ("kernels:\n  - deep/spmv\n", 2, "is the folder of a kernel in a suite"),
         ("kernels: ['-']\n", 1, 'there is no kernel "-"'),
-        ("kernels: [old.trace]\naxes:\n  launch.block: [64, 128]\n", 3, "whose launch is already done"),
+        ("kernels: [old.trace]\naxes:\n  launch.block: [64, 128]\n", 3, "whose launch cannot change"),
         ("suite: warpsigt\n", 1, 'did you mean "warpsight"?'),
         ("suite:\n  name: warpsight\n  only: [haar_row]\n", 3, 'did you mean "haar_rows"?'),
         ("suite:\n  name: warpsight\n  half: test\n", 3, '"test" is not known'),

@@ -48,5 +48,5 @@ def test_options_that_are_not_understood_and_missing_texts_are_refused() -> None
         warpsight.trace(raw(options=("--maxrregcount=32",)), grid=1, block=1, args=[])
     with pytest.raises(UsageError, match="no source text"):
         warpsight.trace(raw(code=""), grid=1, block=1, args=[])
-    with pytest.raises(UsageError, match="holds no PTX"):
+    with pytest.raises(UsageError, match="contains no PTX"):
         warpsight.trace(SimpleNamespace(code=CODE), grid=1, block=1, args=[])

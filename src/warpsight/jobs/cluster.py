@@ -73,8 +73,8 @@ _CLIENT_TRIES = 3
 _LOOK_SECONDS = 1.0
 _PATIENCE_SECONDS = 3.0  # a worker that died is there again by then
 _ANSWER_SECONDS = 30.0
-_GO_ON = "what is finished is kept; the same command continues"
-_KILLER = "the workers that ran it ended without a word, also when it ran alone, as when memory runs out"
+_GO_ON = "finished results are kept; the same command continues"
+_KILLER = "its workers terminated without an error message, even when it ran alone; they may have run out of memory"
 
 
 @dataclass(frozen=True)
@@ -159,20 +159,20 @@ class _Presence:
             raise lost() from None
         if threads:
             if self._told:
-                self._tell("a worker is there")
+                self._tell("a worker is available")
             self._alone_since, self._told = None, False
             self._speak_of_threads(max(threads.values()))
             return
         if trouble := self._connection.trouble():
-            raise UsageError(f"no worker comes: {trouble}", place="executor", remedy=_GO_ON)
+            raise UsageError(f"no worker starts: {trouble}", place="executor", remedy=_GO_ON)
         now = monotonic()
         self._alone_since = self._alone_since or now
         if now - self._alone_since > _PATIENCE_SECONDS and not self._told:
             self._told = True
-            self._tell(f"no worker is there; waiting for one, at most {self._timeout:g} s")
+            self._tell(f"no worker is available; waiting up to {self._timeout:g} s for one")
         if now - self._alone_since > self._timeout:
-            what = f"no worker was there for {self._timeout:g} s"
-            raise UsageError(what, place="worker_timeout", remedy=f"start workers, or look at what they print; {_GO_ON}")
+            what = f"no worker was available for {self._timeout:g} s"
+            raise UsageError(what, place="worker_timeout", remedy=f"start workers, or read their output; {_GO_ON}")
 
     def _speak_of_threads(self, most: int) -> None:
         if most > 1 and not self._told_of_threads:
@@ -240,12 +240,12 @@ class _Run(Generic[Task]):
         if isinstance(answer, (CancelledError, OSError)):  # of its connection: what a task raises does not come as an exception
             raise lost()
         if isinstance(answer, BaseException):
-            what = f"a worker cannot take tasks: {type(answer).__name__}: {answer}"
+            what = f"a worker cannot run tasks: {type(answer).__name__}: {answer}"
             raise UsageError(what, place="executor", remedy=f"install the same packages everywhere; {_GO_ON}")
         kind, text, end = answer
         if kind == "refused":
-            what = f"a worker would not compute the same: {text}"
-            raise UsageError(what, place="executor", remedy=f"install the same everywhere, or end that worker; {_GO_ON}")
+            what = f"a worker has a different installation: {text}"
+            raise UsageError(what, place="executor", remedy=f"install the same versions everywhere, or stop that worker; {_GO_ON}")
         record_outcome(self.reasons, task, TaskOutcome(text, end))
         self._count()
 

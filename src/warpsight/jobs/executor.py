@@ -97,9 +97,9 @@ def make_executor(
     """
     _load_ours()
     if jobs is not None and jobs < 1:
-        raise UsageError(f"{jobs} processes compute nothing", place="jobs", remedy="give 1 or more")
+        raise UsageError(f"{jobs} processes is not a valid number", place="jobs", remedy="give 1 or more")
     if worker_timeout is not None and not 0 < worker_timeout < float("inf"):
-        raise UsageError(f"{worker_timeout:g} is no time", place="worker_timeout", remedy="give seconds, more than 0")
+        raise UsageError(f"{worker_timeout:g} s is not a valid time", place="worker_timeout", remedy="give seconds, more than 0")
     settings = Settings(jobs, scheduler, tuple(slurm), worker_timeout)
     if name is None and (jobs or default_jobs()) == 1:
         name, settings = "inline", Settings(None, scheduler, tuple(slurm), worker_timeout)
@@ -107,9 +107,9 @@ def make_executor(
     kind = EXECUTORS.get(name, place="executor")
     for field in fields(Settings):
         if getattr(settings, field.name) not in {None, ()} and field.name not in kind.takes:
-            takers = [other for other in EXECUTORS if field.name in EXECUTORS.get(other).takes]
-            what = f'the executor "{name}" does not take it'
-            raise UsageError(what, place=field.name, remedy=f"it is for the executor {' or '.join(takers)}")
+            takers = [f"`executor={other}`" for other in EXECUTORS if field.name in EXECUTORS.get(other).takes]
+            what = f'the executor "{name}" does not use it'
+            raise UsageError(what, place=field.name, remedy=f"it applies to {' or '.join(takers)}")
     return kind.make(settings, tell or _to_stderr)
 
 

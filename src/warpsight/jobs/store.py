@@ -78,7 +78,7 @@ class ResultStore:
         except (OSError, ValueError):
             seen = ""
         if seen != address.mark:
-            what = f"the results folder of this run is not here, on {os.uname().nodename}"
+            what = f"the results folder of this run does not exist on {os.uname().nodename}"
             raise NotKept(what, place=address.folder, remedy="give a folder that all machines share as `results`")
         return store
 
@@ -181,8 +181,8 @@ class ResultStore:
 
     def _refused(self, error: OSError | ValueError) -> NotKept:
         if isinstance(error, OSError) and error.errno in _FULL:
-            remedy = "make room, or give another folder as `results`; the same command continues"
-            return NotKept("the disk is full; what was finished is kept", place=str(self.folder), remedy=remedy)
+            remedy = "free space, or give another folder as `results`; the same command continues"
+            return NotKept("the disk is full; finished results are kept", place=str(self.folder), remedy=remedy)
         reason = getattr(error, "strerror", None) or str(error)
         remedy = "give a folder that you can write to as `results`"
-        return NotKept(f"results cannot be kept here: {reason}", place=str(self.folder), remedy=remedy)
+        return NotKept(f"results cannot be written here: {reason}", place=str(self.folder), remedy=remedy)

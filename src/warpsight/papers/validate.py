@@ -39,10 +39,10 @@ def chosen_figures(names: Sequence[str]) -> list[Figure]:
     wanted = [each for name in names for each in (known if name == ALL else [name])]
     for name in wanted:
         if name not in FIGURES:
-            what = f'"{name}" is not a figure that can be made again{suggestion(name, [*known, ALL])}'
-            raise UsageError(what, place="figure", remedy="`warpsight validate --list` lists them")
+            what = f'"{name}" is not a figure that can be reproduced{suggestion(name, [*known, ALL])}'
+            raise UsageError(what, place="figures", remedy="`warpsight validate --list` lists them")
     if not wanted:
-        raise UsageError("no figure is named", place="figure", remedy="`warpsight validate --list` lists them")
+        raise UsageError("no figure is named", place="figures", remedy="`warpsight validate --list` lists them")
     return [FIGURES[name] for name in dict.fromkeys(wanted)]
 
 
@@ -65,7 +65,7 @@ def validate(
     """
     points = [point for figure in figures for point in figure.points(cast)]
     if executor is not None and jobs is not None:
-        raise UsageError("an executor has its own number of processes", place="jobs", remedy="leave out jobs or executor")
+        raise UsageError("an executor sets its own number of processes", place="jobs", remedy="leave out jobs or executor")
     with nullcontext(executor) if executor is not None else make_executor(None, jobs=jobs) as runner:
         found = run_study(cast, points, results=results, executor=runner, watch=watch)
     return [figure_document(figure, cast, found) for figure in figures]

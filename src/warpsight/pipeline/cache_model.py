@@ -95,7 +95,7 @@ def checked_changes(changes: dict[str, Any]) -> dict[str, Any]:
     for name in changes:
         if name not in ReuseSettings.__dataclass_fields__:
             known = "hit_latency, miss_latency, sigma, seed, clip, issue"
-            raise UsageError(f'"{name}" is nothing that the model takes', place="cache_model", remedy=f"give some of {known}")
+            raise UsageError(f'"{name}" is not a parameter of the model', place="cache_model", remedy=f"give some of {known}")
     return changes
 
 
@@ -205,15 +205,15 @@ def parse_index_bits(text: str) -> tuple[tuple[int, ...], ...]:
     """
     groups = text.split(",")
     if not all(re.fullmatch(r"\d{1,2}(\^\d{1,2})*", group) for group in groups):
-        what = f'"{text}" does not say which address bits make the set index'
+        what = f'"{text}" is not a list of the address bits of each set index bit'
         raise UsageError(what, place="index_bits", remedy="give for example 7^13,8^14,9^15,10^17,11^19,12")
     bits = tuple(tuple(int(bit) for bit in group.split("^")) for group in groups)
     for group, written in zip(bits, groups, strict=True):
         if max(group) > HIGHEST_BIT:
-            what = f"bit {max(group)} is none of an address"
+            what = f"bit {max(group)} is not a bit of an address"
             raise UsageError(what, place="index_bits", remedy=f"give bits of up to {HIGHEST_BIT}")
         if len(set(group)) < len(group):
-            what = f'"{written}" has a bit twice, which leaves it out'
+            what = f'"{written}" has the same bit twice, which cancels out'
             raise UsageError(what, place="index_bits", remedy="give each bit of a group once")
     return bits
 
@@ -240,7 +240,7 @@ def parse_axes(words: Sequence[str]) -> dict[str, list[int]]:
     for word in words:
         axis, _, text = word.partition("=")
         if axis not in AXES or axis in found:
-            what = f'"{word}" is not one of {", ".join(AXES)} with its values, each axis once'
+            what = f'"{word}" is not one of {", ".join(AXES)} with values, each axis once'
             raise UsageError(what, place="sweep", remedy="give for example size=4K:64K ways=1,2,4,8")
         found[axis] = [value for part in text.split(",") for value in _values(axis, part)]
     return found
@@ -250,7 +250,7 @@ def _values(axis: str, text: str) -> list[int]:
     first, colon, last = text.partition(":")
     least, most = _number(axis, first), _number(axis, last if colon else first)
     if least > most:
-        raise UsageError(f"{axis}={text} ends before it begins", place="sweep", remedy="write the smaller value first")
+        raise UsageError(f"{axis}={text} has its last value below its first", place="sweep", remedy="write the smaller value first")
     values = [least]
     while values[-1] * 2 <= most:
         values.append(values[-1] * 2)
@@ -265,7 +265,7 @@ def _number(axis: str, text: str) -> int:
     digits = text[:-1] if unit > 1 else text
     if not (digits.isascii() and digits.isdigit()) or int(digits) == 0 or len(digits) > 9:
         remedy = "give a whole number of 1 or more, as 48K or 64"
-        raise UsageError(f'"{text}" is no value of {axis}', place="sweep", remedy=remedy)
+        raise UsageError(f'"{text}" is not a value of {axis}', place="sweep", remedy=remedy)
     return int(digits) * unit
 
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -33,6 +33,10 @@ from warpsight.traces.schema import KernelTrace
 
 TraceSource = KernelTrace | Callable[[], KernelTrace]
 """A trace, or how to open it: it is opened when an intermediate result has to be made."""
+
+
+def _opened(source: TraceSource) -> KernelTrace:
+    return source if isinstance(source, KernelTrace) else source()
 
 
 @dataclass(frozen=True)
@@ -126,11 +130,6 @@ class Stages:
     def __init__(self, trace: TraceSource, store: StageStore, *, counts: bool = True, watch: Watch | None = None) -> None:
         self._source, self._store, self._counts, self._watch = trace, store, counts, watch
 
-    @property
-    def trace(self) -> KernelTrace:
-        """The trace, opened."""
-        return self._source if isinstance(self._source, KernelTrace) else self._source()
-
     def profile(self, gpu: GpuSpec, method: Method, resident: Occupancy | None = None) -> IntervalProfile:
         """The interval profile of the representative warp. Raises UsageError if a block does not fit an SM."""
         key = profile_key(gpu, method, self._counts, resident)
@@ -138,7 +137,7 @@ class Stages:
         if kept is None and not self._counts:  # one with counts serves as well
             kept = self._store.get(PROFILE, profile_key(gpu, method, True, resident))
         if kept is None:
-            trace = self.trace
+            trace = _opened(self._source)
             at = resident or trace_occupancy(trace, gpu)
             misses = self.misses(gpu, method, at)
             kept = build_profile(trace, misses, gpu, at, representative=method.representative, counts=self._counts)
@@ -150,7 +149,8 @@ class Stages:
         key = misses_key(gpu, resident.blocks_per_sm, method)
         kept: MissProfile | None = self._store.get(MISSES, key)
         if kept is None:
-            kept = miss_profile(self.trace, gpu, resident.blocks_per_sm, method, stage(self._watch, "simulating the caches"))
+            progress = stage(self._watch, "simulating the caches")
+            kept = miss_profile(_opened(self._source), gpu, resident.blocks_per_sm, method, progress)
             self._store.put(MISSES, key, kept)
         return kept
 
@@ -178,11 +178,14 @@ def miss_profile(trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, method: M
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Designs of one interval profile with the answers of `models`; `refused` says why there is no profile."""
+    """`designs` with their interval profile, for `models` to be evaluated on; `refused` says why there is no profile.
+
+    `origin` is the trace, or where a profile without a trace was read from.
+    """
 
     designs: Designs
-    models: tuple[str, ...]
-    stages: Stages
+    models: Sequence[str]
+    origin: TraceSource | str
     gpu: GpuSpec | None = None
     profile: IntervalProfile | None = None
     refused: WarpsightError | None = None
@@ -192,14 +195,25 @@ class Evaluation:
         designs, numbers = self.designs, number_columns(self.models)
         if self.gpu is None or self.profile is None:
             return [failed_rows(str(self.refused), designs.count, model, numbers) for model in self.models]
-        return [model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers) for model in self.models]
+        rows = []
+        for model in self.models:
+            rows.append(model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers))
+        return rows
 
     def predictions(self) -> list[Prediction]:
-        """For each model the prediction of the design, with its provenance. Raises the refusal, and UsageError by the models."""
-        if self.gpu is None or self.profile is None:
+        """For each model the prediction of the one design, with its provenance. Raises the refusal, and what the models raise."""
+        gpu, profile = self.gpu, self.profile
+        if gpu is None or profile is None:
             raise self.refused or UsageError("there is no profile")
-        provenance = trace_provenance(self.stages.trace, self.gpu, self.designs.method, self.profile.notes)
-        return predictions(self.profile, self.gpu, self.models, provenance)
+        if isinstance(self.origin, str):
+            provenance = profile_provenance(profile, gpu, self.origin)
+        else:
+            provenance = trace_provenance(_opened(self.origin), gpu, self.designs.method, profile.notes)
+        found = []
+        for name in self.models:
+            prediction = predict(get_model(name), profile, gpu)
+            found.append(replace(prediction, provenance=merged_provenance(prediction.provenance, provenance)))
+        return found
 
 
 def evaluate(
@@ -220,20 +234,9 @@ def evaluate(
         except (FormatError, NotKept):
             raise
         except WarpsightError as error:
-            yield Evaluation(each, tuple(models), stages, refused=error)
+            yield Evaluation(each, models, trace, refused=error)
         else:
-            yield Evaluation(each, tuple(models), stages, gpu, profile)
-
-
-def predictions(
-    profile: IntervalProfile, gpu: GpuSpec, models: Iterable[str], provenance: Mapping[str, Any]
-) -> list[Prediction]:
-    """The prediction of each model for one profile and GPU; `provenance` is where the profile comes from."""
-    found = []
-    for name in models:
-        prediction = predict(get_model(name), profile, gpu)
-        found.append(replace(prediction, provenance=merged_provenance(prediction.provenance, dict(provenance))))
-    return found
+            yield Evaluation(each, models, trace, gpu, profile)
 
 
 def known_models(models: Iterable[str]) -> None:
@@ -264,7 +267,7 @@ def predict_trace(
 
 def predict_profile(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], origin: str = "") -> list[Prediction]:
     """Predictions from an interval profile alone; `origin` is where it was read from."""
-    return predictions(profile, gpu, models, profile_provenance(profile, gpu, origin))
+    return Evaluation(Designs(gpu), models, origin, gpu, profile).predictions()
 
 
 @dataclass(frozen=True)
@@ -309,6 +312,4 @@ def profile_trace(
 
 def predict_profiled(profiled: ProfiledTrace, gpu: GpuSpec, models: Sequence[str]) -> list[Prediction]:
     """One prediction per model from a profile that exists already. Raises UsageError for an unknown model."""
-    return predictions(
-        profiled.profile, gpu, models, trace_provenance(profiled.trace, gpu, profiled.method, profiled.profile.notes)
-    )
+    return Evaluation(Designs(gpu, profiled.method), models, profiled.trace, gpu, profiled.profile).predictions()

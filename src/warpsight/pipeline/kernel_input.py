@@ -40,7 +40,7 @@ def ptx_of(kernel: Any) -> str:
         return str(asm["ptx"])
     if callable(getattr(kernel, "inspect_asm", None)):
         return _only_ptx(kernel.inspect_asm())
-    raise UsageError(f"a {type(kernel).__name__} holds no PTX", place="source", remedy=_PTX_REMEDY)
+    raise UsageError(f"a {type(kernel).__name__} contains no PTX", place="source", remedy=_PTX_REMEDY)
 
 
 def _only_ptx(listing: Any) -> str:
@@ -91,7 +91,8 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     check_kinds({name: getattr(request, name) for name in _CHECKED})
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
     if limit < 1:
-        raise UsageError("0 instructions would run nothing", place="max_instructions", remedy="give 1 or more, or leave it out")
+        what = "a limit of 0 instructions executes nothing"
+        raise UsageError(what, place="max_instructions", remedy="give 1 or more, or leave it out")
     threads = _processors() if request.threads is None else request.threads
     if not 0 < threads <= MAX_THREADS:
         what = f"blocks cannot run on {threads} threads"
@@ -133,7 +134,7 @@ def _run_options(request: KernelRequest) -> RunOptions:
         raise UsageError(f"{size} bytes of heap is negative", place="heap_bytes", remedy="give 0 or more bytes")
     stack = DEFAULT_STACK_BYTES if request.stack_bytes is None else request.stack_bytes
     if not 0 < stack <= MAX_STACK_BYTES:
-        what = f"a stack of {stack:,} bytes per thread cannot be had"
+        what = f"a stack of {stack:,} bytes per thread is out of range"
         raise UsageError(what, place="stack_bytes", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
     return RunOptions(size, request.output, bool(request.check), stack)
 

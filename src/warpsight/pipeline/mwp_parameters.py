@@ -45,7 +45,7 @@ ENTRIES = (
     Entry("Synch_insts", NUMBER, "barriers of a thread"),
     Entry("Uncoal_per_mw", NUMBER, "transactions of an uncoalesced memory instruction", needs="Uncoal_Mem_insts", least=1),
     Entry("Load_bytes_per_warp", SIZE, "bytes of a warp's memory instruction, with unit", least=1),
-    Entry("MWP_decimals", COUNT, "round MWP to so many decimals, as the paper's Table 2 does; not given: never", "none"),
+    Entry("MWP_decimals", COUNT, "round MWP to this number of decimals, as the paper's Table 2 does; default: no rounding", "none"),
 )
 _NAMES = {entry.name: entry for entry in ENTRIES}
 _PAGE = "docs/explanation/mwp-cwp.md has an example with every parameter"
@@ -80,13 +80,14 @@ def read_parameters(path: str) -> dict[str, float]:
 
 def _number(entry: Entry, text: Any, place: str) -> float:
     if not isinstance(text, str):
-        raise UsageError(f"{entry.name} has no single value", place=place, remedy=f"{entry.name}: {entry.meaning}")
+        raise UsageError(f"{entry.name} is not a single value", place=place, remedy=f"{entry.name}: {entry.meaning}")
     if entry.kind == NUMBER:
         number = _plain(entry, text, place)
     else:
         number = float(parse_quantity(text, entry.kind, key=entry.name, place=place))
     if number < entry.least:
-        raise SpecError(f"{entry.name} is {text}, and must be more", place=place, remedy=f"{entry.name}: {entry.meaning}")
+        what = f"{entry.name} is {text}, below its least value of {entry.least:g}"
+        raise SpecError(what, place=place, remedy=f"{entry.name}: {entry.meaning}")
     return number
 
 
@@ -163,7 +164,7 @@ def evaluate_parameters(path: str) -> dict[str, Any]:
     notes = []
     issue = found["Comp_cycles"] * found["Active_warps_per_SM"] * found["Rep"]
     if found["Final_cycles"] < issue:
-        notes.append(f"an SM needs {issue:,.0f} cycles to issue all instructions: more than the equations give")
+        notes.append(f"an SM needs {issue:,.0f} cycles to issue all instructions, more than the equations predict")
     return {
         "tool": TOOL,
         "model": "mwp-cwp",

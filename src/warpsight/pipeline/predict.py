@@ -135,7 +135,7 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
     if not counts:
         limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has for each SM"
         what = f"no whole number of blocks has {least} to {most} warps: a block has {header.warps_per_block}"
-        remedy = f"up to {blocks * header.warps_per_block} warps are what {limit}"
+        remedy = f"up to {blocks * header.warps_per_block} warps: that is what {limit}"
         raise UsageError(what, place="warps", remedy=remedy)
     return [
         full

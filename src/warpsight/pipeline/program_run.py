@@ -39,7 +39,7 @@ class Selection:
         try:
             re.compile(kernels or "")
         except re.error as error:
-            what, remedy = f'"{kernels}" is no regular expression: {error}', "write e.g. 'gemm|reduce'"
+            what, remedy = f'"{kernels}" is not a regular expression: {error}', "write e.g. 'gemm|reduce'"
             raise UsageError(what, place="kernels", remedy=remedy) from error
         if launches is None:
             return cls(kernels or "")
@@ -50,7 +50,7 @@ class Selection:
         first = int(found[1] or found[3] or 1)
         last = int(found[3] or found[2]) if found[3] or found[2] else None
         if first < 1 or (last is not None and last < first):
-            raise UsageError(f"{launches} holds no launch; they are counted from 1", place="launches", remedy=remedy)
+            raise UsageError(f"{launches} contains no launch; launches are numbered from 1", place="launches", remedy=remedy)
         return cls(kernels or "", first, last)
 
     def wants(self, kernel: str, number: int) -> bool:

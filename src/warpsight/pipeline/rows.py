@@ -22,8 +22,7 @@ WORDS = ("bound_by", "class", "occupancy_limiter")
 Columns = Mapping[str, npt.NDArray[np.float64]]
 Rows = dict[str, Any]
 """`model`, the columns of `number_columns`, `warp_instructions` (int64), `dpki` and `occupancy` (float64), `WORDS`, and `failed`:
-the reason why a row
-has no numbers, empty in others. Each an array or a list [rows]."""
+the reason why a row has no numbers, empty in others. Each an array or a list [rows]."""
 
 
 def number_columns(models: Iterable[str]) -> tuple[str, ...]:

@@ -34,10 +34,10 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
     chosen = [get_model(name) for name in models]
     for model in chosen:
         if model.needs != _ONLY_COUNTS:
-            what = f'the model "{model.name}" takes more of a kernel than its program text says'
+            what = f'the model "{model.name}" needs more than the program text of a kernel'
             raise UsageError(what, place="static", remedy="use `model=mwp-cwp`, or leave `static` out")
     if request.is_trace:
-        what = f"{request.path} is a trace folder, which has everything that was executed"
+        what = f"{request.path} is a trace folder, which records the whole execution"
         raise UsageError(what, place="static", remedy="leave `static` out")
     ready = prepare(request)
     ready.check_fit(gpu)

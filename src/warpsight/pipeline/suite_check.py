@@ -93,7 +93,7 @@ def check_run(
     if comparable is not None:
         outputs, found = (_arrays(kernel, "comparable", _call(kernel, comparable, each)) for each in (outputs, found))
         if outputs.keys() != found.keys():
-            _refuse(kernel, "comparable() returned other names for one result than for the other", "return the same names always")
+            _refuse(kernel, "comparable() returned different names for the two results", "return the same names every time")
     differences = [_difference(name, found[name], outputs[name], kernel.tolerance) for name in outputs]
     elements = {name: each.size for name, each in outputs.items()}
     return result, elements, tuple(each for each in differences if each is not None)
@@ -150,13 +150,13 @@ def _value(argument: Argument, parameter: Variable) -> Any:
 
 def _arrays(kernel: SuiteKernel, function: str, outputs: Any) -> Outputs:
     """What a function of the check file returned, as arrays of numbers by name."""
-    remedy = "return a dict from the names of arrays among its arguments to their right contents"
+    remedy = "return a dict from the names of arrays among its arguments to their expected contents"
     if not isinstance(outputs, dict) or not outputs:
         _refuse(kernel, f"{function}() returned {shown(outputs)} and no outputs", remedy)
     arrays = {str(name): _call(kernel, np.asarray, contents) for name, contents in outputs.items()}
     for name, array in arrays.items():
         if array.dtype.kind not in "biuf":
-            _refuse(kernel, f'{function}() returned "{name}" of {array.dtype}, and only numbers can be compared', remedy)
+            _refuse(kernel, f'{function}() returned "{name}" of {array.dtype}, but only numbers can be compared', remedy)
     return arrays
 
 
@@ -165,7 +165,7 @@ def _require_outputs(kernel: SuiteKernel, outputs: Outputs, after: Mapping[str, 
     remedy = f"the arrays among its arguments are: {', '.join(arrays)}"
     for name, contents in outputs.items():
         if name not in arrays:
-            _refuse(kernel, f'expected() returned "{name}", which is no array among its arguments', remedy)
+            _refuse(kernel, f'expected() returned "{name}", which is not an array among its arguments', remedy)
         if contents.shape != after[name].shape:
             what = f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}'
             _refuse(kernel, what, "return an array of the shape that the launch gives")

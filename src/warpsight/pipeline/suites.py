@@ -128,7 +128,7 @@ def load_suite(suite: str | os.PathLike[str]) -> Suite:
     kernels = tuple(read_manifest(each / MANIFEST) for each in places)
     if not kernels:
         remedy = f"give the folder above the kernels' own, each of which has a {MANIFEST}"
-        raise UsageError("is no suite: it has no folder with a kernel", place=str(folder), remedy=remedy)
+        raise UsageError("is not a suite: it contains no folder with a kernel", place=str(folder), remedy=remedy)
     return Suite(Path(os.path.abspath(folder)).name, str(folder), kernels)
 
 
@@ -148,7 +148,7 @@ def _locate(suite: str) -> Path:
 OWN_KEYS = ("title", "domain", "class", "holdout", "check", "tolerance", "launch")
 OWN_REQUIRED = ("title", "domain", "class", "holdout", "check")
 _WRITE = {
-    "title": "write one line: title: Sparse matrix times vector, a row a thread",
+    "title": "write one line: title: Sparse matrix times vector, one row per thread",
     "domain": "write the field that the kernel is from: domain: graphs",
     "class": f"write class: {' or class: '.join(MEMORY_CLASSES)}",
     "holdout": "write holdout: true or holdout: false",
@@ -193,7 +193,7 @@ class _Manifest:
         path = Path(self.path).parent / name
         if not os.path.isfile(path):
             near = suggestion(path.name, [each.name for each in path.parent.glob("*")] if path.parent.is_dir() else [])
-            self.refuse(key, f"names {shown(name)}, and there is no such file{near}")
+            self.refuse(key, f"names {shown(name)}, and the file does not exist{near}")
         return str(path)
 
 
@@ -236,7 +236,7 @@ def _known_and_complete(manifest: _Manifest) -> None:
             manifest.refuse(key, "is missing")
     doubled = [key for key in manifest.values if key in LAUNCH_KEYS]
     if "launch" in manifest.values and doubled:
-        manifest.refuse(doubled[0], f"belongs into the launch file that line {manifest.lines['launch']} names", "keep one of them")
+        manifest.refuse(doubled[0], f"belongs in the launch file that line {manifest.lines['launch']} names", "keep one of them")
     if "launch" not in manifest.values and not given & set(LAUNCH_REQUIRED):
         remedy = f"give {', '.join(LAUNCH_REQUIRED)}, or launch: FILE.py, a launch file"
         raise UsageError("no launch is given", place=manifest.path, remedy=remedy)

@@ -120,7 +120,7 @@ def _dimensions(key: Key, text: str, place: str) -> str:
     threads = sizes[0] * sizes[1] * sizes[2]
     if not all(1 <= size <= most for size, most in zip(sizes, limits, strict=True)):
         shown = "x".join(str(most) for most in limits)
-        raise UsageError(f'{key.name}: "{text}" is beyond what CUDA launches', place=place, remedy=f"give 1 to {shown}")
+        raise UsageError(f'{key.name}: "{text}" exceeds the launch limits of CUDA', place=place, remedy=f"give 1 to {shown}")
     if key.name == "launch.block" and threads > key.most:
         what = f'{key.name}: "{text}" has {threads:,} threads, above CUDA\'s limit of {key.most:,.0f}'
         raise UsageError(what, place=place, remedy=f"use at most {key.most:,.0f} threads a block")
@@ -158,12 +158,13 @@ def _range(key: Key, text: str, place: str) -> list[Content]:
     parts = [part.strip() for part in text.split(":")]
     if len(parts) != 3 or not all(parts):
         remedy = f"write {key.name}=FIRST:LAST:STEP, or FIRST:LAST:*FACTOR"
-        raise UsageError(f'{key.name}: "{text[:80]}" is no range', place=place, remedy=remedy)
+        raise UsageError(f'{key.name}: "{text[:80]}" is not a range', place=place, remedy=remedy)
     plain = key.name in LAUNCH or key.kind == ARGUMENT
     first_text, last_text, step_text = parts if plain else _with_units(parts)
     first, last = _exact(key, first_text, place), _exact(key, last_text, place)
     if first > last:
-        raise UsageError(f'{key.name}: "{text}" begins above its end', place=place, remedy="write the smaller value first")
+        what = f'{key.name}: "{text}": the first value is above the last'
+        raise UsageError(what, place=place, remedy="write the smaller value first")
     if step_text.startswith("*"):
         values = _factors(key, first, last, parts, place)
     else:
@@ -184,7 +185,7 @@ def _steps(key: Key, first: Fraction, last: Fraction, step: Fraction, text: str,
         raise UsageError(f'{key.name}: "{text}" has {count + 1:,} values', place=place, remedy=f"give at most {MOST_VALUES:,}")
     if rest:
         below, above = (_shown(key, first + (count + more) * step) for more in (0, 1))
-        what = f'{key.name}: "{text}" does not come to its last value, but to {below} and then {above}'
+        what = f'{key.name}: "{text}" does not reach its last value: it gives {below} and then {above}'
         raise UsageError(what, place=place, remedy=f"write {below} or {above} as the last value, or another step")
     # in whole parts of a unit, whose quotient Python rounds once
     parts = math.lcm(first.denominator, step.denominator)
@@ -196,7 +197,7 @@ def _factors(key: Key, first: Fraction, last: Fraction, parts: list[str], place:
     written = parts[2].removeprefix("*").strip()
     own_unit = _WITH_UNIT.fullmatch(parts[2])
     if own_unit and not _BARE.fullmatch(parts[1]):
-        what = f'{key.name}: the factor "{written}" has a unit, and so has what it multiplies'
+        what = f'{key.name}: the factor "{written}" has a unit, and so does the value that it multiplies'
         raise UsageError(what, place=place, remedy="write the factor as a plain number: *2")
     number = written.removesuffix(own_unit[1]).strip() if own_unit else written
     factor = Fraction(number) if re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", number, re.ASCII) else Fraction(0)
@@ -208,13 +209,13 @@ def _factors(key: Key, first: Fraction, last: Fraction, parts: list[str], place:
         values.append(values[-1] * factor)
     if values[-1] != last:
         shown = " and then ".join(_shown(key, value) for value in values[-2:])
-        what = f'{key.name}: "{":".join(parts)}" does not come to its last value, but to {shown}'
+        what = f'{key.name}: "{":".join(parts)}" does not reach its last value: it gives {shown}'
         raise UsageError(what, place=place, remedy="write one of these as the last value, or another factor")
     if key.kind not in WHOLE and key.kind not in TEXTS:
         return [float(value) for value in values]
     broken = next((value for value in values if value.denominator != 1), None)
     if broken is not None:
-        what = f'{key.name}: "{":".join(parts)}" comes to {float(broken):g}, and the key takes whole numbers'
+        what = f'{key.name}: "{":".join(parts)}" gives {float(broken):g}, but the key takes whole numbers'
         raise UsageError(what, place=place, remedy="use a whole factor, or list the values")
     return [int(value) for value in values]
 
@@ -231,10 +232,10 @@ def _continuous(key: Key, text: str, place: str) -> Axis:
     if key.kind in TEXTS:
         raise UsageError(f"{key.name} has no continuous range", place=place, remedy="list the values, or give FIRST:LAST:STEP")
     if not all(parts):
-        raise UsageError(f'{key.name}: "{text[:80]}" is no range', place=place, remedy=f"write {key.name}=FIRST..LAST")
+        raise UsageError(f'{key.name}: "{text[:80]}" is not a range', place=place, remedy=f"write {key.name}=FIRST..LAST")
     first, last = (_exact(key, part, place) for part in (parts if key.name in LAUNCH else _with_units(parts)))
     if first >= last:
-        raise UsageError(f'{key.name}: "{text}" is no range: its first value is not below its last', place=place,
+        raise UsageError(f'{key.name}: "{text}" is not a range: its first value is not below its last', place=place,
                          remedy="write the smaller value first")
     ends = (int(first), int(last)) if key.kind in WHOLE else (float(first), float(last))
     return Axis(key.name, ends, continuous=True)

@@ -60,7 +60,7 @@ class DesignTable:
         if code == 0:
             return ""
         name = self.wrong_keys[code - 1]
-        return f"{name} comes out as {float(self.columns[name][design]):.17g}, {self.reasons[code - 1]}"
+        return f"{name} evaluates to {float(self.columns[name][design]):.17g}, {self.reasons[code - 1]}"
 
 
 def design_table(study: Study, base: GpuSpec) -> DesignTable:
@@ -138,7 +138,7 @@ def _evaluated(expression: Expression, columns: Mapping[str, Column], base: GpuS
     missing = sorted(expression.names - values.keys())
     if missing:
         what = f'"{expression.text}" reads {missing[0]}, which {base.name} does not have{suggestion(missing[0], values)}'
-        raise UsageError(what, place=expression.place, remedy="make it an axis, or derive it before")
+        raise UsageError(what, place=expression.place, remedy="make it an axis, or derive it earlier")
     found = expression.evaluate(values)
     return found if found.ndim else np.array(np.broadcast_to(found, (designs,)))
 
@@ -150,15 +150,15 @@ def _checked(key: Key, values: Column, expression: Expression) -> Column:
     if key.kind == WORD:
         unknown = sorted({str(word) for word in set(values.tolist())} - set(key.choices))
         if unknown:
-            what = f'{key.name} comes out as "{unknown[0]}"{suggestion(unknown[0], key.choices)}'
+            what = f'{key.name} evaluates to "{unknown[0]}"{suggestion(unknown[0], key.choices)}'
             raise UsageError(what, place=expression.place, remedy=f"known: {', '.join(key.choices)}")
         return values
     if key.kind in WHOLE or key.kind == DIMENSIONS:
         fractions = np.flatnonzero(values != np.rint(values))
         if fractions.size:
             at = int(fractions[0])
-            what = f'"{expression.text}": {key.name} comes out as {values[at]:.17g} on design {at}, and takes whole numbers'
-            raise UsageError(what, place=expression.place, remedy="say how to round: round(...), floor(...) or ceil(...)")
+            what = f'"{expression.text}": {key.name} evaluates to {values[at]:.17g} on design {at}, and takes whole numbers'
+            raise UsageError(what, place=expression.place, remedy="round the result: round(...), floor(...) or ceil(...)")
     return values
 
 

@@ -47,7 +47,7 @@ def dvfs_study(
         raise UsageError(what, place="overrides", remedy="give one value, or use `warpsight sweep`")
     axes = [parse_axis(f"{CORE}={clocks}", f"core_clock {clocks}")]
     if axes[0].continuous:
-        raise UsageError("is a range without steps", place=f"core_clock {clocks}", remedy="give for example 1GHz:2GHz:100MHz")
+        raise UsageError("is a continuous range", place=f"core_clock {clocks}", remedy="give for example 1GHz:2GHz:100MHz")
     if memory:
         axes.append(_memory_axis(gpu, memory))
     kept = tuple(text for text in study.overrides if text.partition("=")[0] not in (CORE, MEMORY if memory else CORE))
@@ -62,7 +62,7 @@ def dvfs_study(
 def _memory_axis(gpu: GpuSpec, factors: Sequence[float]) -> Axis:
     for factor in factors:
         if not 0 < factor <= 100:
-            what = f"{factor:g} times the memory's speed is none"
+            what = f"{factor:g} is not a valid factor of the memory bandwidth"
             raise UsageError(what, place="memory", remedy="give factors above 0, as 0.5,0.75,1")
     values = tuple(gpu.dram.bandwidth_bytes_per_s * factor for factor in dict.fromkeys(factors))
     return Axis(MEMORY, values)
@@ -89,6 +89,6 @@ def power_points(text: str) -> PowerCurve:
         try:
             points.append((float(parse_quantity(clock.strip(), FREQUENCY, key="clock", place="power_curve")), float(number)))
         except ValueError:
-            what = f'"{part}" is no clock with its power'
+            what = f'"{part}" is not a clock with its power'
             raise UsageError(what, place="power_curve", remedy="write for example 1GHz=90W,1.4GHz=120W") from None
     return power_curve(points, "power_curve")

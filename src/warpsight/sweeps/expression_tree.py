@@ -325,7 +325,7 @@ def _numbers(values: Array, key: str, designs: _Designs) -> Array:
     if values.dtype.kind not in "OU":
         return values
     if not is_known(key) or study_key(key, designs.place).kind not in TEXTS:
-        raise UsageError(f"{key} holds words, where numbers are due", place=designs.place, remedy="read another column")
+        raise UsageError(f"{key} contains words, but numbers are needed", place=designs.place, remedy="read another column")
     if values.ndim == 0:
         return np.asarray(_number(str(values[()]), key, designs))
     texts = values.tolist()

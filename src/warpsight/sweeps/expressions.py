@@ -138,10 +138,10 @@ class _Reader:
         except SyntaxError as error:
             unit = _UNIT_AFTER_NUMBER.search(self.text)
             remedy = f"write a product: {unit[1]}*{unit[2]}" if unit else _REMEDY
-            raise self.refused(f'"{self._cut()}" is no expression: {error.msg}', remedy) from None
+            raise self.refused(f'"{self._cut()}" is not a valid expression: {error.msg}', remedy) from None
         except (ValueError, RecursionError, MemoryError) as error:
             reason = str(error).splitlines()[0] if str(error) else "it nests too deep"
-            raise self.refused(f'"{self._cut()}" is no expression: {reason}') from None
+            raise self.refused(f'"{self._cut()}" is not a valid expression: {reason}') from None
 
     def _cut(self) -> str:
         return self.text if len(self.text) <= 80 else self.text[:77] + "..."
@@ -184,7 +184,7 @@ class _Reader:
         found = self.read(node, depth)
         if sort_of(found) != sort:
             remedy = 'compare it: noc.bandwidth > 525*GB/s, sm.policy == "gto"' if sort == TRUTH else "write A if CONDITION else B"
-            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, where {_SHOWN[sort]} is due', remedy)
+            raise self.refused(f'"{self.part(node)}" is {_SHOWN[sort_of(found)]}, but {_SHOWN[sort]} is needed', remedy)
         return found
 
     def constant(self, node: ast.expr, value: object) -> Node:
@@ -231,7 +231,7 @@ class _Reader:
                 what = f'"{self.part(node)}" compares {_SHOWN[sorts[0]]} with {_SHOWN[sorts[1]]}'
                 raise self.refused(what, 'compare numbers with numbers, and words with words in quotes: sm.policy == "gto"')
             if sorts[0] != NUMBER and operator not in ("==", "!="):
-                raise self.refused(f'"{self.part(node)}" asks which of two words is larger', "compare words with == or !=")
+                raise self.refused(f'"{self.part(node)}" orders two words', "compare words with == or !=")
             self.check_word(left, right)
             self.check_word(right, left)
         return Comparison(sides[0], tuple(zip(operators, sides[1:], strict=True)))
@@ -248,7 +248,7 @@ class _Reader:
     def choice(self, node: ast.expr, condition: Node, yes: Node, no: Node) -> Node:
         if sort_of(yes) != sort_of(no):
             what = f'"{self.part(node)}" is {_SHOWN[sort_of(yes)]} or {_SHOWN[sort_of(no)]}'
-            raise self.refused(what, "let both sides be of one kind")
+            raise self.refused(what, "use the same kind on both sides")
         return Choice(condition, yes, no)
 
     def call(self, node: ast.Call, depth: int) -> Node:

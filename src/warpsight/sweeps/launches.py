@@ -121,7 +121,7 @@ def launched(request: KernelRequest, choice: Sequence[tuple[str, str]]) -> Kerne
     if not choice:
         return request
     if request.is_trace:
-        what = f"a trace cannot be launched again with another {choice[0][0]}"
+        what = f"a trace cannot be launched again with a different {choice[0][0]}"
         raise UsageError(what, place=str(request.path), remedy="give the kernel instead of its trace")
     changes: dict[str, Any] = {}
     for name, text in choice:

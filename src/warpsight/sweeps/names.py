@@ -53,7 +53,7 @@ def study_key(name: str, place: str) -> Key:
     if _ARGUMENT.fullmatch(name):
         return Key(name, ARGUMENT, "an argument of the kernel", 0, _MOST_ARGUMENT)
     if name.startswith(ARGUMENT_PREFIX):
-        what = f"{name} names no argument of a kernel"
+        what = f"{name} is not an argument of a kernel"
         raise UsageError(what, place=place, remedy="write launch.arg.1 for the first argument, or launch.arg.NAME")
     what = f"{name} is not a known key{suggestion(name, [*_ALL, *every_parameter(), ARGUMENT_PREFIX + '1'])}"
     raise UsageError(what, place=place, remedy="`warpsight gpus show mdm-pascal` lists the GPU's keys; others: "

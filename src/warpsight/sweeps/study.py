@@ -103,7 +103,7 @@ def draw(axes: Sequence[Axis], sampling: Sampling) -> tuple[int, dict[str, NDArr
 
     No two designs are the same. In a Latin hypercube of discrete axes alone, designs that came twice trade values with others,
     which keeps every axis's count; what is left after that is drawn anew from the combinations not yet taken, and counts may then
-    differ by a few. The axes must have as many combinations as designs are asked for; `check_study` refuses a study where they have
+    differ by a few. The axes must have as many combinations as designs are requested; `check_study` refuses a study where they have
     fewer, since a grid has them all.
     """
     if sampling.kind == GRID:
@@ -288,7 +288,7 @@ def check_study(study: Study, places: Mapping[str, str] = NOWHERE) -> None:
     launched += [key for key, _ in study.derived if key.startswith("launch.")]
     traces = [kernel.name for kernel in study.kernels if kernel.request.is_trace]
     if launched and traces:
-        what = f"{launched[0]} varies the launch, and {traces[0]} is a trace folder whose launch is already done"
+        what = f"{launched[0]} varies the launch, and {traces[0]} is a trace folder, whose launch cannot change"
         place = places.get(f"axes.{launched[0]}", places.get(f"derived.{launched[0]}", launched[0]))
         raise UsageError(what, place=place, remedy="give the kernel itself, or leave the axis out")
 
@@ -334,11 +334,11 @@ def _check_keys(study: Study, places: Mapping[str, str]) -> None:
         place = places.get(f"{where}.{key}", f"{where}: {key}")
         if where == "set" and key.startswith(("launch.", "method.")):
             remedy = f"make it an axis of one value: axes: {{{key}: ...}}"
-            raise UsageError(f"{key} is no key of the GPU", place=place, remedy=remedy)
+            raise UsageError(f"{key} is not a key of the GPU", place=place, remedy=remedy)
         study_key(key, place)
         if key in origin:
             again = "twice" if origin[key] == where else f"and also {words[where]}"
-            what = f"{key} is {words[origin[key]]} {again}; which one is meant?"
+            what = f"{key} is {words[origin[key]]} {again}"
             raise UsageError(what, place=place, remedy="remove one of the two")
         origin[key] = where
 
@@ -352,7 +352,7 @@ def _check_sampling(study: Study, places: Mapping[str, str]) -> None:
     if sampling.kind == GRID:
         for axis in study.axes:
             if axis.continuous:
-                what = f"{axis.key} is a continuous range, and a grid has none"
+                what = f"{axis.key} is a continuous range, which a grid cannot have"
                 raise UsageError(what, place=places.get(f"axes.{axis.key}", axis.key), remedy=remedy)
         if sampling.designs:
             raise UsageError("a grid has every combination, not a number of designs", place=place, remedy=remedy)
@@ -365,8 +365,8 @@ def _check_sampling(study: Study, places: Mapping[str, str]) -> None:
             raise UsageError(f"{sampling.kind} has no axes to draw from", place=place, remedy="write axes: {sm_count: 15:80:5}")
         most = combinations(study.axes)
         if most is not None and most < designs:
-            what = f"{designs:,} designs are asked for, and the axes have {most:,} combinations"
-            raise UsageError(what, place=place, remedy="ask for a grid, which has them all, or for fewer designs")
+            what = f"{designs:,} designs are requested, but the axes have {most:,} combinations"
+            raise UsageError(what, place=place, remedy="use a grid, which has all of them, or fewer designs")
     if designs > MOST_DESIGNS:
         what = f"these are {designs:,} designs"
         raise UsageError(what, place=place, remedy=f"keep to {MOST_DESIGNS:,}: fewer values on an axis, or a sample")
@@ -378,7 +378,7 @@ def _check_expressions(study: Study) -> None:
     for key, expression in study.derived:
         wanted = sort_of_key(study_key(key, expression.place))
         if expression.sort != wanted:
-            what = f'{key} is a {_kind(wanted)}, and "{expression.text}" comes out as a {_kind(expression.sort)}'
+            what = f'{key} is a {_kind(wanted)}, but "{expression.text}" evaluates to a {_kind(expression.sort)}'
             raise UsageError(what, place=expression.place, remedy=f"write an expression that gives a {_kind(wanted)}")
         _check_reads(expression, available, derived)
         available.add(key)
@@ -387,7 +387,7 @@ def _check_expressions(study: Study) -> None:
         conditions.append(study.simulator.where)
     for condition in conditions:
         if condition.sort != TRUTH:
-            what = f'"{condition.text}" comes out as a {_kind(condition.sort)}, not as true or false'
+            what = f'"{condition.text}" evaluates to a {_kind(condition.sort)}, not to true or false'
             raise UsageError(what, place=condition.place, remedy="compare it: l1.mshrs >= sm.max_warps")
         _check_reads(condition, available, derived)
 
@@ -399,8 +399,8 @@ def _kind(sort: str) -> str:
 def _check_reads(expression: Expression, available: set[str], derived: list[str]) -> None:
     for name in sorted(expression.names - available):
         if name in derived:
-            what = f'"{expression.text}" reads {name}, which is derived later, or from itself'
-            raise UsageError(what, place=expression.place, remedy="derive what is read first")
+            what = f'"{expression.text}" reads {name}, which is derived later or depends on itself'
+            raise UsageError(what, place=expression.place, remedy="derive the keys that it reads first")
         if name in LAUNCH or study_key(name, expression.place).kind == ARGUMENT:
-            what = f'"{expression.text}" reads {name}, which is no axis: every kernel has its own'
+            what = f'"{expression.text}" reads {name}, which is not an axis: it differs between kernels'
             raise UsageError(what, place=expression.place, remedy=f"make {name} an axis")

@@ -24,7 +24,7 @@ from warpsight.sweeps.expressions import parse_expression
 from warpsight.sweeps.files import written_whole
 from warpsight.sweeps.launches import members_of
 from warpsight.sweeps.names import WHOLE
-from warpsight.sweeps.study import GRID, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
+from warpsight.sweeps.study import NOWHERE, Axis, Sampling, SimulatorRuns, Study, StudyKernel, check_study
 from warpsight.sweeps.study_file import default_name, is_study_file, members_of_suite, read_study
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.store import save_trace
@@ -52,11 +52,6 @@ def study_of_options(
     `constraints` are expressions. A request without a name is called after its file. Raises UsageError or SpecError with the place
     `overrides TEXT`, what `parse_expression`, `get_model` and `load_suite` raise, and whatever `check_study` refuses.
     """
-    known_models(models)
-    named = [each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels]
-    members = [member for each in named for member in members_of(each)]
-    if suite is not None:
-        members += members_of_suite(load_suite(suite))
     overrides: list[str] = []
     axes: list[Axis] = []
     places: dict[str, str] = {"kernels": "KERNEL", "sampling": "sampling", "models": "models"}
@@ -69,18 +64,23 @@ def study_of_options(
             overrides.append(f"{axis.key}={value_text(axis.key, axis.values[0])}")
         else:
             axes.append(axis)
-    study = Study(
-        name=name,
-        kernels=tuple(members),
-        gpu=gpu,
-        overrides=tuple(overrides),
-        axes=tuple(axes),
-        sampling=sampling,
+    return _checked(
+        (each if isinstance(each, StudyKernel) else StudyKernel(default_name(each), each) for each in kernels),
+        suite, places, name=name, gpu=gpu, overrides=tuple(overrides), axes=tuple(axes), sampling=sampling,
         constraints=tuple(parse_expression(text, f"constraints {text}") for text in constraints),
-        models=tuple(models),
-        method=method,
-        simulator=simulator,
-    )
+        models=tuple(models), method=method, simulator=simulator,
+    )  # fmt: skip
+
+
+def _checked(
+    kernels: Iterable[StudyKernel], suite: str | None, places: Mapping[str, str], *, models: tuple[str, ...], **fields: Any
+) -> Study:
+    """The study of `kernels`, those of imported traces one by one, and of a suite."""
+    known_models(models)
+    members = [member for each in kernels for member in members_of(each)]
+    if suite is not None:
+        members += members_of_suite(load_suite(suite))
+    study = Study(kernels=tuple(members), models=models, **fields)
     check_study(study, places)
     return study
 
@@ -113,38 +113,27 @@ def study_of_arguments(
     if isinstance(kernels, (str, os.PathLike)) and is_study_file(os.fspath(kernels)):
         refuse_beside_a_file(
             os.fspath(kernels), axes=axes, suite=suite, overrides=overrides, derived=derived, gpu=gpu, models=models,
-            constraints=constraints, sampling=(sampling.kind, sampling.designs, sampling.seed), method=method, simulator=simulator,
+            constraints=constraints, sampling=sampling, method=method, simulator=simulator,
         )  # fmt: skip
         return read_study(kernels)
     _texts(models=models, overrides=overrides, constraints=constraints, derived=derived)
     _wholes(designs=sampling.designs, seed=sampling.seed, simulator=simulator.designs if simulator else 0)
     if not isinstance(axes, Mapping):
-        raise UsageError(f"a {type(axes).__name__} is no mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
+        raise UsageError(f"a {type(axes).__name__} is not a mapping", place="axes", remedy='write {"sm_count": [14, 28, 56]}')
     for key, word in asdict(method).items():
         check_value(f"method.{key}", word, key)
-    known_models(models)
-    members = [one for name, each in _named(kernels) for one in members_of(_member(name, each, store))]
-    if suite is not None:
-        members += members_of_suite(load_suite(suite))
-    study = Study(
-        name="sweep",
-        kernels=tuple(members),
-        gpu=_description(gpu, store),
-        overrides=tuple(overrides),
-        axes=tuple(_axis(key, values) for key, values in axes.items()),
-        sampling=sampling,
+    return _checked(
+        (_member(name, each, store) for name, each in _named(kernels)),
+        suite, NOWHERE, name="sweep", gpu=_description(gpu, store), overrides=tuple(overrides),
+        axes=tuple(_axis(key, values) for key, values in axes.items()), sampling=sampling,
         derived=tuple((key, parse_expression(text, f"derived {key}")) for key, text in derived.items()),
         constraints=tuple(parse_expression(text, f"constraint {text}") for text in constraints),
-        models=tuple(models),
-        method=method,
-        simulator=simulator,
-    )
-    check_study(study)
-    return study
+        models=tuple(models), method=method, simulator=simulator,
+    )  # fmt: skip
 
 
-# What arguments are that nobody gave; the others are then empty.
-_DEFAULTS = {"gpu": DEFAULT_GPU, "models": (DEFAULT_MODEL,), "sampling": (GRID, 0, 0), "method": DEFAULT_METHOD, "simulator": None}
+# The values of arguments that were not given; the others are then empty.
+_DEFAULTS = {name: getattr(Study("", ()), name) for name in ("gpu", "models", "sampling", "method", "simulator")}
 
 
 def _texts(**arguments: Any) -> None:
@@ -154,13 +143,13 @@ def _texts(**arguments: Any) -> None:
         wrong = isinstance(given, str) or not isinstance(parts, Iterable) or not all(isinstance(each, str) for each in parts)
         if wrong or (name == "derived") != isinstance(given, Mapping):
             remedy = 'write {"l2.mshrs": "4 * sm_count"}' if name == "derived" else 'write a list of texts, as ["..."]'
-            raise UsageError(f"{given!r} cannot be taken", place=name, remedy=remedy)
+            raise UsageError(f"{given!r} is not valid", place=name, remedy=remedy)
 
 
 def _wholes(**arguments: Any) -> None:
     for name, given in arguments.items():
         if isinstance(given, bool) or not isinstance(given, int) or given < 0:
-            raise UsageError(f"{given!r} is no whole number of 0 or more", place=name, remedy="write for example 10")
+            raise UsageError(f"{given!r} is not a whole number of 0 or more", place=name, remedy="write for example 10")
 
 
 def refuse_beside_a_file(path: str, **arguments: Any) -> None:
@@ -168,7 +157,7 @@ def refuse_beside_a_file(path: str, **arguments: Any) -> None:
     usual = {name: tuple(value) if isinstance(value, list) else value for name, value in arguments.items()}
     given = [name for name, value in usual.items() if (value != _DEFAULTS[name] if name in _DEFAULTS else value)]
     if given:
-        what = f"says itself what is swept, and {', '.join(given)} is given too"
+        what = f"is a study file and defines the sweep, but {', '.join(given)} is also given"
         raise UsageError(what, place=path, remedy="write it in the study file")
 
 
@@ -176,7 +165,7 @@ def _named(kernels: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(kernels, Mapping):
         for name in kernels:
             if not isinstance(name, str):
-                raise UsageError(f"{name!r} is no name of a kernel", place="kernels", remedy='write {"saxpy": "saxpy.yaml"}')
+                raise UsageError(f"{name!r} is not the name of a kernel", place="kernels", remedy='write {"saxpy": "saxpy.yaml"}')
         return kernels.items()
     if isinstance(kernels, (str, bytes, os.PathLike)) or not isinstance(kernels, Iterable):
         kernels = [kernels]
@@ -191,7 +180,7 @@ def _member(name: str, given: Any, store: ResultStore) -> StudyKernel:
     if isinstance(given, (str, os.PathLike)):
         given = KernelRequest(path=os.fspath(given))
     if not isinstance(given, KernelRequest):
-        what = f"a {type(given).__name__} is no kernel"
+        what = f"a {type(given).__name__} is not a kernel"
         raise UsageError(what, place="kernels", remedy="give traces (warpsight.trace), launch files or trace folders")
     return StudyKernel(name or default_name(given), given)
 
@@ -207,7 +196,7 @@ def _kept(trace: KernelTrace, store: ResultStore) -> Path:
 def _description(gpu: str | os.PathLike[str] | GpuSpec, store: ResultStore) -> str:
     if not isinstance(gpu, (str, os.PathLike, GpuSpec)):
         remedy = "give a name of the catalogue, a file, or a GpuSpec"
-        raise UsageError(f"a {type(gpu).__name__} is no GPU", place="gpu", remedy=remedy)
+        raise UsageError(f"a {type(gpu).__name__} is not a GPU", place="gpu", remedy=remedy)
     if not isinstance(gpu, GpuSpec):
         return os.fspath(gpu)
     checked = load_gpu(gpu)
@@ -222,7 +211,7 @@ def _axis(key: str, values: str | Sequence[Any]) -> Axis:
     """Values as an axis has them in text, or one by one: numbers in base units (counts as they are), or texts with their unit."""
     place = f"axes {key}"
     if not isinstance(key, str) or not isinstance(values, Iterable):
-        raise UsageError("is no key with its values", place=place, remedy='write {"sm_count": [14, 28, 56]}')
+        raise UsageError("is not a key with values", place=place, remedy='write {"sm_count": [14, 28, 56]}')
     if isinstance(values, str):
         return axis_of_text(key, values, place)
     return axis_of_list(key, [(_text(key, value), place) for value in values], place)
@@ -237,7 +226,7 @@ def _text(key: str, value: Any) -> str:
     try:
         number = float(value)
         if known.kind in WHOLE and number % 1 > 0:
-            raise UsageError(f"{value!r} is no whole number", place=f"axes {key}", remedy="give whole numbers")
+            raise UsageError(f"{value!r} is not a whole number", place=f"axes {key}", remedy="give whole numbers")
         return value_text(key, int(number) if number.is_integer() else number)
     except (TypeError, ValueError, OverflowError):
-        raise UsageError(f"{value!r} is no value of {key}", place=f"axes {key}", remedy="give numbers of 0 or more") from None
+        raise UsageError(f"{value!r} is not a value of {key}", place=f"axes {key}", remedy="give numbers of 0 or more") from None

@@ -66,7 +66,7 @@ def suite_kernels(node: YamlNode, folder: Path) -> Iterator[tuple[StudyKernel, s
         half = entries["half"].one_of(HALVES)
         chosen = suite.holdout if half == "holdout" else suite.development
         if not chosen:
-            entries["half"].refuse(f"the suite {suite.name} has no kernel in that half", "leave half out")
+            entries["half"].refuse(f"the suite {suite.name} has no kernel in that half", "remove half")
         yield from ((StudyKernel(kernel.name, kernel.request()), node.place) for kernel in chosen)
     elif "only" in entries:
         for item in entries["only"].items():
@@ -252,7 +252,7 @@ class _StudyReader:
             given = [(key, entry.text(), entry.place) for key, entry in node.entries().items()]
         for key, text, place in given:
             if f"set.{key}" in self.places:
-                raise UsageError(f"{key} is set twice; which one is meant?", place=place, remedy="remove one of the two")
+                raise UsageError(f"{key} is set twice", place=place, remedy="remove one of the two")
             self.places[f"set.{key}"] = place
             study_key(key, place)
             known = find_key(key)
@@ -284,7 +284,7 @@ class _StudyReader:
             node.refuse("sampling has no kind", f"write kind: {' or kind: '.join(KINDS)}")
         kind = entries["kind"].one_of(KINDS)
         if kind == GRID and "seed" in entries:
-            entries["seed"].refuse("a grid draws nothing, and takes no seed", "remove it")
+            entries["seed"].refuse("a grid is not random and takes no seed", "remove it")
         designs = entries["designs"].whole(1, MOST_DESIGNS) if "designs" in entries else 0
         return Sampling(kind, designs, entries["seed"].whole(0) if "seed" in entries else 0)
 
@@ -315,7 +315,7 @@ class _StudyReader:
                 try:
                     get_model(name)
                 except UsageError as error:
-                    hint = "; the simulator has a key of its own, simulator" if name == "simulator" else ""
+                    hint = "; the simulator has its own key, simulator" if name == "simulator" else ""
                     item.refuse(error.what, error.remedy + hint)
                 self.places[f"models.{name}"] = item.place
                 names.append(name)
@@ -328,7 +328,7 @@ class _StudyReader:
         for name, node in self.entries["method"].entries(_METHOD_KEYS).items():
             given[name] = node.one_of(METHOD[f"method.{name}"].choices)
             if f"axes.method.{name}" in self.places or f"derived.method.{name}" in self.places:
-                node.refuse(f"method.{name} is varied, and also given here; which one is meant?", "remove one of the two")
+                node.refuse(f"method.{name} is varied, and also given here", "remove one of the two")
         return Method(**given)
 
     def simulator(self) -> SimulatorRuns | None:

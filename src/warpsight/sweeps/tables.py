@@ -8,9 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from warpsight.base.errors import FormatError
 from warpsight.gpu.describe import spec_hash
@@ -30,10 +33,7 @@ from warpsight.sweeps.study import Study
 from warpsight.sweeps.study_document import study_document
 from warpsight.sweeps.tasks import PARQUET, ROWS
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-NOT_YET = "not computed yet; `warpsight sweep resume` goes on"
+NOT_YET = "not computed yet; `warpsight sweep resume` continues"
 
 
 def result_tables(plan: Plan, *, missing: str = "") -> Iterator[pa.Table]:
@@ -137,8 +137,8 @@ def checked_constants(folder: StudyFolder, table: pa.Table, designs: pa.Table) -
     found, beside = ({**(each.schema.metadata or {})} for each in (table, designs))
     same = all(found.get(label) == beside.get(label) for label in (_STUDY, _GPU))
     if not same or found.get(_STUDY) != _study_hash(folder.study).encode():
-        what = "is of another run than the rest of its folder: of an earlier study, or of a GPU that was described otherwise"
-        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` makes it anew")
+        what = "belongs to another run than the rest of its folder: an earlier study, or another description of the GPU"
+        raise FormatError(what, place=str(folder.table), remedy=f"`warpsight sweep resume {folder.path}` writes it again")
     try:
         constants: Constants = json.loads(beside[_CONSTANTS])
     except (KeyError, ValueError):
@@ -181,10 +181,6 @@ def kept_if_better(folder: StudyFolder, schema: pa.Schema) -> Iterator[None]:
 
 def _results_in(path: Path, schema: pa.Schema) -> int:
     """Rows with numbers, of a table with the labels of `schema`; 0 where there is none or it is another's or damaged."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     try:
         table = pq.read_table(path, columns=[FAILED])
     except (OSError, pa.ArrowException):

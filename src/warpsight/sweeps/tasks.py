@@ -114,7 +114,7 @@ def _forgotten(store: ResultStore, folder: str, error: FormatError) -> str:
     opened.cache_clear()
     loaded.cache_clear()
     shutil.rmtree(folder, ignore_errors=True)
-    return f"{error.place}: {error.what}; it is forgotten, and `warpsight sweep resume` records it again"
+    return f"{error.place}: {error.what}; it was removed, and `warpsight sweep resume` records it again"
 
 
 @lru_cache(maxsize=4)

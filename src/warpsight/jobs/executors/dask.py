@@ -17,8 +17,8 @@ _CONNECT_SECONDS = 10.0
 def _make(settings: Settings, tell: Tell) -> Executor:
     distributed = distributed_library()
     if settings.scheduler is not None and settings.jobs is not None:
-        remedy = "start as many workers as you want, and leave it out"
-        raise UsageError("the workers of a scheduler that runs already are not started here", place="jobs", remedy=remedy)
+        remedy = "start the number of workers that you want, and leave it out"
+        raise UsageError("the workers of a running scheduler are not started here", place="jobs", remedy=remedy)
 
     def connect() -> Connection:
         if settings.scheduler is not None:
@@ -37,12 +37,12 @@ def _to(distributed: ModuleType, address: str) -> Connection:
     except (OSError, ValueError, RuntimeError, TypeError) as error:
         loud()
         what = f"the scheduler {address} cannot be reached: {error}"
-        remedy = 'start one with "dask scheduler" and give the address that it says (tcp://HOST:8786)'
+        remedy = 'start one with "dask scheduler" and give the address that it prints (tcp://HOST:8786)'
         raise UsageError(what, place="scheduler", remedy=remedy) from None
     if there != distributed.__version__:
         client.close(timeout=_CONNECT_SECONDS)
         loud()
-        what = f"the scheduler has distributed {there}, and here is {distributed.__version__}"
+        what = f"the scheduler has distributed {there}, this machine has {distributed.__version__}"
         raise UsageError(what, place="scheduler", remedy="install the same on all machines")
 
     def close() -> None:

@@ -1,4 +1,4 @@
-"""Many tasks on several processes of this machine: an end in the middle loses only what runs just then."""
+"""Many tasks on several processes on this machine: an end in the middle loses only what runs just then."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from warpsight.base.progress import Progress
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Task, TaskOutcome, attempt, default_jobs, record_outcome
 
-_DIED = "the process that computed it ended without a word, as when memory runs out"
+_DIED = "its process terminated without an error message; it may have run out of memory"
 
 
 class ProcessesExecutor(Executor):
@@ -87,7 +87,7 @@ def _leave_with(parent: multiprocessing.process.BaseProcess) -> None:
 EXECUTORS.add(
     "processes",
     ExecutorKind(
-        "several processes of this machine",
+        "several processes on this machine",
         frozenset({"jobs"}),
         lambda settings, tell: ProcessesExecutor(settings.jobs or default_jobs()),
     ),

@@ -17,7 +17,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.jobs.cluster import DEATHS, ClusterExecutor, Connection, distributed_library, jobqueue_library, new_client, quiet
 from warpsight.jobs.executor import EXECUTORS, Executor, ExecutorKind, Settings, Tell
 
-PLACE = "slurm"
+PLACE = "slurm KEY=VALUE"
 _WALLTIME = re.compile(r"\d+|\d+:\d\d|\d+:\d\d:\d\d|\d+-\d+(:\d\d){0,2}")
 _MEMORY = re.compile(r"0*[1-9]\d*[KMGT]i?B")
 _WORKERS = re.compile(r"(?:(?P<least>\d+):)?(?P<most>\d+)")
@@ -57,7 +57,7 @@ def slurm_options(texts: Sequence[str]) -> SlurmOptions:
     for text in texts:
         key, equals, value = text.partition("=")
         if key not in KEYS or not equals:
-            what = f'"{text}" does not set one of its keys{suggestion(key, KEYS)}'
+            what = f'"{text}" does not set a known key{suggestion(key, KEYS)}'
             raise UsageError(what, place=PLACE, remedy=f"give KEY=VALUE; known: {', '.join(KEYS)}")
         if not value or not value.isprintable():
             raise _invalid_value(key, value, "a text of one line")
@@ -96,7 +96,7 @@ def _workers(value: str) -> tuple[int, int]:
     most = int(found["most"]) if found else 0
     least = int(found["least"]) if found and found["least"] else most
     if found is None or not 0 < most < 100_000 or (":" not in value and least != most) or least > most:
-        raise _invalid_value("workers", value, "a number of jobs, or the least and the most, such as 0:20")
+        raise _invalid_value("workers", value, "a number of jobs, or a range such as 0:20")
     return least, most
 
 
@@ -124,7 +124,7 @@ def _make(settings: Settings, tell: Tell) -> Executor:
     for command in ("sbatch", "scancel"):
         if shutil.which(command) is None:
             what = f"there is no command {command} here"
-            raise UsageError(what, place="executor slurm", remedy="start it on a machine that submits jobs to Slurm")
+            raise UsageError(what, place="executor slurm", remedy="run it on a machine that can submit Slurm jobs")
     timeout = settings.worker_timeout or WORKER_SECONDS
     return ClusterExecutor("slurm", lambda: _connect(distributed, jobqueue, options), timeout, tell)
 

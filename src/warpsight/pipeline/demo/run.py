@@ -33,7 +33,7 @@ def save(folder: str | Path) -> list[Path]:
     texts = {target / name: package.joinpath(name).read_text("utf-8") for name in (KERNEL, *LAUNCHES.values())}
     for path, text in texts.items():
         if path.exists() and path.read_text("utf-8", errors="replace") != text:
-            raise UsageError("exists and is not the demonstration's", place=str(path), remedy="name another folder")
+            raise UsageError("exists and differs from the demonstration's file", place=str(path), remedy="name another folder")
     try:
         target.mkdir(parents=True, exist_ok=True)
         for path, text in texts.items():

@@ -1,1 +1,1 @@
-"""What the results of a study say: best designs, Pareto fronts, sensitivity, maps, speed-ups and energy, each as a plain document."""
+"""Answers from the results of a study: best designs, Pareto fronts, sensitivity, maps, speed-ups and energy, as documents."""

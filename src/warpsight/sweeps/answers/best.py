@@ -22,7 +22,7 @@ def best(selection: Selection, count: int = 10) -> dict[str, Any]:
     below 1.
     """
     if count < 1:
-        raise UsageError(f"{count} designs are asked for", place="best", remedy="ask for at least 1")
+        raise UsageError(f"{count} designs are requested", place="best", remedy="request at least 1")
     results, found = selection.results, selection.performance
     # stable, and positions ascend by design number
     order = np.argsort(-selection.values, kind="stable")
@@ -58,7 +58,7 @@ def pareto(selection: Selection, costs: Sequence[Term]) -> dict[str, Any]:
     """
     if not costs:
         raise UsageError("a Pareto front needs a cost", place="pareto",
-                         remedy="give an expression that is to be small, such as sm_count")  # fmt: skip
+                         remedy="give an expression to minimize, such as sm_count")  # fmt: skip
     columns = selection.columns()
     for term in costs:
         check_names(term, columns, "cost")

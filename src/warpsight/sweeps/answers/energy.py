@@ -44,17 +44,18 @@ class PowerCurve:
 def power_curve(points: Sequence[tuple[float, float]], place: str = "power curve") -> PowerCurve:
     """The curve through points of (Hz, W), in any order.
 
-    Raises UsageError where there is none, a clock comes twice, or a clock or power is not finite and above 0.
+    Raises UsageError where there is none, a clock is given twice, or a clock or power is not finite and above 0.
     """
     if not points:
         raise UsageError("there are no points", place=place, remedy="give a clock and its power, as in 1.4 GHz and 120 W")
     for hertz, watts in points:
         if not (isfinite(hertz) and isfinite(watts) and hertz > 0 and watts > 0):
-            raise UsageError(f"{hertz:g} Hz with {watts:g} W is no point", place=place, remedy="give a clock and a power above 0")
+            what = f"{hertz:g} Hz with {watts:g} W is not a valid point"
+            raise UsageError(what, place=place, remedy="give a clock and a power above 0")
     ordered = tuple(sorted((float(hertz), float(watts)) for hertz, watts in points))
     for (one, _), (other, _) in pairwise(ordered):
         if one == other:
-            raise UsageError(f"{format_quantity(one, FREQUENCY)} comes twice", place=place, remedy="give each clock one power")
+            raise UsageError(f"{format_quantity(one, FREQUENCY)} is given twice", place=place, remedy="give each clock one power")
     return PowerCurve(ordered)
 
 
@@ -110,7 +111,7 @@ def _apart(selection: Selection, clocks: Mapping[str, NDArray[np.float64]], orde
     if same.size:
         one, other = selection.designs[order[same[0] : same[0] + 2]]
         raise UsageError(f"designs {one} and {other} have the same {' and '.join(clocks)}", place="dvfs",
-                         remedy="leave what else differs at one value with a constraint, or name the memory's key")  # fmt: skip
+                         remedy="fix the other keys by a constraint, or name the memory's key")  # fmt: skip
 
 
 def _watts(
@@ -162,5 +163,5 @@ def _told(power: PowerCurve | Term | None) -> dict[str, Any] | None:
 
 def _notes(power: PowerCurve | Term | None, memory: str | None, clocks: Mapping[str, NDArray[np.float64]]) -> list[str]:
     if memory is not None and isinstance(power, PowerCurve) and np.ptp(clocks[memory]) > 0:
-        return [f"the power curve is of the core clock alone: it gives the same watts at every {memory}"]
+        return [f"the power curve depends on the core clock only: it gives the same power at every {memory}"]
     return []

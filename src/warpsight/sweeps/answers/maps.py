@@ -101,7 +101,7 @@ def _values(selection: Selection, value: str, kernel: str | None) -> NDArray[Any
         return found.values if kernel is None else found.speeds[results.kernels.index(kernel)]
     check_one_of(value, (PERFORMANCE, *results.names, *WORDS), "value")
     if kernel is None and len(names) > 1:
-        raise UsageError(f"{value} is another on each kernel", place="map", remedy=f"name a kernel: {', '.join(names)}")
+        raise UsageError(f"{value} differs between kernels", place="map", remedy=f"name a kernel: {', '.join(names)}")
     row = results.kernels.index(names[0] if kernel is None else kernel)
     column: NDArray[Any] = (results.words if value in WORDS else results.figures)(value)[row]
     return column

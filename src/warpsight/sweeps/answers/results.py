@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DONE, BROKEN, MISSING = 0, 1, 2
 FIGURES = (*NUMBERS, "warp_instructions", "dpki", "occupancy")
@@ -95,8 +94,6 @@ def results_of(
     `axes` None: every column of the designs is an axis. `kernels` None: all, in the order in which they first come. Raises
     UsageError for a model, axis or kernel that is not there, FormatError for tables that are not what they should be.
     """
-    import pyarrow.compute as pc
-
     _need(rows, (DESIGN, KERNEL, MODEL, *FIGURES, *WORDS, FAILED), _PLACE)
     _need(designs, (DESIGN,), "designs")
     numbers, keys = _designs(designs)
@@ -110,8 +107,6 @@ def results_of(
     for kernel in wanted:
         check_one_of(kernel, known, "kernel")
     if len(wanted) < len(known):
-        import pyarrow as pa
-
         table = table.filter(pc.is_in(table[KERNEL], value_set=pa.array(wanted, pa.string()))).combine_chunks()
     spots = _spots(table, numbers, wanted)
     state = np.full(len(wanted) * len(numbers), MISSING, np.int8)
@@ -143,7 +138,7 @@ def plain(value: Any) -> Any:
 def _need(table: pa.Table, names: Sequence[str], place: str) -> None:
     missing = [name for name in names if name not in table.column_names]
     if missing:
-        raise FormatError(f"the column {missing[0]} is missing", place=place, remedy="collect the study's results again")
+        raise FormatError(f"the column {missing[0]} is missing", place=place, remedy="run `warpsight sweep collect` again")
 
 
 def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]]]:
@@ -155,39 +150,32 @@ def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]
         raise UsageError("there are no designs", place="designs", remedy="loosen the study's constraints")
     twice = np.flatnonzero(numbers[1:] == numbers[:-1])
     if twice.size:
-        raise FormatError(f"design {numbers[twice[0]]} comes twice", place="designs", remedy="collect the study's results again")
+        what = f"design {numbers[twice[0]]} is given twice"
+        raise FormatError(what, place="designs", remedy="run `warpsight sweep collect` again")
     return numbers, {name: _key(table[name], name)[order] for name in table.column_names if name != DESIGN}
 
 
 def _key(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if column.null_count:
         raise FormatError(f"{name} has no value on {column.null_count} designs", place="designs",
-                          remedy="collect the study's results again")  # fmt: skip
+                          remedy="run `warpsight sweep collect` again")  # fmt: skip
     if pa.types.is_boolean(kind):
         return np.where(_array(column).astype(bool), "true", "false").astype(object)
     if pa.types.is_integer(kind) or pa.types.is_floating(kind):
         return _floats(column)
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _texts(pc.cast(column, pa.string()))
-    raise FormatError(f"{name} is neither a number nor text", place="designs", remedy="collect the study's results again")
+    raise FormatError(f"{name} is neither a number nor text", place="designs", remedy="run `warpsight sweep collect` again")
 
 
 def _distinct(column: pa.ChunkedArray) -> list[str]:
     """The texts of a column in the order in which they first come."""
-    import pyarrow.compute as pc
-
     return [str(each) for each in pc.unique(column).to_pylist()]
 
 
 def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) -> NDArray[np.int64]:
     """Where each row belongs in a flat matrix of kernels by designs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     numbers = _array(table[DESIGN]).astype(np.int64)
     places = np.searchsorted(designs, numbers)
     unknown = np.flatnonzero(designs[np.minimum(places, len(designs) - 1)] != numbers)
@@ -201,7 +189,7 @@ def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) 
     if twice.size:
         kernel, place = divmod(int(ordered[twice[0]]), len(designs))
         raise FormatError(f"design {designs[place]} and kernel {kernels[kernel]} have two rows of one model", place=_PLACE,
-                          remedy="collect the study's results again")  # fmt: skip
+                          remedy="run `warpsight sweep collect` again")  # fmt: skip
     return spots
 
 
@@ -209,7 +197,7 @@ def _check_seconds(seconds: NDArray[np.float64], designs: NDArray[np.int64]) -> 
     wrong = np.flatnonzero(~(np.isfinite(seconds) & (seconds > 0)))
     if wrong.size:
         raise FormatError(f"design {designs[wrong[0]]} takes {seconds[wrong[0]]} seconds in a row that did not fail", place=_PLACE,
-                          remedy="collect the study's results again")  # fmt: skip
+                          remedy="run `warpsight sweep collect` again")  # fmt: skip
 
 
 def _array(column: pa.ChunkedArray) -> NDArray[Any]:
@@ -217,16 +205,10 @@ def _array(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return _array(pc.fill_null(pc.cast(column, pa.float64()), np.nan)).astype(np.float64)
 
 
 def _texts(column: pa.ChunkedArray) -> NDArray[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return _array(pc.fill_null(pc.cast(column, pa.string()), "")).astype(object)
 
 

@@ -42,7 +42,7 @@ def check_names(term: Term, known: Collection[str], role: str) -> None:
     unknown = sorted(name for name in term.formula.names if name not in known)
     if unknown:
         near = suggestion(unknown[0], known)
-        raise UsageError(f'"{unknown[0]}" is no column of the results{near}', place=f'{role} "{term.text}"',
+        raise UsageError(f'"{unknown[0]}" is not a column of the results{near}', place=f'{role} "{term.text}"',
                          remedy=f"it may use {', '.join(sorted(known))}")  # fmt: skip
 
 
@@ -143,8 +143,8 @@ def select(results: Results, *, metric: str = GEOMEAN, baseline: int | None = No
     positions = np.flatnonzero(chosen)
     if not positions.size:
         left = found.left_out["designs"]
-        what = f"of {len(results.designs)} designs none is left: {left} without a result, {len(results.designs) - left} excluded"
-        raise UsageError(what, place="results", remedy="loosen a constraint, or look at why designs failed")
+        what = f"none of {len(results.designs)} designs remains: {left} without a result, {len(results.designs) - left} excluded"
+        raise UsageError(what, place="results", remedy="loosen a constraint, or check why designs failed")
     return Selection(results, found, tuple(term.text for term in where), positions)
 
 

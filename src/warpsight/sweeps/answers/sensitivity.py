@@ -208,7 +208,7 @@ def sensitivity(selection: Selection, scale: str = LOG) -> dict[str, Any]:
     full = spots is not None and bool(np.all(spots >= 0))
     count = len(selection.positions)
     if not full and count < _LEAST_SAMPLE:
-        raise UsageError(f"{count} designs that are no full grid are too few", place="sensitivity",
+        raise UsageError(f"{count} designs without a full grid are too few", place="sensitivity",
                          remedy=f"take {_LEAST_SAMPLE} or more, or a full grid")  # fmt: skip
     found = selection.performance
     logs = {ALL: np.log(selection.values)}
