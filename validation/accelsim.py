@@ -1,9 +1,9 @@
-"""Predictions and counts of traces beside what Accel-Sim made of the same traces, as Markdown tables.
+"""Predictions and counts of traces compared with Accel-Sim's for the same traces, as Markdown tables.
 
     python validation/accelsim.py --config gpgpusim.config --config trace.config TRACES LOGS
 
-TRACES holds a folder for each trace, as `warpsight trace export` or Accel-Sim's tracer write it, and LOGS what the simulator
-printed for it, `NAME.log` for the folder NAME, simulated with these configuration files. A trace without a log is left out.
+TRACES holds a folder for each trace, as `warpsight trace export` or Accel-Sim's tracer write it, and LOGS the output of
+the simulator for it, `NAME.log` for the folder NAME, simulated with these configuration files. A trace without a log is left out.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _L1 = re.compile(r"^GPGPU-Sim: Reconfigure L1 cache to (\d+)KB", re.MULTILINE)
 
 
 @dataclass(frozen=True)
-class Row:
-    """One launch: `cycles` by whom (models and the simulator), and the inputs of both sides."""
+class LaunchRow:
+    """One launch: `cycles` by model and simulator, and the inputs of both sides."""
 
     name: str
     launch: MeasuredLaunch
@@ -63,7 +63,7 @@ def described(configs: Sequence[str], log: str, scratch: Path, stages: int) -> G
     return load_gpu(str(scratch))
 
 
-def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path, stages: int) -> Iterator[Row]:
+def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path, stages: int) -> Iterator[LaunchRow]:
     """A row for each launch that is in both folders."""
     for folder in sorted(path for path in traces.iterdir() if (path / "kernelslist.g").is_file()):
         log = logs / f"{folder.name}.log"
@@ -77,10 +77,10 @@ def rows(configs: Sequence[str], traces: Path, logs: Path, scratch: Path, stages
             profiled = profile_trace(trace, gpu)
             cycles = {answer.model: answer.cycles for answer in predict_profiled(profiled, gpu, MODELS)}
             cycles["simulator"] = simulate_trace(trace, gpu).prediction.cycles
-            yield Row(folder.name, launch, cycles, {row.name: row for row in compare_inputs(profiled, gpu, launch)})
+            yield LaunchRow(folder.name, launch, cycles, {row.name: row for row in compare_inputs(profiled, gpu, launch)})
 
 
-def counts_table(found: Sequence[Row]) -> list[str]:
+def counts_table(found: Sequence[LaunchRow]) -> list[str]:
     """What both count: ours / theirs, one number where they are equal."""
     columns = ("warp instructions", "thread instructions", "L1 load sectors", "L1 store sectors", "L1 hit rate", "L2 hit rate",
                "DRAM bytes read", "DRAM bytes written")  # fmt: skip
@@ -98,7 +98,7 @@ def _both(row: InputRow | None) -> str:
     return f"{row.predicted:,.0f} / {row.measured:,.0f}"
 
 
-def cycles_table(found: Sequence[Row]) -> list[str]:
+def cycles_table(found: Sequence[LaunchRow]) -> list[str]:
     """Cycles by the simulator, and each one's error."""
     by = ("simulator", *MODELS)
     head = ("trace", "Accel-Sim", "simulator", *(f"{name} error" for name in by))

@@ -1,9 +1,9 @@
-"""How the depth of the load-store unit's queue decides what thrashes: misses against the reference, as a Markdown table.
+"""The effect of the depth of the load-store unit's queue on thrashing: misses compared with the reference, as a Markdown table.
 
     python validation/access_queue.py            # prints the table
     python validation/access_queue.py --write    # also rewrites it in docs/explanation/caches.md
 
-`sm.access_queue` is the one number of the interleaving that was chosen by comparison, so its effect is shown.
+`sm.access_queue` is the only number of the interleaving that was chosen by comparison.
 """
 
 from __future__ import annotations

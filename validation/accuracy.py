@@ -1,4 +1,4 @@
-"""Predicted against reference cycles for every row of the reference table, by every model, as a Markdown table.
+"""Predicted and reference cycles for every row of the reference table, by every model, as a Markdown table.
 
     python validation/accuracy.py            # prints the table
     python validation/accuracy.py --write    # also rewrites validation/accuracy.md

@@ -1,4 +1,4 @@
-"""The reuse-distance cache model against an independent implementation and against hardware, as Markdown tables.
+"""The reuse-distance cache model compared with an independent implementation and with hardware, as Markdown tables.
 
     python validation/cache_model.py            # prints the tables
     python validation/cache_model.py --write    # also rewrites them in validation/cache_model.md

@@ -1,4 +1,4 @@
-"""Predictions for traces that were taken on real GPUs, beside what was measured there, as a Markdown table.
+"""Predictions for traces taken on real GPUs, compared with measurements on them, as a Markdown table.
 
     python validation/hardware.py            # prints the table
     python validation/hardware.py --write    # also rewrites it in validation/hardware/README.md

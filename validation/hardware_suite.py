@@ -1,11 +1,11 @@
-"""Warpsight's suite on a GPU of this machine: the emulator's results against the hardware's, and measured against predicted.
+"""Warpsight's suite on a GPU of this machine: its results compared with the emulator's, and predictions with measurements.
 
     python validation/hardware_suite.py                      # measures, and prints the page
-    python validation/hardware_suite.py --write              # also keeps validation/hardware/NAME.json, NAME.ncu.csv and NAME.md
+    python validation/hardware_suite.py --write              # also writes validation/hardware/NAME.json, NAME.ncu.csv and NAME.md
     python validation/hardware_suite.py --cases DIR --only-cases         # compiles and emulates; needs no GPU
     python validation/hardware_suite.py --from validation/hardware/NAME.json --write     # the page again; needs no GPU
 
-Ends with 3, and says why, where there is no GPU.
+Exits with 3 and the reason if there is no GPU.
 """
 
 from __future__ import annotations
@@ -50,13 +50,13 @@ class Clock:
 def main(words: Sequence[str] | None = None) -> int:
     """Measure, or read what was; print the page, and with --write keep all."""
     arguments = _parser().parse_args(words)
-    told = Clock()
+    clock = Clock()
     try:
         _refuse_together(arguments)
         suite = load_suite(arguments.suite)
         if arguments.only_cases:
-            return _only_cases(arguments, suite, told)
-        document, text = _read(Path(arguments.given)) if arguments.given else _measure(arguments, suite, told)
+            return _only_cases(arguments, suite, clock)
+        document, text = _read(Path(arguments.given)) if arguments.given else _measure(arguments, suite, clock)
         name = Path(arguments.given).stem if arguments.given else arguments.name or _short(document["device"]["name"])
         folder = Path(arguments.out)
         if arguments.write and not arguments.given:
@@ -65,7 +65,7 @@ def main(words: Sequence[str] | None = None) -> int:
             (folder / f"{name}.json").write_text(json.dumps(document, indent=1) + "\n", "utf-8")
             if text:
                 (folder / f"{name}.ncu.csv").write_text(text, "utf-8")
-            told(f"kept {folder / name}.json")
+            clock(f"kept {folder / name}.json")
         if arguments.no_page:
             return 0
         profiled = read_ncu(text, f"{name}.ncu.csv") if text else None
@@ -115,28 +115,28 @@ def _chosen(arguments: argparse.Namespace, suite: Suite) -> list[SuiteKernel]:
     return [suite.kernel(name) for name in names] if names else list(suite)
 
 
-def _cases(arguments: argparse.Namespace, kernels: Sequence[SuiteKernel], folder: Path, told: Clock) -> dict[str, str]:
+def _cases(arguments: argparse.Namespace, kernels: Sequence[SuiteKernel], folder: Path, clock: Clock) -> dict[str, str]:
     missing = [kernel for kernel in kernels if not (folder / f"{kernel.name}.npz").exists()]
-    told(f"compiling and emulating {len(missing)} of {len(kernels)} kernels")
-    return prepare_cases([(k.name, k.request()) for k in missing], folder, processes=arguments.jobs, log=told)
+    clock(f"compiling and emulating {len(missing)} of {len(kernels)} kernels")
+    return prepare_cases([(k.name, k.request()) for k in missing], folder, processes=arguments.jobs, log=clock)
 
 
-def _only_cases(arguments: argparse.Namespace, suite: Suite, told: Clock) -> int:
+def _only_cases(arguments: argparse.Namespace, suite: Suite, clock: Clock) -> int:
     if not arguments.cases:
         raise UsageError("there is no folder to keep them in", place="--only-cases", remedy="give --cases DIR")
-    return 1 if _cases(arguments, _chosen(arguments, suite), Path(arguments.cases), told) else 0
+    return 1 if _cases(arguments, _chosen(arguments, suite), Path(arguments.cases), clock) else 0
 
 
-def _measure(arguments: argparse.Namespace, suite: Suite, told: Clock) -> tuple[dict[str, Any], str]:
+def _measure(arguments: argparse.Namespace, suite: Suite, clock: Clock) -> tuple[dict[str, Any], str]:
     """The document and what ncu wrote."""
     kernels = _chosen(arguments, suite)
     settings = Settings(arguments.runs, arguments.warm_up, not arguments.warm)
     # without a GPU nothing need be compiled to say so
-    told(f"GPU {arguments.device}: {device_document(arguments.device)['name']}")
+    clock(f"GPU {arguments.device}: {device_document(arguments.device)['name']}")
     with TemporaryDirectory() as place:
         folder = Path(arguments.cases or place)
-        failed = _cases(arguments, kernels, folder, told)
-        document = measure_cases(kernels, folder, settings, device=arguments.device, log=told)
+        failed = _cases(arguments, kernels, folder, clock)
+        document = measure_cases(kernels, folder, settings, device=arguments.device, log=clock)
         for row in document["kernels"]:
             if row["name"] in failed:
                 row["failed"] = failed[row["name"]]
@@ -145,11 +145,11 @@ def _measure(arguments: argparse.Namespace, suite: Suite, told: Clock) -> tuple[
         document["profiler"] = {"kernels": [], "version": "", "why_not": "it was not asked for"}
         if arguments.no_ncu or not good:
             return document, ""
-        told(f"the same {len(good)} launches under Nsight Compute")
+        clock(f"the same {len(good)} launches under Nsight Compute")
         names = [row["name"] for row in good]
         paths = [folder / f"{name}.npz" for name in names]
         found = profile_cases(paths, [row["kernel"] for row in good], device=arguments.device, limit=PROFILED_SECONDS)
-        told(f"Nsight Compute: {found.why_not or f'{len(good)} launches'}")
+        clock(f"Nsight Compute: {found.why_not or f'{len(good)} launches'}")
         document["profiler"] = {"kernels": [] if found.why_not else names, "version": found.version, "why_not": found.why_not}
         return document, found.text
 

@@ -1,4 +1,4 @@
-"""The page of a measured GPU: what was measured, and what every model and the simulator predict, from the JSON document alone."""
+"""The page of a measured GPU: what was measured, and what every model and the simulator predict, from the JSON document."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVENTS, NCU = "events", "ncu"
 
 
 @dataclass
-class Row:
+class KernelRow:
     """A kernel that was measured: `row` of the document, its launch under ncu, cycles by who predicts, and what refused."""
 
     kernel: SuiteKernel
@@ -60,7 +60,7 @@ class Compared:
     document: Mapping[str, Any]
     gpu: GpuSpec
     described: str
-    rows: tuple[Row, ...]
+    rows: tuple[KernelRow, ...]
     failed: dict[str, str]
 
     @property
@@ -85,16 +85,16 @@ def compared(document: Mapping[str, Any], suite: Suite, profiled: Measurements |
     names = document["profiler"]["kernels"] if profiled else []
     launches = dict(zip(names, profiled.launches, strict=True)) if profiled else {}
     rows, failed = [], {}
-    for told in document["kernels"]:
-        name = told["name"]
+    for entry in document["kernels"]:
+        name = entry["name"]
         try:
             kernel = suite.kernel(name)
-            if "failed" in told:
-                failed[name] = told["failed"]
-            elif not _same_program(case_identity(kernel.request()), told["program"]):
+            if "failed" in entry:
+                failed[name] = entry["failed"]
+            elif not _same_program(case_identity(kernel.request()), entry["program"]):
                 failed[name] = "it has changed since it was measured"
             else:
-                rows.append(_predicted(Row(kernel, told, launches.get(name)), gpu))
+                rows.append(_predicted(KernelRow(kernel, entry, launches.get(name)), gpu))
         except WarpsightError as error:
             failed[name] = str(error)
     return Compared(document, gpu, described, tuple(rows), failed)
@@ -105,7 +105,7 @@ def _same_program(ours: Mapping[str, str], theirs: Mapping[str, str]) -> bool:
     return all(ours[name] == theirs[name] for name in ("ptx", "inputs"))
 
 
-def _predicted(row: Row, gpu: GpuSpec) -> Row:
+def _predicted(row: KernelRow, gpu: GpuSpec) -> KernelRow:
     trace = trace_kernel(row.kernel.request())
     profiled = profile_trace(trace, gpu)
     for model in model_names():
@@ -166,14 +166,14 @@ def _measured(found: Compared) -> str:
     )  # fmt: skip
     lines = []
     for row in found.rows:
-        told = row.row["measured"]
-        cells = [f"{told['kernel'][name]:.2f}" for name in ("median", "spread")]
-        bits = "same" if told["equal"] else "other"
+        measured = row.row["measured"]
+        cells = [f"{measured['kernel'][name]:.2f}" for name in ("median", "spread")]
+        bits = "same" if measured["equal"] else "other"
         half = "holdout" if row.kernel.holdout else "development"
         lines.append((
-            row.kernel.name, _class(row), half, *cells, f"{told['empty']['median']:.2f}",
-            f"{row.net_microseconds:.2f}", f"{told['kernel']['clock_hz'] / 1e6:,.0f}", _count(row.measured(EVENTS)),
-            _count(row.measured(NCU)), bits if told["repeatable"] else f"{bits}, differ from run to run",
+            row.kernel.name, _class(row), half, *cells, f"{measured['empty']['median']:.2f}",
+            f"{row.net_microseconds:.2f}", f"{measured['kernel']['clock_hz'] / 1e6:,.0f}", _count(row.measured(EVENTS)),
+            _count(row.measured(NCU)), bits if measured["repeatable"] else f"{bits}, differ from run to run",
         ))  # fmt: skip
     return _table(header, "---rrrrrrr-", lines)
 
@@ -181,10 +181,10 @@ def _measured(found: Compared) -> str:
 def _buffers(found: Compared) -> str:
     lines = []
     for row in found.rows:
-        told = row.row["measured"]
-        verdict = {True: "right", False: "WRONG", None: "not checked"}[told["right"]["right"]]
+        measured = row.row["measured"]
+        verdict = {True: "right", False: "WRONG", None: "not checked"}[measured["right"]["right"]]
         why = "; ".join(f"{reason}: {', '.join(f'`{o}`' for o in texts)}" for reason, texts in row.row["may_differ"].items())
-        for buffer in told["buffers"]:
+        for buffer in measured["buffers"]:
             if buffer["differing"]:
                 ulp = "" if buffer["largest_ulp"] is None else f"{buffer['largest_ulp']:,}"
                 first = f"[{buffer['first']['index']}] {buffer['first']['found']} for {buffer['first']['expected']}"
@@ -242,7 +242,7 @@ def _input(row: InputRow | None) -> str:
     return _percent(row.error) or f"{_count(row.predicted)} for 0"
 
 
-def _class(row: Row) -> str:
+def _class(row: KernelRow) -> str:
     return "MD" if row.kernel.expected_class == MEMORY_CLASSES[0] else "NMD"
 
 

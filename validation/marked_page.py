@@ -1,4 +1,4 @@
-"""Tables that a command makes and a page shows, between comments that name the command."""
+"""Generated tables in a page, between comments that name the command."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from pathlib import Path
 
 
 def put(page: Path, command: str, tables: Mapping[str, str]) -> None:
-    """Replace, in `page`, what stands between `<!-- NAME: command -->` and `<!-- end NAME -->` for each name.
+    """Replace, in `page`, the text between `<!-- NAME: command -->` and `<!-- end NAME -->` for each name.
 
-    Raises ValueError, and leaves the page as it is, when a pair of marks is not there exactly once.
+    Raises ValueError, and leaves the page unchanged, unless each pair of marks occurs exactly once.
     """
     text = page.read_text()
     for name, table in tables.items():

@@ -1,4 +1,4 @@
-"""Signed errors of every model on every reference row, and what each part of Warpsight's own model is worth, as Markdown tables.
+"""Signed errors of every model on every reference row, and the effect of each part of Warpsight's own model, as Markdown tables.
 
     python validation/models.py            # prints the tables
     python validation/models.py --write    # also rewrites them in validation/models.md

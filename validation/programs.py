@@ -1,12 +1,12 @@
-"""Runs programs of public benchmark suites under `warpsight run` and says which pass their own verification, as a Markdown table.
+"""Runs programs of public benchmark suites under `warpsight run` and shows which pass their own verification, as a Markdown table.
 
     python validation/programs.py polybench=/build/polybench samples=/build/samples rodinia=/build/rodinia
     python validation/programs.py --only 'bfs|GEMM' --write polybench=/build/polybench
 
-It fetches and builds nothing: each argument names a suite and a folder of programs that are built already, with
-`nvcc -cudart shared -gencode arch=compute_75,code=compute_75`. What is run, with which arguments, and what counts as passed
-stands in `validation/programs.yaml`; a program of the folder that is not named there is run without arguments. A program passes
-if it ends with code 0, no launch failed that should not, and its output has its own words of success and none of failure.
+It downloads and builds nothing: each argument names a suite and a folder of programs, built with
+`nvcc -cudart shared -gencode arch=compute_75,code=compute_75`. `validation/programs.yaml` lists programs with arguments and
+pass criteria; other programs of the folder run without arguments. A program passes if it exits with 0, no launch failed
+unexpectedly, and its output has its words of success and none of failure.
 """
 
 from __future__ import annotations

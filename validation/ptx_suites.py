@@ -1,10 +1,10 @@
-"""Runs the PTX instruction tests of ZLUDA and GPUOcelot through `warpsight.trace` and says which give what they expect.
+"""Runs the PTX instruction tests of ZLUDA and GPUOcelot through `warpsight.trace` and shows which give the expected results.
 
     python validation/ptx_suites.py zluda=/checkout/ZLUDA gpuocelot=/checkout/gpuocelot
     python validation/ptx_suites.py --only 'cvt|shfl' zluda=/checkout/ZLUDA
     python validation/ptx_suites.py --write zluda=/checkout/ZLUDA gpuocelot=/checkout/gpuocelot
 
-It fetches nothing. The suites are public:
+It downloads nothing. The suites are public:
 
     git clone https://github.com/vosen/ZLUDA
     git clone --recurse-submodules=ocelot/hydrazine https://github.com/gtcasl/gpuocelot

@@ -1,4 +1,4 @@
-"""The simulator's cycles and counts on every reference row, beside the reference's, as a Markdown table.
+"""The simulator's cycles and counts on every reference row, compared with the reference's, as a Markdown table.
 
     python validation/simulator.py            # prints the tables
     python validation/simulator.py --write    # also rewrites them in validation/DEVIATIONS.md

@@ -1,4 +1,4 @@
-"""One test of a PTX instruction suite: a kernel, what it is given, and what it must leave in its output buffer."""
+"""One test of a PTX instruction suite: a kernel, its inputs, and the expected contents of its output buffer."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Reads the PTX tests of GPUOcelot: C++ functions that make PTX, random inputs and, in C++, what is expected.
+"""Reads the PTX tests of GPUOcelot: C++ functions that make PTX, random inputs and, in C++, the expected results.
 
-The suite's test file is compiled here, with a driver of ours (`gpuocelot_driver.cpp`) that prints what its functions return; the
+The suite's test file is compiled here, with our driver (`gpuocelot_driver.cpp`) that prints the results of its functions; the
 rest of GPUOcelot is neither built nor run.
 """
 

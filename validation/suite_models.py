@@ -1,4 +1,4 @@
-"""Errors of Warpsight's own model and of the papers' against the simulator, on every kernel of the suite, as Markdown tables.
+"""Errors of Warpsight's own model and the papers', relative to the simulator, on every kernel of the suite, as Markdown tables.
 
     python validation/suite_models.py            # prints the tables
     python validation/suite_models.py --write    # also rewrites them in validation/suite_models.md

@@ -1,4 +1,4 @@
-"""Reads the PTX tests of ZLUDA: `.ptx` files, and a Rust file that lists what each is given and must give."""
+"""Reads the PTX tests of ZLUDA: `.ptx` files, and a Rust file that lists the inputs and the expected results of each."""
 
 from __future__ import annotations
 

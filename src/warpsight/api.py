@@ -122,13 +122,16 @@ def profile(
     overrides: Sequence[str] = (),
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order,
 ) -> IntervalProfile:
     """The interval profile of the representative warp on `gpu` (a name, a YAML file, a `GpuSpec`), after exact caches.
 
     `overrides` change keys, as ``sm_count=56``. `representative` is kmeans, max or min (GPUMech eqs. 5-6);
-    `interleaving` of accesses in the caches is clocked or round-robin.
+    `interleaving` of accesses in the caches is clocked or round-robin; `order`: by the timing of the `reference` GPU, of which
+    `gpu` is a change, or by its `own`.
     """
-    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), Method(representative, interleaving)).profile
+    method = Method(representative, interleaving, order=order)
+    return profile_trace(_opened(trace), load_gpu(gpu, overrides=overrides), method).profile
 
 
 def predict(
@@ -139,6 +142,7 @@ def predict(
     *,
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order,
     caches: str = DEFAULT_METHOD.caches,
 ) -> Prediction:
     """Cycles, IPC and the CPI stack of `trace` (or a trace folder) on `gpu` by one model; attributes as the JSON keys.
@@ -146,7 +150,7 @@ def predict(
     The other arguments as for `profile`. Raises WarpsightError for what is not known or does not fit.
     """
     spec = load_gpu(gpu, overrides=overrides)
-    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches))[0]
+    return predict_trace(_opened(trace), spec, [model], Method(representative, interleaving, caches, order))[0]
 
 
 def simulate(
@@ -174,13 +178,14 @@ def explain(
     by: str = "line",
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order,
 ) -> Explanation:
     """Which lines the cycles of `predict` come from: its `rows` by PTX line (`line`), `source` line or basic `block`.
 
     The CPI stacks of the rows and `rest` sum to the prediction's within 1e-9. The other arguments and errors as for `predict`.
     """
     spec = load_gpu(gpu, overrides=overrides)
-    return explain_profiled(profile_trace(_opened(trace), spec, Method(representative, interleaving)), spec, model, by)
+    return explain_profiled(profile_trace(_opened(trace), spec, Method(representative, interleaving, order=order)), spec, model, by)
 
 
 def advise(
@@ -191,10 +196,11 @@ def advise(
     *,
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order,
 ) -> Advice:
     """What would make `trace` faster: `changes`, each evaluated again, the largest gain first. Arguments as for `predict`."""
     spec = load_gpu(gpu, overrides=overrides)
-    return advise_trace(_opened(trace), spec, model, Method(representative, interleaving))
+    return advise_trace(_opened(trace), spec, model, Method(representative, interleaving, order=order))
 
 
 def report(
@@ -242,6 +248,7 @@ def sweep(
     seed: int = 0,
     representative: str = DEFAULT_METHOD.representative,
     interleaving: str = DEFAULT_METHOD.interleaving,
+    order: str = DEFAULT_METHOD.order,
     caches: str = DEFAULT_METHOD.caches,
     simulator: int | None = None,
     out: str | PathLike[str] | None = None,
@@ -265,7 +272,7 @@ def sweep(
     study = study_of_arguments(
         kernels, gpu, axes or {}, store, suite=suite, models=models, overrides=overrides, derived=derived or {},
         constraints=constraints, sampling=Sampling(sampling, designs, seed),
-        method=Method(representative, interleaving, caches),
+        method=Method(representative, interleaving, caches, order),
         simulator=None if simulator is None else SimulatorRuns(simulator, seed),
     )  # fmt: skip
     folder = None if out is None else make_folder(fspath(out), study, str(store.folder))

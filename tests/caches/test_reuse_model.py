@@ -166,10 +166,10 @@ def test_l2_takes_the_misses_of_all_cores():
     [
         ({"size_bytes": 1000}, SpecError, "l1.size"),
         ({"ways": 3, "size_bytes": 3 * 128 * 5, "index": "fermi"}, SpecError, "l1.index"),
-        ({"index": "bits", "index_bits": ((1,),)}, SpecError, "--index-bits"),
+        ({"index": "bits", "index_bits": ((1,),)}, SpecError, "index_bits"),
         ({"miss_latency": -1}, UsageError, "--miss-latency"),
         ({"sigma": float("nan")}, UsageError, "--sigma"),
-        ({"without": frozenset({"clip"})}, UsageError, "--without"),
+        ({"without": frozenset({"clip"})}, UsageError, "without"),
         ({"mshrs": 0}, SpecError, "l1.mshrs"),
     ],
 )

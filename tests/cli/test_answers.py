@@ -73,7 +73,7 @@ def test_predict_by_two_models_is_a_list_and_two_csv_rows(launch_file: Path, cap
 
 
 def test_predict_text_ends_with_a_command_that_works(launch_file: Path, capsys: Capture) -> None:
-    outcome = run(capsys, "predict", launch_file)
+    outcome = run(capsys, "predict", launch_file, "--model", "mdm")
     lines = outcome.out.splitlines()
     assert re.match(r"warpsight \S+   \S+saxpy\.cu : saxpy   grid \(8,1,1\) block \(256,1,1\)   mdm-pascal   model mdm$", lines[0])
     assert outcome.err == ""
@@ -135,7 +135,7 @@ def test_profile_piped_into_model_predicts_as_predict_does(
     assert json.loads(interchange)["schema"] == 1
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(interchange.encode())))
     answer = json.loads(run(capsys, "model", "--profile", "-", "--model", "mdm", "--json").out)
-    assert answer["cycles"] == pytest.approx(_predict(capsys, launch_file)["cycles"])
+    assert answer["cycles"] == pytest.approx(_predict(capsys, launch_file, "--model", "mdm")["cycles"])
 
 
 def test_profile_into_a_file_names_the_command_that_reads_it(launch_file: Path, capsys: Capture) -> None:

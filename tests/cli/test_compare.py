@@ -30,7 +30,7 @@ def _document(capsys: Capture, *words: object, code: int = 0) -> dict[str, Any]:
 @pytest.fixture
 def cycles(launch_file: Path, capsys: Capture) -> float:
     """What mdm predicts for the launch."""
-    return float(json.loads(run(capsys, "predict", launch_file, "--json").out)["cycles"])
+    return float(json.loads(run(capsys, "predict", launch_file, "--model", "mdm", "--json").out)["cycles"])
 
 
 def _against(folder: Path, text: str) -> Path:
@@ -116,12 +116,12 @@ HEAD = "gpu,kernel,cycles"
     ("text", "parts"),
     [
         ("gpu,kernel,cycle\n", ["measured.csv:1", "has no column cycles", 'did you mean "cycle"']),
-        (f"{HEAD},cpi_stack.drum\n", ['"cpi_stack.drum" is no component', 'did you mean "dram"']),
+        (f"{HEAD},cpi_stack.drum\n", ['"cpi_stack.drum" is not a component', 'did you mean "dram"']),
         (f"{HEAD}\nmdm-pascal,saxpy,many\n", ["measured.csv:2", 'cycles is "many"']),
         (f"{HEAD}\nmdm-pascal,saxpy,0\n", ["measured.csv:2", "0 cycles"]),
         (f"{HEAD}\nmdm-pascal,saxpy,-5\n", ["measured.csv:2"]),
-        (f"{HEAD}\nmdm-pascal,saxpy,1e-300\n", ["measured.csv:2", "1e-300 cycles are fewer than any launch takes"]),
-        (f"{HEAD}\nmdm-pascal,saxpy,1e300\n", ["measured.csv:2", "cycles is 1e+300, and the most"]),
+        (f"{HEAD}\nmdm-pascal,saxpy,1e-300\n", ["measured.csv:2", "1e-300 cycles is less than any launch takes"]),
+        (f"{HEAD}\nmdm-pascal,saxpy,1e300\n", ["measured.csv:2", "cycles is 1e+300, above the maximum"]),
         (f"{HEAD},cycles\nmdm-pascal,saxpy,5,6\n", ["measured.csv:1", 'two columns "cycles"']),
         (f"{HEAD}\ngpumech,saxpy,5\n", ["no row for the GPU mdm-pascal", "gpumech"]),
         (f"{HEAD}\nmdm-pascal,saxpi,5\n", ['no row for "saxpy"', 'did you mean "saxpi"']),

@@ -59,11 +59,11 @@ def test_more_warps_hide_more_of_the_latency_of_a_kernel_without_contention(unev
 
 
 def test_rows_over_representatives_are_the_single_predictions(uneven: Path, capsys: Capture) -> None:
-    rows = _documents(run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--representative", "all", "--json"))
+    rows = _documents(run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--model", "mdm", "--representative", "all", "--json"))
     assert [row["provenance"]["varied"]["representative"] for row in rows] == ["kmeans", "max", "min"]
     for row in rows:
         name = row["provenance"]["varied"]["representative"]
-        alone = json.loads(run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--representative", name, "--json").out)
+        alone = json.loads(run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--model", "mdm", "--representative", name, "--json").out)
         assert row["cpi_stack"] == alone["cpi_stack"], name
         assert row["provenance"]["method"] == alone["provenance"]["method"]
     assert len({row["cycles"] for row in rows}) > 1

@@ -34,7 +34,7 @@ def test_faults_cost_nobody_elses_results(fake_gpu: Path, suite_of: Make, tmp_pa
     found = _measured(suite_of("dies", "faulty", "tenth", "twice"), tmp_path / "cases", log=told.append)
     rows = {row["name"]: row for row in found["kernels"]}
     assert list(rows) == ["dies", "faulty", "tenth", "twice"]
-    assert "its process ended with -6" in rows["dies"]["failed"]
+    assert "the process ended with exit code -6" in rows["dies"]["failed"]
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in rows["faulty"]["failed"]
     assert rows["twice"]["measured"]["right"] == {"by": "same bits", "right": True, "why": ""}
     # other bits than the emulator's, and right within the tolerance of the suite's own check
@@ -59,7 +59,7 @@ def test_kernel_that_never_ends_is_ended(fake_gpu: Path, suite_of: Make, tmp_pat
     suite = suite_of("stuck")
     assert not prepare_cases([("stuck", suite.kernel("stuck").request())], tmp_path)
     words = [str(tmp_path / "stuck.npz"), str(tmp_path / "r.json"), "{}", "0"]
-    assert run_worker(words, limit=4) == "it did not end within 4 seconds"
+    assert run_worker(words, limit=4) == "it did not finish within 4 seconds"
 
 
 def test_case_that_is_missing_or_damaged_is_a_row_with_its_reason(fake_gpu: Path, suite_of: Make, tmp_path: Path) -> None:
@@ -152,7 +152,7 @@ def test_why_the_profiler_cannot_is_told(fake_gpu: Path, suite_of: Make, tmp_pat
     fake_ncu(monkeypatch, tmp_path / "bin", TWICE, refused="--csv")
     assert _profiled(suite, tmp_path).why_not == "Failed to find metric regex:smsp__x"
     fake_ncu(monkeypatch, tmp_path / "bin", TWICE, TENTH)
-    assert "has 2 launches where 1 were made" in _profiled(suite, tmp_path).why_not
+    assert "has 2 launches instead of 1" in _profiled(suite, tmp_path).why_not
     monkeypatch.setattr("warpsight.hardware.device.profiler.find_ncu", lambda: None)
     assert _profiled(suite, tmp_path).why_not.startswith("ncu is neither on PATH")
 

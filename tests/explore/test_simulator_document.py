@@ -61,7 +61,7 @@ def test_sample_of_a_launch_stands_for_all_of_it() -> None:
 
 def test_caches_smaller_than_their_registers_are_noted() -> None:
     notes = simulate_trace(kernel(), load_gpu("8800gt")).prediction.provenance["notes"]
-    assert any("an L1 of 1 line lets so many misses be in flight" in note for note in notes)
+    assert any("an L1 of 1 line limits the misses in flight" in note for note in notes)
     assert not simulate_trace(kernel(), load_gpu("mdm-pascal")).prediction.provenance["notes"]
 
 

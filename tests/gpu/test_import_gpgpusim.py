@@ -177,11 +177,11 @@ def test_what_cannot_be_carried_over_is_told_in_the_notes_and_in_the_file(load: 
     extra = "-gpgpu_gmem_skip_L1D 1\n-gpgpu_kernel_launch_latency 5000\n-gpgpu_ptx_sim_mode 0\n-no_such_option 7\n"
     made, _ = load(configuration() + extra)
     told = "\n".join(made.notes)
-    assert "-gpgpu_gmem_skip_L1D 1: global loads go past the L1 there" in told
-    assert "-gpgpu_kernel_launch_latency 5000: launches cost nothing" in told
+    assert "-gpgpu_gmem_skip_L1D 1: global loads bypass the L1 there" in told
+    assert "-gpgpu_kernel_launch_latency 5000: a description has no launch latency" in told
     assert "-no_such_option 7: not known to this import" in told
-    assert "1 options about the simulation alone" in told
-    assert "l2.index: IPOLY is not there; xor is taken" in told
+    assert "1 options of the simulation only" in told
+    assert "l2.index: IPOLY is not supported; xor is used" in told
     text = made_yaml(made)
     assert all(f"# - {note}" in text for note in made.notes)
 

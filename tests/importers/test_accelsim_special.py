@@ -144,7 +144,7 @@ def test_opcode_that_is_not_known_is_priced_by_the_nearest_name_with_one_warning
 @pytest.mark.parametrize(
     ("text", "line", "says"),
     [("FOO: {class: integer}\n", 1, "not known"),
-    ("IMAD: int\nFOO: {space: global}\n", 2, "no class"), ("foo: int\n", 1, "no opcode"),
+    ("IMAD: int\nFOO: {space: global}\n", 2, "no class"), ("foo: int\n", 1, "not an opcode"),
      ("FOO: {class: memory, space: global}\n", 1, "only one of"), ("FOO: int\nFOO: fp32\n", 2, "twice")],
 )  # fmt: skip
 def test_file_of_opcodes_that_is_wrong_is_refused_at_its_line(text: str, line: int, says: str, tmp_path: Path) -> None:

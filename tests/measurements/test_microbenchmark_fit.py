@@ -136,7 +136,7 @@ def test_what_the_timings_do_not_tell_is_refused_with_its_reason(pascal: str) ->
     assert "between 127 and 128" in refused["l1.mshrs"]
     # as the L1s of newer GPUs, which no number of misses blocks
     _, refused = _fit(_without(pascal, *(f"misses,{128 * count}," for count in range(129, 140))), "mdm-pascal")
-    assert "up to 128 misses in flight hold up no hit" in refused["l1.mshrs"]
+    assert "up to 128 misses in flight delay no hit" in refused["l1.mshrs"]
     # only lines side by side: any number of ways explains them
     others = [line for line in pascal.splitlines() if line.startswith("chase") and line.split(",")[2] != "128"]
     fitted, refused = _fit(_without(pascal, *others), "mdm-pascal")
@@ -219,7 +219,7 @@ def test_micro_benchmarks_need_a_gpu_that_is_named(pascal: str, tmp_path: Path, 
     (tmp_path / "timings.csv").write_text(pascal)
     assert_one_error(run(capsys, "calibrate", tmp_path / "timings.csv"), 2, "do not tell the number of SMs", "--like")
     assert_one_error(run(capsys, "calibrate"), 2, "--kernels DIR")
-    assert_one_error(run(capsys, "calibrate", "x.csv", "--kernels", "y"), 2, "one of them")
+    assert_one_error(run(capsys, "calibrate", "x.csv", "--kernels", "y"), 2, "needs either timings to fit, or --kernels DIR")
 
 
 @pytest.mark.unit

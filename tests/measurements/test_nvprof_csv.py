@@ -110,7 +110,7 @@ def test_older_summary_without_types_leaves_calls_of_the_host_out() -> None:
 @pytest.mark.parametrize(
     ("text", "old", "new", "place", "part"),
     [
-        (SUMMARY, ",%,ms,,us,us,us,\n", "", "nvprof.csv:5", 'the time has the unit ""'),
+        (SUMMARY, ",%,ms,,us,us,us,\n", "", "nvprof.csv:5", 'Duration has the unit ""'),
         (SUMMARY, "2000.5", "2000.5x9", "nvprof.csv:6", "x9"),
         (SUMMARY, ",2,2000.5", ",two,2000.5", "nvprof.csv:6", "Calls"),
         (TRACE, "128,2,1", "128,,1", "nvprof.csv:6", "Grid"),

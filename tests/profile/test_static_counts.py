@@ -214,14 +214,14 @@ def test_trip_count_that_depends_on_data_names_the_loop_and_the_remedy() -> None
     with pytest.raises(UsageError, match=r"how often the loop \$L__BB0_\d+ runs depends on a value loaded from memory") as caught:
         _told("rows", ROWS, StaticHints(uncoalesced=frozenset({-1}), both_paths=True))
     assert "PTX line" in caught.value.place
-    assert f"--trips '{_label()}=N'" in caught.value.remedy
+    assert f"`trips` '{_label()}=N'" in caught.value.remedy
 
 
 def test_address_that_depends_on_data_names_the_line_and_the_remedy() -> None:
     with pytest.raises(UsageError, match=r'the address of "ld\.global\.f32" depends on a value loaded from memory') as caught:
         _told("rows", ROWS, StaticHints(trips={_label(): 5}, both_paths=True))
     line = caught.value.place.partition("PTX line ")[2].split()[0]
-    assert f"--uncoalesced {line}" in caught.value.remedy
+    assert f"`uncoalesced` {line}" in caught.value.remedy
     five, seven = (_told("rows", ROWS, StaticHints({_label(): n}, frozenset(), frozenset({int(line)}), True)) for n in (5, 7))
     # a value in each iteration (the row is loaded once, before the loop)
     assert seven.memory_instructions - five.memory_instructions == 2
@@ -231,7 +231,7 @@ def test_address_that_depends_on_data_names_the_line_and_the_remedy() -> None:
 def test_branch_that_depends_on_data_is_refused_or_counted_on_both_sides() -> None:
     with pytest.raises(UsageError, match="which threads go where is not known") as caught:
         _told("chosen", ["i32[64]:zeros", Z], StaticHints())
-    assert "--both-paths" in caught.value.remedy
+    assert "`both_paths`" in caught.value.remedy
     counts = _told("chosen", ["i32[64]:zeros", Z], StaticHints(both_paths=True))
     assert counts.memory_instructions == 3
 

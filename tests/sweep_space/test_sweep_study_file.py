@@ -111,7 +111,7 @@ def test_every_key_of_a_file_is_in_the_study(write: Write, tmp_path: Path) -> No
 
 def test_what_a_file_leaves_out_is_as_on_the_command_line(write: Write) -> None:
     study = read_study(write(SMALL))
-    assert (study.name, study.gpu, study.models, study.method) == ("study", "mdm-pascal", ("mdm",), Method())
+    assert (study.name, study.gpu, study.models, study.method) == ("study", "mdm-pascal", ("warpsight",), Method())
     assert (study.axes, study.overrides, study.sampling, study.simulator) == ((), (), Sampling(), None)
 
 

@@ -154,8 +154,8 @@ def test_idle_sms_are_idle_in_the_stack() -> None:
     assert parts["idle"] == pytest.approx(0.75 * sum(parts.values()), rel=0.02)
 
 
-def test_cycle_limit_stops_and_names_the_option() -> None:
-    with pytest.raises(LimitError, match=r"--max-cycles: 50 cycles are over and 0 of 1 warps have ended"):
+def test_cycle_limit_stops_and_names_the_limit() -> None:
+    with pytest.raises(LimitError, match=r"max_cycles: 50 cycles are over and 0 of 1 warps have ended"):
         simulate_launch(loop("int r1 <- r1", 100), gpu(), 1, max_cycles=50)
 
 

@@ -26,7 +26,7 @@ def test_consistent_trace_is_accepted(seed: int) -> None:
         offset = part.sector_offset.copy()
         offset[-1] += 1
         longer = with_chunk(trace, number, sectors=np.append(part.sectors, np.uint32(1)), sector_offset=offset)
-        with pytest.raises(FormatError, match="sectors where its path"):
+        with pytest.raises(FormatError, match="sectors, and its path"):
             validate(longer)
 
 
@@ -34,16 +34,16 @@ def test_totals_other_than_the_header_says_are_refused() -> None:
     trace = small_trace()
     said = trace.header.warp_instructions + 1
     more = dataclasses.replace(trace, header=dataclasses.replace(trace.header, warp_instructions=said))
-    with pytest.raises(FormatError, match="warp instructions and its header says"):
+    with pytest.raises(FormatError, match="warp instructions, and its header states"):
         validate(more)
     fewer = dataclasses.replace(trace, chunks=InMemory(list(trace.chunks)[:2]))
-    with pytest.raises(FormatError, match="holds 16 warps and its header says 24"):
+    with pytest.raises(FormatError, match="has 16 warps, and its header states 24"):
         validate(fewer)
 
 
 def test_chunk_out_of_order_is_refused() -> None:
     trace = small_trace()
-    with pytest.raises(FormatError, match="from warp 8, where warp 0"):
+    with pytest.raises(FormatError, match="from warp 8, and whole blocks from warp 0"):
         validate(dataclasses.replace(trace, chunks=InMemory(list(trace.chunks)[1:])))
 
 
@@ -76,5 +76,5 @@ def test_path_repeats_too_large_to_count_are_refused_not_wrapped() -> None:
         lanes=np.full(many + 1, 32, np.uint8),
         repeat=np.full(many + 1, 2**31 - 1, np.int32),
     )
-    with pytest.raises(FormatError, match="event bytes where"):
+    with pytest.raises(FormatError, match="event bytes, and"):
         validate(dataclasses.replace(trace, paths=paths))

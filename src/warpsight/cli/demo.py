@@ -54,6 +54,6 @@ def _save(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json([{"files": [str(path) for path in paths]}])
     else:
-        command = line(["predict", str(Path(arguments.save) / "stride32.yaml")])
+        command = line(["predict", str(Path(arguments.save) / "stride32.yaml"), "--model", arguments.model])
         print_answer("\n".join(f"wrote {path}" for path in paths), command)
     return 0

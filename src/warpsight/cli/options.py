@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.steps import ORDERS
-from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
 from warpsight.jobs.executor import Executor, make_executor
 from warpsight.pipeline.request import (
     CACHES,
@@ -22,6 +23,11 @@ from warpsight.pipeline.request import (
     KernelRequest,
     Method,
 )
+
+if TYPE_CHECKING:
+    from warpsight.intervals.static.loops import StaticHints
+
+loops: Any = lazy.load("warpsight.intervals.static.loops", suppress_warning=True)  # a parser of PTX: not for `--help`
 
 _KERNEL_HELP = ("a .cu or .ptx file, a launch file (.yaml, .py), a trace folder, a trace of another tool (Accel-Sim: a folder, "
                 "list or kernel-N.traceg.xz; PPT-GPU, AMALI, MDM: a folder), or - for source on stdin")
@@ -156,11 +162,12 @@ def static_hints(arguments: argparse.Namespace) -> StaticHints | None:
             raise UsageError("needs --static", place=option, remedy="add --static")
         return None
     _refuse_executions(arguments)
-    coalesced, uncoalesced = (parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
+    coalesced, uncoalesced = (loops.parse_lines(getattr(arguments, name), f"--{name}") for name in ("coalesced", "uncoalesced"))
     if coalesced & uncoalesced:
         what = "the same instruction is listed as coalesced and as uncoalesced"
         raise UsageError(what, place="--uncoalesced", remedy="remove it from one of the two")
-    return StaticHints(parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
+    hints: StaticHints = loops.StaticHints(loops.parse_trips(arguments.trips), coalesced, uncoalesced, arguments.both_paths)
+    return hints
 
 
 def _refuse_executions(arguments: argparse.Namespace) -> None:

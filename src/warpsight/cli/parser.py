@@ -57,7 +57,8 @@ class Parser(argparse.ArgumentParser):
 
 
 # Parameters of the Python interface whose option stores its value under another name.
-_OTHER_NAMES = {"heap_bytes": "heap", "stack_bytes": "stack", "model": "models", "constraints": "where"}
+_OTHER_NAMES = {"heap_bytes": "heap", "stack_bytes": "stack", "overwrite": "force", "model": "models", "constraints": "where",
+                "watch_sm": "timeline_sm", "figure": "figures"}  # fmt: skip
 _QUOTED = re.compile(r"`([a-z_0-9]+)(?:=([^`]*))?`")
 
 

@@ -25,7 +25,7 @@ class _NotCoveredError(Exception):
     pass
 
 
-class _Reader:
+class _MangledName:
     """A cursor over one mangled name, with the ABI's list of substitutable components."""
 
     def __init__(self, text: str) -> None:
@@ -145,7 +145,7 @@ def display_name(mangled: str) -> str:
     """`_Z5scaleIfEvPT_` is `scale<float>`; a name that is not mangled, or in a way not covered, is returned unchanged."""
     if not mangled.startswith("_Z"):
         return mangled
-    reader = _Reader(mangled)
+    reader = _MangledName(mangled)
     reader.at = 2
     try:
         return reader.name()

@@ -6,11 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os.path import exists, isdir
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
+
+import lazy_loader as lazy
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.steps import BY_REFERENCE
-from warpsight.traces.importers.formats import TraceFormat, format_of
+
+if TYPE_CHECKING:
+    from warpsight.traces.importers.formats import TraceFormat
+
+formats: Any = lazy.load("warpsight.traces.importers.formats", suppress_warning=True)  # every importer: not for `--help`
 
 Dimensions = str | int | Sequence[int] | Callable[[dict[str, Any]], Sequence[int]]  # a function for Triton kernels alone
 
@@ -101,7 +107,8 @@ class KernelRequest:
     def _format(self) -> TraceFormat | None:
         if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
             return None
-        return format_of(self.path)
+        found: TraceFormat | None = formats.format_of(self.path)
+        return found
 
     def refuse_import_options(self) -> None:
         """Raise `UsageError` if an option is given that only applies to the traces of other tools."""

@@ -1,4 +1,4 @@
-"""A kernel in the cycle-level simulator: the result in the form of a prediction, and what the warps of one SM did as a timeline."""
+"""A kernel in the cycle-level simulator: the result in the form of a prediction, and the timeline of the warps of one SM."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ NAME = "simulator"
 
 @dataclass(frozen=True)
 class SimulatedLaunch:
-    """A simulation, and the same as a prediction document: its keys, with the details under `provenance["model"]`."""
+    """A simulation, and the same in the form of a prediction, with the details under `provenance["model"]`."""
 
     simulation: Simulation
     prediction: Prediction
@@ -40,12 +40,12 @@ def simulate_trace(
     watch: Watch | None = None,
 ) -> SimulatedLaunch:
     """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have. Errors as `simulate_launch`."""
-    found = resident or trace_occupancy(trace, gpu)
+    occupancy = resident or trace_occupancy(trace, gpu)
     progress = stage(watch, "simulating cycle by cycle")
     started = perf_counter()
     limit = DEFAULT_MAX_CYCLES if max_cycles is None else max_cycles
-    simulation = simulate_launch(trace, gpu, found.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress)
-    return SimulatedLaunch(simulation, _as_prediction(trace, gpu, found, simulation, perf_counter() - started))
+    simulation = simulate_launch(trace, gpu, occupancy.blocks_per_sm, max_cycles=limit, watch_sm=watch_sm, progress=progress)
+    return SimulatedLaunch(simulation, _as_prediction(trace, gpu, occupancy, simulation, perf_counter() - started))
 
 
 def simulation_document(trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None = None) -> dict[str, Any]:
@@ -58,9 +58,9 @@ def simulation_document(trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None
     return {**prediction.to_json(), "provenance": None, **details, "warps_per_sm": resident.warps_per_sm}
 
 
-def _as_prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
+def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
     header, totals = trace.header, simulation.totals()
-    # of a sample, the launch is as many times longer as it has blocks more
+    # a sample of the blocks is scaled to the launch
     cycles = simulation.cycles * (header.blocks / header.recorded_blocks)
     stack = simulation.components(gpu.sm.schedulers, gpu.sm_count)
     ipc_gpu = simulation.warp_instructions / simulation.cycles
@@ -84,25 +84,25 @@ def _as_prediction(trace: KernelTrace, gpu: GpuSpec, found: Occupancy, simulatio
         bound_by=bound_by(stack),
         dpki=dpki,
         memory_class=memory_class(dpki),
-        occupancy=found.fraction,
-        occupancy_limiter=found.limiter,
+        occupancy=occupancy.fraction,
+        occupancy_limiter=occupancy.limiter,
         provenance=provenance,
     )
 
 
 def _notes(gpu: GpuSpec) -> list[str]:
-    """What a reader must know of this machine: caches so small that they bound the misses in flight."""
-    found = []
+    """Notes on the machine: caches so small that they bound the misses in flight."""
+    notes = []
     for name, cache, on_miss in (("L1", gpu.l1, gpu.l1.allocation == "on-miss"), ("L2 slice", gpu.l2, True)):
         lines = cache.sets * cache.ways
         if lines < cache.mshrs and on_miss:
             what = f"{name} of {lines} line{'s' if lines > 1 else ''}"
-            found.append(f"an {what} allows fewer misses in flight than its {cache.mshrs} MSHRs: each miss allocates a line")
-    return found
+            notes.append(f"an {what} limits the misses in flight to fewer than its {cache.mshrs} MSHRs (each takes a line)")
+    return notes
 
 
 def _details(simulation: Simulation, totals: dict[str, int], gpu: GpuSpec) -> dict[str, Any]:
-    """What a simulation knows beyond a prediction's keys."""
+    """What a simulation has beyond the keys of a prediction."""
     def rate(part: str, whole: str) -> float | None:
         return totals[part] / totals[whole] if totals[whole] else None
 
@@ -119,13 +119,13 @@ def _details(simulation: Simulation, totals: dict[str, int], gpu: GpuSpec) -> di
     }
 
 
-# -- What the warps of one SM did, as a file for Perfetto (Chrome's trace event format; one cycle is shown as a microsecond).
+# -- The timeline of one SM as a file for Perfetto (Chrome's trace event format; a cycle is shown as a microsecond).
 
 _WAITS = ("start", "arithmetic", "memory", "barrier", "fetch")
 
 
 def timeline_events(trace: KernelTrace, timeline: Timeline) -> list[dict[str, Any]]:
-    """The events: for every warp slot a row, on it the warps, what they waited for, and the instructions that they issued."""
+    """The events: for each warp slot a row with its warps, what they waited for, and the instructions that they issued."""
     events: list[dict[str, Any]] = [
         {"ph": "M", "pid": timeline.sm, "name": "process_name", "args": {"name": f"SM {timeline.sm}: {trace.header.kernel}"}}
     ]
@@ -151,10 +151,10 @@ def timeline_events(trace: KernelTrace, timeline: Timeline) -> list[dict[str, An
 
 
 def write_timeline(path: str, trace: KernelTrace, timeline: Timeline) -> None:
-    """Write the file. Raises UsageError if that cannot be."""
+    """Write the timeline as JSON. Raises UsageError if the file cannot be written."""
     notes = {"truncated": timeline.truncated, "unit": "1 us is 1 core cycle"}
     try:
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": timeline_events(trace, timeline), "otherData": notes}, file)
     except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file") from error
+        raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="give another file") from error

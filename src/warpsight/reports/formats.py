@@ -83,10 +83,9 @@ def write_text(path: str, text: str) -> None:
 
 def write_parquet(path: str, rows: Sequence[dict[str, Any]]) -> None:
     """Write rows with the same keys to `path`, compressed with zstd. Raises UsageError if it cannot be written."""
-    import pyarrow
-    from pyarrow import parquet
+    from pyarrow import Table, parquet  # not at the top: it takes long to load, and a lazy submodule would load it at once
 
     try:
-        parquet.write_table(pyarrow.Table.from_pylist(list(rows)), path, compression="zstd")
+        parquet.write_table(Table.from_pylist(list(rows)), path, compression="zstd")
     except OSError as error:
         raise UsageError(f"cannot be written: {error}", place=path, remedy="name a file in a writable folder") from None

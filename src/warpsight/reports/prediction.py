@@ -209,7 +209,7 @@ def program_text(document: dict[str, Any], style: Style = PLAIN) -> str:
         f"  {'total':<8} {totals['launches']} launches, {thousands(totals['warp_instructions'])} warp instructions, "
         f"{thousands(totals['cycles'])} cycles, {duration(totals['seconds'])}{_ended(document)}"
     )
-    others = [_other(row, totals) for row in totals["others"]]
+    others = [_other(row, totals) for row in totals.get("others", ())]
     return "\n".join([head, "", *table, "", summary, *others, *notes])
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import line_in_slice
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator.state import LATEST, NEVER, TICKS, Channel, DramAccess, Slice, State
+from warpsight.simulator import codes
+from warpsight.simulator.state import Channel, DramAccess, Slice, State
 from warpsight.simulator.structures import end_of
 
 # -- What slices ask for.
@@ -52,7 +53,7 @@ def request_dram(state: State, part: Slice, line: int, sectors: int, write: int,
     channel.waiting += 1
     access.sectors, access.write, access.slice, access.mshr, access.since = set_bits(sectors), write, part.number, mshr, now
     access.row, access.bank = _row_and_bank(state, line, part.number)
-    begin = max(now + 1, quotient(channel.bus_free, TICKS))
+    begin = max(now + 1, quotient(channel.bus_free, codes.TICKS))
     state.next_pick[channel.number] = min(state.next_pick[channel.number], begin)
 
 
@@ -72,7 +73,7 @@ def _open_rows(state: State, channel: Channel, now: int) -> None:
             kept |= 1 << access.bank
             bank = channel.banks[access.bank]
             closing = state.machine.close_ticks if bank.row >= 0 else 0
-            bank.ready = max(bank.ready, now * TICKS) + closing + state.machine.open_ticks
+            bank.ready = max(bank.ready, now * codes.TICKS) + closing + state.machine.open_ticks
             bank.row = access.row
 
 
@@ -89,7 +90,7 @@ def _choose(state: State, channel: Channel) -> int:
 
     So reads continue as long as there are any, and writes leave together when the queue is full of them.
     """
-    chosen, best = 0, LATEST
+    chosen, best = 0, codes.LATEST
     for k in range(channel.waiting):
         access = channel.accesses[k]
         if channel.banks[access.bank].row == access.row:
@@ -103,7 +104,7 @@ def _choose(state: State, channel: Channel) -> int:
 def _return(state: State, channel: Channel, access: DramAccess, begins: int) -> None:
     """Send the data of a read back. The latency of the description is that of a row that had to be opened, without a queue."""
     reply = channel.replies[end_of(channel.returning)]
-    opening = quotient(state.machine.open_ticks, TICKS)
+    opening = quotient(state.machine.open_ticks, codes.TICKS)
     reply.time = begins + max(0, state.machine.dram_cycles - opening - 1)
     reply.slice, reply.mshr, reply.queued = access.slice, access.mshr, max(0, begins - access.since - opening - 1)
     if channel.returning.count == 0:
@@ -119,15 +120,15 @@ def begin_access(state: State, channel: Channel, now: int) -> None:
         _open_rows(state, channel, now)
         chosen = _choose(state, channel)
     access = channel.accesses[chosen]
-    start = max(_ready(state, channel, access), now * TICKS)
-    if start >= (now + 1) * TICKS:
-        state.next_pick[channel.number] = quotient(start, TICKS)
+    start = max(_ready(state, channel, access), now * codes.TICKS)
+    if start >= (now + 1) * codes.TICKS:
+        state.next_pick[channel.number] = quotient(start, codes.TICKS)
         return
     end = start + access.sectors * state.machine.dram_ticks
     channel.bus_free, channel.last_was_write = end, access.write
     channel.banks[access.bank].ready = end
     if access.write == 0:
-        _return(state, channel, access, quotient(start, TICKS))
+        _return(state, channel, access, quotient(start, codes.TICKS))
     for k in range(chosen, channel.waiting - 1):
         channel.accesses[k] = channel.accesses[k + 1]
     channel.waiting -= 1
@@ -135,4 +136,4 @@ def begin_access(state: State, channel: Channel, now: int) -> None:
         first = channel.number * state.machine.slices_per_channel
         for number in range(first, first + state.machine.slices_per_channel):
             unblock(state, state.slices[number], now)
-    state.next_pick[channel.number] = max(now + 1, quotient(end, TICKS)) if channel.waiting > 0 else NEVER
+    state.next_pick[channel.number] = max(now + 1, quotient(end, codes.TICKS)) if channel.waiting > 0 else codes.NEVER

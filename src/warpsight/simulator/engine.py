@@ -5,12 +5,12 @@ from __future__ import annotations
 from warpsight.addressing.integers import trailing_zeros
 from warpsight.base.compiled import compiled, inlined, kept_until_changed, reference_to
 from warpsight.base.records import Address, Table
-from warpsight.simulator import l1, l2
+from warpsight.simulator import codes, l1, l2
 from warpsight.simulator.dram import begin_access
 from warpsight.simulator.lsu import send_request
 from warpsight.simulator.noc import send_packet, send_reply
 from warpsight.simulator.scheduler import schedule_and_issue
-from warpsight.simulator.state import NEVER, Channel, State
+from warpsight.simulator.state import Channel, State
 from warpsight.simulator.structures import remove_oldest
 from warpsight.simulator.warps import distribute_blocks, open_all_barriers
 
@@ -54,7 +54,7 @@ def list_due(state: State, times: Table[int], count: int, turn: int, now: int) -
 @inlined
 def _earliest(state: State) -> int:
     """When a component acts next."""
-    time = NEVER
+    time = codes.NEVER
     for k in range(state.agenda_length):
         time = min(time, state.agenda[k])
     return time
@@ -74,7 +74,7 @@ def _return(state: State, channel: Channel, now: int) -> None:
         state.next_return[channel.number] = now + 1
         return
     remove_oldest(channel.returning)
-    following = max(now + 1, channel.replies[channel.returning.head].time) if channel.returning.count > 0 else NEVER
+    following = max(now + 1, channel.replies[channel.returning.head].time) if channel.returning.count > 0 else codes.NEVER
     state.next_return[channel.number] = following
 
 
@@ -127,12 +127,12 @@ def _run(state: State, cycles: int) -> int:
         following = _earliest(state)
         if state.free_places > 0:
             following = min(following, now + 1)
-        if following >= NEVER:
+        if following >= codes.NEVER:
             if state.live_warps == 0:
                 return DONE
             open_all_barriers(state, now)
             following = _earliest(state)
-            if following >= NEVER:
+            if following >= codes.NEVER:
                 return STUCK
         state.now = following
         if following > state.machine.max_cycles:

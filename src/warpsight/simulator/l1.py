@@ -11,26 +11,11 @@ from warpsight.addressing.coalescing import part_of_line
 from warpsight.addressing.integers import quotient
 from warpsight.addressing.mapping import set_index
 from warpsight.base.compiled import compiled, inlined
+from warpsight.simulator import codes
 from warpsight.simulator.lsu import accesses_done, handle_of, load_of, request_done
 from warpsight.simulator.noc import sm_has_room
 from warpsight.simulator.scheduler import blocked_by_mshr, blocked_by_room
-from warpsight.simulator.state import (
-    ATOMIC,
-    FROM_DRAM,
-    IS_LOAD,
-    IS_STORE,
-    NEVER,
-    NO_MSHR,
-    NO_ROOM,
-    NOT_BLOCKED,
-    READ,
-    TICKS,
-    WRITE,
-    Reply,
-    Request,
-    Sm,
-    State,
-)
+from warpsight.simulator.state import Reply, Request, Sm, State
 from warpsight.simulator.structures import (
     Target,
     add_target,
@@ -74,7 +59,7 @@ def _send_one(state: State, sm: Sm, request: Request, line: int, mask: int, kind
     packet.line, packet.mask, packet.kind, packet.sm, packet.handle = line, mask, kind, sm.number, handle
     packet.whole, packet.repeats, packet.since, packet.pc = request.whole, request.repeats, now, request.pc
     if sm.miss_queue.count == 0:
-        state.next_port[sm.number] = max(now, quotient(sm.port_free, TICKS))
+        state.next_port[sm.number] = max(now, quotient(sm.port_free, codes.TICKS))
     sm.miss_queue.count += 1
 
 
@@ -108,58 +93,71 @@ def _note_waits(state: State, sm: Sm, handle: int, now: int) -> None:
 
 @inlined
 def _read(state: State, sm: Sm, request: Request, now: int) -> int:
-    cache, counters, first = sm.l1, state.counters[request.pc], _first_way(state, request.line)
+    cache, first = sm.l1, _first_way(state, request.line)
     needed = state.l1.sector_groups[request.mask]
     way = find_way(cache, first, state.l1.ways, request.line)
-    valid = cache.lines[way].valid if way >= 0 else 0
+    missing = needed & ~(cache.lines[way].valid if way >= 0 else 0)
     handle = handle_of(state, request.slot, state.code[request.pc].load)
-    if valid & needed == needed:
-        counters.l1_reads += 1
-        counters.l1_hits += 1
-        to_front(cache, first, way)
-        _note_waits(state, sm, handle, now)
-        request_done(state, sm, handle, now + state.machine.write_back_cycles, 0, 0, now)
-        return NOT_BLOCKED
-    number, missing = find_mshr(cache, state.l1, request.line), needed & ~valid
+    if missing != 0:
+        return _miss(state, sm, request, missing, first, way, handle, now)
+    to_front(cache, first, way)
+    state.counters[request.pc].l1_reads += 1
+    state.counters[request.pc].l1_hits += 1
+    _note_waits(state, sm, handle, now)
+    request_done(state, sm, handle, now + state.machine.write_back_cycles, 0, 0, now)
+    return codes.NOT_BLOCKED
+
+
+@inlined
+def _miss(state: State, sm: Sm, request: Request, missing: int, first: int, way: int, handle: int, now: int) -> int:
+    """Wait for the `missing` sectors, and fetch those that are not on their way."""
+    cache, number = sm.l1, find_mshr(sm.l1, state.l1, request.line)
     if cache.free_target < 0:
-        return NO_MSHR
+        return codes.NO_MSHR
     if number >= 0:
         if cache.mshrs[number].targets >= state.l1.targets:
-            return NO_MSHR
+            return codes.NO_MSHR
         missing &= ~cache.mshrs[number].pending
     elif cache.free_mshr < 0:
-        return NO_MSHR
+        return codes.NO_MSHR
+    present = way >= 0
     if missing != 0:
         parts = _parts(state, request.line, missing)
         if sm.miss_queue.count + parts > sm.miss_queue.room:
-            return NO_ROOM
-        if way < 0 and not state.l1.allocate_on_fill:
+            return codes.NO_ROOM
+        if not present and not state.l1.allocate_on_fill:
             way = victim(cache, first, state.l1.ways)
             if way < 0:
-                return NO_MSHR
+                return codes.NO_MSHR
         if number < 0:
             number = allocate_mshr(cache, state.l1, request.line)
         cache.mshrs[number].pending |= missing
         cache.mshrs[number].expected += parts
-        _send(state, sm, request, missing, READ, number, now)
+        _send(state, sm, request, missing, codes.READ, number, now)
     mshr = cache.mshrs[number]
     if way >= 0:
-        present = cache.lines[way].number == request.line
         line = to_front(cache, first, way) if present else replace(cache, first, way, request.line)
         line.pending = mshr.pending
-    counters.l1_reads += 1
-    if missing != 0:
-        counters.l1_misses += 1
-        waited = now - request.born
-        room = min(blocked_by_room(sm, now) - request.room_before, waited)
-        counters.miss_noc += room
-        counters.miss_mshr += waited - room
-    else:
-        counters.l1_merges += 1
     _note_waits(state, sm, handle, now)
     target = add_target(cache, mshr, handle)
     target.merged, target.since, target.pc = missing == 0, request.born if missing != 0 else now, request.pc
-    return NOT_BLOCKED
+    _count_read_miss(state, sm, request, missing == 0, now)
+    return codes.NOT_BLOCKED
+
+
+@inlined
+def _count_read_miss(state: State, sm: Sm, request: Request, merged: bool, now: int) -> None:
+    """Count the miss, and what it waited for since its instruction was taken by the load-store unit."""
+    counters = state.counters[request.pc]
+    counters.l1_reads += 1
+    if merged:
+        counters.l1_merges += 1
+        return
+    counters.l1_misses += 1
+    waited = now - request.born
+    room = min(blocked_by_room(sm, now) - request.room_before, waited)
+    counters.miss_noc += room
+    counters.miss_mshr += waited - room
 
 
 @inlined
@@ -167,29 +165,29 @@ def _write(state: State, sm: Sm, request: Request, now: int) -> int:
     """Send the write to the L2; a line that is present becomes the most recent."""
     parts = _parts(state, request.line, request.mask)
     if sm.miss_queue.count + parts > sm.miss_queue.room:
-        return NO_ROOM
+        return codes.NO_ROOM
     first = _first_way(state, request.line)
     way = find_way(sm.l1, first, state.l1.ways, request.line)
     if way >= 0:
         to_front(sm.l1, first, way)
     state.counters[request.pc].l1_writes += 1
-    _send(state, sm, request, request.mask, WRITE, handle_of(state, request.slot, -1), now)
+    _send(state, sm, request, request.mask, codes.WRITE, handle_of(state, request.slot, -1), now)
     if parts > 1:
         accesses_done(state, sm, sm.warps[request.slot], 1 - parts, now)
-    return NOT_BLOCKED
+    return codes.NOT_BLOCKED
 
 
 @inlined
 def _atomic(state: State, sm: Sm, request: Request, now: int) -> int:
     """Send one sector of an atomic to the L2, which executes it."""
     if sm.miss_queue.count >= sm.miss_queue.room:
-        return NO_ROOM
+        return codes.NO_ROOM
     handle = handle_of(state, request.slot, state.code[request.pc].load)
     _note_waits(state, sm, handle, now)
     line = quotient(request.line, state.l2.line_sectors)
     sector = 1 << (request.line - line * state.l2.line_sectors)
-    _send_one(state, sm, request, line, sector, ATOMIC, handle, now)
-    return NOT_BLOCKED
+    _send_one(state, sm, request, line, sector, codes.ATOMIC, handle, now)
+    return codes.NOT_BLOCKED
 
 
 @compiled
@@ -197,22 +195,22 @@ def look_up(state: State, sm: Sm, now: int) -> None:
     """The oldest request in the pipeline reaches the tags."""
     request = sm.pipeline_requests[sm.pipeline.head]
     access = state.code[request.pc].access
-    if access == IS_LOAD:
+    if access == codes.IS_LOAD:
         why = _read(state, sm, request, now)
-    elif access == IS_STORE:
+    elif access == codes.IS_STORE:
         why = _write(state, sm, request, now)
     else:
         why = _atomic(state, sm, request, now)
     if sm.blocked != why:
         sm.blocked_by_mshr, sm.blocked_by_room = blocked_by_mshr(sm, now), blocked_by_room(sm, now)
         sm.blocked, sm.blocked_since = why, now
-    if why != NOT_BLOCKED:
-        state.next_l1[sm.number] = NEVER  # until a fill, or the port, makes room
+    if why != codes.NOT_BLOCKED:
+        state.next_l1[sm.number] = codes.NEVER  # until a fill, or the port, makes room
         return
     remove_oldest(sm.pipeline)
-    if sm.in_hand >= 0 and state.next_lsu[sm.number] == NEVER:
+    if sm.in_hand >= 0 and state.next_lsu[sm.number] == codes.NEVER:
         state.next_lsu[sm.number] = now
-    following = max(now + 1, sm.pipeline_requests[sm.pipeline.head].time) if sm.pipeline.count > 0 else NEVER
+    following = max(now + 1, sm.pipeline_requests[sm.pipeline.head].time) if sm.pipeline.count > 0 else codes.NEVER
     state.next_l1[sm.number] = following
 
 
@@ -237,7 +235,7 @@ def _count_miss(state: State, target: Target, reply: Reply, now: int) -> None:
     counters.miss_latency += now - target.since
     counters.miss_noc += reply.noc_wait
     counters.miss_dram_queue += reply.dram_wait
-    if reply.source == FROM_DRAM:
+    if reply.source == codes.FROM_DRAM:
         counters.miss_dram += state.machine.dram_cycles
 
 
@@ -271,11 +269,11 @@ def receive(state: State, sm: Sm, now: int) -> None:
     reply = sm.arrivals[sm.arrival_queue.head]
     remove_oldest(sm.arrival_queue)
     sm_has_room(state, sm, now)
-    if reply.kind == READ:
+    if reply.kind == codes.READ:
         _fill(state, sm, reply, now)
     else:
         request_done(state, sm, reply.handle, now + 1, reply.noc_wait, reply.dram_wait, now)
-    following = max(now + 1, sm.arrivals[sm.arrival_queue.head].time) if sm.arrival_queue.count > 0 else NEVER
+    following = max(now + 1, sm.arrivals[sm.arrival_queue.head].time) if sm.arrival_queue.count > 0 else codes.NEVER
     state.next_arrival[sm.number] = following
-    if sm.blocked == NO_MSHR:
+    if sm.blocked == codes.NO_MSHR:
         state.next_l1[sm.number] = now

@@ -9,9 +9,10 @@ from __future__ import annotations
 from warpsight.addressing.integers import set_bits
 from warpsight.addressing.mapping import line_in_slice, set_index
 from warpsight.base.compiled import compiled, inlined
+from warpsight.simulator import codes
 from warpsight.simulator.dram import has_room, request_dram, unblock
 from warpsight.simulator.noc import push_reply, slice_has_room
-from warpsight.simulator.state import ATOMIC, FROM_DRAM, FROM_L2, NEVER, READ, WRITE, DramReply, Packet, Slice, State
+from warpsight.simulator.state import DramReply, Packet, Slice, State
 from warpsight.simulator.structures import (
     Line,
     Target,
@@ -51,7 +52,7 @@ def _reply(state: State, part: Slice, packet: Packet, sectors: int, now: int) ->
     """Answer a packet that was served at the tags; a write without data."""
     reply = part.replies[end_of(part.outbox)]
     reply.sm, reply.kind, reply.handle = packet.sm, packet.kind, packet.handle
-    reply.noc_wait, reply.dram_wait, reply.source = packet.noc_wait, 0, FROM_L2
+    reply.noc_wait, reply.dram_wait, reply.source = packet.noc_wait, 0, codes.FROM_L2
     push_reply(state, part, reply, sectors, now)
 
 
@@ -60,7 +61,7 @@ def _reply_to_target(state: State, part: Slice, target: Target, dram_wait: int, 
     """Answer a request that waited for its line."""
     reply = part.replies[end_of(part.outbox)]
     reply.sm, reply.kind, reply.handle = target.sm, target.kind, target.handle
-    reply.noc_wait, reply.dram_wait, reply.source = target.noc_wait, dram_wait, FROM_DRAM
+    reply.noc_wait, reply.dram_wait, reply.source = target.noc_wait, dram_wait, codes.FROM_DRAM
     push_reply(state, part, reply, target.sectors, now)
 
 
@@ -96,11 +97,11 @@ def _miss(state: State, part: Slice, packet: Packet, needed: int, first: int, wa
     mshr = cache.mshrs[number]
     line = to_front(cache, first, way) if present else replace(cache, first, way, packet.line)
     line.pending |= mshr.pending & ~line.valid
-    if packet.kind != READ:
+    if packet.kind != codes.READ:
         line.dirty = True
     target = add_target(cache, mshr, packet.handle)
     target.sm, target.kind, target.sectors, target.noc_wait = packet.sm, packet.kind, set_bits(packet.mask), packet.noc_wait
-    if packet.kind == WRITE:
+    if packet.kind == codes.WRITE:
         line.valid |= packet.mask
         target.sm = -1  # is answered at once
         counters.l2_writes += 1
@@ -121,7 +122,7 @@ def _serve(state: State, part: Slice, packet: Packet, now: int) -> bool:
     cache, counters, first = part.cache, state.counters[packet.pc], _first_way(state, packet.line)
     way, needed = find_way(cache, first, state.l2.ways, packet.line), state.l2.sector_groups[packet.mask]
     hit = way >= 0 and cache.lines[way].valid & needed == needed
-    covers = packet.kind == WRITE and packet.whole and needed == packet.mask
+    covers = packet.kind == codes.WRITE and packet.whole and needed == packet.mask
     if not hit and not covers:
         return _miss(state, part, packet, needed, first, way, now)
     if way >= 0:
@@ -132,10 +133,10 @@ def _serve(state: State, part: Slice, packet: Packet, now: int) -> bool:
             return False
         _write_back(state, part, cache.lines[way], packet.pc, now)
         line = replace(cache, first, way, packet.line)
-    if packet.kind != READ:
+    if packet.kind != codes.READ:
         line.valid |= needed
         line.dirty = True
-    if packet.kind == WRITE:
+    if packet.kind == codes.WRITE:
         counters.l2_writes += 1
         counters.l2_write_hits += 1 if hit else 0
         counters.l2_write_misses += 0 if hit else 1
@@ -155,14 +156,14 @@ def look_up(state: State, part: Slice, now: int) -> None:
     packet.noc_wait = before + now - packet.time
     if not _serve(state, part, packet, now):
         packet.noc_wait = before
-        part.blocked, state.next_l2[part.number] = True, NEVER  # until memory or the port makes room
+        part.blocked, state.next_l2[part.number] = True, codes.NEVER  # until memory or the port makes room
         return
     part.blocked = False
     # an atomic is executed once more for each further lane at its most shared address
-    part.busy_until = now + 1 + (packet.repeats if packet.kind == ATOMIC else 0)
+    part.busy_until = now + 1 + (packet.repeats if packet.kind == codes.ATOMIC else 0)
     remove_oldest(part.inbox)
     slice_has_room(state, part, now)
-    following = max(part.busy_until, part.packets[part.inbox.head].time) if part.inbox.count > 0 else NEVER
+    following = max(part.busy_until, part.packets[part.inbox.head].time) if part.inbox.count > 0 else codes.NEVER
     state.next_l2[part.number] = following
 
 

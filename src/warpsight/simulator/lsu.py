@@ -5,21 +5,9 @@ from __future__ import annotations
 from warpsight.addressing.coalescing import LINE_128, is_divergent, merge_lines
 from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
+from warpsight.simulator import codes
 from warpsight.simulator.scheduler import blocked_by_room
-from warpsight.simulator.state import (
-    CAUSE_ALU,
-    CAUSE_MEMORY,
-    DRAINS,
-    FENCED,
-    IS_ATOMIC,
-    IS_LOAD,
-    MOST_REQUESTS,
-    NEVER,
-    Access,
-    Sm,
-    State,
-    Warp,
-)
+from warpsight.simulator.state import Access, Sm, State, Warp
 from warpsight.simulator.structures import end_of, remove_oldest
 from warpsight.simulator.warps import data_came, end_warp, schedule
 
@@ -43,12 +31,12 @@ def accesses_done(state: State, sm: Sm, warp: Warp, count: int, now: int) -> Non
     """`count` of the warp's requests are done; a warp that waited for the last of them, at a fence or at its end, continues."""
     warp.outstanding -= count
     if warp.outstanding == 0:
-        if warp.state == DRAINS:
+        if warp.state == codes.DRAINS:
             end_warp(state, sm, warp, now)
-        elif warp.state == FENCED:
+        elif warp.state == codes.FENCED:
             warp.data_wait = 1
             warp.unit_wait = warp.mshr_wait = warp.noc_wait = warp.dram_wait = 0
-            schedule(state, sm, warp, now + 1, now, CAUSE_MEMORY)
+            schedule(state, sm, warp, now + 1, now, codes.CAUSE_MEMORY)
 
 
 @compiled
@@ -60,10 +48,11 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
         load = warp.loads[number]
         load.remaining -= 1
         if load.remaining == 0:
-            warp.unit_wait, warp.mshr_wait, warp.noc_wait, warp.dram_wait = load.unit_wait, load.mshr_wait, load.room_wait + noc, dram
+            warp.unit_wait, warp.mshr_wait = load.unit_wait, load.mshr_wait
+            warp.noc_wait, warp.dram_wait = load.room_wait + noc, dram
             total = when - load.issued
             warp.data_wait = max(0, total - warp.unit_wait - warp.mshr_wait - warp.noc_wait - dram)
-            data_came(state, sm, warp, load.pc, when, now, CAUSE_MEMORY)
+            data_came(state, sm, warp, load.pc, when, now, codes.CAUSE_MEMORY)
     accesses_done(state, sm, warp, 1, now)
 
 
@@ -80,16 +69,16 @@ def _wake_schedulers(state: State, sm: Sm, now: int) -> None:
 def _split(state: State, sm: Sm, first: int, count: int, pc: int) -> int:
     """List the requests of the access: lines of the L1, or for an atomic its sectors. Returns their number."""
     instruction, lines = state.code[pc], sm.lines
-    if instruction.access == IS_ATOMIC:
+    if instruction.access == codes.IS_ATOMIC:
         for k in range(count):
-            lines[k], lines[MOST_REQUESTS + k] = state.sectors[first + k], 1
+            lines[k], lines[codes.MOST_REQUESTS + k] = state.sectors[first + k], 1
         return count
-    if count > instruction.packed_lines and instruction.access == IS_LOAD:
-        touched = merge_lines(state.sectors, first, count, LINE_128, lines, 0, MOST_REQUESTS)
+    if count > instruction.packed_lines and instruction.access == codes.IS_LOAD:
+        touched = merge_lines(state.sectors, first, count, LINE_128, lines, 0, codes.MOST_REQUESTS)
         state.counters[pc].divergent += 1 if is_divergent(touched, instruction.packed_lines) else 0
         if state.l1.line_sectors == LINE_128:  # they are the requests
             return touched
-    return merge_lines(state.sectors, first, count, state.l1.line_sectors, lines, 0, MOST_REQUESTS)
+    return merge_lines(state.sectors, first, count, state.l1.line_sectors, lines, 0, codes.MOST_REQUESTS)
 
 
 @inlined
@@ -103,7 +92,7 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
     sm.unit_free = now + max(1, passes) - (1 if count > 0 else 0)
     if count == 0:
         if instruction.load >= 0:
-            data_came(state, sm, warp, pc, now + state.machine.shared_cycles + passes - 1, now, CAUSE_ALU)
+            data_came(state, sm, warp, pc, now + state.machine.shared_cycles + passes - 1, now, codes.CAUSE_ALU)
         accesses_done(state, sm, warp, 1, now)
         return
     sm.requests = _split(state, sm, warp.sector, count, pc)
@@ -120,7 +109,7 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
 def _next_instruction(sm: Sm, after: int) -> int:
     """When the unit can take the next waiting instruction."""
     if sm.access_queue.count == 0:
-        return NEVER
+        return codes.NEVER
     return max(after, sm.accesses[sm.access_queue.head].time, sm.unit_free)
 
 
@@ -133,10 +122,10 @@ def send_request(state: State, sm: Sm, now: int) -> None:
             state.next_lsu[sm.number] = _next_instruction(sm, now + 1)
             return
     if sm.pipeline.count == sm.pipeline.room:
-        state.next_lsu[sm.number] = NEVER  # until the L1 removes one
+        state.next_lsu[sm.number] = codes.NEVER  # until the L1 removes one
         return
     request, done = sm.pipeline_requests[end_of(sm.pipeline)], sm.done
-    request.line, request.mask = sm.lines[done], sm.lines[MOST_REQUESTS + done]
+    request.line, request.mask = sm.lines[done], sm.lines[codes.MOST_REQUESTS + done]
     request.slot, request.pc, request.whole, request.repeats = sm.in_hand, sm.pc, sm.whole, sm.repeats
     request.time = now + state.machine.pipeline_cycles
     request.born, request.room_before = sm.since + done + state.machine.pipeline_cycles, sm.room_before
@@ -146,7 +135,7 @@ def send_request(state: State, sm: Sm, now: int) -> None:
     sm.repeats = 0  # of an atomic they are those of its first sector
     sm.done = done + 1
     if sm.done < sm.requests:
-        state.next_lsu[sm.number] = now + 1 if sm.pipeline.count < sm.pipeline.room else NEVER
+        state.next_lsu[sm.number] = now + 1 if sm.pipeline.count < sm.pipeline.room else codes.NEVER
         return
     warp = sm.warps[sm.in_hand]
     sm.in_hand = -1

@@ -8,7 +8,7 @@ from warpsight.addressing.mapping import SET_INDEX_RULES
 from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.caches.exact.geometry import check_hierarchy
 from warpsight.gpu.spec import CacheSpec, GpuSpec, L1Spec
-from warpsight.simulator.state import TICKS, WHEEL
+from warpsight.simulator import codes
 from warpsight.traces.schema import SECTOR_BYTES
 
 WRITE_BACK_CYCLES = 1  # of the data of an access into the registers
@@ -20,9 +20,9 @@ Numbers = dict[str, int]
 def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
     check_hierarchy(gpu, blocks_per_sm)
     slots = blocks_per_sm * warps_per_block
-    if -(-slots // gpu.sm.schedulers) > WHEEL:
+    if -(-slots // gpu.sm.schedulers) > codes.WHEEL:
         raise LimitError(
-            f"{slots} warps on {gpu.sm.schedulers} schedulers: the simulator has {WHEEL} warps a scheduler at most",
+            f"{slots} warps on {gpu.sm.schedulers} schedulers: the simulator has {codes.WHEEL} warps a scheduler at most",
             place=f"{gpu.name}: sm.max_warps",
             remedy="lower sm.max_warps, or give more sm.schedulers",
         )
@@ -99,11 +99,11 @@ def _memory(gpu: GpuSpec) -> Numbers:
     return {
         "channels": dram.channels, "slices_per_channel": gpu.l2.slices // dram.channels,
         "dram_cycles": dram.latency_cycles, "dram_queue": max(2, dram.queue),
-        "dram_ticks": max(1, round(TICKS * SECTOR_BYTES * gpu.core_clock_hz / channel)),
+        "dram_ticks": max(1, round(codes.TICKS * SECTOR_BYTES * gpu.core_clock_hz / channel)),
         "banks": dram.banks, "row_sectors": dram.row_bytes // SECTOR_BYTES,
-        "open_ticks": TICKS * dram.activate_cycles if rows else 0,
-        "close_ticks": TICKS * dram.precharge_cycles if rows else 0,
-        "turnaround_ticks": TICKS * dram.turnaround_cycles if rows else 0,
+        "open_ticks": codes.TICKS * dram.activate_cycles if rows else 0,
+        "close_ticks": codes.TICKS * dram.precharge_cycles if rows else 0,
+        "turnaround_ticks": codes.TICKS * dram.turnaround_cycles if rows else 0,
     }  # fmt: skip
 
 
@@ -115,9 +115,9 @@ def _latencies(gpu: GpuSpec) -> Numbers:
     write_back = min(WRITE_BACK_CYCLES, l1 - address)
     pipeline = l1 - address - write_back
     port = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices
-    flit = max(1, round(TICKS * flit_bytes * gpu.core_clock_hz / port))
+    flit = max(1, round(codes.TICKS * flit_bytes * gpu.core_clock_hz / port))
     line_bytes = min(gpu.l1.line_bytes, gpu.l1.sector_bytes)
-    there, back = math.ceil(flit / TICKS), math.ceil(max(1, -(-line_bytes // flit_bytes)) * flit / TICKS)
+    there, back = math.ceil(flit / codes.TICKS), math.ceil(max(1, -(-line_bytes // flit_bytes)) * flit / codes.TICKS)
     fixed = address + pipeline + there + back + 1
     if l2 < fixed:
         raise SpecError(

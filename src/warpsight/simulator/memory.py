@@ -11,29 +11,9 @@ from warpsight.addressing.coalescing import packed_lines
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
 from warpsight.caches.exact.geometry import sector_groups
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
+from warpsight.simulator import codes
 from warpsight.simulator.machine import Numbers, geometry_of, queues_of
-from warpsight.simulator.state import (
-    ALU,
-    BARRIER,
-    FENCE,
-    GLOBAL,
-    IS_ATOMIC,
-    IS_LOAD,
-    IS_STORE,
-    MOST_REQUESTS,
-    NEVER,
-    SHARED,
-    UNIT_MEMORY,
-    WHEEL,
-    Channel,
-    Instruction,
-    Machine,
-    Scheduler,
-    Slice,
-    Sm,
-    State,
-    Warp,
-)
+from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
@@ -41,7 +21,7 @@ Rows = npt.NDArray[Any]
 
 # -- The kernel's instructions.
 
-_ACCESS = {LOAD: IS_LOAD, STORE: IS_STORE, ATOMIC: IS_ATOMIC}
+_ACCESS = {LOAD: codes.IS_LOAD, STORE: codes.IS_STORE, ATOMIC: codes.IS_ATOMIC}
 _FENCES = ("membar", "fence")
 
 
@@ -60,12 +40,12 @@ class Code(NamedTuple):
 
 def _kind(instruction: StaticInstruction) -> int:
     if instruction.has_sectors:
-        return GLOBAL
+        return codes.GLOBAL
     if instruction.event_bytes:
-        return SHARED
+        return codes.SHARED
     if instruction.is_block_barrier:
-        return BARRIER
-    return FENCE if instruction.opcode.lower().split(".")[0] in _FENCES else ALU
+        return codes.BARRIER
+    return codes.FENCE if instruction.opcode.lower().split(".")[0] in _FENCES else codes.ALU
 
 
 def _latency(instruction: StaticInstruction, gpu: GpuSpec) -> int:
@@ -81,16 +61,16 @@ def code_of(trace: KernelTrace, gpu: GpuSpec) -> Code:
     """The code of `trace` on `gpu`. Raises SpecError for an op class without a latency."""
     numbers: dict[int, int] = {}  # of the registers, in the order of first appearance
     classes = sorted(gpu.latency_cycles)
-    units = {"": UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(classes)}
+    units = {"": codes.UNIT_MEMORY} | {name: k + 1 for k, name in enumerate(classes)}
     rows: list[tuple[int, ...]] = []
     touched: list[int] = []
     loads = 0
     for i in trace.instructions:
         kind = _kind(i)
         registers = [numbers.setdefault(r, len(numbers)) for r in dict.fromkeys(i.destinations + i.sources)]
-        through_unit = kind in (GLOBAL, SHARED)
+        through_unit = kind in (codes.GLOBAL, codes.SHARED)
         returns = through_unit and i.access != STORE and bool(i.destinations)
-        unit = UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
+        unit = codes.UNIT_MEMORY if through_unit else units.get("int" if i.access else i.op_class, units["int"])
         rows.append((
             kind, unit, _latency(i, gpu), len(touched), len(registers), len(set(i.destinations)), _ACCESS.get(i.access, -1),
             i.access_bytes, packed_lines(i.access_bytes), i.event_bytes, i.has_sectors, i.has_degree, loads if returns else -1,
@@ -145,14 +125,14 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     places = tables.give(sms, Sm, "places", machine["places"])
     places["live"] = places["free_since"] = -1
     tables.give(sms, Sm, "oldest_first", machine["places"])
-    tables.give(sms, Sm, "lines", 2 * MOST_REQUESTS)
+    tables.give(sms, Sm, "lines", 2 * codes.MOST_REQUESTS)
     queues = {"access_queue": "accesses", "pipeline": "pipeline_requests", "miss_queue": "packets", "arrival_queue": "arrivals"}
     _queues(tables, sms, Sm, queues, rooms)
     schedulers = tables.give(sms, Sm, "schedulers", machine["schedulers"])
     schedulers["number"] = np.arange(len(schedulers))
     schedulers["index"] = schedulers["number"] % machine["schedulers"]
     schedulers["last"] = schedulers["last_issue"] = -1
-    for field, count in (("wheel", WHEEL), ("wants", machine["units"]), ("unit_free", machine["units"])):
+    for field, count in (("wheel", codes.WHEEL), ("wants", machine["units"]), ("unit_free", machine["units"])):
         tables.give(schedulers, Scheduler, field, count)
     warps = tables.give(sms, Sm, "warps", machine["slots"])
     warps["id"] = -1
@@ -192,10 +172,10 @@ def _agenda(memory: Memory, machine: Numbers) -> None:
     """No unit acts."""
     sms, slices, channels = machine["sm_count"], machine["slices"], machine["channels"]
     lengths = {
-        "next_return": channels, "next_pick": channels, "next_l2": slices, "next_reply": slices, "next_arrival": sms, "next_l1": sms,
-        "next_port": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
+        "next_return": channels, "next_pick": channels, "next_l2": slices, "next_reply": slices, "next_arrival": sms,
+        "next_l1": sms, "next_port": sms, "next_lsu": sms, "next_scheduler": sms * machine["schedulers"],
     }  # fmt: skip
-    times = np.full(sum(lengths.values()), NEVER, np.int64)
+    times = np.full(sum(lengths.values()), codes.NEVER, np.int64)
     memory.put("agenda", times)
     memory.root["agenda_length"] = len(times)
     first = 0

@@ -10,7 +10,8 @@ from __future__ import annotations
 from warpsight.addressing.integers import quotient, set_bits
 from warpsight.addressing.mapping import slice_of_line
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator.state import NEVER, NO_ROOM, READ, TICKS, Packet, Reply, Slice, Sm, State
+from warpsight.simulator import codes
+from warpsight.simulator.state import Packet, Reply, Slice, Sm, State
 from warpsight.simulator.structures import end_of, remove_oldest
 
 
@@ -24,7 +25,7 @@ def flits_of(state: State, sectors: int) -> int:
 @inlined
 def _cycle_at(ticks: int) -> int:
     """The first cycle that begins at `ticks` or later."""
-    return quotient(ticks + TICKS - 1, TICKS)
+    return quotient(ticks + codes.TICKS - 1, codes.TICKS)
 
 
 # -- From the SMs to the slices.
@@ -32,8 +33,8 @@ def _cycle_at(ticks: int) -> int:
 @inlined
 def _deliver(state: State, sm: Sm, part: Slice, packet: Packet, now: int) -> None:
     """Pass the packet through both ports into the slice's queue."""
-    service = (1 if packet.kind == READ else flits_of(state, set_bits(packet.mask))) * state.machine.flit_ticks
-    start = max(sm.port_free, now * TICKS)
+    service = (1 if packet.kind == codes.READ else flits_of(state, set_bits(packet.mask))) * state.machine.flit_ticks
+    start = max(sm.port_free, now * codes.TICKS)
     sm.port_free = start + service
     part.inbox_free = max(part.inbox_free, start) + service
     place = end_of(part.inbox)
@@ -55,14 +56,14 @@ def send_packet(state: State, sm: Sm, now: int) -> None:
         sm.granted = False
         part.sms_granted -= 1
     elif part.inbox.count + part.sms_granted >= part.inbox.room:
-        state.next_port[sm.number] = NEVER  # until it is this port's turn
+        state.next_port[sm.number] = codes.NEVER  # until it is this port's turn
         sm.waits_for = part.number
         part.sms_waiting += 1
         return
     _deliver(state, sm, part, packet, now)
     remove_oldest(sm.miss_queue)
-    state.next_port[sm.number] = max(now + 1, quotient(sm.port_free, TICKS)) if sm.miss_queue.count > 0 else NEVER
-    if sm.blocked == NO_ROOM:
+    state.next_port[sm.number] = max(now + 1, quotient(sm.port_free, codes.TICKS)) if sm.miss_queue.count > 0 else codes.NEVER
+    if sm.blocked == codes.NO_ROOM:
         state.next_l1[sm.number] = now + 1
 
 
@@ -88,7 +89,7 @@ def push_reply(state: State, part: Slice, reply: Reply, sectors: int, now: int) 
     """Complete `reply`, the entry at the end of the slice's queue, and add it."""
     reply.flits, reply.since = flits_of(state, sectors), now
     if part.outbox.count == 0:
-        state.next_reply[part.number] = max(now, quotient(part.outbox_free, TICKS))
+        state.next_reply[part.number] = max(now, quotient(part.outbox_free, codes.TICKS))
     part.outbox.count += 1
 
 
@@ -101,12 +102,12 @@ def send_reply(state: State, part: Slice, now: int) -> None:
         part.granted = False
         sm.slices_granted -= 1
     elif sm.arrival_queue.count + sm.slices_granted >= sm.arrival_queue.room:
-        state.next_reply[part.number] = NEVER  # until it is this slice's turn
+        state.next_reply[part.number] = codes.NEVER  # until it is this slice's turn
         part.waits_for = sm.number
         sm.slices_waiting += 1
         return
     service = reply.flits * state.machine.flit_ticks
-    start = max(part.outbox_free, now * TICKS)
+    start = max(part.outbox_free, now * codes.TICKS)
     part.outbox_free = start + service
     sm.arrival_free = max(sm.arrival_free, start) + service
     place = end_of(sm.arrival_queue)
@@ -118,7 +119,7 @@ def send_reply(state: State, part: Slice, now: int) -> None:
         state.next_arrival[sm.number] = arrived.time
     sm.arrival_queue.count += 1
     remove_oldest(part.outbox)
-    following = max(now + 1, quotient(part.outbox_free, TICKS)) if part.outbox.count > 0 else NEVER
+    following = max(now + 1, quotient(part.outbox_free, codes.TICKS)) if part.outbox.count > 0 else codes.NEVER
     state.next_reply[part.number] = following
     if part.blocked:
         state.next_l2[part.number] = now + 1

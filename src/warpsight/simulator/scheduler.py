@@ -8,30 +8,8 @@ from __future__ import annotations
 
 from warpsight.addressing.integers import quotient, trailing_zeros
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator.state import (
-    BARRIER,
-    CAUSE_ALU,
-    CAUSE_BARRIER,
-    CAUSE_FETCH,
-    CAUSE_START,
-    FENCE,
-    FENCED,
-    GLOBAL,
-    IS_ATOMIC,
-    NEVER,
-    NO_MSHR,
-    NO_ROOM,
-    SHARED,
-    UNIT_MEMORY,
-    WHEEL,
-    Access,
-    CpiStack,
-    Instruction,
-    Scheduler,
-    Sm,
-    State,
-    Warp,
-)
+from warpsight.simulator import codes
+from warpsight.simulator.state import Access, CpiStack, Instruction, Scheduler, Sm, State, Warp
 from warpsight.simulator.structures import end_of
 from warpsight.simulator.warps import arrive_at_barrier, end_warp, fetch, read_event, schedule, set_results, step
 
@@ -40,25 +18,25 @@ from warpsight.simulator.warps import arrive_at_barrier, end_warp, fetch, read_e
 @inlined
 def blocked_by_mshr(sm: Sm, now: int) -> int:
     """Cycles until `now` that the SM's L1 has been blocked for lack of an MSHR."""
-    return sm.blocked_by_mshr + (now - sm.blocked_since if sm.blocked == NO_MSHR else 0)
+    return sm.blocked_by_mshr + (now - sm.blocked_since if sm.blocked == codes.NO_MSHR else 0)
 
 
 @inlined
 def blocked_by_room(sm: Sm, now: int) -> int:
     """Cycles until `now` that the SM's L1 has been blocked for lack of room in the miss queue."""
-    return sm.blocked_by_room + (now - sm.blocked_since if sm.blocked == NO_ROOM else 0)
+    return sm.blocked_by_room + (now - sm.blocked_since if sm.blocked == codes.NO_ROOM else 0)
 
 
 @inlined
 def _charge_operands(stack: CpiStack, warp: Warp, cycles: int) -> None:
     """Charge idle cycles to what the operands of the warp's next instruction waited for."""
-    if warp.cause == CAUSE_ALU:
+    if warp.cause == codes.CAUSE_ALU:
         stack.com_data += cycles
-    elif warp.cause == CAUSE_BARRIER:
+    elif warp.cause == codes.CAUSE_BARRIER:
         stack.sync += cycles
-    elif warp.cause == CAUSE_FETCH:
+    elif warp.cause == codes.CAUSE_FETCH:
         stack.com_struct += cycles
-    elif warp.cause == CAUSE_START:
+    elif warp.cause == codes.CAUSE_START:
         stack.idle += cycles
     else:
         whole = warp.data_wait + warp.unit_wait + warp.mshr_wait + warp.noc_wait + warp.dram_wait
@@ -88,7 +66,7 @@ def _account(state: State, sm: Sm, scheduler: Scheduler, warp: Warp, now: int) -
         if operands > 0:
             _charge_operands(stack, warp, operands)
         rest = gap - operands
-        if rest > 0 and state.code[warp.pc].unit == UNIT_MEMORY:
+        if rest > 0 and state.code[warp.pc].unit == codes.UNIT_MEMORY:
             held = min(rest, mshr - scheduler.mshr_seen)
             stack.mshr += held
             rest -= held
@@ -107,7 +85,7 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
     access.slot, access.pc, access.time = warp.slot, warp.pc, now + state.machine.address_cycles
     # Lanes are known where the basic block was entered; with fewer bytes than its sectors hold, some sector is partly written.
     access.whole = warp.live_lanes * instruction.access_bytes >= 32 * access.sectors
-    access.repeats = max(0, access.repeats - 1) if instruction.access == IS_ATOMIC else 0
+    access.repeats = max(0, access.repeats - 1) if instruction.access == codes.IS_ATOMIC else 0
     sm.access_queue.count += 1
     if sm.access_queue.count == 1 and sm.in_hand < 0:
         state.next_lsu[sm.number] = max(access.time, sm.unit_free)
@@ -117,7 +95,7 @@ def _to_load_store_unit(state: State, sm: Sm, warp: Warp, instruction: Instructi
         load.issued, load.pc = now, warp.pc
         load.mshr_before, load.room_before = blocked_by_mshr(sm, now), blocked_by_room(sm, now)
         load.unit_wait = load.mshr_wait = load.room_wait = 0
-        set_results(warp, instruction, NEVER)
+        set_results(warp, instruction, codes.NEVER)
 
 
 @inlined
@@ -153,7 +131,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
     if sm.number == state.machine.watched_sm:
         _watch(state, warp, now)
     accesses = False
-    if GLOBAL <= kind <= SHARED:
+    if codes.GLOBAL <= kind <= codes.SHARED:
         access = sm.accesses[end_of(sm.access_queue)]
         if not read_event(state, warp, instruction, access):
             state.bad_warp = warp.id
@@ -163,19 +141,19 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
             _to_load_store_unit(state, sm, warp, instruction, access, now)
     if not accesses:
         set_results(warp, instruction, now + instruction.latency)
-        if unit != UNIT_MEMORY:
+        if unit != codes.UNIT_MEMORY:
             scheduler.unit_free[unit] = now + state.initiation[unit]
     if not step(state, warp):
         end_warp(state, sm, warp, now)
         return
     if state.machine.fetch_width > 0:
         _next_in_buffer(state, sm, warp, warp.pc == pc + 1, now)
-    if kind == BARRIER:
+    if kind == codes.BARRIER:
         arrive_at_barrier(state, sm, warp, now)
-    elif kind == FENCE and warp.outstanding > 0:
-        warp.state = FENCED
+    elif kind == codes.FENCE and warp.outstanding > 0:
+        warp.state = codes.FENCED
     else:
-        schedule(state, sm, warp, now + 1, now, CAUSE_ALU)
+        schedule(state, sm, warp, now + 1, now, codes.CAUSE_ALU)
 
 
 # -- Selection.
@@ -183,7 +161,7 @@ def _issue(state: State, sm: Sm, scheduler: Scheduler, bit: int, now: int) -> No
 @inlined
 def _bits(first: int, count: int) -> int:
     """A mask of `count` bits from `first` on."""
-    return -1 << first if count >= WHEEL else ((1 << count) - 1) << first
+    return -1 << first if count >= codes.WHEEL else ((1 << count) - 1) << first
 
 
 @inlined
@@ -196,8 +174,8 @@ def _oldest(state: State, sm: Sm, scheduler: int, candidates: int) -> int:
         last = quotient(first_slot + warps + schedulers - 1 - scheduler, schedulers)
         mine = candidates & _bits(first, last - first)
         if mine != 0:
-            return trailing_zeros(mine)
-    return trailing_zeros(candidates)
+            return int(trailing_zeros(mine))
+    return int(trailing_zeros(candidates))
 
 
 @inlined
@@ -209,7 +187,7 @@ def _select(state: State, sm: Sm, scheduler: Scheduler, candidates: int) -> int:
             return last
         return _oldest(state, sm, scheduler.index, candidates)
     later = candidates & (-2 << last) if last >= 0 else candidates
-    return trailing_zeros(later if later != 0 else candidates)
+    return int(trailing_zeros(later if later != 0 else candidates))
 
 
 @inlined
@@ -217,7 +195,7 @@ def _candidates(state: State, sm: Sm, scheduler: Scheduler, now: int) -> int:
     """Ready warps whose unit is free. For the others, `next_scheduler` is set to when their unit is free."""
     candidates = scheduler.ready
     if sm.access_queue.count >= sm.access_queue.room:
-        candidates &= ~scheduler.wants[UNIT_MEMORY]
+        candidates &= ~scheduler.wants[codes.UNIT_MEMORY]
     for unit in range(1, state.machine.units):
         free = scheduler.unit_free[unit]
         if free > now:
@@ -232,7 +210,7 @@ def _candidates(state: State, sm: Sm, scheduler: Scheduler, now: int) -> int:
 @inlined
 def _wake(sm: Sm, scheduler: Scheduler, schedulers: int, now: int) -> None:
     """Move the warps that become ready now from the wheel to the ready mask."""
-    spoke = now & (WHEEL - 1)
+    spoke = now & (codes.WHEEL - 1)
     if scheduler.occupied & (1 << spoke) == 0:
         return
     woken = scheduler.wheel[spoke]
@@ -247,11 +225,11 @@ def _wake(sm: Sm, scheduler: Scheduler, schedulers: int, now: int) -> None:
             scheduler.far &= ~(1 << bit)
             continue
         woken &= ~(1 << bit)
-        place = min(when, now + WHEEL - 1)
+        place = min(when, now + codes.WHEEL - 1)
         if place == when:
             scheduler.far &= ~(1 << bit)
-        scheduler.wheel[place & (WHEEL - 1)] |= 1 << bit
-        scheduler.occupied |= 1 << (place & (WHEEL - 1))
+        scheduler.wheel[place & (codes.WHEEL - 1)] |= 1 << bit
+        scheduler.occupied |= 1 << (place & (codes.WHEEL - 1))
     scheduler.ready |= woken
 
 
@@ -259,12 +237,12 @@ def _wake(sm: Sm, scheduler: Scheduler, schedulers: int, now: int) -> None:
 def _next_wakeup(occupied: int, now: int) -> int:
     """When the wheel next has a warp, after `now`."""
     if occupied == 0:
-        return NEVER
-    start = (now + 1) & (WHEEL - 1)
+        return codes.NEVER
+    start = (now + 1) & (codes.WHEEL - 1)
     later = occupied & (-1 << start)
     if later != 0:
-        return now + 1 + trailing_zeros(later) - start
-    return now + 1 + trailing_zeros(occupied) + WHEEL - start
+        return now + 1 + int(trailing_zeros(later)) - start
+    return now + 1 + int(trailing_zeros(occupied)) + codes.WHEEL - start
 
 
 @compiled
@@ -273,7 +251,7 @@ def schedule_and_issue(state: State, number: int, now: int) -> None:
     sm = state.sms[quotient(number, state.machine.schedulers)]
     scheduler = sm.schedulers[number - sm.number * state.machine.schedulers]
     _wake(sm, scheduler, state.machine.schedulers, now)
-    state.next_scheduler[number] = NEVER
+    state.next_scheduler[number] = codes.NEVER
     issued = 0
     while issued < state.machine.issue_width:
         candidates = _candidates(state, sm, scheduler, now)

@@ -88,7 +88,7 @@ def _watched(watch_sm: int | None, gpu: GpuSpec) -> tuple[int, int]:
         return -1, 0
     if not 0 <= watch_sm < gpu.sm_count:
         what = f"{gpu.name} has no SM {watch_sm}"
-        raise UsageError(what, place="--timeline-sm", remedy=f"give 0 to {gpu.sm_count - 1}")
+        raise UsageError(what, place="watch_sm", remedy=f"give 0 to {gpu.sm_count - 1}")
     return watch_sm, WATCHED_INSTRUCTIONS
 
 
@@ -98,7 +98,7 @@ def _check(outcome: int, trace: KernelTrace, warp: int, max_cycles: int, ended: 
         raise contradiction(trace, warp)
     if outcome == TOO_LONG:
         what = f"{max_cycles:,} cycles are over and {ended:,} of {trace.header.warps:,} warps have ended"
-        raise LimitError(what, place="--max-cycles", remedy="raise --max-cycles, or record fewer blocks with --sample")
+        raise LimitError(what, place="max_cycles", remedy="raise `max_cycles`, or record fewer blocks with `sample`")
     if outcome == STUCK:
-        what = "the simulation stands still: no warp can go on"
+        what = "deadlock in the simulation: no warp can continue"
         raise FormatError(what, place=trace.origin or trace.header.kernel, remedy="please report this, with the trace")

@@ -9,28 +9,6 @@ from warpsight.base.records import Int32, Record, Table, UInt8, UInt32
 from warpsight.simulator.structures import Cache, Geometry, Queue
 from warpsight.traces.window import WindowWarp
 
-TICKS = 1024
-NEVER = 1 << 60
-LATEST = 1 << 62  # later than any time in ticks
-WHEEL = 64  # cycles that a scheduler's timing wheel spans, and warps that a scheduler can have
-MOST_REQUESTS = 256
-
-# Kinds of instructions, and of accesses.
-ALU, GLOBAL, SHARED, BARRIER, FENCE = range(5)
-IS_LOAD, IS_STORE, IS_ATOMIC = range(3)
-UNIT_MEMORY = 0  # the load-store unit; the other units are op classes
-# What a warp does. RUNS: it is in its scheduler's ready mask or timing wheel. NEEDS_DATA: waits for a load whose end is not known.
-# DRAINS: it has no instructions left but accesses under way.
-RUNS, NEEDS_DATA, AT_BARRIER, FENCED, DRAINS = range(5)
-# What a warp waited for before it could issue.
-CAUSE_START, CAUSE_ALU, CAUSE_MEMORY, CAUSE_BARRIER, CAUSE_FETCH = range(5)
-# Why the L1 cannot serve the request at its tags.
-NOT_BLOCKED, NO_MSHR, NO_ROOM = range(3)
-# Kinds of packets, and where the data of a reply comes from.
-READ, WRITE, ATOMIC = range(3)
-FROM_L2, FROM_DRAM = range(2)
-
-
 # -- The kernel.
 
 class Instruction(Record):

@@ -74,7 +74,7 @@ class Mshr(Record):
 
 
 class Target(Record):
-    """A request that waits for a line. An L1 sets `since`, `merged` and `pc`; an L2 slice `sm`, `kind`, `sectors` and `noc_wait`."""
+    """A request that waits for a line. An L1 uses `since`, `merged` and `pc`; an L2 slice `sm`, `kind`, `sectors`, `noc_wait`."""
 
     since: int  # when it would have reached the tags without a queue; if merged, when it was merged
     next: Int32

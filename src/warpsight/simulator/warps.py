@@ -3,25 +3,8 @@
 from __future__ import annotations
 
 from warpsight.base.compiled import compiled, inlined
-from warpsight.simulator.state import (
-    AT_BARRIER,
-    CAUSE_ALU,
-    CAUSE_BARRIER,
-    CAUSE_FETCH,
-    CAUSE_START,
-    DRAINS,
-    IS_ATOMIC,
-    NEEDS_DATA,
-    NEVER,
-    RUNS,
-    WHEEL,
-    Access,
-    Instruction,
-    Place,
-    Sm,
-    State,
-    Warp,
-)
+from warpsight.simulator import codes
+from warpsight.simulator.state import Access, Instruction, Place, Sm, State, Warp
 
 # -- The next instruction: a warp follows its path, entry by entry.
 
@@ -69,7 +52,7 @@ def read_event(state: State, warp: Warp, instruction: Instruction, access: Acces
     if instruction.has_degree:
         access.passes = state.events[place]
         place += 1
-    if instruction.access == IS_ATOMIC:
+    if instruction.access == codes.IS_ATOMIC:
         access.repeats = state.events[place]
     return True
 
@@ -100,11 +83,11 @@ def _put_in_wheel(state: State, sm: Sm, warp: Warp, when: int, now: int) -> None
     """Let the warp become ready at `when`, after `now`."""
     scheduler = sm.schedulers[warp.scheduler]
     place = when
-    if when - now >= WHEEL:
-        place = now + WHEEL - 1
+    if when - now >= codes.WHEEL:
+        place = now + codes.WHEEL - 1
         scheduler.far |= 1 << warp.bit
-    scheduler.wheel[place & (WHEEL - 1)] |= 1 << warp.bit
-    scheduler.occupied |= 1 << (place & (WHEEL - 1))
+    scheduler.wheel[place & (codes.WHEEL - 1)] |= 1 << warp.bit
+    scheduler.occupied |= 1 << (place & (codes.WHEEL - 1))
     state.next_scheduler[scheduler.number] = min(state.next_scheduler[scheduler.number], place)
 
 
@@ -114,12 +97,12 @@ def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: i
     instruction = state.code[warp.pc]
     ready = _operands_ready(warp, instruction)
     sm.schedulers[warp.scheduler].wants[instruction.unit] |= 1 << warp.bit
-    if ready >= NEVER:
-        warp.state = NEEDS_DATA
+    if ready >= codes.NEVER:
+        warp.state = codes.NEEDS_DATA
         return
-    warp.state = RUNS
+    warp.state = codes.RUNS
     warp.ready_at = max(ready, earliest, warp.fetched_at)
-    warp.cause = cause if warp.ready_at == earliest else (CAUSE_ALU if warp.ready_at == ready else CAUSE_FETCH)
+    warp.cause = cause if warp.ready_at == earliest else (codes.CAUSE_ALU if warp.ready_at == ready else codes.CAUSE_FETCH)
     _put_in_wheel(state, sm, warp, warp.ready_at, now)
 
 
@@ -127,10 +110,10 @@ def schedule(state: State, sm: Sm, warp: Warp, earliest: int, now: int, cause: i
 def data_came(state: State, sm: Sm, warp: Warp, pc: int, when: int, now: int, cause: int) -> None:
     """The registers that `pc` writes are there at `when`; a warp that waits for them becomes ready then."""
     set_results(warp, state.code[pc], when)
-    if warp.state == NEEDS_DATA:
+    if warp.state == codes.NEEDS_DATA:
         ready = _operands_ready(warp, state.code[warp.pc])
-        if ready < NEVER:
-            warp.state, warp.cause = RUNS, cause
+        if ready < codes.NEVER:
+            warp.state, warp.cause = codes.RUNS, cause
             warp.ready_at = max(ready, now + 1, warp.fetched_at)
             _put_in_wheel(state, sm, warp, warp.ready_at, now)
 
@@ -153,15 +136,15 @@ def _open_barrier(state: State, sm: Sm, number: int, now: int) -> None:
     first = number * state.machine.warps_per_block
     for slot in range(first, first + state.machine.warps_per_block):
         warp = sm.warps[slot]
-        if warp.id >= 0 and warp.state == AT_BARRIER:
-            schedule(state, sm, warp, now + 1, now, CAUSE_BARRIER)
+        if warp.id >= 0 and warp.state == codes.AT_BARRIER:
+            schedule(state, sm, warp, now + 1, now, codes.CAUSE_BARRIER)
 
 
 @compiled
 def arrive_at_barrier(state: State, sm: Sm, warp: Warp, now: int) -> None:
     """The warp has issued a barrier: it waits until all warps of its block that have not ended have arrived."""
     place = sm.places[warp.place]
-    warp.state = AT_BARRIER
+    warp.state = codes.AT_BARRIER
     place.at_barrier += 1
     if place.at_barrier == place.live:
         _open_barrier(state, sm, warp.place, now)
@@ -185,7 +168,7 @@ def end_warp(state: State, sm: Sm, warp: Warp, now: int) -> None:
     if warp.event != warp.event_end or warp.taken != warp.sector_end:
         state.bad_warp = warp.id
         return
-    warp.state = DRAINS
+    warp.state = codes.DRAINS
     if warp.outstanding > 0:
         return
     place = sm.places[warp.place]
@@ -227,7 +210,7 @@ def _start_warp(state: State, sm: Sm, warp: Warp, number: int, now: int) -> None
     if state.machine.fetch_width > 0:
         fetch(state, sm, warp, now)
     if _enter(state, warp):
-        schedule(state, sm, warp, now + 1, now, CAUSE_START)
+        schedule(state, sm, warp, now + 1, now, codes.CAUSE_START)
     else:
         end_warp(state, sm, warp, now)
 

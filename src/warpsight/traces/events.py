@@ -1,4 +1,4 @@
-"""The memory events of a trace, told apart: which instruction made each, and which sectors are its own."""
+"""The memory events of a trace: the instruction that made each, and its sectors."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ Longs = npt.NDArray[np.int64]
 class ChunkEvents:
     """The n events of a chunk in the order of its warps and of their paths; all int64 [n].
 
-    `warp` counted from the chunk's first, `pc`, `lanes` active at the entry of the basic block; `run` of the path table and `turn`,
-    the how manieth repetition of that run, from 0. `at` is the place of its first byte in `events`. `sectors` it has, 0 for shared
-    memory, from `first` on in the chunk's `sectors`.
+    `warp` counts from the chunk's first; `lanes` are active at the entry of the basic block; `run` is the index in the path table,
+    `turn` the repetition of that run, from 0. `at` is the index of its first byte in `events`; `sectors` is the number of its
+    sectors, 0 for shared memory, which begin at `first` in the chunk's `sectors`.
     """
 
     warp: Longs
@@ -32,7 +32,7 @@ class ChunkEvents:
 
 
 class EventReader:
-    """Reads the events of `trace`'s chunks. What a path asks for is worked out once."""
+    """Reads the events of `trace`'s chunks. The events of a path are computed once."""
 
     def __init__(self, trace: KernelTrace) -> None:
         self._trace = trace

@@ -5,7 +5,7 @@ Other modules load this one lazily, since importing pyarrow takes a third of a s
 
 from __future__ import annotations
 
-import dataclasses
+import io
 import zlib
 from pathlib import Path
 from typing import IO, Any
@@ -133,59 +133,46 @@ def _one(column: Any) -> Any:
 # -- Files of these tables.
 
 
-@dataclasses.dataclass
-class _CheckedFile:
+class _CheckedFile(io.RawIOBase):
     """A file that keeps the length and CRC-32 of what was written since `cut` was last called."""
 
-    file: IO[bytes]
-    closed: bool = False
-    size: int = 0
-    crc: int = 0
-    position: int = 0
-
-    def write(self, data: Any) -> int:
-        view = memoryview(data)
-        self.file.write(view)
-        self.size += view.nbytes
-        self.position += view.nbytes
-        self.crc = zlib.crc32(view, self.crc)
-        return view.nbytes
-
-    def cut(self) -> tuple[int, int]:
-        piece = (self.size, self.crc)
-        self.size = self.crc = 0
-        return piece
-
-    def tell(self) -> int:
-        return self.position
-
-    def flush(self) -> None:
-        self.file.flush()
+    def __init__(self, path: Path) -> None:
+        self._file = path.open("wb")
+        self._size = self._crc = self._position = 0
 
     def writable(self) -> bool:
         return True
 
-    def readable(self) -> bool:
-        return False
+    def write(self, data: Any) -> int:
+        view = memoryview(data)
+        self._file.write(view)
+        self._size += view.nbytes
+        self._position += view.nbytes
+        self._crc = zlib.crc32(view, self._crc)
+        return view.nbytes
 
-    def seekable(self) -> bool:
-        return False
+    def tell(self) -> int:
+        return self._position
+
+    def cut(self) -> tuple[int, int]:
+        piece = (self._size, self._crc)
+        self._size = self._crc = 0
+        return piece
 
     def close(self) -> None:
-        self.closed = True
-        self.file.close()
+        self._file.close()
+        super().close()
 
 
 class TableFile:
     """One Parquet file, a row group per `write`; `close` gives its pieces."""
 
     def __init__(self, path: Path) -> None:
-        self._file = _CheckedFile(path.open("wb"))
+        self._file = _CheckedFile(path)
         self._pieces: Pieces = []
         options: dict[str, Any] = {"compression": "zstd", "compression_level": _COMPRESSION_LEVEL, "use_dictionary": True}
         options |= WRITE_OPTIONS.get(path.name, {})
-        sink: Any = self._file  # has the methods that pyarrow calls
-        self._writer = pq.ParquetWriter(sink, SCHEMAS[path.name], write_statistics=False, **options)
+        self._writer = pq.ParquetWriter(self._file, SCHEMAS[path.name], write_statistics=False, **options)
 
     def write(self, table: Any) -> None:
         """Write one row group."""

@@ -1,4 +1,4 @@
-"""Distinct paths, given numbers as warps come: what every producer of a trace keeps while it works."""
+"""The numbering of distinct paths, for every producer of a trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The trace: the contract between what produces memory and instruction streams and what models them.
+"""The trace: the contract between producers of memory and instruction streams and the models.
 
 Nothing in a trace depends on a cache, a latency or an SM count. One `KernelTrace` per launch.
 
@@ -78,7 +78,7 @@ class StaticInstruction:
 
     @property
     def is_block_barrier(self) -> bool:
-        """The whole block waits here. Warp-wide and arrive-only barriers hold nobody up."""
+        """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
         words = self.opcode.lower().split(".")
         arrives = "arrive" in words or "arv" in words  # PTX and SASS
         return words[0] in ("bar", "barrier") and "warp" not in words and not arrives
@@ -117,11 +117,11 @@ class TraceChunk:
 
 @dataclass(frozen=True)
 class TraceHeader:
-    """What was run. `registers_from` says where `registers_per_thread` comes from: assembler, override or estimate.
+    """What was run. `registers_from` is the origin of `registers_per_thread`: assembler, override, trace or estimate.
 
-    `warp_instructions` and `thread_instructions` are of the whole launch. Where only some blocks are recorded, `sampled_blocks` is
-    their number and `sampled_instructions` their warp instructions (else both are 0), and `thread_instructions` is their
-    number scaled to the launch.
+    `warp_instructions` and `thread_instructions` are of the whole launch. If only some blocks are recorded, `sampled_blocks` is
+    their number and `sampled_instructions` their warp instructions (else both are 0), and `thread_instructions` is scaled to the
+    launch.
     """
 
     kernel: str
@@ -213,16 +213,16 @@ class KernelTrace:
         return DISPLAY.html(self)
 
 
-# -- Where a producer puts a trace while it is being made.
+# -- Where a producer stores a trace.
 
 class TraceSink(Protocol):
-    """Takes chunks in warp order as they are made, then everything that is known only at the end."""
+    """Takes chunks in warp order, then everything that is known only at the end."""
 
     def add(self, chunk: TraceChunk) -> None:
         """Take the next chunk."""
 
     def restart(self) -> None:
-        """Forget all chunks: the producer begins anew."""
+        """Drop all chunks: the producer starts again."""
 
     def finish(
         self,
@@ -231,4 +231,4 @@ class TraceSink(Protocol):
         block_start: npt.NDArray[np.int32],
         paths: PathTable,
     ) -> KernelTrace:
-        """Close the trace and give it back, ready to be read."""
+        """Close the trace and return it, ready to be read."""

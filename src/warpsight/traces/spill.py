@@ -1,4 +1,4 @@
-"""Traces that nobody asked to keep: in memory while they are small, in a temporary folder beyond that."""
+"""Traces without a folder of their own: in memory while they are small, in a temporary folder beyond that."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MEMORY_LIMIT_BYTES = 512 << 20
 class SpillingSink:
     """A sink for a trace without a folder of its own.
 
-    Beyond `limit_bytes` of chunks they are moved to a temporary folder (`TMPDIR` names its place), which goes away with the trace,
-    or with the sink if the launch fails. Raises UsageError when the disk refuses.
+    Beyond `limit_bytes` of chunks they are moved to a temporary folder (`TMPDIR` names its place), which is deleted with the
+    trace, or with the sink if the launch fails. Raises UsageError if the disk refuses.
     """
 
     def __init__(self, limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
@@ -56,7 +56,7 @@ class SpillingSink:
         block_start: npt.NDArray[np.int32],
         paths: PathTable,
     ) -> KernelTrace:
-        """Close the trace and give it back, wherever it is."""
+        """Close the trace and return it."""
         if self._disk is None or self._folder is None:
             return KernelTrace(header, instructions, block_start, paths, InMemory(self._chunks))
         stored = self._disk.finish(header, instructions, block_start, paths)
@@ -71,7 +71,7 @@ class SpillingSink:
 
 
 class _TemporaryFolder:
-    """A folder that lives as long as this object, or the process."""
+    """A folder that is deleted with this object, or at the end of the process."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="warpsight-trace."))
@@ -79,7 +79,7 @@ class _TemporaryFolder:
 
 
 class _Spilled(ChunkSource):
-    """Chunks in a temporary folder, which stays as long as they can be asked for."""
+    """Chunks in a temporary folder, which stays as long as they can be read."""
 
     def __init__(self, chunks: ChunkSource, folder: _TemporaryFolder) -> None:
         self._chunks, self._folder = chunks, folder

@@ -1,6 +1,6 @@
 """Traces on disk: a folder of Parquet files (zstd) and one JSON header, written as a stream and read one row group at a time.
 
-The layout is described in `docs/reference/trace.md`. A folder appears whole or not at all: it is made beside its place and renamed.
+The layout is described in `docs/reference/trace.md`. A folder is written under a temporary name and renamed when complete.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class FolderChunks(ChunkSource):
             groups, warps = _shape(self._path, file)
         if groups != len(self._pieces) - 1 or warps != stored.header.warps:
             wanted = f"{stored.header.warps} in {len(self._pieces) - 1}"
-            _damaged(self._path, f"it holds {warps} warps in {groups} row groups, where the header says {wanted}")
+            _damaged(self._path, f"it holds {warps} warps in {groups} row groups, and the header states {wanted}")
 
     def __iter__(self) -> Iterator[TraceChunk]:
         with self._open() as file:
@@ -114,7 +114,7 @@ def _size_is_right(path: Path, stored: StoredHeader) -> None:
     except OSError as error:
         _damaged(path, str(error.strerror))
     if got != wanted:
-        _damaged(path, f"{got} bytes, where {wanted} were written")
+        _damaged(path, f"{got} bytes, and {wanted} were written")
 
 
 def _piece_is_whole(path: Path, file: IO[bytes], at: int, piece: tuple[int, int]) -> None:
@@ -190,11 +190,11 @@ ROW_GROUP_BYTES = 1 << 20
 class FolderSink:
     """Stores a trace in folder `path` as its chunks come; holds about one row group (1 MiB, or one chunk if larger) in memory.
 
-    The folder appears at `finish`, whole; until then it grows beside its place under a temporary name, which goes away if the sink
-    is dropped. Used in a `with` block, leaving the block without `finish` drops it.
+    The folder has a temporary name until `finish`, and is deleted if the sink is dropped. Leaving a `with` block without `finish`
+    drops it.
 
-    Raises UsageError at once if `path` exists and is neither an empty folder nor (with `overwrite`) a trace: what Warpsight did not
-    write is never replaced. Also whenever the disk refuses.
+    Raises UsageError if `path` exists and is neither an empty folder nor (with `overwrite`) a trace: Warpsight only replaces what
+    it wrote. Also if the disk refuses.
     """
 
     def __init__(
@@ -214,7 +214,7 @@ class FolderSink:
             raise _disk_refuses(self.path, error) from None
 
     def add(self, chunk: TraceChunk) -> None:
-        """Take the next chunk. Chunks follow each other without a gap; a gap is the producer's defect (ValueError)."""
+        """Take the next chunk. A gap between chunks is the producer's defect (ValueError)."""
         if chunk.first_warp != self._warps:
             raise ValueError(f"chunk begins at warp {chunk.first_warp}, expected {self._warps}")
         self._warps += len(chunk.path)
@@ -224,11 +224,11 @@ class FolderSink:
             self._flush()
 
     def describe(self, notes: tuple[str, ...], extra: Mapping[str, Any]) -> None:
-        """Add notes, and keys of `extra`, that are only known when all chunks have come."""
+        """Add notes, and keys of `extra`, that are known only after all chunks."""
         self.notes, self.extra = (*self.notes, *notes), {**self.extra, **extra}
 
     def restart(self) -> None:
-        """Forget all chunks, on disk too."""
+        """Drop all chunks, on disk too."""
         self._pending, self._pending_bytes, self._warps = [], 0, 0
         try:
             self._warps_file.close()
@@ -243,7 +243,7 @@ class FolderSink:
         block_start: npt.NDArray[np.int32],
         paths: PathTable,
     ) -> KernelTrace:
-        """Write what is left, put the folder in its place, and give the trace back, opened for reading."""
+        """Write what is left, rename the folder, and return the trace, opened for reading."""
         self._flush()
         small = {
             INSTRUCTIONS: parquet.instruction_table(instructions),
@@ -289,19 +289,19 @@ class FolderSink:
 def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
     remedy = "name another folder"
     try:
-        found = {entry.name for entry in path.iterdir()}
+        present = {entry.name for entry in path.iterdir()}
     except FileNotFoundError:
         return
     except NotADirectoryError:
         raise UsageError("the trace cannot go here: it is a file", place=str(path), remedy=remedy) from None
     except OSError as error:
         raise _disk_refuses(path, error) from None
-    if not found:
+    if not present:
         return
-    if HEADER not in found or not found <= set(FILES):
+    if HEADER not in present or not present <= set(FILES):
         raise UsageError("the folder exists and holds something other than a trace", place=str(path), remedy=remedy)
     if not overwrite:
-        overwriting = f"{remedy}, or ask for it to be overwritten (overwrite=True)"
+        overwriting = f"{remedy}, or set `overwrite`"
         raise UsageError("a trace is here already", place=str(path), remedy=overwriting)
 
 
@@ -325,7 +325,7 @@ def _disk_refuses(path: Path, error: OSError) -> UsageError:
 
 
 def save_trace(trace: KernelTrace, path: str | Path, *, overwrite: bool = False) -> KernelTrace:
-    """Store a trace that exists already, in memory or in another folder, and give the stored one back.
+    """Store a trace from memory or another folder, and return the stored one.
 
     Raises UsageError if `path` cannot be written or must not be overwritten (see FolderSink), or if `trace.extra` has no JSON form.
     """

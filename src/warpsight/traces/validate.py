@@ -1,6 +1,6 @@
 """Checks that a trace is consistent, so that compiled loops over it never index out of bounds.
 
-A producer's defect and a damaged file look alike to what follows; both are met here, once, and named.
+A producer's defect and a damaged file are detected here, once, and named.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def _walk_sectors(
     shape_width: npt.NDArray[np.int64],
     shape_counts: npt.NDArray[np.bool_],
 ) -> Any:
-    """Sectors that each warp's events announce, int64 [n]. The caller has checked that every warp's events fit its path."""
+    """Number of sectors by each warp's events, int64 [n]. The caller has checked that the events of every warp match its path."""
     counted = np.zeros(len(path), np.int64)
     for w in range(len(path)):
         at = event_offset[w]
@@ -91,7 +91,7 @@ class ChunkChecker:
         """Check one chunk that must begin at warp `first_warp`. Raises FormatError."""
         n = len(chunk.path)
         if chunk.first_warp != first_warp or n % self._per_block:
-            self._fail(f"{n} warps from warp {chunk.first_warp}, where warp {first_warp} and whole blocks must come")
+            self._fail(f"{n} warps from warp {chunk.first_warp}, and whole blocks from warp {first_warp} are expected")
         self._offsets_fit("event", chunk.event_offset, n, len(chunk.events))
         self._offsets_fit("sector", chunk.sector_offset, n, len(chunk.sectors))
         if n and (int(chunk.path.min()) < 0 or int(chunk.path.max()) >= len(self._paths)):
@@ -119,7 +119,7 @@ class ChunkChecker:
     def _instructions_are_sound(self, instructions: tuple[StaticInstruction, ...]) -> None:
         for index, i in enumerate(instructions):
             if i.pc != index:
-                self._fail(f"instruction {index} says that its pc is {i.pc}")
+                self._fail(f"instruction {index} has pc {i.pc}")
             if i.access not in _ACCESSES or i.access_bytes < 0:
                 self._fail(f'instruction {index} has access "{i.access}" of {i.access_bytes} bytes')
             if min((*i.sources, *i.destinations), default=0) < 0:
@@ -150,7 +150,7 @@ class ChunkChecker:
         bad = np.flatnonzero(got != wanted)
         if len(bad):
             w = int(bad[0])
-            self._fail(f"warp {first_warp + w} has {int(got[w])} {what} where its path and events need {int(wanted[w])}")
+            self._fail(f"warp {first_warp + w} has {int(got[w])} {what}, and its path and events need {int(wanted[w])}")
 
     def _fail(self, what: str) -> None:
         raise FormatError(f"the trace contradicts itself: {what}", place=self.origin, remedy=REMEDY)
@@ -169,6 +169,6 @@ def validate(trace: KernelTrace) -> None:
         warps += len(chunk.path)
         instructions += int(checker.instructions_of_path[chunk.path].sum())
     header = trace.header
-    for what, got, said in (("warps", warps, header.warps), ("warp instructions", instructions, header.recorded_instructions)):
-        if got != said:
-            raise FormatError(f"the trace holds {got} {what} and its header says {said}", place=place, remedy=REMEDY)
+    for what, got, stated in (("warps", warps, header.warps), ("warp instructions", instructions, header.recorded_instructions)):
+        if got != stated:
+            raise FormatError(f"the trace has {got} {what}, and its header states {stated}", place=place, remedy=REMEDY)

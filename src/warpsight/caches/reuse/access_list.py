@@ -157,7 +157,7 @@ def of_list(listed: AccessList, line_bytes: int, *, stores: bool = False, most_t
     warps_per_block = -(-per_block // WARP_SIZE)
     if blocks * warps_per_block > _MOST_WARPS:
         what = f"thread {int(listed.thread.max()):,} means {blocks * warps_per_block:,} warps, more than {_MOST_WARPS:,}"
-        raise LimitError(what, place=listed.origin, remedy="keep to the first with --max-threads, or number the threads from 0")
+        raise LimitError(what, place=listed.origin, remedy="keep to the first with `max_threads`, or number the threads from 0")
     stream = coalesced((listed.thread, listed.store, listed.address, listed.size), line_bytes, per_block, blocks, stores)
     if isinstance(stream, int):
         _check(listed)

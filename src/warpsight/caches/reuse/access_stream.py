@@ -331,7 +331,7 @@ def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None
         return blocks
     if most_threads < threads_per_block:
         what = f"a block of {threads_per_block:,} threads exceeds {most_threads:,} threads"
-        raise UsageError(what, place="--max-threads", remedy=f"give {threads_per_block:,} or more")
+        raise UsageError(what, place="max_threads", remedy=f"give {threads_per_block:,} or more")
     return min(blocks, most_threads // threads_per_block)
 
 

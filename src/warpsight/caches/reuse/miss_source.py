@@ -37,7 +37,7 @@ def reuse_miss_profile(
     lines = {gpu.l1.line_bytes, gpu.l1.sector_bytes, gpu.l2.line_bytes, gpu.l2.sector_bytes}
     if len(lines) > 1:
         what = "the reuse-distance model simulates whole lines, of one size in L1 and L2"
-        raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use --caches exact")
+        raise SpecError(what, place=f"{gpu.name}: l1.sector", remedy="make l1 and l2 line and sector equal, or use `caches=exact`")
     base = simulate_caches(trace, gpu, blocks_per_sm, progress=progress, interleaving="round-robin")
     settings = replace(settings_of(gpu.l1), issue="request")
     stream = of_trace(trace, gpu.l1.line_bytes)

@@ -204,7 +204,7 @@ def evaluate(
     settings.check()
     if placement.cores < 1 or placement.blocks_per_core < 1:
         what = f"{placement.blocks_per_core} blocks on each of {placement.cores} cores: no block can run"
-        raise UsageError(what, place="--cores", remedy="give at least one core, and use blocks that fit")
+        raise UsageError(what, place="cores", remedy="give at least one core, and use blocks that fit")
     if accesses.line_bytes != settings.line_bytes:
         raise ValueError("the accesses were coalesced for another line size")
     rules, spread = rules_of(settings, accesses, placement, whole), spread_of(settings.sigma)

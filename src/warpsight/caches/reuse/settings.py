@@ -77,13 +77,13 @@ class ReuseSettings:
                 place = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{value} is not a latency", place=place, remedy=f"give {least} to {most:,} time stamps")
         if not 0 <= self.seed <= MOST_SEED:
-            raise UsageError(f"{self.seed} is not a seed", place="--seed", remedy=f"give an integer from 0 to {MOST_SEED}")
+            raise UsageError(f"{self.seed} is not a seed", place="seed", remedy=f"give an integer from 0 to {MOST_SEED}")
         if self.issue not in ISSUES:
-            raise UsageError(f'unknown issue "{self.issue}"', place="--issue", remedy=f"use one of {', '.join(ISSUES)}")
+            raise UsageError(f'unknown issue "{self.issue}"', place="issue", remedy=f"use one of {', '.join(ISSUES)}")
         unknown = sorted(self.without - set(EXTENSIONS))
         if unknown:
             what = f'"{unknown[0]}" is not an extension of the model'
-            raise UsageError(what, place="--without", remedy=f"give some of {', '.join(EXTENSIONS)}")
+            raise UsageError(what, place="without", remedy=f"give some of {', '.join(EXTENSIONS)}")
         if self.mshrs < 1 or self.warp_mshrs < 0:
             what = f"{self.mshrs} MSHRs, {self.warp_mshrs} per warp, let no miss through"
             raise SpecError(what, place="l1.mshrs", remedy="give at least 1, and 0 or more per warp")
@@ -101,7 +101,7 @@ def _check_cache(s: ReuseSettings) -> None:
         raise SpecError(what, place="l1.index", remedy="use modulo, or other ways or another size")
     if s.index == "bits" and 1 << len(s.index_bits) != sets and "associativity" not in s.without:
         what = f"{len(s.index_bits)} groups of bits select one of {1 << len(s.index_bits)} sets, and the cache has {sets}"
-        raise SpecError(what, place="--index-bits", remedy=f"give {max(0, sets.bit_length() - 1)} groups, the lowest bit's first")
+        raise SpecError(what, place="index_bits", remedy=f"give {max(0, sets.bit_length() - 1)} groups, the lowest bit's first")
 
 
 def settings_of(cache: CacheSpec) -> ReuseSettings:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from warpsight.base.errors import FormatError
-from warpsight.hardware.measurements.launch import Measure
+from warpsight.hardware.measurements.launch import Measure, Stall, is_stall, stalls_of
 
 # apostrophes and spaces that group thousands
 _GROUPING = "'\u2019 \u00a0\u202f\u2009"
@@ -260,25 +260,59 @@ def _parts(source: Source | Quotient) -> tuple[Source, ...]:
 _KINDS = wanted()
 
 
-def is_wanted(metric: str) -> bool:
-    """Whether any field is computed from the metric."""
-    return metric in _KINDS
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a profiler's table: the `text` of a metric's value, in `unit`."""
+
+    metric: str
+    unit: str
+    text: str
+    place: str
 
 
-def in_base_unit(metric: str, text: str, unit: str, notation: Notation, place: str) -> float | None:
-    """The value of a wanted metric in the base unit of its kind; None for a unit of another kind, if two metrics share the name.
+def says_something(metric: str) -> bool:
+    """Whether a field or a stall reason is computed from the metric."""
+    return metric in _KINDS or is_stall(metric)
+
+
+def measured(
+    cells: Iterable[Cell], notation: Notation, *, once: bool = False
+) -> tuple[dict[str, Measure], tuple[Stall, ...], tuple[str, ...]]:
+    """The measures and stall reasons of a launch, and the metrics without a value.
+
+    Raises FormatError for a cell that is not a number, and with `once` for a metric that has two values.
+    """
+    values: dict[str, float] = {}
+    stalls: dict[str, float] = {}
+    absent: dict[str, None] = {}
+    for cell in cells:
+        if is_none(cell.text):
+            absent[cell.metric] = None
+        elif is_stall(cell.metric):
+            stalls[cell.metric] = notation.number(cell.text, cell.metric, cell.place)
+        elif (value := _in_base_unit(cell, notation)) is not None:
+            if once and values.setdefault(cell.metric, value) != value and " " not in cell.metric:
+                what = f"has {cell.metric} again, with another value"
+                raise FormatError(what, place=cell.place, remedy="keep one run in a file")
+            values[cell.metric] = values[cell.metric] if once else value
+    return measures_of(values), stalls_of(stalls), tuple(metric for metric in absent if metric not in values)
+
+
+def _in_base_unit(cell: Cell, notation: Notation) -> float | None:
+    """The value in the base unit of the metric's kind; None for a unit of another kind, if two metrics share the name.
 
     Raises FormatError for text that is not a number, for a negative number, and for a unit that the metric cannot have.
     """
-    scale = factor(unit, _KINDS[metric])
+    metric, kind = cell.metric, _KINDS[cell.metric]
+    scale = factor(cell.unit, kind)
     if scale is None:
         if " " in metric:
             return None  # a details page has Memory Throughput both in % and in byte/second
-        what = f'{metric} has the unit "{unit}", and {_article(_KINDS[metric])} is expected'
-        raise FormatError(what, place=place, remedy="keep the row of units, as ncu writes it")
-    value = notation.number(text, metric, place) * scale
+        what = f'{metric} has the unit "{cell.unit}", and {_article(kind)} is expected'
+        raise FormatError(what, place=cell.place, remedy="keep the row of units, as the profiler writes it")
+    value = notation.number(cell.text, metric, cell.place) * scale
     if value < 0:
-        raise FormatError(f'{metric} is "{text}", which is negative', place=place, remedy="measure it again")
+        raise FormatError(f'{metric} is "{cell.text}", which is negative', place=cell.place, remedy="measure it again")
     return value
 
 

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
-from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one, is_stall, stalls_of
-from warpsight.hardware.measurements.metrics import Notation, in_base_unit, is_none, is_wanted, measures_of, notation_of
+from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one
+from warpsight.hardware.measurements.metrics import Cell, Notation, is_none, measured, notation_of, says_something
 from warpsight.hardware.measurements.tables import Table, TableKind, TableRow, has_table, read_tables
 
 TOOL = "ncu"
@@ -20,21 +20,13 @@ _ID, _KERNEL, _METRIC, _UNIT, _VALUE = "ID", "Kernel Name", "Metric Name", "Metr
 _RUN = ("ID", "Process ID", "Host Name")
 
 
-@dataclass(frozen=True)
-class _Cell:
-    metric: str
-    unit: str
-    text: str
-    place: str
-
-
 @dataclass
 class _LaunchCells:
     """The cells of one launch, before their numbers are parsed: `row` is its first row by column."""
 
     row: dict[str, str]
     line: int
-    cells: list[_Cell] = field(default_factory=list)
+    cells: list[Cell] = field(default_factory=list)
 
 
 def is_ncu(text: str) -> bool:
@@ -113,26 +105,12 @@ def _launch_of(
 
 
 def _add(launch: _LaunchCells, metric: str, unit: str, text: str, place: str) -> None:
-    if is_wanted(metric) or is_stall(metric):
-        launch.cells.append(_Cell(metric, unit, text, place))
+    if says_something(metric):
+        launch.cells.append(Cell(metric, unit, text, place))
 
 
 def _launch(launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLaunch:
-    values: dict[str, float] = {}
-    stalls: dict[str, float] = {}
-    absent = []
-    for cell in launch.cells:
-        if is_none(cell.text):
-            absent.append(cell.metric)
-            continue
-        if is_stall(cell.metric):
-            stalls[cell.metric] = notation.number(cell.text, cell.metric, cell.place)
-            continue
-        value = in_base_unit(cell.metric, cell.text, cell.unit, notation, cell.place)
-        if value is None:
-            continue
-        if values.setdefault(cell.metric, value) != value and " " not in cell.metric:
-            raise FormatError(f"has {cell.metric} again, with another value", place=cell.place, remedy="keep one run in a file")
+    measures, stalls, absent = measured(launch.cells, notation, once=True)
     place = f"{origin}:{launch.line}"
     sizes = [_dimensions(launch.row.get(name, ""), name, place) for name in ("Grid Size", "Block Size")]
     return MeasuredLaunch(
@@ -142,9 +120,9 @@ def _launch(launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLa
         grid=sizes[0],
         block=sizes[1],
         invocations=1,
-        measures=measures_of(values),
-        stalls=stalls_of(stalls),
-        absent=tuple(dict.fromkeys(metric for metric in absent if metric not in values)),
+        measures=measures,
+        stalls=stalls,
+        absent=absent,
         place=place,
     )
 

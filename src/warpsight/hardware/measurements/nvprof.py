@@ -11,18 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
-from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one, is_stall, stalls_of
-from warpsight.hardware.measurements.metrics import (
-    DESCRIPTIONS,
-    TIME,
-    Notation,
-    factor,
-    in_base_unit,
-    is_none,
-    is_wanted,
-    measures_of,
-    notation_of,
-)
+from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one
+from warpsight.hardware.measurements.metrics import DESCRIPTIONS, Cell, Notation, measured, notation_of, says_something
 from warpsight.hardware.measurements.tables import Table, TableKind, TableRow, has_table, read_tables
 
 TOOL = "nvprof"
@@ -49,7 +39,14 @@ class _LaunchCells:
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
     invocations: int = 1
-    cells: list[tuple[str, str, str, str]] = field(default_factory=list)  # metric, unit, text, place
+    cells: list[Cell] = field(default_factory=list)
+
+    def add(self, metric: str, unit: str, text: str, place: str) -> None:
+        """Add the cell of a metric if it says something of a launch; a unit behind the number goes before the column's."""
+        metric = DESCRIPTIONS.get(metric, metric)
+        parts = _VALUE.fullmatch(text)
+        if says_something(metric):
+            self.cells.append(Cell(metric, (parts and parts["unit"]) or unit, parts["number"] if parts else text, place))
 
 
 def is_nvprof(text: str) -> bool:
@@ -109,7 +106,7 @@ def _take(table: Table, launches: dict[_Key, _LaunchCells], origin: str) -> None
             _summary_metric(by_column, kernel, row, launches, place)
         elif "Calls" in by_column:
             launch = _mean(by_column, kernel, "Calls", row, launches, place)
-            launch.cells.append(("gpu__time_duration.sum", units.get("Avg", ""), by_column["Avg"], place))
+            launch.add("Duration", units.get("Avg", ""), by_column["Avg"], place)
         else:
             number = seen[kernel] = seen.get(kernel, -1) + 1
             launch = launches.setdefault((kernel, str(number)), _LaunchCells(by_column.get("Device", ""), row.line))
@@ -137,10 +134,7 @@ def _mean(
 
 def _summary_metric(by_column: dict[str, str], kernel: str, row: TableRow, launches: dict[_Key, _LaunchCells], place: str) -> None:
     metric = by_column.get("Metric Name") or by_column.get("Event Name") or ""
-    metric = DESCRIPTIONS.get(metric, metric)
-    launch = _mean(by_column, kernel, "Invocations", row, launches, place)
-    if is_wanted(metric) or is_stall(metric):
-        launch.cells.append((metric, "", by_column["Avg"], place))
+    _mean(by_column, kernel, "Invocations", row, launches, place).add(metric, "", by_column["Avg"], place)
 
 
 def _single(by_column: dict[str, str], units: dict[str, str], launch: _LaunchCells, place: str) -> None:
@@ -149,11 +143,8 @@ def _single(by_column: dict[str, str], units: dict[str, str], launch: _LaunchCel
         launch.grid, launch.block = (
             _size([by_column[f"{what} {axis}"] for axis in "XYZ"], what, place) for what in ("Grid", "Block")
         )
-        launch.cells.append(("gpu__time_duration.sum", units.get("Duration", ""), by_column["Duration"], place))
     for column, text in by_column.items():
-        metric = DESCRIPTIONS.get(column, column)
-        if (is_wanted(metric) and column != "Duration") or is_stall(metric):
-            launch.cells.append((metric, units.get(column, ""), text, place))
+        launch.add(column, units.get(column, ""), text, place)
 
 
 def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
@@ -164,23 +155,7 @@ def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
 
 
 def _launch(key: _Key, launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLaunch:
-    values: dict[str, float] = {}
-    stalls: dict[str, float] = {}
-    absent = []
-    for metric, unit, text, place in launch.cells:
-        parts = _VALUE.fullmatch(text)
-        if is_none(text):
-            absent.append(metric)
-        elif parts is None:
-            raise FormatError(f'{metric} is "{text[:40]}", which is not a number', place=place, remedy="correct the cell")
-        elif is_stall(metric):
-            stalls[metric] = notation.number(parts["number"], metric, place)
-        elif metric == "gpu__time_duration.sum":
-            values["Duration"] = _seconds(parts["number"], parts["unit"] or unit, notation, place)
-        else:
-            value = in_base_unit(metric, parts["number"], parts["unit"] or unit, notation, place)
-            if value is not None:
-                values[metric] = value
+    measures, stalls, absent = measured(launch.cells, notation)
     return MeasuredLaunch(
         number=key[1],
         kernel=key[0],
@@ -188,16 +163,9 @@ def _launch(key: _Key, launch: _LaunchCells, notation: Notation, origin: str) ->
         grid=launch.grid,
         block=launch.block,
         invocations=launch.invocations,
-        measures=measures_of(values),
-        stalls=stalls_of(stalls),
-        absent=tuple(dict.fromkeys(absent)),
+        measures=measures,
+        stalls=stalls,
+        absent=absent,
         place=f"{origin}:{launch.line}",
     )
 
-
-def _seconds(text: str, unit: str, notation: Notation, place: str) -> float:
-    scale = factor(unit, TIME)
-    if scale is None:
-        what = f'the time has the unit "{unit}", and s, ms, us or ns is expected'
-        raise FormatError(what, place=place, remedy="keep the row of units under the header, as nvprof writes it")
-    return notation.number(text, "the time", place) * scale

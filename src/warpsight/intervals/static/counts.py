@@ -183,7 +183,7 @@ def _apply_hint(walk: Walk, loop: Loop, mask: Mask, found: dict[int, Longs], ope
         if len(found) == 1 and known.tolist() not in ([], [by_block[block]]):
             shown = f"{known[0] + trips - by_block[block]:,}" if len(known) == 1 else "different numbers for its threads"
             what = f"the hint for the loop {loop.label} is {trips:,} iterations, but the program text has {shown}"
-            raise UsageError(what, place="--trips", remedy="leave it out for this loop")
+            raise UsageError(what, place="trips", remedy="leave it out for this loop")
 
 
 def _closed(walk: Walk, loop: Loop, predicate: Content, changes: dict[str, Content]) -> Longs | None:
@@ -228,7 +228,7 @@ def _grouped(walk: Walk, frame: Frame, mask: Mask, changes: dict[str, Content], 
     groups = np.unique(last[mask]).tolist()
     if len(groups) > _MOST_GROUPS:
         what = f"the threads leave the loop {loop.label} in {len(groups):,} different iterations"
-        raise LimitError(what, place=walk.program.path, remedy="leave out --static: a trace counts any kernel")
+        raise LimitError(what, place=walk.program.path, remedy="leave out `static`: a trace counts any kernel")
     first = 0
     nobody = np.zeros_like(mask)
     walk.frames.append(frame)
@@ -289,7 +289,7 @@ def _one_by_one(walk: Walk, frame: Frame, mask: Mask) -> Mask:
             rounds += 1
             if rounds > _MOST_ITERATIONS:
                 what = f"the loop {frame.loop.label} has more than {_MOST_ITERATIONS:,} iterations, and no closed form"
-                raise LimitError(what, place=walk.program.path, remedy="leave out --static: a trace counts any kernel")
+                raise LimitError(what, place=walk.program.path, remedy="leave out `static`: a trace counts any kernel")
     except (NeedIterationError, UsageError):
         if walk.counting:
             raise
@@ -355,7 +355,7 @@ def _program(path: str, function: Function, gpu: GpuSpec, hints: StaticHints, ro
     for label in hints.trips:
         if label not in labels:
             what = f'"{label}" is not the label of a loop{suggestion(label, labels)}'
-            raise UsageError(what, place="--trips", remedy=f"the kernel's loops: {', '.join(sorted(labels)) or 'none'}")
+            raise UsageError(what, place="trips", remedy=f"the kernel's loops: {', '.join(sorted(labels)) or 'none'}")
     rule = Coalescing(gpu.sm.coalescing, gpu.l1.sector_bytes)
     return Program(path, function, graph, rows, loops, dominators, live_in(function, graph), hints, rule)
 
@@ -373,7 +373,7 @@ def _parameters(function: Function, launch: Launch) -> dict[str, bytes | int]:
 
 def _check_hints(hints: StaticHints, tally: Tally, function: Function) -> None:
     """Raises UsageError for a hint at a line that is not a memory instruction with an unknown address."""
-    for option, lines in (("--coalesced", hints.coalesced), ("--uncoalesced", hints.uncoalesced)):
+    for option, lines in (("coalesced", hints.coalesced), ("uncoalesced", hints.uncoalesced)):
         for line in sorted(lines - {ALL} - tally.hinted):
             what = f"no memory instruction of {function.name} with an unknown address is in PTX line {line}"
             raise UsageError(what, place=option, remedy="leave it out")

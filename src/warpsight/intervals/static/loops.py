@@ -40,9 +40,9 @@ def parse_trips(texts: list[str]) -> dict[str, int]:
         label, equals, number = (part.strip() for part in text.partition("="))
         if not equals or not label or not number.isdecimal() or int(number) < 1:
             remedy = "give a loop's label and the executions of its body: '$L__BB0_2=16'"
-            raise UsageError(f'"{text}" is not LABEL=n', place="--trips", remedy=remedy)
+            raise UsageError(f'"{text}" is not LABEL=n', place="trips", remedy=remedy)
         if label in found:
-            raise UsageError(f"{label} is given twice", place="--trips", remedy="keep one of them")
+            raise UsageError(f"{label} is given twice", place="trips", remedy="keep one of them")
         found[label] = int(number)
     return found
 
@@ -61,7 +61,7 @@ def parse_lines(texts: list[str], option: str) -> frozenset[int]:
 
 # -- The loops of a kernel: natural loops of its control-flow graph, innermost known for each basic block.
 
-REMEDY = "leave out --static: a trace counts any kernel"
+REMEDY = "leave out `static`: a trace counts any kernel"
 
 
 @dataclass(frozen=True)

@@ -263,5 +263,5 @@ def _places(address: Linear, ranges: Mapping[str, tuple[int, int]], alignment: i
         found = [*uniform.items(), *rest]
         if len(found) > _MOST_PLACES:
             what = f"an address takes more than {_MOST_PLACES:,} places in a line over the iterations of its loops"
-            raise LimitError(what, remedy="leave out --static: a trace counts any kernel")
+            raise LimitError(what, remedy="leave out `static`: a trace counts any kernel")
     return found

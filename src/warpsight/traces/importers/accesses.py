@@ -22,7 +22,9 @@ from warpsight.traces.importers.layout import (
     REGION_LIMIT,
     REGION_SHIFT,
     Answer,
+    InstructionRow,
     Space,
+    StreamState,
     compiled,
     inlined,
 )
@@ -59,7 +61,7 @@ def fill_lanes(mask: int, scratch: Any) -> Any:
 
 
 @inlined
-def region_index(region: int, st: Any, places: Any) -> Any:
+def region_index(region: int, st: StreamState, places: Any) -> Any:
     """The index that stands for a region of addresses in sector numbers; -1 if none is left."""
     if region == st.region:
         return st.region_index
@@ -81,7 +83,7 @@ def region_index(region: int, st: Any, places: Any) -> Any:
 
 
 @inlined
-def add_sector(sector: int, first: int, st: Any, sectors: Any) -> None:
+def add_sector(sector: int, first: int, st: StreamState, sectors: Any) -> None:
     """Append a sector unless the event, whose sectors begin at `first`, has it."""
     count = st.sectors
     value = np.uint32(sector)
@@ -95,7 +97,7 @@ def add_sector(sector: int, first: int, st: Any, sectors: Any) -> None:
 
 
 @inlined
-def add_bytes(address: int, size: int, first: int, st: Any, out: Any, places: Any) -> Any:
+def add_bytes(address: int, size: int, first: int, st: StreamState, out: Any, places: Any) -> Any:
     """Append the sectors of `size` bytes at `address` in device memory. False if no region is left."""
     raw = address >> 5
     last = (address + size - 1) >> 5
@@ -109,7 +111,7 @@ def add_bytes(address: int, size: int, first: int, st: Any, out: Any, places: An
 
 
 @inlined
-def add_global(count: int, size: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
+def add_global(count: int, size: int, first: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
     """Append the sectors of `count` lanes in device memory. False if no region is left.
 
     Neighbouring lanes mostly stay in one sector, which is then looked up once.
@@ -127,7 +129,7 @@ def add_global(count: int, size: int, first: int, st: Any, out: Any, places: Any
 
 
 @inlined
-def add_local(count: int, size: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> None:
+def add_local(count: int, size: int, first: int, st: StreamState, out: Any, places: Any, scratch: Any) -> None:
     """Append the sectors of `count` lanes at offsets in local memory, word by word, lanes interleaved."""
     for word in range(max(1, size >> 2)):
         before = np.int64(-1)
@@ -147,7 +149,7 @@ def add_local(count: int, size: int, first: int, st: Any, out: Any, places: Any,
 
 
 @inlined
-def local_offset(address: int, st: Any) -> Any:
+def local_offset(address: int, st: StreamState) -> Any:
     """The offset in local memory of an address in its window, or of a bare offset; -1 if it is neither."""
     base = st.local_base
     if base > 0 and base <= address < base + LOCAL_WINDOW_BYTES:
@@ -156,7 +158,7 @@ def local_offset(address: int, st: Any) -> Any:
 
 
 @inlined
-def space_of(address: int, st: Any) -> Any:
+def space_of(address: int, st: StreamState) -> Any:
     """The memory space that a generic address lies in, as a number of `Space`."""
     if st.local_base > 0 and st.local_base <= address < st.local_base + LOCAL_WINDOW_BYTES:
         return np.int64(Space.LOCAL)
@@ -220,7 +222,7 @@ def most_sharing(count: int, scratch: Any) -> Any:
 
 
 @inlined
-def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
+def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
     """Append the event of an access by the `count` lanes in `scratch`. Returns `Answer.DONE` or what is wrong."""
     space, size = row.space, row.bytes
     at = st.events
@@ -260,7 +262,7 @@ def add_event(row: Any, count: int, st: Any, out: Any, places: Any, scratch: Any
 
 
 @inlined
-def shared_passes(row: Any, count: int, scratch: Any) -> Any:
+def shared_passes(row: InstructionRow, count: int, scratch: Any) -> Any:
     """Bank passes. In a matrix access, each of the first lanes has the address of a row of 16 bytes."""
     if row.lanes >= 32 and row.bytes * 2 != row.lanes:
         return bank_passes(count, row.bytes, scratch)
@@ -271,7 +273,7 @@ def shared_passes(row: Any, count: int, scratch: Any) -> Any:
 
 
 @compiled
-def add_generic(size: int, count: int, first: int, st: Any, out: Any, places: Any, scratch: Any) -> Any:
+def add_generic(size: int, count: int, first: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
     """Append the sectors of generic accesses: first the lanes in device memory, then those in local memory.
 
     Returns the bank passes of those in shared memory, or -1 if no region is left.

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
+from warpsight.base.records import Record, dtype_of
 
 Longs = npt.NDArray[np.int64]
 Ints = npt.NDArray[np.int32]
 Bytes = npt.NDArray[np.uint8]
 Words = npt.NDArray[np.uint32]
 Records = npt.NDArray[np.void]
-
 
 # The run time of Numba (_nrt) would count references to every array that is passed on, which took four fifths of the time. None of
 # these functions allocates memory.
@@ -39,48 +39,61 @@ def source_fingerprint(*folders: Path) -> int:
     return int.from_bytes(digest.digest()[:7], "big")
 
 
-def record(*names: str) -> np.dtype[np.void]:
-    """The type of a record of int64 fields."""
-    return np.dtype([(name, np.int64) for name in names], align=True)
+class StreamState(Record):
+    """Where the streams of a launch are while they are read."""
+
+    line: int  # lines, or instructions, read so far: the position that error messages name
+    block: int  # linear number, x fastest; -1 before it is known
+    warp: int  # the running warp, -1 if there is none
+    executed: int  # its instructions so far
+    last: int  # row of its last instruction, -1 before the first
+    fragment_start: int  # the running fragment: its first row, its length and its most active lanes
+    fragment_length: int
+    fragment_lanes: int
+    first_entry: int  # where the running warp's entries begin
+    entries: int  # used length of each output
+    events: int
+    sectors: int
+    warps: int
+    fragments: int
+    regions: int  # regions of addresses in use; the one looked up last and its index
+    region: int
+    region_index: int
+    local_pages: int  # pages of local memory handed out over the launch
+    epoch: int  # number of the running warp, from 1: marks the entries of the page table that are its own
+    shared_base: int  # windows of the generic address space; 0 if unknown
+    shared_bytes: int
+    local_base: int
 
 
-STATE = record(
-    "line",  # lines, or instructions, read so far: the position that error messages name
-    "block",  # linear number, x fastest; -1 before it is known
-    "warp",  # the running warp, -1 if there is none
-    "executed",  # its instructions so far
-    "last",  # row of its last instruction, -1 before the first
-    "fragment_start",  # the running fragment: its first row, its length and its most active lanes
-    "fragment_length",
-    "fragment_lanes",
-    "first_entry",  # where the running warp's entries begin
-    "entries",  # used length of each output
-    "events",
-    "sectors",
-    "warps",
-    "fragments",
-    "regions",  # regions of addresses in use; the one looked up last and its index
-    "region",
-    "region_index",
-    "local_pages",  # pages of local memory handed out over the launch
-    "epoch",  # number of the running warp, from 1: marks the entries of the page table that are its own
-    "shared_base",  # windows of the generic address space; 0 if unknown
-    "shared_bytes",
-    "local_base",
-)
-INSTRUCTION = record(
-    "kind",
-    "space",
-    "atomic",
-    "bytes",  # per address
-    "lanes",  # lanes that count (matrix loads), else 32
-    "branch",
-    "paired",  # LDGSTS: 1 + the row of its store to shared memory, else 0
-    "successor",  # the row that followed first in a straight line; -1 before
-    "executed",
-    "lane_sum",
-)
-FINISHED = record("block", "warp", "entries", "events", "sectors", "line", "executed")
+class InstructionRow(Record):
+    """What compiled code knows of an instruction."""
+
+    kind: int
+    space: int
+    atomic: int
+    bytes: int  # per address
+    lanes: int  # lanes that count (matrix loads), else 32
+    branch: int
+    paired: int  # LDGSTS: 1 + the row of its store to shared memory, else 0
+    successor: int  # the row that followed first in a straight line; -1 before
+    executed: int
+    lane_sum: int
+
+
+class FinishedWarp(Record):
+    """Where the streams of a warp end; of warp -1, where a block ends."""
+
+    block: int
+    warp: int
+    entries: int
+    events: int
+    sectors: int
+    line: int
+    executed: int
+
+
+STATE, INSTRUCTION, FINISHED = dtype_of(StreamState), dtype_of(InstructionRow), dtype_of(FinishedWarp)
 
 
 class Answer(IntEnum):

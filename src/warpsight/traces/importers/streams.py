@@ -37,6 +37,7 @@ from warpsight.traces.importers.layout import (
     Output,
     Records,
     Scratch,
+    StreamState,
     Words,
     compiled_and_kept,
     inlined,
@@ -71,7 +72,7 @@ def shortened(text: str) -> str:
 
 
 @inlined
-def fragment_number(start: int, length: int, st: Any, fragments: Any) -> Any:
+def fragment_number(start: int, length: int, st: StreamState, fragments: Any) -> Any:
     """The number of a fragment, a new one if necessary. The caller has made room."""
     size = len(fragments.table)
     slot = (start * 40503 + length * 2654435761) & (size - 1)
@@ -89,7 +90,7 @@ def fragment_number(start: int, length: int, st: Any, fragments: Any) -> Any:
 
 
 @inlined
-def close_fragment(st: Any, fragments: Any, out: Any) -> None:
+def close_fragment(st: StreamState, fragments: Any, out: Any) -> None:
     """Append the running fragment to the warp's entries, or count one more repetition."""
     if st.fragment_length == 0:
         return
@@ -107,7 +108,7 @@ def close_fragment(st: Any, fragments: Any, out: Any) -> None:
 
 
 @inlined
-def count_instruction(number: int, lanes: int, st: Any, rows: Any, fragments: Any, out: Any) -> None:
+def count_instruction(number: int, lanes: int, st: StreamState, rows: Any, fragments: Any, out: Any) -> None:
     """Add one execution to the warp's stream. The running fragment continues if the instruction follows in a straight line.
 
     An exit is a fragment of its own, so that the number of lanes that exit is known.
@@ -132,14 +133,14 @@ def count_instruction(number: int, lanes: int, st: Any, rows: Any, fragments: An
 
 
 @inlined
-def is_full(st: Any, out: Any) -> Any:
+def is_full(st: StreamState, out: Any) -> Any:
     """Whether the next instruction may lack room: at most 3 event bytes, 512 sectors, an entry and two records."""
     streams = len(out.events) - st.events < 4096 or len(out.sectors) - st.sectors < 4096
     return streams or len(out.entries) - st.entries < 2048 or len(out.warps) - st.warps < 4
 
 
 @inlined
-def lacks_fragments(st: Any, fragments: Any) -> Any:
+def lacks_fragments(st: StreamState, fragments: Any) -> Any:
     """`Answer.DONE`, or the answer where the tables of fragments are nearly full."""
     if 2 * st.fragments + 4096 > len(fragments.table) or st.fragments + 2048 > len(fragments.rows):
         return np.int64(Answer.FRAGMENTS_FULL if st.fragments + 4096 < MOST_FRAGMENTS else Answer.TOO_MANY_FRAGMENTS)
@@ -147,7 +148,7 @@ def lacks_fragments(st: Any, fragments: Any) -> Any:
 
 
 @inlined
-def add_finished(warp: int, st: Any, out: Any) -> None:
+def add_finished(warp: int, st: StreamState, out: Any) -> None:
     """Record where a finished warp's streams end; of warp -1, where a block ends."""
     ended = out.warps[st.warps]
     ended.block, ended.warp, ended.line, ended.executed = st.block, warp, st.line, st.executed
@@ -156,14 +157,14 @@ def add_finished(warp: int, st: Any, out: Any) -> None:
 
 
 @inlined
-def start_warp(warp: int, st: Any) -> None:
+def start_warp(warp: int, st: StreamState) -> None:
     """Make `warp` the running one; -1: none runs."""
     st.warp, st.executed, st.last = warp, 0, -1
     st.first_entry = st.entries
 
 
 @inlined
-def copy_part(number: int, first: int, st: Any, rows: Any) -> Any:
+def copy_part(number: int, first: int, st: StreamState, rows: Any) -> Any:
     """The row of an LDGSTS whose first address is `first`: the store to shared memory, or the load from device memory."""
     base = st.shared_base
     inside = first < st.shared_bytes or (base > 0 and base <= first < base + st.shared_bytes)
@@ -189,7 +190,7 @@ def _build(fingerprint: int) -> Any:
 
     @compiled_and_kept
     def read_warp(
-        warp: WarpArrays, start: int, st: Any, rows: Records, fragments: Fragments, out: Output, places: AddressMap,
+        warp: WarpArrays, start: int, st: StreamState, rows: Records, fragments: Fragments, out: Output, places: AddressMap,
         scratch: Scratch,
     ) -> Any:  # fmt: skip
         """Read the running warp from instruction `start` on. Returns (why it stopped, the next instruction)."""
@@ -227,15 +228,7 @@ read_warp = _build(source_fingerprint())
 
 
 @compiled_and_kept
-def begin_warp(block: int, warp: int, st: Any) -> None:
-    """Begin a warp of a block."""
-    st.block = block
-    start_warp(warp, st)
-    st.epoch += 1
-
-
-@compiled_and_kept
-def end_warp(warp: int, st: Any, out: Any) -> None:
+def end_warp(warp: int, st: StreamState, out: Any) -> None:
     """End the running warp, or with -1 the running block."""
     add_finished(warp, st, out)
     start_warp(-1, st)
@@ -378,7 +371,8 @@ class ArrayProducer:
 
     def _read(self, stream: WarpStream) -> Iterator[BlockStreams]:
         buffer, k = self.buffer, 0
-        begin_warp(stream.block, stream.warp, buffer.state)
+        buffer.state["block"] = stream.block
+        buffer.state["epoch"] += 1
         while True:
             answer, k = read_warp(
                 stream.arrays, k, buffer.state, self.table.rows, buffer.fragments, buffer.out, buffer.places, buffer.scratch

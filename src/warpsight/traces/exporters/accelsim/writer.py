@@ -37,7 +37,7 @@ class Exported:
 def export_accelsim(
     trace: KernelTrace, folder: str | Path, *, overwrite: bool = False, progress: Progress | None = None
 ) -> Exported:
-    """Write `trace` to the new folder, whole or not at all. Of a trace that was imported, reading it back gives the same trace.
+    """Write `trace` to the new folder, whole or not at all. Reading back an imported trace that was exported gives the same trace.
 
     Raises UsageError if the folder holds anything but an exported trace (which is replaced with `overwrite`) or the disk refuses.
     """
@@ -49,7 +49,7 @@ def export_accelsim(
     except OSError as error:
         raise _disk_refuses(place, error) from None
     try:
-        writer = _Writer(trace)
+        writer = _KernelWriter(trace)
         with (partial / KERNEL).open("w", encoding="utf-8", newline="\n") as file:
             writer.write(file, progress)
         (partial / LIST).write_text(f"{KERNEL}\n", encoding="utf-8")
@@ -66,7 +66,7 @@ def export_accelsim(
     return Exported(place, header.recorded_blocks, header.warps, writer.count, size, writer.split, tuple(writer.notes()))
 
 
-class _Writer:
+class _KernelWriter:
     """Writes one kernel's file."""
 
     def __init__(self, trace: KernelTrace) -> None:
@@ -105,14 +105,14 @@ class _Writer:
         if header.recorded_blocks < header.blocks:
             yield (
                 f"{header.recorded_blocks:,} of {header.blocks:,} blocks are written, and Accel-Sim stops at the first that is "
-                "missing: it runs these alone with their number as grid dim in the header"
+                "missing: it runs these with their number as grid dim in the header"
             )
         if self._known:
             return
         if any(not is_native(i.opcode) for i in self._trace.instructions):
-            yield "PTX instructions are written as the nearest native ones, one for one: a compiler would choose, merge and expand"
+            yield "PTX instructions are written one by one as the nearest native ones: a compiler would select, merge and expand"
         if most > _REGISTERS:
-            yield f"{most} registers of PTX share {_REGISTERS} numbers, so that some dependences are not those of the kernel"
+            yield f"{most} registers of PTX share {_REGISTERS} numbers, so some dependences are not those of the kernel"
         if self._dropped:
             yield f"{self._dropped} operands are left out: a line has one destination and four sources"
         if self.split:
@@ -166,7 +166,7 @@ class _Writer:
         runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
         events = chunk.events[int(chunk.event_offset[warp]) : int(chunk.event_offset[warp + 1])].tobytes()
         sectors = chunk.sectors[int(chunk.sector_offset[warp]) : int(chunk.sector_offset[warp + 1])].tolist()
-        reader = _Events(events, sectors)
+        reader = _WarpEvents(events, sectors)
         bulk: tuple[Written, int, list[int]] | None = None
         alive = _Alive(self._trace, warp % self._trace.header.warps_per_block)
         blocks, counts = table.block[runs].tolist(), table.lanes[runs].tolist()
@@ -237,17 +237,17 @@ class _Alive:
         self._exact = "accelsim" in trace.extra
 
     def leave(self, count: int, last: bool) -> int:
-        """The mask of `count` lanes that leave, the highest ones; of all that are left with the last instruction of PTX."""
+        """The mask of the `count` highest lanes, which leave; of all lanes with the last instruction of PTX."""
         if last and not self._exact:
             count = len(self._lanes)
-        if count > len(self._lanes):  # a trace that lets lanes leave twice; as many, whichever
+        if count > len(self._lanes):  # a trace whose lanes leave twice: any lanes
             return (1 << count) - 1
         gone = self._lanes[max(0, len(self._lanes) - count) :] if count else []
         del self._lanes[len(self._lanes) - len(gone) :]
         return sum(1 << lane for lane in gone)
 
 
-class _Events:
+class _WarpEvents:
     """Reads a warp's events in order."""
 
     def __init__(self, events: bytes, sectors: list[int]) -> None:
@@ -257,11 +257,11 @@ class _Events:
     def next(self, written: Written) -> tuple[list[int], int, int]:
         """Sectors, bank passes and sharing lanes of the next event, which is of this instruction."""
         instruction = written.instruction
-        found: list[int] = []
+        mine: list[int] = []
         passes = sharing = 0
         if instruction.has_sectors:
             count = self._events[self._at]
-            found = self._sectors[self._sector : self._sector + count]
+            mine = self._sectors[self._sector : self._sector + count]
             self._sector += count
             self._at += 1
         if instruction.has_degree:
@@ -270,27 +270,25 @@ class _Events:
         if instruction.has_sharing:
             sharing = self._events[self._at]
             self._at += 1
-        return found, passes, sharing
+        return mine, passes, sharing
 
 
 def _refuse_to_destroy(place: Path, overwrite: bool) -> None:
     try:
-        found = {entry.name for entry in place.iterdir()}
+        present = {entry.name for entry in place.iterdir()}
     except FileNotFoundError:
         return
     except OSError as error:
         raise _disk_refuses(place, error) from None
-    if found and not found <= {LIST, KERNEL}:
+    if present and not present <= {LIST, KERNEL}:
         raise UsageError(
             "the folder exists and holds something other than an exported trace", place=str(place), remedy="name another folder"
         )
-    if found and not overwrite:
-        raise UsageError("an exported trace is here already", place=str(place), remedy="name another folder, or add --force")
+    if present and not overwrite:
+        raise UsageError("an exported trace is here already", place=str(place), remedy="name another folder, or set `overwrite`")
 
 
 def _disk_refuses(place: Path, error: OSError) -> UsageError:
     what = f"the trace cannot be exported here ({error.strerror or error})"
     return UsageError(what, place=str(place), remedy="name a folder that can be written, with space left")
 
-
-__all__ = ["Exported", "export_accelsim"]

@@ -48,7 +48,7 @@ class _Tracez:
         header = self._header()
         dictionary_size, _ = struct.unpack("<II", self._exactly(8, "the sizes after the header"))
         if dictionary_size > _MOST_DICTIONARY:
-            self._damaged(f"a dictionary of {dictionary_size:,} bytes")
+            self.damaged(f"a dictionary of {dictionary_size:,} bytes")
         dictionary = self._exactly(dictionary_size, "the dictionary")
         known = self._zstandard.ZstdCompressionDict(dictionary) if dictionary_size else None
         unpack = self._zstandard.ZstdDecompressor(dict_data=known)
@@ -58,8 +58,8 @@ class _Tracez:
             place = [index.number("a block") for _ in range(11)]
             yield f"\n#BEGIN_TB\n\nthread block = {place[0]},{place[1]},{place[2]}\n".encode()
             for warp in range(place[10]):
-                count, frames, at = index.number("a warp"), index.number("a warp"), index.place()
-                index.skip(frames)
+                count, frames, at = index.number("a warp"), index.number("a warp"), index.number("a warp", "<Q")
+                index.skip(4 * frames, "a warp")
                 yield f"\nwarp = {warp}\ninsts = {count}\n".encode()
                 if frames:
                     yield from self._warp(at, count, frames, unpack)
@@ -71,7 +71,7 @@ class _Tracez:
             piece = self._file.read(4096)
             found += piece
             if not piece or len(found) > _MOST_HEADER:
-                self._damaged("its header does not end")
+                self.damaged("its header does not end")
         text = found[: found.index(b"\0")]
         self._file.seek(len(text) + 1)
         if not text.endswith(b"\n"):
@@ -82,68 +82,57 @@ class _Tracez:
         self._file.seek(max(0, self._size - 8))
         (at,) = struct.unpack("<Q", self._exactly(8, "the place of the index"))
         if not 0 < at <= self._size - 12:
-            self._damaged("its index is not at the place that its last bytes give; the file may be cut")
+            self.damaged("its index is not at the place that its last bytes give; the file may be cut")
         self._file.seek(at)
         return self._exactly(self._size - 8 - at, "the index")
 
     def _warp(self, at: int, count: int, frames: int, unpack: Any) -> Iterator[bytes]:
         if at > self._size:
-            self._damaged("a warp lies behind its end")
+            self.damaged("a warp lies behind its end")
         self._file.seek(at)
         written = struct.unpack("<II", self._exactly(8, "a warp"))
         if written != (count, frames):
-            self._damaged(f"a warp of {written[0]} instructions in {written[1]} frames, where the index says {count} in {frames}")
+            self.damaged(f"a warp of {written[0]} instructions in {written[1]} frames, where the index says {count} in {frames}")
         for _ in range(frames):
             (size,) = struct.unpack("<I", self._exactly(4, "a frame"))
             packed = self._exactly(size, "a frame")
             try:
                 text: bytes = unpack.decompress(packed, max_output_size=_MOST_FRAME_TEXT)
             except (self._zstandard.ZstdError, MemoryError) as error:
-                self._damaged(f"a frame cannot be unpacked: {error}")
+                self.damaged(f"a frame cannot be unpacked: {error}")
             yield text if text.endswith(b"\n") else text + b"\n"
 
     def _exactly(self, size: int, what: str) -> bytes:
         if size > self._size:
-            self._damaged(f"{what} would be larger than the file")
+            self.damaged(f"{what} would be larger than the file")
         found = self._file.read(size)
         if len(found) < size:
-            self._damaged(f"it ends inside {what}")
+            self.damaged(f"it ends inside {what}")
         return found
 
-    def _damaged(self, what: str) -> NoReturn:
+    def damaged(self, what: str) -> NoReturn:
+        """Raise FormatError."""
         raise FormatError(f"the trace is damaged or cut: {what.splitlines()[0]}", place=str(self._path), remedy=_REMEDY)
-
-    def refuse_index(self, what: str) -> NoReturn:
-        """Raise FormatError: the index ends too early."""
-        self._damaged(f"its index ends inside {what}")
 
 
 class _Index:
     """The index, read number by number."""
 
-    def __init__(self, data: bytes, reader: _Tracez) -> None:
-        self._data, self._reader, self._at = data, reader, 0
+    def __init__(self, data: bytes, file: _Tracez) -> None:
+        self._data, self._file, self._at = data, file, 0
 
-    def number(self, what: str) -> int:
-        """The next u32."""
-        return self._next("<I", 4, what)
+    def number(self, what: str, form: str = "<I") -> int:
+        """The next u32, or the number of another `form`."""
+        at = self.skip(struct.calcsize(form), what)
+        return int(struct.unpack_from(form, self._data, at)[0])
 
-    def place(self) -> int:
-        """The next u64."""
-        return self._next("<Q", 8, "a warp")
-
-    def skip(self, count: int) -> None:
-        """Pass over u32s."""
-        self._at += 4 * count
-        if self._at > len(self._data):
-            self._reader.refuse_index("a warp")
-
-    def _next(self, form: str, size: int, what: str) -> int:
-        if self._at + size > len(self._data):
-            self._reader.refuse_index(what)
-        (found,) = struct.unpack_from(form, self._data, self._at)
+    def skip(self, size: int, what: str) -> int:
+        """Pass over bytes, and return where they begin."""
+        at = self._at
         self._at += size
-        return int(found)
+        if self._at > len(self._data):
+            self._file.damaged(f"its index ends inside {what}")
+        return at
 
 
 # -- The bytes of a kernel's trace file, unpacked, in pieces.

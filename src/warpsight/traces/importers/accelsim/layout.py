@@ -6,40 +6,49 @@ from enum import IntEnum, auto
 from pathlib import Path
 from typing import NamedTuple
 
-from warpsight.traces.importers.layout import Answer, Bytes, Ints, Records, record, source_fingerprint
+from warpsight.base.records import Record, dtype_of
+from warpsight.traces.importers.layout import Answer, Bytes, Ints, Records, source_fingerprint
 
-CURSOR = record(
-    "position",  # next byte of the buffer
-    "phase",
-    "declared",  # `insts =` of the warp, -1 before it is known
-    "previous_block",
+
+class Cursor(Record):
+    """The parser's place in a file, and what it knows of the file."""
+
+    position: int  # next byte of the buffer
+    phase: int
+    declared: int  # `insts =` of the warp, -1 before it is known
+    previous_block: int
     # of the file
-    "prefix",  # numbers before the pc (or the source line) that give block and warp
-    "lineinfo",
-    "grid_x",
-    "grid_y",
-    "grid_z",
-    "warps_per_block",
-    "ordered",  # 1: blocks must come in order
-    "final",  # 1: the buffer holds the end of the file
+    prefix: int  # numbers before the pc (or the source line) that give block and warp
+    lineinfo: int
+    grid_x: int
+    grid_y: int
+    grid_z: int
+    warps_per_block: int
+    ordered: int  # 1: blocks must come in order
+    final: int  # 1: the buffer holds the end of the file
     # parts of a line whose text is new
-    "head",
-    "head_end",
-    "text",
-    "text_end",
-    "wrong_at",  # where something is wrong
+    head: int
+    head_end: int
+    text: int
+    text_end: int
+    wrong_at: int  # where something is wrong
     # fields behind the addresses: of the first memory line; how many lines have other numbers, and the first of them
-    "last_fields",
-    "memory_lines",
-    "odd_lines",
-    "odd_line",
-)
-KEY = record(
-    "at",  # where the text of a line begins in the pool
-    "head",  # bytes of the part before the mask, and of the part behind it
-    "text",
-    "guess",  # the row that followed last, unless it is one of a pair; -1 before
-)
+    last_fields: int
+    memory_lines: int
+    odd_lines: int
+    odd_line: int
+
+
+class LineKey(Record):
+    """Where the text of a line stands in the pool, and the line that is tried first behind it."""
+
+    at: int  # where the text of a line begins in the pool
+    head: int  # bytes of the part before the mask, and of the part behind it
+    text: int
+    guess: int  # the row that followed last, unless it is one of a pair; -1 before
+
+
+CURSOR, KEY = dtype_of(Cursor), dtype_of(LineKey)
 
 
 class Lines(NamedTuple):

@@ -14,6 +14,7 @@ from warpsight.traces.importers.accelsim.layout import (
     FINGERPRINT,
     MOST_BULK_ADDRESSES,
     MOST_BULK_PIECE,
+    Cursor,
     LineAnswer,
     Lines,
     Phase,
@@ -39,10 +40,12 @@ from warpsight.traces.importers.layout import (
     AddressMap,
     Answer,
     Fragments,
+    InstructionRow,
     Kind,
     Output,
     Records,
     Scratch,
+    StreamState,
     compiled,
     compiled_and_kept,
     inlined,
@@ -55,7 +58,7 @@ from warpsight.traces.importers.streams import close_fragment, copy_part, count_
 
 
 @inlined
-def read_addresses(buf: Any, p: int, mask: int, cursor: Any, scratch: Any) -> Any:
+def read_addresses(buf: Any, p: int, mask: int, cursor: Cursor, scratch: Any) -> Any:
     """Read mode and addresses behind the memory width into `scratch`, for the active lanes.
 
     Returns the place behind them, or minus the answer that says what is wrong (at `wrong_at`).
@@ -96,7 +99,7 @@ def read_addresses(buf: Any, p: int, mask: int, cursor: Any, scratch: Any) -> An
 
 
 @inlined
-def bulk_head(buf: Any, p: int, cursor: Any) -> Any:
+def bulk_head(buf: Any, p: int, cursor: Cursor) -> Any:
     """(bytes of each address, number of addresses, mode, place) of a bulk copy's fields up to its addresses.
 
     A place below 0 is minus the answer. Fields: barrier, multicast (and then the blocks' mask), bytes, bytes out of bounds, mode 3
@@ -137,7 +140,7 @@ def bulk_head(buf: Any, p: int, cursor: Any) -> Any:
 
 
 @compiled
-def add_bulk(buf: Any, p: int, mask: int, row: Any, cursor: Any, st: Any, out: Any, places: Any) -> Any:
+def add_bulk(buf: Any, p: int, mask: int, row: InstructionRow, cursor: Cursor, st: StreamState, out: Any, places: Any) -> Any:
     """Read a bulk copy and append its events, of at most 255 sectors each. Returns (events, place), place < 0: minus the answer.
 
     Without an active lane nothing is copied, whatever addresses there are.
@@ -183,7 +186,7 @@ def add_bulk(buf: Any, p: int, mask: int, row: Any, cursor: Any, st: Any, out: A
 
 
 @inlined
-def close_bulk(row: Any, sectors: int, st: Any, out: Any) -> None:
+def close_bulk(row: InstructionRow, sectors: int, st: StreamState, out: Any) -> None:
     """Append the event of a bulk copy, or of a part of one."""
     out.events[st.events] = sectors
     st.events += 1
@@ -194,7 +197,7 @@ def close_bulk(row: Any, sectors: int, st: Any, out: Any) -> None:
 
 @inlined
 def memory_fields(
-    number: int, mask: int, buf: Any, q: int, cursor: Any, st: Any, rows: Any, out: Any, places: Any, scratch: Any
+    number: int, mask: int, buf: Any, q: int, cursor: Cursor, st: StreamState, rows: Any, out: Any, places: Any, scratch: Any
 ) -> Any:
     """Read what follows the text of a memory line and append its events: (events, place), place < 0: minus the answer."""
     row = rows[number]
@@ -211,7 +214,7 @@ def memory_fields(
 
 
 @inlined
-def find_row(buf: Any, p: int, end: int, cursor: Any, st: Any, lines: Any, parts: Any) -> Any:
+def find_row(buf: Any, p: int, end: int, cursor: Cursor, st: StreamState, lines: Any, parts: Any) -> Any:
     """(row of the line's instruction, mask, place behind its text); row -1: it is new, below: minus the answer."""
     none = np.int64(0)
     keys, pool, table = lines.keys, lines.pool, lines.table
@@ -263,7 +266,7 @@ def next_has_same_pc(buf: Any, p: int, end: int, length: int) -> Any:
 
 @compiled
 def part_of_copy(
-    number: int, mask: int, buf: Any, p: int, q: int, end: int, cursor: Any, st: Any, rows: Any, lines: Any, scratch: Any
+    number: int, mask: int, buf: Any, p: int, q: int, end: int, cursor: Cursor, st: StreamState, rows: Any, lines: Any, scratch: Any
 ) -> Any:
     """Which row of an LDGSTS a line is: the store to shared memory or, second or alone, the load; -1: more text is needed.
 
@@ -282,7 +285,7 @@ def part_of_copy(
 
 
 @compiled
-def after_prefix(buf: Any, p: int, cursor: Any, st: Any) -> Any:
+def after_prefix(buf: Any, p: int, cursor: Cursor, st: StreamState) -> Any:
     """The place behind the numbers before a line's pc, or -1 if they are not those of the running block and warp."""
     x, p = decimal(buf, p)
     y = z = warp = np.int64(-1)
@@ -302,7 +305,7 @@ def after_prefix(buf: Any, p: int, cursor: Any, st: Any) -> Any:
 
 
 @inlined
-def count_fields(fields: int, cursor: Any, st: Any) -> None:
+def count_fields(fields: int, cursor: Cursor, st: StreamState) -> None:
     """Count the memory lines, and those that have another number of fields behind their addresses than the first of them."""
     if cursor.memory_lines == 0:
         cursor.last_fields = fields
@@ -315,8 +318,9 @@ def count_fields(fields: int, cursor: Any, st: Any) -> None:
 
 @inlined
 def instruction(
-    buf: Any, p: int, end: int, cursor: Any, st: Any, rows: Any, lines: Any, fragments: Any, out: Any, places: Any, scratch: Any
-) -> Any:
+    buf: Any, p: int, end: int, cursor: Cursor, st: StreamState, rows: Any, lines: Any, fragments: Any, out: Any, places: Any,
+    scratch: Any,
+) -> Any:  # fmt: skip
     """Read one instruction line at `p`. Returns 0 and moves on, or the answer, with nothing of the line taken in."""
     if cursor.phase != Phase.WARP:
         cursor.wrong_at = p
@@ -337,7 +341,7 @@ def instruction(
         if number < 0:
             return np.int64(LineAnswer.NEXT_LINE)
     sectors, events = st.sectors, st.events
-    made = np.int64(1)
+    made: Any = np.int64(1)
     if rows[number].kind:
         made, q = memory_fields(number, mask, buf, q, cursor, st, rows, out, places, scratch)
         if q < 0:
@@ -367,7 +371,7 @@ def _build(fingerprint: int) -> Any:
 
     @compiled_and_kept
     def parse(
-        buf: Any, end: int, cursor: Any, st: Any, rows: Records, lines: Lines, fragments: Fragments, out: Output,
+        buf: Any, end: int, cursor: Cursor, st: StreamState, rows: Records, lines: Lines, fragments: Fragments, out: Output,
         places: AddressMap, scratch: Scratch,
     ) -> Any:  # fmt: skip
         """Read the complete lines `buf[position:end]`, the last byte of which is a line feed. Returns why it stopped."""

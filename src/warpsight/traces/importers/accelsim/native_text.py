@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.traces.importers.accelsim.layout import LineAnswer, Phase
-from warpsight.traces.importers.layout import compiled, compiled_and_kept, inlined
+from warpsight.traces.importers.accelsim.layout import Cursor, LineAnswer, Phase
+from warpsight.traces.importers.layout import StreamState, compiled, compiled_and_kept, inlined
 from warpsight.traces.importers.streams import add_finished, start_warp
 
 # ruff: noqa: PLR1714, SIM109
@@ -242,7 +242,7 @@ def is_cluster_line(buf: Any, p: int) -> Any:
 
 
 @inlined
-def end_warp(cursor: Any, st: Any, out: Any) -> Any:
+def end_warp(cursor: Cursor, st: StreamState, out: Any) -> Any:
     """Close the running warp, if any: 0, or what is wrong."""
     if st.warp < 0:
         return np.int64(0)
@@ -257,12 +257,14 @@ def end_warp(cursor: Any, st: Any, out: Any) -> Any:
 
 
 @inlined
-def begin_block(buf: Any, p: int, cursor: Any, st: Any) -> Any:
+def begin_block(buf: Any, p: int, cursor: Cursor, st: StreamState) -> Any:
     """`thread block = x,y,z`: 0, or what is wrong."""
     if cursor.phase != Phase.BLOCK or st.block >= 0:
         return LineAnswer.NOT_IN_BLOCK if cursor.phase == Phase.OUTSIDE else LineAnswer.NESTED
     p = after_equals(buf, p, _THREAD_BLOCK)
-    x = y = z = np.int64(-1)
+    x: Any = np.int64(-1)
+    y: Any = x
+    z: Any = x
     if p >= 0:
         x, p = decimal_of_list(buf, p)
     if p >= 0 and buf[p] == 44:
@@ -283,7 +285,7 @@ def begin_block(buf: Any, p: int, cursor: Any, st: Any) -> Any:
 
 
 @compiled
-def structure(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
+def structure(buf: Any, p: int, cursor: Cursor, st: StreamState, out: Any) -> Any:
     """Read one line that is not an instruction. Returns 0 and moves on, or the answer that says what is wrong."""
     cursor.wrong_at = p
     wrong = 0
@@ -321,7 +323,7 @@ def structure(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
 
 
 @inlined
-def begin_warp(buf: Any, p: int, cursor: Any, st: Any, out: Any) -> Any:
+def begin_warp(buf: Any, p: int, cursor: Cursor, st: StreamState, out: Any) -> Any:
     """`warp = n`: 0, or what is wrong."""
     if cursor.phase == Phase.OUTSIDE:
         return LineAnswer.NOT_IN_BLOCK

@@ -234,7 +234,9 @@ class KernelReader:
             line = int(lines.line[int(np.argmax(warps[lines.who] >= total))])
             what = f"warp {int(warps.max())}, and the launch has {total:,} warps"
             raise FormatError(what, place=f"{self.path}:{line}", remedy="give the grid and block of this launch")
-        order, present, cuts = _grouped(warps[lines.who])
+        order = np.argsort(warps[lines.who], kind="stable")
+        present, first = np.unique(warps[lines.who][order], return_index=True)
+        cuts = np.append(first, len(order))
         accesses = self.accesses
         strange = np.flatnonzero(~np.isin(accesses.warp, present))
         if len(strange):
@@ -288,13 +290,6 @@ class KernelReader:
             raise FormatError(what, place=place, remedy=f"{self.path} is cut, or of another run: {REMEDY}")
         access[executed[first[asked] + turn]] = own
         return access
-
-
-def _grouped(keys: Longs) -> tuple[Longs, Longs, Longs]:
-    """(indices in order of `keys`, the distinct keys, where each begins in that order and where the last one ends)."""
-    order = np.argsort(keys, kind="stable")
-    distinct, first = np.unique(keys[order], return_index=True)
-    return order, distinct, np.append(first, len(keys))
 
 
 # -- What a reader of results must know about a trace of MDM's tools: above all what it does not contain.

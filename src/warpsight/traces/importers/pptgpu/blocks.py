@@ -92,29 +92,23 @@ def _homes(texts: list[bytes]) -> list[tuple[int, int]]:
 # not known: the n-th record of an opcode is assigned to the n-th line of that opcode in the block that was written.
 
 
-@dataclass(frozen=True)
-class Instructions:
-    """Of each place in the program: its row in the table, and its opcode if its accesses have records, else nothing."""
-
-    row: Longs
-    recorded: list[str]
-
-
 class Block:
-    """A block's streams. `opcodes` are those of its accesses with records, in the order of their lines; `line` these lines."""
+    """A block's streams. `opcodes` are those of its accesses with records, in the order of their lines; `line` these lines.
+
+    Of each place in the program, `rows` is its row in the table, `opcodes` its opcode if its accesses have records, else "".
+    """
 
     def __init__(
-        self, sass: SassFile, warps: list[WarpLines], places: list[Ints], instructions: Instructions, threads: int
+        self, sass: SassFile, warps: list[WarpLines], places: list[Ints], rows: Longs, opcodes: list[str], threads: int
     ) -> None:
-        self._sass, self._warps, self._places, self._instructions = sass, warps, places, instructions
-        self._threads = threads
-        recorded = np.array([bool(opcode) for opcode in instructions.recorded], np.bool_)
+        self._sass, self._warps, self._places, self._rows, self._threads = sass, warps, places, rows, threads
+        recorded = np.array([bool(opcode) for opcode in opcodes], np.bool_)
         self._steps = [np.flatnonzero(recorded[place]) for place in places]  # of each warp, those that are accesses
         line = np.concatenate([sass.lines.line[warp.index[steps]] for warp, steps in zip(warps, self._steps, strict=True)])
         place = np.concatenate([place[steps] for place, steps in zip(places, self._steps, strict=True)])
         order = np.argsort(line, kind="stable")
         self.line: Longs = line[order].astype(np.int64)
-        self.opcodes = [instructions.recorded[k] for k in place[order].tolist()]
+        self.opcodes = [opcodes[k] for k in place[order].tolist()]
         slot = np.argsort(order, kind="stable")  # of each access, warp by warp, its place in the order of lines
         self._slots = np.split(slot, np.cumsum([len(steps) for steps in self._steps])[:-1])
 
@@ -143,7 +137,7 @@ class Block:
         begin[last], count[last] = first + shared, size - shared
         mask = np.where(access[k], (1 << count) - 1, lanes_of_warp(warp.warp, self._threads))
         arrays = WarpArrays(
-            self._instructions.row[places[k]], mask, np.append(0, np.cumsum(count)),
+            self._rows[places[k]], mask, np.append(0, np.cumsum(count)),
             records.address[ranges(begin, count)],
         )  # fmt: skip
 

@@ -16,8 +16,8 @@ from warpsight.isa.sass.opcodes import SassTable
 from warpsight.traces.importers.build import Source, build_trace
 from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
 from warpsight.traces.importers.launch import REMEDY, KernelHeader, Launch, Progress, damaged
-from warpsight.traces.importers.layout import Ints
-from warpsight.traces.importers.pptgpu.blocks import Block, ByOpcode, Instructions, align, in_order
+from warpsight.traces.importers.layout import Ints, Longs
+from warpsight.traces.importers.pptgpu.blocks import Block, ByOpcode, align, in_order
 from warpsight.traces.importers.pptgpu.files import (
     CONFIG,
     SASS,
@@ -98,7 +98,9 @@ _EXITS = ("EXIT", "KILL", "PEXIT", "BPT", "RTT")
 
 
 class KernelReader:
-    """A kernel's warps, and what reading them shows. `dropped` addresses were beyond any memory."""
+    """A kernel's warps, and what reading them shows. The program has `count` instructions; `dropped` addresses
+    were beyond any memory.
+    """
 
     def __init__(self, folder: Path, config: KernelConfig, header: KernelHeader, sass: SassFile, isa: SassTable) -> None:
         self.config, self.header, self.sass = config, header, sass
@@ -117,20 +119,15 @@ class KernelReader:
         program = align(
             (sass.lines.text[warp.index] for warp in flat), np.array([row.op_class == "branch" for row in rows], np.bool_)
         )
-        self._places = iter(program.streams)
+        self._places, self.count = iter(program.streams), len(program.text)
         self.table = InstructionTable(isa, bulk=False)
-        self._instructions = self._enter(program.text, recorded)
+        self._rows, self._opcodes = self._enter(program.text, recorded)
         expected = any(row.access and row.space in ("global", "local", "generic") for row in rows)
         if expected and not self.files:
             what = f"there is no memory_traces/kernel_{config.number}_block_N.mem, and the kernel accesses memory"
             raise FormatError(what, place=str(sass.path), remedy="give the folder memory_traces too")
 
-    @property
-    def instructions(self) -> int:
-        """Instructions of the program."""
-        return len(self._instructions.row)
-
-    def _enter(self, texts: Ints, recorded: frozenset[str]) -> Instructions:
+    def _enter(self, texts: Ints, recorded: frozenset[str]) -> tuple[Longs, list[str]]:
         """Enter the instructions of the program, given by their texts, into the table. Raises FormatError for what is none."""
         rows, opcodes = np.zeros(len(texts), np.int64), []
         for place, text in enumerate(texts.tolist()):
@@ -141,7 +138,7 @@ class KernelReader:
                 line = int(self.sass.lines.line[int(np.argmax(self.sass.lines.text == text))])
                 raise damaged(str(error), f"{self.sass.path}:{line}") from None
             opcodes.append(opcode if opcode in recorded else "")
-        return Instructions(rows, opcodes)
+        return rows, opcodes
 
     def _check_ends(self, opcodes: list[str]) -> None:
         """Raise FormatError if the last line of a warp is not an exit: the file is cut there."""
@@ -166,7 +163,7 @@ class KernelReader:
     def _one_for_all(self) -> Iterator[WarpStream]:
         """PPT-GPU: the lines of the one block for each block that has records; without any, that one block only."""
         (warps,) = self.sass.blocks.values()
-        block = Block(self.sass, warps, list(self._places), self._instructions, self.config.threads)
+        block = Block(self.sass, warps, list(self._places), self._rows, self._opcodes, self.config.threads)
         if not block.opcodes and not self.files:
             yield from block.warps(0, no_records(self.sass.path), np.zeros(0, np.int64))
             return
@@ -190,7 +187,7 @@ class KernelReader:
                 raise FormatError(what, place=str(file), remedy=f"{self.sass.path} is cut: {REMEDY}")
         for number in sorted(numbered):
             warps, places = numbered.pop(number)
-            block = Block(self.sass, warps, places, self._instructions, self.config.threads)
+            block = Block(self.sass, warps, places, self._rows, self._opcodes, self.config.threads)
             records = self._read(self.files[number]) if number in self.files else no_records(self.sass.path)
             if block.opcodes and number not in self.files:
                 what = f"block {number} has accesses, and there is no memory_traces/kernel_{self.config.number}_block_{number}.mem"
@@ -225,42 +222,31 @@ def origin(sass: SassFile) -> str:
 
 def notes_of(reader: KernelReader) -> tuple[str, ...]:
     """The notes of this format, once all is read."""
-    return tuple(note for note in (*_missing(reader), *_assigned(reader), *_odd(reader)) if note)
-
-
-def _missing(reader: KernelReader) -> tuple[str, ...]:
-    shape = "the shape of blocks" if reader.sass.amali else "the shapes of grid and blocks"
-    cluster = reader.config.cluster
-    return (
-        f"this tracer writes no program counters: the {reader.instructions:,} instructions are the distinct straight runs between "
+    amali, cluster, assigned = reader.sass.amali, reader.config.cluster, reader.by_opcode
+    shape = "the shape of blocks" if amali else "the shapes of grid and blocks"
+    notes = [
+        f"this tracer writes no program counters: the {reader.count:,} instructions are the distinct straight runs between "
         "branches, where one that equals the end of a longer one is assigned to that place",
         "this tracer writes no masks: every lane of a warp counts as active, and an access has as many lanes as addresses that are "
         "not zero, including those of inactive lanes",
         f"this tracer does not write {shape}: their totals are along x",
         "warps are numbered in the order of the warp slots of their SM",
-        "" if reader.sass.amali else "uniform registers are written like others, so some dependences are not the program's",
-        f"a cluster has {cluster} blocks; clusters are ignored" if cluster > 1 else "",
-    )
-
-
-def _assigned(reader: KernelReader) -> tuple[str, ...]:
-    if reader.by_opcode is None:
-        return ()
-    return (
-        "the instructions of all blocks are those of one block; accesses of the others are assigned to instructions by opcode, in "
-        "the order of the tracer, so warps of a block may have each other's addresses",
-    )
-
-
-def _odd(reader: KernelReader) -> tuple[str, ...]:
-    assigned, dropped = reader.by_opcode, reader.dropped
-    notes = []
-    if assigned is not None and assigned.odd:
+    ]
+    if not amali:
+        notes.append("uniform registers are written like others, so some dependences are not the program's")
+    if cluster > 1:
+        notes.append(f"a cluster has {cluster} blocks; clusters are ignored")
+    if assigned is not None:
         notes.append(
-            f"warning: {assigned.odd:,} blocks do not have as many accesses as the block with the instructions (the first: "
-            f"{assigned.first}): {assigned.lacking:,} instructions have no addresses, {assigned.surplus:,} accesses have no "
-            "instruction and are left out"
+            "the instructions of all blocks are those of one block; accesses of the others are assigned to instructions by opcode, "
+            "in the order of the tracer, so warps of a block may have each other's addresses"
         )
-    if dropped:
-        notes.append(f"{dropped:,} addresses beyond any memory, of inactive lanes, are left out")
+        if assigned.odd:
+            notes.append(
+                f"warning: {assigned.odd:,} blocks do not have as many accesses as the block with the instructions (the first: "
+                f"{assigned.first}): {assigned.lacking:,} instructions have no addresses, {assigned.surplus:,} accesses have no "
+                "instruction and are left out"
+            )
+    if reader.dropped:
+        notes.append(f"{reader.dropped:,} addresses beyond any memory, of inactive lanes, are left out")
     return tuple(notes)
