@@ -1,4 +1,4 @@
-"""The effect of the order of accesses: errors against the simulator when a changed design is ordered by its own timing, and by that of
+"""The effect of the order of accesses: errors against the simulator for changed designs, ordered by their own timing and by that of
 its reference GPU (docs/adr/0019-order-of-accesses-is-a-method.md).
 
     python validation/order_of_accesses.py                          # prints the table

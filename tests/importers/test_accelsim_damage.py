@@ -182,7 +182,8 @@ def test_list_with_copies_and_other_lines_says_so(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kernels", "launches", "says"), [("tset", None, "did you mean"), (None, "2", "not a launch or a range"), (None, "x", "not a launch")]
+    ("kernels", "launches", "says"),
+    [("tset", None, "did you mean"), (None, "2", "not a launch or a range"), (None, "x", "not a launch")],
 )
 def test_choice_of_launches_that_are_not_there_is_refused(
     kernels: str | None, launches: str | None, says: str, tmp_path: Path

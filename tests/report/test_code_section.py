@@ -154,7 +154,7 @@ def test_memory_instructions_have_a_panel(document: dict[str, Any]) -> None:
     assert 'id="load-1"' in text
     assert "90 of 100 executions (90.0 %) have this many sectors; here 32 active lanes request 128 B of 256 B" in text
     assert "hit 100 (25.0 %)" in text
-    assert "in an LRU cache of this L1's size (384 lines) 25.0 % hit" in text
+    assert "in an LRU cache of the same size (384 lines) 25.0 % hit" in text
 
 
 def test_source_that_is_not_at_hand_is_told(document: dict[str, Any]) -> None:

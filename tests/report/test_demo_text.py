@@ -22,7 +22,7 @@ def test_demo_of_two_predictions_puts_them_side_by_side() -> None:
     assert re.search(r"predicted +4,000 cycles +71,905 cycles", text)
     assert re.search(r"class +not memory-divergent +memory-divergent", text)
     assert re.search(r"^ total +1\.50 +100 % +40\.0 +100 %$", text, re.MULTILINE)
-    assert re.search(r"^ mshr +0\.00 +0\.0 % +20\.0 +50\.0 % +#+ +no free miss register in L1$", text, re.MULTILINE)
+    assert re.search(r"^ mshr +0\.00 +0\.0 % +20\.0 +50\.0 % +#+ +no free MSHR in the L1$", text, re.MULTILINE)
     assert max(map(len, text.splitlines())) <= 120
 
 

@@ -18,7 +18,7 @@ DRAWN_TABLE = """\
  base        0.25   16.7 %   #######       issue slots doing work              selected
  com_data    0.14    9.3 %   ####          waiting for arithmetic results      wait, short scoreboard
  mem_data    0.42   28.0 %   ###########   waiting for loads                   long scoreboard
- mshr        0.31   20.7 %   ########      no free miss register in L1         lg throttle
+ mshr        0.31   20.7 %   ########      no free MSHR in the L1              lg throttle
  noc         0.17   11.3 %   #####         queueing to and from L2
  dram        0.21   14.0 %   ######        queueing at DRAM
  total       1.50    100 %"""

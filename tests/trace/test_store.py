@@ -112,7 +112,7 @@ def test_chunk_after_a_gap_is_refused(tmp_path: Path) -> None:
 def test_existing_trace_replaced_only_when_asked(tmp_path: Path) -> None:
     first, second = small_trace(seed=1), small_trace(seed=2)
     save_trace(first, tmp_path / "t")
-    with pytest.raises(UsageError, match="overwrite=True"):
+    with pytest.raises(UsageError, match="set `overwrite`"):
         save_trace(second, tmp_path / "t")
     assert whole(open_trace(tmp_path / "t")) == whole(first)
     save_trace(second, tmp_path / "t", overwrite=True)

@@ -43,7 +43,7 @@ def test_totals_other_than_the_header_says_are_refused() -> None:
 
 def test_chunk_out_of_order_is_refused() -> None:
     trace = small_trace()
-    with pytest.raises(FormatError, match="from warp 8, where warp 0"):
+    with pytest.raises(FormatError, match="from warp 8, and whole blocks from warp 0"):
         validate(dataclasses.replace(trace, chunks=InMemory(list(trace.chunks)[1:])))
 
 
@@ -76,5 +76,5 @@ def test_path_repeats_too_large_to_count_are_refused_not_wrapped() -> None:
         lanes=np.full(many + 1, 32, np.uint8),
         repeat=np.full(many + 1, 2**31 - 1, np.int32),
     )
-    with pytest.raises(FormatError, match="event bytes where"):
+    with pytest.raises(FormatError, match="event bytes, and"):
         validate(dataclasses.replace(trace, paths=paths))

@@ -87,8 +87,8 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
 def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
     """Cycles that loads waited for lines in flight, divided between L2 and DRAM as the L1 misses of this pc are.
 
-    The cache simulation measures the wait with the latencies by which it orders accesses. The wait is the same share of the latency of
-    the level that serves the line on this GPU, `reach` [3].
+    The cache simulation measures the wait with the latencies by which it orders accesses. The wait is the same share of the latency
+    of the level that serves the line on this GPU, `reach` [3].
     """
     beyond = np.array([0.0, float(misses.slowest_l2[pc]), float(misses.slowest_dram[pc])])
     if not beyond.any():

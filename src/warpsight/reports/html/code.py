@@ -120,7 +120,7 @@ def _reuse(entry: dict[str, Any], about: dict[str, Any]) -> dict[str, Any]:
     first = percent(reuse["first_uses"] / reuse["requests"])
     words = [
         f"{_many(reuse['requests'], 'request')}, {first} of them first uses of their line by an SM",
-        f"in an LRU cache of this L1's size ({lines:,} lines) {percent(at_own)} hit",
+        f"in an LRU cache of the same size ({lines:,} lines) {percent(at_own)} hit",
     ]
     if reads:
         hits = percent((l1.get("hit", 0) + l1.get("merged", 0)) / reads)
