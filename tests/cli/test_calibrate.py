@@ -90,11 +90,11 @@ def test_description_that_is_written_inherits_and_names_its_source(tmp_path: Pat
     ("old", "new", "told"),
     [
         ("Comp_insts", "Comp_inst", ("t.csv:1", 'did you mean "Comp_insts"')),
-        (",cycles", "", ("t.csv:1", "cycles is missing")),
-        (",Blocks,", ",Blocks,Blocks,", ("t.csv:1", "Blocks is there twice")),
+        (",cycles", "", ("t.csv:1", "has no column cycles")),
+        (",Blocks,", ",Blocks,Blocks,", ("t.csv:1", "has two columns Blocks")),
         ("Mb1_C 64x4,64,", "Mb1_C 64x4,many,", ("t.csv:3", 'Threads_per_block is "many"')),
         ("Mb1_C 64x4,64,240,", "Mb1_C 64x4,64,-1,", ("t.csv:3", 'Blocks is "-1"')),
-        ("Mb1_C 64x4,64,240,", "Mb1_C 64x4,64,", ("t.csv:3", "has 7 cells, and the header names 8")),
+        ("Mb1_C 64x4,64,240,", "Mb1_C 64x4,64,", ("t.csv:3", "has 7 cells, but the header has 8")),
         ("Mb1_C 64x4,64,240,4,23000,", "Mb1_C 64x4,64,240,4,0,", ("t.csv:3", "has no instructions")),
     ],
 )

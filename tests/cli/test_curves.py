@@ -81,7 +81,7 @@ def test_text_of_two_models_has_a_table_each_and_csv_names_the_row(uneven: Path,
 
 def test_warps_that_no_whole_block_has_are_refused(saxpy: Path, uneven: Path, capsys: Capture) -> None:
     outcome = run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--warps", "1:3")
-    assert_one_error(outcome, 2, "--warps", "a block has 4", "up to 12 warps are what the launch has for each SM")
+    assert_one_error(outcome, 2, "--warps", "a block has 4", "the launch has, per SM, up to 12 warps")
     outcome = run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--set", "sm.max_blocks=2", "--warps", "9:64")
     assert_one_error(outcome, 2, "up to 8 warps are what blocks of mdm-pascal allow")
 

@@ -97,7 +97,7 @@ def test_pages_are_those_that_the_descriptions_make(root: Path) -> None:
 
 def test_page_names_every_estimate_and_every_source() -> None:
     page = gpu_page(load_gpu("h100-sxm"), "command")
-    assert "At most: fp32 66.9 TFLOPS, fp64 33.5 TFLOPS" in page
+    assert "Peak: fp32 66.9 TFLOPS, fp64 33.5 TFLOPS" in page
     estimates = next(line for line in page.splitlines() if line.startswith("Estimated"))
     assert "`noc.bandwidth`" in estimates
     assert "`sm_count`" not in estimates

@@ -35,8 +35,8 @@ class MissProfile:
 
     `way_wait` (0 to 1): cycles for which L1s wait because all ways of a set are in flight, per cycle of a miss in flight.
 
-    `l2_latency_cycles`, `dram_latency_cycles`: the latencies with which accesses were ordered and `merged_wait_cycles` measured; 0
-    if accesses took no time.
+    `l2_latency_cycles`, `dram_latency_cycles`: the latencies by which the accesses were ordered and `merged_wait_cycles` were
+    measured; 0 if accesses took no time.
     """
 
     executions: Counts

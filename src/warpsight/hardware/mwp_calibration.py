@@ -293,7 +293,7 @@ def _document(
 def mwp_description(document: dict[str, Any], like: str, name: str) -> str:
     """A GPU description in YAML that inherits from `like` and has the fitted values, in whole cycles, with their source."""
     fitted = [p for p in document["parameters"] if p["fitted"]]
-    lines = ["schema: 1", f"like: {like}", f"name: {name}", "mwp:"]
+    lines = ["schema: 1", f"like: {like}", f"name: {name}", "mwp-cwp:"]
     lines += [f"  {p['key'].partition('.')[2]}: {p['cycles']} {'cycle' if p['cycles'] == 1 else 'cycles'}" for p in fitted]
     error = 100 * document["mean_absolute_error"]
     count = len(document["residuals"])

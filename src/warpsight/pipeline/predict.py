@@ -133,9 +133,9 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
     blocks = min(full.blocks_per_sm, -(-header.blocks // gpu.sm_count))
     counts = [count for count in range(1, blocks + 1) if least <= count * header.warps_per_block <= most]
     if not counts:
-        limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has for each SM"
+        limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has, per SM,"
         what = f"no whole number of blocks has {least} to {most} warps: a block has {header.warps_per_block}"
-        remedy = f"up to {blocks * header.warps_per_block} warps: that is what {limit}"
+        remedy = f"{limit} up to {blocks * header.warps_per_block} warps"
         raise UsageError(what, place="warps", remedy=remedy)
     return [
         full

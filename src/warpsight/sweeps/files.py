@@ -8,16 +8,15 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import FAILED, KERNEL, MODEL
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 _STALE_SECONDS = 24 * 3600.0
 
@@ -59,8 +58,6 @@ _FLOATS = (*NUMBERS, "dpki", "occupancy")
 
 def rows_table(columns: dict[str, Any]) -> pa.Table:
     """Columns of `rows` as an Arrow table; texts that repeat are dictionary-encoded."""
-    import pyarrow as pa
-
     arrays = {}
     for name, values in columns.items():
         if name in _REPEATED or (not isinstance(values, np.ndarray) or values.dtype.kind not in "fi"):
@@ -73,9 +70,6 @@ def rows_table(columns: dict[str, Any]) -> pa.Table:
 
 def part_bytes(columns: dict[str, Any]) -> bytes:
     """Rows of one task as a Parquet file."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     out = pa.BufferOutputStream()
     pq.write_table(rows_table(columns), out, compression="zstd")
     return bytes(out.getvalue())
@@ -83,16 +77,11 @@ def part_bytes(columns: dict[str, Any]) -> bytes:
 
 def read_part(data: bytes) -> pa.Table:
     """What `part_bytes` wrote."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     return pq.read_table(pa.BufferReader(data))
 
 
 def write_rows(tables: Iterable[pa.Table], schema: pa.Schema, path: Path) -> int:
     """The tables below each other in one file, which appears whole. The number of rows."""
-    import pyarrow.parquet as pq
-
     rows = 0
     with written_whole(path) as temporary, pq.ParquetWriter(temporary, schema, compression="zstd") as writer:
         for table in tables:

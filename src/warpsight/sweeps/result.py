@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from warpsight.base.display import DISPLAY
 from warpsight.base.errors import FormatError, UsageError
@@ -29,9 +32,6 @@ from warpsight.sweeps.names import NUMBER
 from warpsight.sweeps.plan import Plan
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.tables import NOT_YET, Constants, checked_constants, constants_of, designs_table, empty_table, result_tables
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 # What expressions over results may read besides the keys of a study.
 _IN_COSTS = dict.fromkeys(COST_NUMBERS, NUMBER)
@@ -78,8 +78,6 @@ class Sweep:
     @classmethod
     def of(cls, plan: Plan) -> Sweep:
         """From what is kept of a plan; rows that are not there yet say so."""
-        import pyarrow as pa
-
         schema = empty_table(plan).schema
         rows = pa.concat_tables([schema.empty_table(), *(each.cast(schema) for each in result_tables(plan, missing=NOT_YET))])
         return cls(plan.study, rows.unify_dictionaries(), designs_table(plan), constants_of(plan.around))
@@ -135,8 +133,6 @@ class Sweep:
 
     def _results(self, about: Question, names: set[str]) -> Results:
         """One model's rows; keys that are the same on every design are there if an expression reads them."""
-        import pyarrow as pa
-
         designs = self.designs
         for name in sorted(names & self.constants.keys() - set(designs.column_names)):
             designs = designs.append_column(name, pa.array([self.constants[name]] * designs.num_rows))
@@ -146,9 +142,6 @@ class Sweep:
 
 
 def _read(path: Path, folder: StudyFolder) -> pa.Table:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
         # each part of the file has words of its own, and Arrow groups by words only where all parts share them
         return pq.read_table(path).unify_dictionaries()

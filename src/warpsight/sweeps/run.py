@@ -8,6 +8,9 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
 from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch, stage
 from warpsight.jobs.executor import Executor
@@ -123,9 +126,6 @@ def outcome_document(outcome: Outcome, folder: StudyFolder) -> dict[str, Any]:
 
 def collected_document(folder: StudyFolder) -> dict[str, Any]:
     """What is in a study's table: numbers of rows, and the reasons of those that failed, the most frequent first."""
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     table = pq.read_table(folder.table, columns=[DESIGN, KERNEL, MODEL, FAILED])
     reasons = pc.value_counts(table[FAILED].cast("string")).to_pylist()
     failed = {row["values"]: row["counts"] for row in reasons if row["values"]}

@@ -8,9 +8,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from warpsight.base.errors import FormatError
 from warpsight.gpu.describe import spec_hash
@@ -29,9 +32,6 @@ from warpsight.sweeps.plan import Batch, Plan, Simulation
 from warpsight.sweeps.study import Study
 from warpsight.sweeps.study_document import study_document
 from warpsight.sweeps.tasks import PARQUET, ROWS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 NOT_YET = "not computed yet; `warpsight sweep resume` continues"
 
@@ -181,10 +181,6 @@ def kept_if_better(folder: StudyFolder, schema: pa.Schema) -> Iterator[None]:
 
 def _results_in(path: Path, schema: pa.Schema) -> int:
     """Rows with numbers, of a table with the labels of `schema`; 0 where there is none or it is another's or damaged."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.parquet as pq
-
     try:
         table = pq.read_table(path, columns=[FAILED])
     except (OSError, pa.ArrowException):

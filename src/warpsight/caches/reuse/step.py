@@ -16,61 +16,8 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.compiled import compiled, inlined
-from warpsight.caches.reuse.state import (
-    ARRIVED,
-    ASSOCIATIVITY,
-    AT_END,
-    CANCEL,
-    CANCELLED,
-    CAPACITY,
-    CLASSES,
-    CLIP,
-    COMPULSORY,
-    DRAWS,
-    FOUND_CLASS,
-    FOUND_DISTANCE,
-    FOUND_LINE,
-    FOUND_WHOLE,
-    FOUND_WIDTH,
-    HIT,
-    HIT_LATENCY,
-    IN_FLIGHT,
-    KEEP_ALL,
-    KEPT,
-    KEPT_ACCESS,
-    KEPT_CLASS,
-    KEPT_CORE,
-    KEPT_DISTANCE,
-    KEPT_LINE,
-    KEPT_PC,
-    KEPT_TIME,
-    KEPT_WAIT,
-    KNOWN,
-    LATENCY,
-    LINES,
-    LOG_CLASS,
-    LOG_DISTANCE,
-    LOG_EFFECT,
-    LOG_LATENCY,
-    LOG_LINE,
-    LOG_PC,
-    LOG_TIME,
-    LOG_USED_AFTER,
-    LOG_USED_BEFORE,
-    LOG_WARP,
-    LOG_WIDTH,
-    LOGGED,
-    MISS_LATENCY,
-    MSHRS,
-    NUMBER,
-    OUTSTANDING,
-    RANDOM,
-    SPREAD,
-    WARP_MSHRS,
-    WAYS,
-    WHOLE,
-    Longs,
-)
+from warpsight.caches.reuse import state
+from warpsight.caches.reuse.state import Longs
 from warpsight.caches.reuse.structures import NEVER_USED, distance, enter, pop, push, soonest, use
 
 # A request in flight that hit: it holds no MSHR.
@@ -80,14 +27,14 @@ FOUND = 1 << 40
 @inlined
 def _random(c: Any, p: Longs, spread: Longs) -> int:
     """One of the latencies of `spread`, equally likely: splitmix64 (Steele, Lea, Flood, OOPSLA 2014)."""
-    if p[DRAWS] == 1:
+    if p[state.DRAWS] == 1:
         return spread[0]  # type: ignore[no-any-return]
-    z = c[RANDOM] - 7046029254386353131
-    c[RANDOM] = z
+    z = c[state.RANDOM] - 7046029254386353131
+    c[state.RANDOM] = z
     z = (z ^ ((z >> 30) & 0x3FFFFFFFF)) * -4658895280553007687
     z = (z ^ ((z >> 27) & 0x1FFFFFFFFF)) * -7723592293110705685
     z ^= (z >> 31) & 0x1FFFFFFFF
-    return spread[((z >> 20) & 0xFFFFFFFF) % p[DRAWS]]  # type: ignore[no-any-return]
+    return spread[((z >> 20) & 0xFFFFFFFF) % p[state.DRAWS]]  # type: ignore[no-any-return]
 
 
 @inlined
@@ -95,12 +42,12 @@ def _number(core: Any, p: Longs, line: int) -> int:
     """The core's own number of a line of the launch."""
     own = core.local[line]
     if own == 0:
-        own = core.cell[KNOWN] + 1
-        core.cell[KNOWN] = own
+        own = core.cell[state.KNOWN] + 1
+        core.cell[state.KNOWN] = own
         core.local[line] = own
         core.line_of[own] = line
         enter(core.sets, own, core.set_of[line])
-        if p[WHOLE]:
+        if p[state.WHOLE]:
             enter(core.whole, own, 0)
         core.flights[own], core.arrived[own], core.seen[own] = 0, -1, 0
     return np.int64(own)  # type: ignore[return-value]
@@ -109,7 +56,7 @@ def _number(core: Any, p: Longs, line: int) -> int:
 @inlined
 def _take_effect(core: Any, p: Longs, line: int) -> None:
     use(core.sets, line)
-    if p[WHOLE]:
+    if p[state.WHOLE]:
         use(core.whole, line)
 
 
@@ -120,7 +67,7 @@ def _land(core: Any, what: int) -> int:
     if what < FOUND:
         core.flights[line] -= 1
         if core.flights[line] == 0:
-            core.cell[OUTSTANDING] -= 1
+            core.cell[state.OUTSTANDING] -= 1
             core.held[core.owner[line]] -= 1
     return line
 
@@ -131,12 +78,12 @@ def _arrivals(core: Any, p: Longs, now: int) -> None:
     flying, cell = core.flying, core.cell
     while soonest(flying) < now:
         _take_effect(core, p, _land(core, pop(flying)))
-    cell[ARRIVED] = 0
-    while p[AT_END] == 0 and soonest(flying) == now:
+    cell[state.ARRIVED] = 0
+    while p[state.AT_END] == 0 and soonest(flying) == now:
         line = _land(core, pop(flying))
         core.arrived[line] = now
-        core.now[cell[ARRIVED]] = line
-        cell[ARRIVED] += 1
+        core.now[cell[state.ARRIVED]] = line
+        cell[state.ARRIVED] += 1
 
 
 @inlined
@@ -151,12 +98,12 @@ def _must_wait(core: Any, p: Longs, held: int, now: int, line: int) -> bool:
     Where an access is issued as a whole, its first lane decides (the paper's examples have one thread per warp): an access with
     more lines than MSHRs could never be issued if all its lines needed a free one.
     """
-    if core.cell[OUTSTANDING] < p[MSHRS] and held < p[WARP_MSHRS]:
+    if core.cell[state.OUTSTANDING] < p[state.MSHRS] and held < p[state.WARP_MSHRS]:
         return False
     if core.flights[line] > 0:
         return False
     depth = _distance(core, line, now)
-    return depth == NEVER_USED or depth >= p[WAYS]
+    return depth == NEVER_USED or depth >= p[state.WAYS]
 
 
 @inlined
@@ -164,36 +111,36 @@ def _classify(core: Any, p: Longs, line: int, now: int, j: int) -> None:
     """Look up a transaction: its class, its distance in its set and in the whole cache, as entries `j` of `found`."""
     depth = _distance(core, line, now)
     whole = depth
-    if p[WHOLE]:
+    if p[state.WHOLE]:
         whole = 0 if core.arrived[line] == now else distance(core.whole, line)
-    kind = HIT
-    if depth == NEVER_USED or depth >= p[WAYS]:
+    kind = state.HIT
+    if depth == NEVER_USED or depth >= p[state.WAYS]:
         if core.flights[line] > 0:
-            kind = IN_FLIGHT
+            kind = state.IN_FLIGHT
         elif core.seen[line] == 0:
-            kind = COMPULSORY
+            kind = state.COMPULSORY
         elif whole == NEVER_USED:
             # requested by another transaction of this access: in flight just now
-            kind = IN_FLIGHT
+            kind = state.IN_FLIGHT
         else:
-            kind = CAPACITY if whole >= p[LINES] else ASSOCIATIVITY
+            kind = state.CAPACITY if whole >= p[state.LINES] else state.ASSOCIATIVITY
     core.seen[line] = 1
-    row = FOUND_WIDTH * j
-    core.found[row + FOUND_CLASS], core.found[row + FOUND_DISTANCE] = kind, depth
-    core.found[row + FOUND_WHOLE], core.found[row + FOUND_LINE] = whole, line
+    row = state.FOUND_WIDTH * j
+    core.found[row + state.FOUND_CLASS], core.found[row + state.FOUND_DISTANCE] = kind, depth
+    core.found[row + state.FOUND_WHOLE], core.found[row + state.FOUND_LINE] = whole, line
 
 
 @inlined
 def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) -> int:
     """A miss leaves the core, merged with one for the same line in flight; returns when it comes back."""
-    back = now + p[MISS_LATENCY] + _random(core.cell, p, spread)
+    back = now + p[state.MISS_LATENCY] + _random(core.cell, p, spread)
     if core.flights[line] == 0:
-        core.cell[OUTSTANDING] += 1
+        core.cell[state.OUTSTANDING] += 1
         core.owner[line] = warp
         core.held[warp] += 1
         core.due[line] = back
     else:
-        if p[CLIP]:
+        if p[state.CLIP]:
             back = min(back, core.due[line])
         core.due[line] = min(core.due[line], back)
     core.flights[line] += 1
@@ -203,30 +150,33 @@ def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) ->
 
 @inlined
 def _count(core: Any, p: Longs, t: Any, line: int, pc: int, access: int, now: int, j: int) -> None:
-    kind, whole = core.found[FOUND_WIDTH * j + FOUND_CLASS], core.found[FOUND_WIDTH * j + FOUND_WHOLE]
-    t.counts[pc * CLASSES + kind] += 1
-    t.by_set[core.found[FOUND_WIDTH * j + FOUND_DISTANCE] + 1] += 1
+    kind, whole = core.found[state.FOUND_WIDTH * j + state.FOUND_CLASS], core.found[state.FOUND_WIDTH * j + state.FOUND_WHOLE]
+    t.counts[pc * state.CLASSES + kind] += 1
+    t.by_set[core.found[state.FOUND_WIDTH * j + state.FOUND_DISTANCE] + 1] += 1
     t.by_cache[whole + 1] += 1
-    if p[KEPT] > 0 and (p[KEEP_ALL] or kind not in (HIT, IN_FLIGHT)):
-        n, row = t.used[0], p[KEPT]
-        t.misses[KEPT_TIME * row + n], t.misses[KEPT_LINE * row + n], t.misses[KEPT_PC * row + n] = now, core.line_of[line], pc
-        t.misses[KEPT_CORE * row + n], t.misses[KEPT_DISTANCE * row + n] = core.cell[NUMBER], whole
-        t.misses[KEPT_CLASS * row + n], t.misses[KEPT_ACCESS * row + n] = kind, access
-        t.misses[KEPT_WAIT * row + n] = core.due[line] - now if core.flights[line] > 0 else 0
+    if p[state.KEPT] > 0 and (p[state.KEEP_ALL] or kind not in (state.HIT, state.IN_FLIGHT)):
+        n, row = t.used[0], p[state.KEPT]
+        t.misses[state.KEPT_TIME * row + n], t.misses[state.KEPT_LINE * row + n] = now, core.line_of[line]
+        t.misses[state.KEPT_PC * row + n] = pc
+        t.misses[state.KEPT_CORE * row + n], t.misses[state.KEPT_DISTANCE * row + n] = core.cell[state.NUMBER], whole
+        t.misses[state.KEPT_CLASS * row + n], t.misses[state.KEPT_ACCESS * row + n] = kind, access
+        t.misses[state.KEPT_WAIT * row + n] = core.due[line] - now if core.flights[line] > 0 else 0
         t.used[0] = n + 1
 
 
 @compiled
 def _log(core: Any, t: Any, warp: int, pc: int, line: int, now: int, j: int, used: int, back: int) -> None:
     n = t.used[1]
-    row = n * LOG_WIDTH
+    row = n * state.LOG_WIDTH
     t.used[1] = n + 1
     log = t.log
-    log[row + LOG_TIME], log[row + LOG_WARP], log[row + LOG_PC], log[row + LOG_LINE] = now, warp, pc, core.line_of[line]
-    log[row + LOG_USED_BEFORE], log[row + LOG_USED_AFTER] = used, core.cell[OUTSTANDING]
-    log[row + LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.found[FOUND_WIDTH * j + FOUND_DISTANCE]
-    log[row + LOG_CLASS] = CANCEL if j < 0 else core.found[FOUND_WIDTH * j + FOUND_CLASS]
-    log[row + LOG_LATENCY], log[row + LOG_EFFECT] = back - now, back
+    log[row + state.LOG_TIME], log[row + state.LOG_WARP] = now, warp
+    log[row + state.LOG_PC], log[row + state.LOG_LINE] = pc, core.line_of[line]
+    log[row + state.LOG_USED_BEFORE], log[row + state.LOG_USED_AFTER] = used, core.cell[state.OUTSTANDING]
+    look_up = state.FOUND_WIDTH * j
+    log[row + state.LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.found[look_up + state.FOUND_DISTANCE]
+    log[row + state.LOG_CLASS] = state.CANCEL if j < 0 else core.found[look_up + state.FOUND_CLASS]
+    log[row + state.LOG_LATENCY], log[row + state.LOG_EFFECT] = back - now, back
 
 
 @inlined
@@ -250,31 +200,31 @@ def _effects(
     """
     at = core.next[warp] - 1
     pc = s.pc[at]
-    misses_fly = p[MISS_LATENCY] + p[SPREAD] > 0
+    misses_fly = p[state.MISS_LATENCY] + p[state.SPREAD] > 0
     slowest = now
     for i in range(first, end):
         j = i - first
-        line = core.found[FOUND_WIDTH * j + FOUND_LINE]
+        line = core.found[state.FOUND_WIDTH * j + state.FOUND_LINE]
         _count(core, p, t, line, pc, at, now, j)
-        if core.found[FOUND_WIDTH * j + FOUND_CLASS] == HIT and p[HIT_LATENCY] == 0:
+        if core.found[state.FOUND_WIDTH * j + state.FOUND_CLASS] == state.HIT and p[state.HIT_LATENCY] == 0:
             _take_effect(core, p, line)
-            if p[LOGGED] > 0:
+            if p[state.LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, j, used, now)
     for i in range(end if misses_fly else first, end):
-        if core.found[FOUND_WIDTH * (i - first) + FOUND_CLASS] != HIT:
-            line = core.found[FOUND_WIDTH * (i - first) + FOUND_LINE]
+        if core.found[state.FOUND_WIDTH * (i - first) + state.FOUND_CLASS] != state.HIT:
+            line = core.found[state.FOUND_WIDTH * (i - first) + state.FOUND_LINE]
             _take_effect(core, p, line)
-            if p[LOGGED] > 0:
+            if p[state.LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, i - first, used, now)
     for j in range(end - first):
-        line, back = core.found[FOUND_WIDTH * j + FOUND_LINE], now
-        if core.found[FOUND_WIDTH * j + FOUND_CLASS] == HIT:
-            if p[HIT_LATENCY] > 0:
-                back = now + p[HIT_LATENCY]
+        line, back = core.found[state.FOUND_WIDTH * j + state.FOUND_LINE], now
+        if core.found[state.FOUND_WIDTH * j + state.FOUND_CLASS] == state.HIT:
+            if p[state.HIT_LATENCY] > 0:
+                back = now + p[state.HIT_LATENCY]
                 push(core.flying, back, line | FOUND)
         elif misses_fly:
             back = _send(core, p, spread, line, warp, now)
-        if p[LOGGED] > 0 and back > now:
+        if p[state.LOGGED] > 0 and back > now:
             _log(core, t, warp, pc, line, now, j, used, back)
         slowest = max(slowest, back)
     return slowest - now
@@ -292,27 +242,27 @@ def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
     while i < end:
         line = _number(core, p, s.line[i])
         _arrivals(core, p, now)
-        used = core.cell[OUTSTANDING]
+        used = core.cell[state.OUTSTANDING]
         wait = _must_wait(core, p, core.held[warp] if i == s.access[at] else 0, now, line)
         if not wait:
             _classify(core, p, line, now, 0)
-        for k in range(core.cell[ARRIVED]):
+        for k in range(core.cell[state.ARRIVED]):
             _take_effect(core, p, core.now[k])
         if wait:
-            if p[LOGGED] > 0:
+            if p[state.LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, -1, used, now)
-            core.cell[CANCELLED] += 1
+            core.cell[state.CANCELLED] += 1
             now += 1
             break
         _count(core, p, t, line, pc, at, now, 0)
-        back = now + p[HIT_LATENCY]
-        if core.found[FOUND_CLASS] != HIT:
+        back = now + p[state.HIT_LATENCY]
+        if core.found[state.FOUND_CLASS] != state.HIT:
             back = _send(core, p, spread, line, warp, now)
-        elif p[HIT_LATENCY] == 0:
+        elif p[state.HIT_LATENCY] == 0:
             _take_effect(core, p, line)
         else:
             push(core.flying, back, line | FOUND)
-        if p[LOGGED] > 0:
+        if p[state.LOGGED] > 0:
             _log(core, t, warp, pc, line, now, 0, used, back)
         core.slowest[warp] = max(core.slowest[warp], back)
         now += 1
@@ -329,23 +279,23 @@ def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: i
     """The next access of `warp` at `now`; returns its latency, that of its slowest transaction, or CANCEL."""
     at = core.next[warp]
     first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
-    if p[LATENCY] == 0:
+    if p[state.LATENCY] == 0:
         core.next[warp] = at + 1
         _at_once(core, s, p, t, at, now)
         return 0
     _arrivals(core, p, now)
-    used = core.cell[OUTSTANDING]
+    used = core.cell[state.OUTSTANDING]
     line = _number(core, p, s.line[first])
     wait = _must_wait(core, p, core.held[warp], now, line)
-    if wait and p[LOGGED] > 0:
+    if wait and p[state.LOGGED] > 0:
         _log(core, t, warp, pc, line, now, -1, used, now)
     if wait:
-        core.cell[CANCELLED] += 1
+        core.cell[state.CANCELLED] += 1
         end = first
     else:
         core.next[warp] = at + 1
-    latency = CANCEL if wait else 0
-    arrived, at_top = core.cell[ARRIVED], now
+    latency = state.CANCEL if wait else 0
+    arrived, at_top = core.cell[state.ARRIVED], now
     while first < end:
         # a group of lanes that is a request of its own finds the lines of the group before it
         group = first + 1

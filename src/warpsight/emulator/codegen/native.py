@@ -10,6 +10,7 @@ import hashlib
 import struct
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -229,6 +230,9 @@ def _initialise() -> None:
             library = ctypes.CDLL(None)
             for name in ("memset", "memcpy", "memmove"):
                 llvm.add_symbol(name, ctypes.cast(getattr(library, name), ctypes.c_void_p).value)
+            # Mathematical functions are in a library of their own, except with C libraries that have one library for all.
+            with suppress(RuntimeError):
+                llvm.load_library_permanently("libm.so.6")
             _READY = True
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.models.base import STACK_PREFIX
 from warpsight.pipeline.rows import NUMBERS, WORDS
 from warpsight.sweeps.names import DESIGN, FAILED, KERNEL, MODEL
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 DONE, BROKEN, MISSING = 0, 1, 2
 FIGURES = (*NUMBERS, "warp_instructions", "dpki", "occupancy")
@@ -95,8 +94,6 @@ def results_of(
     `axes` None: every column of the designs is an axis. `kernels` None: all, in the order in which they first come. Raises
     UsageError for a model, axis or kernel that is not there, FormatError for tables that are not what they should be.
     """
-    import pyarrow.compute as pc
-
     _need(rows, (DESIGN, KERNEL, MODEL, *FIGURES, *WORDS, FAILED), _PLACE)
     _need(designs, (DESIGN,), "designs")
     numbers, keys = _designs(designs)
@@ -110,8 +107,6 @@ def results_of(
     for kernel in wanted:
         check_one_of(kernel, known, "kernel")
     if len(wanted) < len(known):
-        import pyarrow as pa
-
         table = table.filter(pc.is_in(table[KERNEL], value_set=pa.array(wanted, pa.string()))).combine_chunks()
     spots = _spots(table, numbers, wanted)
     state = np.full(len(wanted) * len(numbers), MISSING, np.int8)
@@ -161,9 +156,6 @@ def _designs(table: pa.Table) -> tuple[NDArray[np.int64], dict[str, NDArray[Any]
 
 
 def _key(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if column.null_count:
         raise FormatError(f"{name} has no value on {column.null_count} designs", place="designs",
@@ -179,16 +171,11 @@ def _key(column: pa.ChunkedArray, name: str) -> NDArray[Any]:
 
 def _distinct(column: pa.ChunkedArray) -> list[str]:
     """The texts of a column in the order in which they first come."""
-    import pyarrow.compute as pc
-
     return [str(each) for each in pc.unique(column).to_pylist()]
 
 
 def _spots(table: pa.Table, designs: NDArray[np.int64], kernels: Sequence[str]) -> NDArray[np.int64]:
     """Where each row belongs in a flat matrix of kernels by designs."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     numbers = _array(table[DESIGN]).astype(np.int64)
     places = np.searchsorted(designs, numbers)
     unknown = np.flatnonzero(designs[np.minimum(places, len(designs) - 1)] != numbers)
@@ -218,16 +205,10 @@ def _array(column: pa.ChunkedArray) -> NDArray[Any]:
 
 
 def _floats(column: pa.ChunkedArray) -> NDArray[np.float64]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return _array(pc.fill_null(pc.cast(column, pa.float64()), np.nan)).astype(np.float64)
 
 
 def _texts(column: pa.ChunkedArray) -> NDArray[Any]:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     return _array(pc.fill_null(pc.cast(column, pa.string()), "")).astype(object)
 
 
