@@ -83,7 +83,7 @@ def test_warps_that_no_whole_block_has_are_refused(saxpy: Path, uneven: Path, ca
     outcome = run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--warps", "1:3")
     assert_one_error(outcome, 2, "--warps", "a block has 4", "the launch has, per SM, up to 12 warps")
     outcome = run(capsys, "predict", uneven, *UNEVEN_LAUNCH, "--set", "sm.max_blocks=2", "--warps", "9:64")
-    assert_one_error(outcome, 2, "up to 8 warps are what blocks of mdm-pascal allow")
+    assert_one_error(outcome, 2, "blocks of mdm-pascal allow up to 8 warps")
 
 
 @pytest.mark.parametrize("text", ["0:4", "8:4", "few", "4:", ":", "1:2:3"])
