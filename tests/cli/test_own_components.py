@@ -16,10 +16,9 @@ from command_line import run
 from warpsight.base.errors import UsageError
 from warpsight.gpu.design import Design
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, Floats, answer_of, evaluate, get_model, predict, predict_one
-from warpsight.result.prediction import COMPONENTS, Component, Prediction
+from warpsight.models.base import MODELS, About, Floats, Model, answer_of, evaluate, get_model
+from warpsight.result.prediction import COMPONENTS, Component
 
 pytestmark = pytest.mark.unit
 
@@ -29,7 +28,7 @@ TENSOR = Component("tensor", "waiting for a tensor core", "math pipe throttle", 
 REST = Component("clusters", "waiting for the cluster", "", "clusters")
 
 
-class Plugin:
+class Plugin(Model):
     """Issue, a tensor core that takes 1e6 cycles in each interval, and half of that again for no instruction."""
 
     title, source, needs = "A model with components of its own", "a test", frozenset[str]()
@@ -42,9 +41,6 @@ class Plugin:
         tensor = np.full(len(design), AN_INTERVAL * len(profile.instructions) / profile.instructions.sum())
         answer = answer_of(profile, design, {"base": np.ones(len(design)), "tensor": tensor, "clusters": tensor / 2})
         return answer | {"cpi": answer["cpi"] * self.factor}
-
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        return predict_one(self, profile, gpu)
 
 
 @pytest.fixture(autouse=True)
@@ -172,7 +168,7 @@ def test_declarations_and_sums_that_cannot_be_right_are_refused(name: str, words
         *(np.zeros(1) for _ in range(5)),
     )  # fmt: skip
     gpu = load_gpu("mdm-pascal")
-    for ask in (lambda: predict(get_model(name), profile, gpu), lambda: evaluate(get_model(name), profile, Design.of(gpu))):
+    for ask in (lambda: get_model(name).predict(profile, gpu), lambda: evaluate(get_model(name), profile, Design.of(gpu))):
         with pytest.raises(UsageError) as caught:
             ask()
         assert words in str(caught.value)

@@ -83,7 +83,8 @@ def test_executor_is_chosen_by_the_jobs_when_none_is_named() -> None:
     ("words", "message"),
     [
         ({"name": "dusk"}, 'did you mean "dask"'),
-        ({"name": "inline", "jobs": 2}, r"jobs: the executor \"inline\" does not use it\n.*`executor=dask` or `executor=processes`"),
+        ({"name": "inline", "jobs": 2},
+         r"jobs: the executor \"inline\" does not use it\n.*`executor=dask` or `executor=processes`"),
         ({"name": None, "jobs": 2, "scheduler": "tcp://h:1"}, r"scheduler: .*\"processes\" does not use it\n.*`executor=dask`"),
         ({"name": None, "jobs": 1, "scheduler": "tcp://h:1"}, r"scheduler: .*\"inline\" does not use it"),
         ({"name": "dask", "slurm": ["cores=1"]}, "slurm: .*\n.*`executor=slurm`"),

@@ -197,5 +197,6 @@ def test_options_that_are_missing_or_unknown_or_twice_are_refused(texts: list[st
 def test_wrong_values_are_refused_with_what_is_meant(key: str, values: tuple[str, ...], meant: str) -> None:
     right = {"cores": "1", "memory": "1GB", "workers": "1"}
     for value in values:
-        with pytest.raises(UsageError, match=rf'slurm KEY=VALUE: {key}="{re.escape(" ".join(value.splitlines()))}" is wrong\n.*{meant}'):
+        shown = re.escape(" ".join(value.splitlines()))
+        with pytest.raises(UsageError, match=rf'slurm KEY=VALUE: {key}="{shown}" is wrong\n.*{meant}'):
             slurm_options([f"{k}={v}" for k, v in {**right, key: value}.items()])

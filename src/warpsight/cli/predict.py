@@ -10,7 +10,6 @@ from warpsight.base.errors import UsageError
 from warpsight.cli import options
 from warpsight.cli.output import ProgressBar, print_answer, print_json, terminal_style
 from warpsight.gpu.loader import load_gpu
-from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import known_models, predict_trace
 from warpsight.pipeline.predict import over_representatives, over_warps, predict_launches
 from warpsight.pipeline.request import PAPERS_MODELS, KernelRequest
@@ -19,7 +18,6 @@ from warpsight.pipeline.tracing import launches_of, obtain_trace
 from warpsight.reports.formats import predictions_csv
 from warpsight.reports.next_step import after_prediction
 from warpsight.reports.prediction import predictions_text, rows_text
-from warpsight.result.prediction import Prediction
 
 _EXAMPLES = """\
 examples:
@@ -47,35 +45,30 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Predict and print."""
+    """Predict and print: with --warps, --representative all or several launches, one prediction per model and row."""
     _refuse_two_sweeps(arguments)
     gpu = load_gpu(arguments.gpu, overrides=arguments.overrides)
+    request, models, method = options.kernel_request(arguments), options.model_names(arguments), options.method(arguments)
     hints = options.static_hints(arguments)
-    if hints is not None:
-        found = predict_static(options.kernel_request(arguments), gpu, options.model_names(arguments), hints)
-        show([prediction.to_json() for prediction in found], arguments)
-        return 0
     papers = () if arguments.models or arguments.json or arguments.csv else PAPERS_MODELS
+    known_models(models)
     with ProgressBar() as bar:
-        documents = [prediction.to_json() for prediction in _predictions(arguments, gpu, bar, papers)]
+        if hints is not None:
+            predictions = predict_static(request, gpu, models, hints)
+        elif _has_launches(request, arguments):
+            predictions = predict_launches(request, gpu, models, method, watch=bar.watch)
+        else:
+            trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
+            if arguments.warps:
+                predictions = over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
+            elif arguments.representative == options.ALL:
+                predictions = over_representatives(trace, gpu, models, method, watch=bar.watch)
+            else:
+                predictions = predict_trace(trace, gpu, [*models, *papers], method, watch=bar.watch)
+    documents = [prediction.to_json() for prediction in predictions]
     beside = [document for document in documents if document["model"] in papers]
     show([document for document in documents if document not in beside], arguments, beside)
     return 0
-
-
-def _predictions(arguments: argparse.Namespace, gpu: GpuSpec, bar: ProgressBar, papers: Sequence[str]) -> list[Prediction]:
-    """One per model; with --warps, --representative all or several launches, one per model and row, without those of `papers`."""
-    models, method = options.model_names(arguments), options.method(arguments)
-    known_models(models)
-    request = options.kernel_request(arguments)
-    if _has_launches(request, arguments):
-        return predict_launches(request, gpu, models, method, watch=bar.watch)
-    trace = obtain_trace(request, gpu=gpu, watch=bar.watch)
-    if arguments.warps:
-        return over_warps(trace, gpu, models, arguments.warps, method, watch=bar.watch)
-    if arguments.representative == options.ALL:
-        return over_representatives(trace, gpu, models, method, watch=bar.watch)
-    return predict_trace(trace, gpu, [*models, *papers], method, watch=bar.watch)
 
 
 def _has_launches(request: KernelRequest, arguments: argparse.Namespace) -> bool:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy.typing as npt
 from warpsight.base.errors import UsageError
 from warpsight.base.registry import Registry, registry
 from warpsight.gpu.design import Design
+from warpsight.gpu.key import Key
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.isa.op_classes import OP_CLASSES
@@ -61,13 +63,12 @@ class About:
         return tuple(in_order(self.by_component or dict.fromkeys((*COMPONENTS, *own), "")))
 
 
-@runtime_checkable
-class Model(Protocol):
+class Model(ABC):
     """A performance model. Pure: the same profile and GPU give the same answer, and neither is changed.
 
     `source` is where its equations are from; `needs` names, out of `PARTS`, what it takes from a profile beyond the intervals.
-    A model can have parameters of its own: an attribute `parameters`, a tuple of `gpu.key.Key` named `MODEL.NAME`. Descriptions,
-    overrides and axes of studies state them, and `design.parameter(KEY)` returns their values.
+    `parameters` are its own, each a `Key` named `MODEL.NAME`: descriptions, overrides and axes of studies state them, and
+    `design.parameter(KEY)` returns their values. `memory_levels`: `mem_data` can be divided by the level that served the loads.
     """
 
     name: str
@@ -75,16 +76,52 @@ class Model(Protocol):
     source: str
     needs: frozenset[str]
     about: About
+    parameters: tuple[Key, ...] = ()
+    memory_levels = True
 
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """The prediction of one kernel on one GPU. Raises UsageError for a profile without what the model needs."""
-
+    @abstractmethod
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
-        """The same for many design points: float64 [D] by name.
+        """The answer for many design points: float64 [D] by name.
 
         `cycles`, `seconds`, `ipc_sm_warp`, `ipc_gpu_warp`, `cpi`, and `cpi_stack.NAME` for each component: the shared ones and
         those of `about.components`. A component that is left out is zero. `answer_of` makes all of them from a CPI stack.
         """
+
+    def remarks(self, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, Any]:
+        """Entries of the model for the provenance of a prediction, besides its numbers."""
+        return {}
+
+    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
+        """The prediction of one kernel on one GPU, with the model's own components described in its provenance.
+
+        Raises UsageError as the function `evaluate` does.
+        """
+        numbers = {name: float(array[0]) for name, array in evaluate(self, profile, Design.of(gpu)).items()}
+        components = components_of(self)
+        stack = {name: numbers[f"{STACK_PREFIX}{name}"] for name in components}
+        launch = profile.launch
+        about_model = _provenance(self, profile, gpu, stack) | self.remarks(profile, gpu)
+        if self.about.components:
+            about_model["components"] = {component.name: component.to_json() for component in self.about.components}
+        return Prediction(
+            kernel=profile.kernel,
+            gpu=gpu.name,
+            model=self.name,
+            cycles=numbers["cycles"],
+            seconds=numbers["seconds"],
+            warp_instructions=profile.total_warp_instructions,
+            ipc_sm_warp=numbers["ipc_sm_warp"],
+            ipc_gpu_warp=numbers["ipc_gpu_warp"],
+            ipc_gpu_thread=numbers["ipc_gpu_warp"] * WARP_SIZE,
+            cpi=numbers["cpi"],
+            cpi_stack=stack,
+            bound_by=bound_by(stack, components),
+            dpki=profile.dpki,
+            memory_class=memory_class(profile.dpki),
+            occupancy=launch.occupancy if launch else profile.warps_per_sm / gpu.sm.max_warps,
+            occupancy_limiter=launch.limiter if launch else "",
+            provenance={"model": about_model},
+        )
 
 
 @runtime_checkable
@@ -154,6 +191,21 @@ def check_stack(model: Model, stack: Mapping[str, Any], cpi: Any) -> None:
         raise UsageError(what, remedy="correct the model: `answer_of` computes the CPI from the stack")
 
 
+def _provenance(model: Model, profile: IntervalProfile, gpu: GpuSpec, stack: dict[str, float]) -> dict[str, Any]:
+    """What was evaluated, and the memory part of the stack by the level that served the loads (GPUMech section VII)."""
+    answer: dict[str, Any] = {"name": model.name, "source": model.source}
+    if model.memory_levels and profile.memory_stall_levels is not None:
+        shares = zip(("l1", "l2", "dram"), profile.memory_stall_levels, strict=True)
+        answer["mem_data_by_level"] = {level: stack["mem_data"] * share for level, share in shares}
+    if profile.launch is not None:
+        launch = profile.launch
+        resident = launch.warps_per_block * min(launch.blocks_per_sm, -(-launch.blocks // gpu.sm_count))
+        answer["warps_per_sm"] = resident
+        if resident != profile.warps_per_sm:
+            answer["note"] = f"warps_per_sm is {profile.warps_per_sm} in the profile and {resident} by its launch on {gpu.name}"
+    return answer
+
+
 def answer_of(
     profile: IntervalProfile, design: Design, stack: Mapping[str, Floats], *, clock_hz: Floats | None = None
 ) -> dict[str, Floats]:
@@ -192,58 +244,3 @@ def get_model(name: str) -> Model:
 def model_names() -> list[str]:
     """The names of all models, sorted."""
     return MODELS.names()
-
-
-# -- From arrays of one design point to a `Prediction`.
-
-def predict(model: Model, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-    """`model.predict`, checked as `evaluate` is; components of the model's own are described in the provenance."""
-    answer = model.predict(profile, gpu)
-    check_stack(model, answer.cpi_stack, answer.cpi)
-    if not model.about.components:
-        return answer
-    declared = {component.name: component.to_json() for component in model.about.components}
-    about_model = {**answer.provenance.get("model", {}), "components": declared}
-    return replace(answer, provenance={**answer.provenance, "model": about_model})
-
-
-def predict_one(model: Model, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-    """`model`'s prediction for `gpu` alone, from `model.evaluate`. Raises UsageError as `evaluate` does."""
-    numbers = {name: float(array[0]) for name, array in evaluate(model, profile, Design.of(gpu)).items()}
-    components = components_of(model)
-    stack = {name: numbers[f"{STACK_PREFIX}{name}"] for name in components}
-    launch = profile.launch
-    return Prediction(
-        kernel=profile.kernel,
-        gpu=gpu.name,
-        model=model.name,
-        cycles=numbers["cycles"],
-        seconds=numbers["seconds"],
-        warp_instructions=profile.total_warp_instructions,
-        ipc_sm_warp=numbers["ipc_sm_warp"],
-        ipc_gpu_warp=numbers["ipc_gpu_warp"],
-        ipc_gpu_thread=numbers["ipc_gpu_warp"] * WARP_SIZE,
-        cpi=numbers["cpi"],
-        cpi_stack=stack,
-        bound_by=bound_by(stack, components),
-        dpki=profile.dpki,
-        memory_class=memory_class(profile.dpki),
-        occupancy=launch.occupancy if launch else profile.warps_per_sm / gpu.sm.max_warps,
-        occupancy_limiter=launch.limiter if launch else "",
-        provenance={"model": _provenance(model, profile, gpu, stack)},
-    )
-
-
-def _provenance(model: Model, profile: IntervalProfile, gpu: GpuSpec, stack: dict[str, float]) -> dict[str, Any]:
-    """What was evaluated, and the memory part of the stack by the level that served the loads (GPUMech section VII)."""
-    answer: dict[str, Any] = {"name": model.name, "source": model.source}
-    if profile.memory_stall_levels is not None:
-        shares = zip(("l1", "l2", "dram"), profile.memory_stall_levels, strict=True)
-        answer["mem_data_by_level"] = {level: stack["mem_data"] * share for level, share in shares}
-    if profile.launch is not None:
-        launch = profile.launch
-        resident = launch.warps_per_block * min(launch.blocks_per_sm, -(-launch.blocks // gpu.sm_count))
-        answer["warps_per_sm"] = resident
-        if resident != profile.warps_per_sm:
-            answer["note"] = f"warps_per_sm is {profile.warps_per_sm} in the profile and {resident} by its launch on {gpu.name}"
-    return answer

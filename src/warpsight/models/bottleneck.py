@@ -7,18 +7,16 @@ import numpy.typing as npt
 
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
-from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import MODELS, About, predict_one
+from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import IDLE, launch_answer, residency
-from warpsight.result.prediction import Prediction
 
 Floats = npt.NDArray[np.float64]
 
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
 
-class Bottleneck:
+class Bottleneck(Model):
     """The service time of the busiest resource for the whole launch. It is a lower bound of the time, except that the imbalance of
     the blocks does not delay a shared resource in full. Every model with latencies must be more accurate than this one.
     """
@@ -46,10 +44,6 @@ class Bottleneck:
         },
         checks=("latency-hidden", "equal-blocks", "slowest-warp", "spread-noc", "spread-dram"),
     )
-
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """See `Model.predict`."""
-        return predict_one(self, profile, gpu)
 
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """See `Model.evaluate`."""

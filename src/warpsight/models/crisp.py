@@ -6,7 +6,6 @@ broadcast.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,11 @@ from warpsight.base.errors import SpecError
 from warpsight.base.units import FREQUENCY, format_quantity
 from warpsight.gpu.design import Design
 from warpsight.gpu.key import Key
-from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.models import interval_model
-from warpsight.models.base import MODELS, STACK_PREFIX, About, answer_of, predict_one
+from warpsight.models.base import MODELS, STACK_PREFIX, About, answer_of
 from warpsight.models.contention import gpumech_mshrs, gpumech_queues
-from warpsight.models.interval_model import INTERVAL_CHECKS, residency
-from warpsight.result.prediction import COMPONENTS, Prediction
+from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, residency
+from warpsight.result.prediction import COMPONENTS
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +45,7 @@ TARGET_CLOCK = Key(
 _LOADS = "(max(k O, L + O) / k - O) x {name} / L of the load critical path: L all load stalls, O the computation overlapping them"
 
 
-class Crisp:
+class Crisp(IntervalModel):
     """Nath and Tullsen, MICRO 2015, as MDM (MICRO 2020, section VII) compares it: `crisp.target_clock` from `core_clock`.
 
     CRISP reads its stall components from hardware counters at the nominal clock. Here, they come from GPUMech's equations for the
@@ -60,6 +57,7 @@ class Crisp:
     title = "CRISP: time at a lower clock, from stalls at the nominal one"
     source = "Nath and Tullsen: CRISP, MICRO 2015; components by Huang et al.: GPUMech, MICRO 2014"
     needs = frozenset({"misses", "dram"})
+    memory_levels = False  # those at the nominal clock do not apply to the stretched time
     parameters = (TARGET_CLOCK,)
     about = About(
         equations=(
@@ -92,27 +90,21 @@ class Crisp:
         checks=(*INTERVAL_CHECKS, "noc-load"),
     )
 
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """See `Model.predict`. Raises SpecError for a target clock above the nominal one."""
-        # the levels that served loads at the nominal clock do not apply to the stretched time
-        return predict_one(self, replace(profile, memory_stall_levels=None), gpu)
+    def contention(self, profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
+        """Stalls at the nominal clock beyond latency, by GPUMech eqs. 18-23, [R, I] by component, for `warps` [R]."""
+        behind = gpumech_queues(profile, design, warps, noc=False, dram=True)
+        return gpumech_mshrs(profile, design, warps, behind, queued=False).by_component()
 
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """See `Model.evaluate`. Raises SpecError for a target clock above the nominal one."""
         slowdown = design.core_clock_hz / _target(design)
-        nominal = interval_model.evaluate(profile, design, contention)
+        nominal = super().evaluate(profile, design)
         stack = {name: nominal[f"{STACK_PREFIX}{name}"] for name in COMPONENTS}
         busy = sum(stack.values(), np.zeros(len(design))) - stack["idle"]
         spread = stack["idle"] / busy
         scaled = _scaled(stack, _memory_cpi(profile, design), _store_share(profile), slowdown)
         scaled["idle"] = sum(scaled.values(), np.zeros(len(design))) * spread
         return answer_of(profile, design, scaled, clock_hz=_target(design))
-
-
-def contention(profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
-    """Stalls at the nominal clock beyond latency, by GPUMech eqs. 18-23, [R, I] by component, for `warps` [R]."""
-    behind = gpumech_queues(profile, design, warps, noc=False, dram=True)
-    return gpumech_mshrs(profile, design, warps, behind, queued=False).by_component()
 
 
 def _target(design: Design) -> Floats:

@@ -6,7 +6,6 @@ waves of the blocks that fit on it, and a last wave of the rest.
 
 from __future__ import annotations
 
-from abc import ABC
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,10 +15,9 @@ import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
 from warpsight.gpu.design import Design
-from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
-from warpsight.models.base import About, answer_of, predict_one
-from warpsight.result.prediction import Prediction, in_order
+from warpsight.models.base import Model, answer_of
+from warpsight.result.prediction import in_order
 
 Floats = npt.NDArray[np.float64]
 
@@ -122,21 +120,13 @@ INTERVAL_CHECKS = (
 
 # Contention cycles of each interval, [R, I] by component, for design points and resident warps [R].
 Contention = Callable[[IntervalProfile, Design, Floats], dict[str, Floats]]
-# Cycles of an SM for all intervals free of contention, [R], for design points and resident warps [R].
-ContentionFree = Callable[[IntervalProfile, Design, Floats], Floats]
 
 # From this number of evaluations on, equal intervals are merged.
 _MANY = 64
 
 
-class IntervalModel(ABC):
+class IntervalModel(Model):
     """An interval model: its file gives the attributes of `Model` and overrides `contention`, `contention_free` or both."""
-
-    name: str
-    title: str
-    source: str
-    needs: frozenset[str]
-    about: About
 
     def contention(self, profile: IntervalProfile, design: Design, warps: Floats) -> dict[str, Floats]:
         """Contention cycles [R, I] of each interval by component of the stack, for `warps` [R] on each design point [R].
@@ -147,47 +137,28 @@ class IntervalModel(ABC):
         return {}
 
     def contention_free(self, profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
-        """Cycles [R] of an SM for all intervals without contention: GPUMech's multithreading, unless overridden."""
-        return multithreaded(profile, design, warps)
+        """Cycles [R] of an SM for all intervals without contention.
 
-    def remarks(self, profile: IntervalProfile, gpu: GpuSpec) -> dict[str, Any]:
-        """Entries of the model for the provenance of a prediction, besides its numbers."""
-        return {}
-
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """See `Model.predict`."""
-        answer = predict_one(self, profile, gpu)
-        return replace(answer, provenance=answer.provenance | {"model": answer.provenance["model"] | self.remarks(profile, gpu)})
+        Unless overridden, the denominator of GPUMech eq. 7, among the warps of one scheduler; the profile's count of non-overlapped
+        instructions, if any, is used instead of eqs. 8-16.
+        """
+        extra: Floats | float
+        if profile.nonoverlapped_instructions is not None:
+            extra = profile.nonoverlapped_instructions
+        else:
+            own = np.maximum(warps / design.sm_schedulers, 1.0)
+            extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.sm_issue_width, greedy=design.greedy)
+        cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.sm_issue_width)
+        return np.asarray(cycles, dtype=np.float64)
 
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """See `Model.evaluate`."""
-        return evaluate(profile, design, self.contention, self.contention_free)
-
-
-def multithreaded(profile: IntervalProfile, design: Design, warps: Floats) -> Floats:
-    """The denominator of GPUMech eq. 7, among the warps of one scheduler; the profile's count of non-overlapped instructions, if
-    any, is used instead of eqs. 8-16.
-    """
-    extra: Floats | float
-    if profile.nonoverlapped_instructions is not None:
-        extra = profile.nonoverlapped_instructions
-    else:
-        own = np.maximum(warps / design.sm_schedulers, 1.0)
-        extra = nonoverlapped(profile.instructions, profile.stall_cycles, own, design.sm_issue_width, greedy=design.greedy)
-    cycles = multithreaded_cycles(profile.instructions, profile.stall_cycles, extra, design.sm_issue_width)
-    return np.asarray(cycles, dtype=np.float64)
-
-
-def evaluate(
-    profile: IntervalProfile, design: Design, contention: Contention, contention_free: ContentionFree = multithreaded
-) -> dict[str, Floats]:
-    """The answer of `Model.evaluate` for an interval model with that contention on top of `contention_free`."""
-    waves = residency(profile, design)
-    free = contention_free(profile, waves.design, waves.warps)
-    busy = stack_cycles(profile, waves.design, waves.warps, contention, free)
-    executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * profile.instructions.sum()
-    stack = {name: np.bincount(waves.point, waves.times * cycles, len(design)) / executed for name, cycles in busy.items()}
-    return launch_answer(profile, design, stack, waves)
+        waves = residency(profile, design)
+        free = self.contention_free(profile, waves.design, waves.warps)
+        busy = stack_cycles(profile, waves.design, waves.warps, self.contention, free)
+        executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * profile.instructions.sum()
+        stack = {name: np.bincount(waves.point, waves.times * cycles, len(design)) / executed for name, cycles in busy.items()}
+        return launch_answer(profile, design, stack, waves)
 
 
 def launch_answer(profile: IntervalProfile, design: Design, stack: dict[str, Floats], waves: Residency) -> dict[str, Floats]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import numpy.typing as npt
 
@@ -12,10 +10,8 @@ from warpsight.equations import mwp_cwp as eq
 from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.design import Design
 from warpsight.gpu.key import MOST_CYCLES, Key
-from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts
-from warpsight.models.base import MODELS, About, answer_of, predict_one
-from warpsight.result.prediction import Prediction
+from warpsight.models.base import MODELS, About, Model, answer_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -37,7 +33,7 @@ ISSUE_CYCLES = Key(
 )  # fmt: skip
 
 
-class MwpCwp:
+class MwpCwp(Model):
     """Hong and Kim, ISCA 2009, eqs. 1-27, from counts of instructions by kind; the intervals of the profile are not used.
 
     An SM's cycles are the paper's, but at least those that its schedulers need to issue all instructions (eq. 23 alone can give
@@ -48,6 +44,7 @@ class MwpCwp:
     title = "MWP-CWP: memory-level and thread-level parallelism"
     source = "Hong and Kim: An analytical model for a GPU architecture, ISCA 2009, eqs. 1-27"
     needs = frozenset({"counts"})
+    memory_levels = False  # those of the intervals, which are not used here
     parameters = (MEMORY_LATENCY, DEPARTURE_COALESCED, DEPARTURE_UNCOALESCED, ISSUE_CYCLES)
     about = About(
         equations=(
@@ -82,11 +79,6 @@ class MwpCwp:
         },
         checks=("last-wave", "equal-blocks", "slowest-warp", "units", "bank-conflicts", "caches-hit"),
     )
-
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """See `Model.predict`."""
-        # the profile's levels of memory stalls are those of its intervals, which are not used here
-        return predict_one(self, replace(profile, memory_stall_levels=None), gpu)
 
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """See `Model.evaluate`."""

@@ -12,11 +12,10 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.equations import resources
 from warpsight.equations.queues import blocking_capacity, closed_network
 from warpsight.gpu.design import Design
-from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
-from warpsight.models.base import MODELS, About, predict_one
+from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares
-from warpsight.result.prediction import Prediction, in_order
+from warpsight.result.prediction import in_order
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -59,7 +58,7 @@ _BY_COMPONENT = {
 }
 
 
-class Warpsight:
+class Warpsight(Model):
     """Each resident warp cycles through a closed network: its servers are the issue slots, the functional units, the load-store
     unit and the memory system, and the stalls of a warp alone are a delay. Mean-value analysis gives the throughput, which is at
     most the bound of each resource. Within the memory system the customers are the misses in flight, limited by the MSHRs, and the
@@ -105,10 +104,6 @@ class Warpsight:
                 what = f'the model "warpsight" has no part "{part}"{suggestion(part, WARPSIGHT_PARTS)}'
                 raise UsageError(what, remedy=f"known: {', '.join(WARPSIGHT_PARTS)}")
         return Warpsight(self._left_out.union(parts))
-
-    def predict(self, profile: IntervalProfile, gpu: GpuSpec) -> Prediction:
-        """See `Model.predict`."""
-        return predict_one(self, profile, gpu)
 
     def evaluate(self, profile: IntervalProfile, design: Design) -> dict[str, Floats]:
         """See `Model.evaluate`."""

@@ -24,7 +24,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.gpu.steps import ORDERS, cache_view, ordered, profile_view, view_hash
 from warpsight.intervals.build import build_profile
 from warpsight.intervals.interval_profile import IntervalProfile
-from warpsight.models.base import get_model, predict
+from warpsight.models.base import get_model
 from warpsight.pipeline.provenance import merged_provenance, profile_provenance, trace_provenance
 from warpsight.pipeline.request import CACHES, DEFAULT_METHOD, Method
 from warpsight.pipeline.rows import Columns, Rows, failed_rows, model_rows, number_columns
@@ -211,7 +211,7 @@ class Evaluation:
             provenance = trace_provenance(_opened(self.origin), gpu, self.designs.method, profile.notes)
         found = []
         for name in self.models:
-            prediction = predict(get_model(name), profile, gpu)
+            prediction = get_model(name).predict(profile, gpu)
             found.append(replace(prediction, provenance=merged_provenance(prediction.provenance, provenance)))
         return found
 

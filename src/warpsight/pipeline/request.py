@@ -72,8 +72,8 @@ class KernelRequest:
 
     path: Any
     kernel: str | None = _of(str)
-    grid: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)
-    block: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)
+    grid: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)  # noqa: RUF009  it makes a dataclass field
+    block: Dimensions | None = _of(str, int, list, holds=DIMENSIONS)  # noqa: RUF009  it makes a dataclass field
     shared: str | int | None = _of(str, int)
     args: tuple[Any, ...] | None = _of(list, holds=ARGUMENTS)
     seed: int | None = _of(int)
