@@ -49,7 +49,7 @@ def test_parameters_may_be_json(capsys: pytest.CaptureFixture[str], tmp_path: Pa
         ("Comp_insts: 27", "Comp_insts: many", ("p.yaml:10", "Comp_insts is not a number")),
         ("Blocks: 80", "Blocks: 0", ("p.yaml:7", "Blocks is 0")),
         ("Uncoal_per_mw: 32", "", ("p.yaml", "Uncoal_per_mw is missing")),
-        ("Synch_insts: 6", "Synch_insts: [6]", ("p.yaml:13", "no single value")),
+        ("Synch_insts: 6", "Synch_insts: [6]", ("p.yaml:13", "not a single value")),
         ("Blocks: 80", "Blocks: 80\nBlocks: 81", ("p.yaml:8", "given twice")),
     ],
 )
@@ -63,7 +63,7 @@ def test_wrong_parameters_are_told_with_file_and_line(
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--model", "mdm", "--params", FILE), "one model"),
+        (("--model", "mdm", "--params", FILE), "is for the model mwp-cwp only"),
         (("--model", "mwp-cwp", "--params", FILE, "--set", "sm_count=3"), "--set"),
         (("--model", "mwp-cwp", "--params", FILE, "--gpu", "gtx280"), "--gpu"),
         (("--model", "mwp-cwp", "--params", "none.yaml"), "no such file"),

@@ -63,7 +63,7 @@ def test_measured_cycles_are_shown_with_each_model_s_error(launch_file: Path, ca
         assert reference["errors"][prediction["model"]] == pytest.approx(prediction["cycles"] / 4000 - 1)
     assert "given (reference)" in target.read_text("utf-8")
     csv.write_text("gpu,kernel,cycles\nmdm-pascal,other,4000\n")
-    assert_one_error(run(capsys, "report", launch_file, "-o", target, *options), 2, "there is no row")
+    assert_one_error(run(capsys, "report", launch_file, "-o", target, *options), 2, "has no row for")
 
 
 def test_wrong_use_of_the_timeline_is_one_clear_error(launch_file: Path, capsys: Capture, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_static_prediction_equals_the_one_from_a_trace(saxpy: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("--static",), ("--static", 'the model "mdm" takes more', "--model mwp-cwp")),
+        (("--static",), ("--static", 'the model "warpsight" needs more', "--model mwp-cwp")),
         ((*MODEL, "--trips", "a=1"), ("--trips", "add --static")),
         ((*MODEL, "--static", "--warps", "1:4"), ("--warps", "executes nothing")),
         ((*MODEL, "--static", "--representative", "all"), ("--representative", "executes nothing")),
@@ -55,4 +55,4 @@ def test_static_options_that_cannot_be_meant_are_told(
 
 def test_static_analysis_of_a_trace_folder_is_refused(saxpy: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "trace", saxpy, *LAUNCH, "-o", tmp_path / "t").code == 0
-    assert_one_error(run(capsys, "predict", tmp_path / "t", *MODEL, "--static"), 2, "trace folder", "leave out --static")
+    assert_one_error(run(capsys, "predict", tmp_path / "t", *MODEL, "--static"), 2, "trace folder", "leave --static out")

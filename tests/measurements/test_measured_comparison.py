@@ -89,7 +89,7 @@ def test_cycles_and_time_have_errors_of_their_own_and_clocks_that_differ_are_tol
     clock = {"measured": pytest.approx(0.5e9), "metric": metric, "described": 1.4e9, "differs": True}
     assert launch["reference"]["clock"] == clock
     text = run(capsys, *_words(kernel, path)).out
-    assert "clock: measured at 0.5000 GHz, described as 1.400 GHz" in text
+    assert "clock: measured at 0.5000 GHz, but 1.400 GHz in the GPU description" in text
     assert "measured   1,000" in text
 
 

@@ -70,5 +70,5 @@ def test_file_with_another_number_of_launches_is_refused(tmp_path: Path) -> None
 
 def test_launch_that_was_not_measured_is_refused_by_name(tmp_path: Path) -> None:
     request, csv = program(tmp_path, ["step", "sum"], [("step", 100)])
-    with pytest.raises(UsageError, match='no launch of "sum" was measured'):
+    with pytest.raises(UsageError, match='has no launch of "sum"'):
         compare([request], GPU, ["mdm"], against=csv)
