@@ -185,7 +185,7 @@ def test_folder_of_something_else_is_not_taken(tmp_path: Path) -> None:
     from warpsight.base.errors import UsageError
 
     (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(UsageError, match="no study's folder"):
+    with pytest.raises(UsageError, match="is not the folder of a study"):
         make_folder(tmp_path, study(*AXES), str(tmp_path / "kept"))
 
 
