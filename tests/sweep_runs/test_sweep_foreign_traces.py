@@ -103,7 +103,7 @@ def test_file_of_opcodes_is_part_of_a_trace_and_of_the_studys_document(folder: P
 def test_options_of_imported_traces_are_refused_for_a_kernel(tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("__global__ void k() {}")
-    with pytest.raises(UsageError, match="is none"):
+    with pytest.raises(UsageError, match="is not one"):
         study_of_options([StudyKernel("k", KernelRequest(path=str(source), launches="1"))])
 
 
