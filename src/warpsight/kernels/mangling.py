@@ -39,11 +39,11 @@ class _MangledName:
         return False
 
     def matched(self, pattern: str) -> str:
-        found = re.compile(pattern).match(self.text, self.at)
-        if found is None:
+        match = re.compile(pattern).match(self.text, self.at)
+        if match is None:
             raise _NotCoveredError
-        self.at = found.end()
-        return found.group()
+        self.at = match.end()
+        return match.group()
 
     def remember(self, component: str) -> str:
         self.components.append(component)

@@ -59,13 +59,9 @@ def estimate_registers(function: Function) -> int:
 
 def declared_shared_bytes(module: Module, function: Function) -> int:
     """Static shared memory that a kernel's own variables, and the module's that it names, take with their alignment, in bytes."""
-    named = {operand.name for each in function.instructions for operand in each.operands if isinstance(operand, Symbol)}
-    named |= {
-        operand.base.name
-        for each in function.instructions
-        for operand in each.operands
-        if isinstance(operand, Address) and isinstance(operand.base, Symbol)
-    }
+    operands = [operand for instruction in function.instructions for operand in instruction.operands]
+    bases = (operand.base if isinstance(operand, Address) else operand for operand in operands)
+    named = {base.name for base in bases if isinstance(base, Symbol)}
     variables = [*function.variables.values(), *(v for v in module.variables.values() if v.name in named)]
     total = 0
     for variable in variables:
@@ -74,10 +70,9 @@ def declared_shared_bytes(module: Module, function: Function) -> int:
     return total
 
 
-# -- Registers per thread and static shared memory of a kernel: by NVIDIA's own assembler, by the user's word, or estimated.
+# -- The assembler's count, the user's, or the estimate.
 
-_CACHE_KIND = "registers"
-_CACHE_FORMAT = "2"
+_CACHE_KIND, _CACHE_FORMAT = "registers", "2"
 _OLDEST_ASSEMBLED = 75
 _MOST_REGISTERS = 255
 
@@ -100,11 +95,11 @@ class RegisterUse:
 
 def assembler_target(target: str) -> tuple[Architecture, str]:
     """The architecture to assemble a PTX `.target` for, and a note when it is not that very one."""
-    wanted = parse_architecture(target.partition(",")[0])
-    if wanted.number >= _OLDEST_ASSEMBLED:
-        return wanted, ""
-    used = Architecture(_OLDEST_ASSEMBLED)
-    return used, f"registers are those for {used.real}: the assembler has no {wanted.real} any more"
+    architecture = parse_architecture(target.partition(",")[0])
+    if architecture.number >= _OLDEST_ASSEMBLED:
+        return architecture, ""
+    oldest = Architecture(_OLDEST_ASSEMBLED)
+    return oldest, f"registers are those for {oldest.real}: the assembler has no {architecture.real} any more"
 
 
 def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
@@ -143,11 +138,8 @@ def register_use(source: KernelSource, kernel: str, override: int | None = None)
     Raises UsageError for a number of registers that no GPU gives a thread.
     """
     if override is not None and not 1 <= override <= _MOST_REGISTERS:
-        raise UsageError(
-            f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits",
-            place="registers",
-            remedy="give what the assembler reports, or leave it out",
-        )
+        what = f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits"
+        raise UsageError(what, place="registers", remedy="give what the assembler reports, or leave it out")
     counted = _counted(source, kernel)
     if override is None:
         return counted

@@ -85,11 +85,8 @@ def _unwrapped(kernel: Any, constants: dict[str, Any]) -> Any:
         if configs is not None and not set(constants) & {key for config in configs for key in config.kwargs}:
             if len(configs) != 1:
                 listed = "; ".join(str(config) for config in configs[:6])
-                raise UsageError(
-                    f"the kernel is tuned at run time, among {len(configs)} configurations: {listed}",
-                    place="constants",
-                    remedy="choose one: constants={...}",
-                )
+                what = f"the kernel is tuned at run time, among {len(configs)} configurations: {listed}"
+                raise UsageError(what, place="constants", remedy="choose one: constants={...}")
             for key, value in configs[0].all_kwargs().items():
                 if value is not None and (key in _OPTIONS or key in function.arg_names):
                     constants.setdefault(key, value)
@@ -112,17 +109,13 @@ def _heuristics(kernel: Any, values: dict[str, Any], constants: dict[str, Any]) 
 def _bound(function: Any, name: str, args: Sequence[Any], constants: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Every parameter's value by name: `args` in order for those that are not constants, then constants and defaults."""
     names = [parameter.name for parameter in function.params]
-    unknown = [key for key in constants if key not in names]
-    if unknown:
-        remedy = f"its parameters are {', '.join(names)}"
+    remedy = f"its parameters are {', '.join(names)}"
+    if unknown := [key for key in constants if key not in names]:
         raise UsageError(f'{name} has no parameter "{unknown[0]}"', place="constants", remedy=remedy)
     free = [parameter for parameter in function.params if parameter.name not in constants]
     if len(args) > len(free):
-        raise UsageError(
-            f"{name} takes {len(free)} argument(s) that are not among the constants, and the number given is {len(args)}",
-            place="arguments",
-            remedy=f"its parameters are {', '.join(names)}",
-        )
+        what = f"{name} takes {len(free)} argument(s) that are not among the constants, and the number given is {len(args)}"
+        raise UsageError(what, place="arguments", remedy=remedy)
     values = dict(constants)
     for position, (parameter, value) in enumerate(zip(free, args, strict=False)):
         if isinstance(value, str):
@@ -183,8 +176,7 @@ def _type_of(name: str, value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "u1"
     if isinstance(value, int):
-        kinds = (("i32", -(1 << 31), 1 << 31), ("i64", -(1 << 63), 1 << 63), ("u64", 0, 1 << 64))
-        for kind, low, high in kinds:
+        for kind, low, high in (("i32", -(1 << 31), 1 << 31), ("i64", -(1 << 63), 1 << 63), ("u64", 0, 1 << 64)):
             if low <= value < high:
                 return kind
     if isinstance(value, float):
@@ -205,6 +197,5 @@ def _scalar(name: str, value: Any, kind: str) -> Any:
 
 def _scratch(ptx: str, passed: int) -> list[Any]:
     """Null for the addresses of scratch memory that follow the kernel's own parameters."""
-    head = ptx[ptx.index(".entry") :]
-    head = head[: head.index(")")]
-    return [np.uint64(0)] * max(0, head.count(".param") - passed)
+    start = ptx.index(".entry")
+    return [np.uint64(0)] * max(0, ptx.count(".param", start, ptx.index(")", start)) - passed)

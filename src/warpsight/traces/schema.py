@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.display import DISPLAY
+from warpsight.kernels.launch import LaunchShape
 
 SCHEMA_VERSION = 1
 SECTOR_BYTES = 32
@@ -58,7 +59,7 @@ class StaticInstruction:
 
     @property
     def event_bytes(self) -> int:
-        """How many bytes this instruction adds to a warp's events each time it executes."""
+        """Bytes that this instruction adds to a warp's events each time it executes."""
         return self.has_sectors + self.has_degree + self.has_sharing
 
     @property
@@ -116,7 +117,7 @@ class TraceChunk:
 
 
 @dataclass(frozen=True)
-class TraceHeader:
+class TraceHeader(LaunchShape):
     """What was run. `registers_from` is the origin of `registers_per_thread`: assembler, override, trace or estimate.
 
     `warp_instructions` and `thread_instructions` are of the whole launch. If only some blocks are recorded, `sampled_blocks` is
@@ -143,21 +144,6 @@ class TraceHeader:
     sampled_blocks: int = 0
     sampled_instructions: int = 0
     schema: int = SCHEMA_VERSION
-
-    @property
-    def threads_per_block(self) -> int:
-        """Threads in a block."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-    @property
-    def warps_per_block(self) -> int:
-        """Warps in a block, the last one possibly partial."""
-        return -(-self.threads_per_block // WARP_SIZE)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def recorded_blocks(self) -> int:

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.isa.sass.opcodes import SassTable
+from warpsight.kernels.launch import LaunchShape
 from warpsight.kernels.mangling import display_name
 from warpsight.traces.schema import KernelTrace, TraceSink
 
@@ -24,7 +25,7 @@ def damaged(what: str, place: str) -> FormatError:
 
 
 @dataclass(frozen=True)
-class KernelHeader:
+class KernelHeader(LaunchShape):
     """What a trace says of a launch.
 
     `number` is the tool's own; `shared_bytes` static and dynamic together; `binary` the SM architecture as 80, 0 if it is not
@@ -49,21 +50,6 @@ class KernelHeader:
     one_register: bool = False
     tracer: int = 6
     nvbit: str = ""
-
-    @property
-    def threads_per_block(self) -> int:
-        """Threads in a block."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def warps_per_block(self) -> int:
-        """Warps in a block."""
-        return -(-self.threads_per_block // 32)
 
 
 @dataclass(frozen=True)
