@@ -31,7 +31,7 @@ SCHEMA_VERSION = 1
 SECTOR_BYTES = 32
 WARP_SIZE = 32
 
-LOAD, STORE, ATOMIC = "load", "store", "atomic"
+LOAD, STORE, ATOMIC = ACCESSES = "load", "store", "atomic"
 SECTOR_SPACES = ("global", "local", "generic")
 BANK_SPACES = ("shared", "generic")
 
@@ -80,9 +80,8 @@ class StaticInstruction:
     @property
     def is_block_barrier(self) -> bool:
         """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
-        words = self.opcode.lower().split(".")
-        arrives = "arrive" in words or "arv" in words  # PTX and SASS
-        return words[0] in ("bar", "barrier") and "warp" not in words and not arrives
+        base, *modifiers = self.opcode.lower().split(".")
+        return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
 
 
 @dataclass(frozen=True)
@@ -211,10 +210,6 @@ class TraceSink(Protocol):
         """Drop all chunks: the producer starts again."""
 
     def finish(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and return it, ready to be read."""

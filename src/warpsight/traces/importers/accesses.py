@@ -21,9 +21,9 @@ from warpsight.traces.importers.layout import (
     MOST_SECTORS,
     REGION_LIMIT,
     REGION_SHIFT,
-    Answer,
     InstructionRow,
     Space,
+    Status,
     StreamState,
     compiled,
     inlined,
@@ -223,7 +223,7 @@ def most_sharing(count: int, scratch: Any) -> Any:
 
 @inlined
 def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
-    """Append the event of an access by the `count` lanes in `scratch`. Returns `Answer.DONE` or what is wrong."""
+    """Append the event of an access by the `count` lanes in `scratch`. Returns `Status.DONE` or what is wrong."""
     space, size = row.space, row.bytes
     at = st.events
     first = st.sectors
@@ -231,23 +231,23 @@ def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places
     passes = np.int64(0)
     if space == Space.GLOBAL:
         if not add_global(count, size, first, st, out, places, scratch):
-            return np.int64(Answer.REGIONS)
+            return np.int64(Status.REGIONS)
     elif space == Space.SHARED:
         passes = shared_passes(row, count, scratch)
     elif space == Space.LOCAL:
         for k in range(count):
             offset = local_offset(scratch.address[k], st)
             if offset < 0:
-                return np.int64(Answer.LOCAL_WINDOW)
+                return np.int64(Status.LOCAL_WINDOW)
             scratch.address[k] = offset
         add_local(count, size, first, st, out, places, scratch)
     else:
         passes = add_generic(size, count, first, st, out, places, scratch)
         if passes < 0:
-            return np.int64(Answer.REGIONS)
+            return np.int64(Status.REGIONS)
     sectors = st.sectors - first
     if sectors > MOST_SECTORS or passes > MOST_SECTORS:
-        return np.int64(Answer.SECTOR_COUNT)
+        return np.int64(Status.SECTOR_COUNT)
     if space != Space.SHARED:
         out.events[at] = sectors
         at += 1
@@ -258,7 +258,7 @@ def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places
         out.events[at] = sharing
         at += 1
     st.events = at
-    return np.int64(Answer.DONE)
+    return np.int64(Status.DONE)
 
 
 @inlined
