@@ -152,10 +152,7 @@ _MAX_BYTES = 1 << 40
 
 
 def read_npy(file: str, place: str) -> ArrayArgument:
-    """The array in a `.npy` file, as device memory.
-
-    Raises FormatError when the file is missing, cut, holds Python objects or is in Fortran order.
-    """
+    """The array in a `.npy` file, as device memory. Raises FormatError for a file that is missing, cut or has no usable array."""
     remedy = "write it with numpy.save(path, numpy.ascontiguousarray(array))"
     path = Path(file)
     if not os.path.isfile(path):

@@ -23,8 +23,7 @@ from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, MissingLibraryError, parse_architecture
 
 # Addresses of parameters and special registers are PTX operands, but pass through a register in machine code.
-_MACHINE_REGISTERS = 4
-_LEAST = 8
+_MACHINE_REGISTERS, _LEAST = 4, 8
 
 
 def most_live_registers(function: Function) -> int:
@@ -32,7 +31,8 @@ def most_live_registers(function: Function) -> int:
 
     Raises UnsupportedError for an opcode whose effect is not known.
     """
-    width = {CARRY: 0} | {name: _width(kind) for name, kind in function.registers.items()}
+    sizes = {name: int("".join(filter(str.isdigit, kind)) or 32) // 32 for name, kind in function.registers.items()}
+    width = {CARRY: 0} | {name: 0 if kind == "pred" else max(1, sizes[name]) for name, kind in function.registers.items()}
     graph, most = build_cfg(function), 0
     for block, after in enumerate(live_out(function, graph)):
         live = set(after)
@@ -43,13 +43,6 @@ def most_live_registers(function: Function) -> int:
             live.update(reads(instruction))
             most = max(most, sum(width.get(name, 1) for name in live))
     return most
-
-
-def _width(kind: str) -> int:
-    if kind == "pred":
-        return 0
-    bits = int("".join(digit for digit in kind if digit.isdigit()) or 32)
-    return max(1, bits // 32)
 
 
 def estimate_registers(function: Function) -> int:
@@ -73,8 +66,7 @@ def declared_shared_bytes(module: Module, function: Function) -> int:
 # -- The assembler's count, the user's, or the estimate.
 
 _CACHE_KIND, _CACHE_FORMAT = "registers", "2"
-_OLDEST_ASSEMBLED = 75
-_MOST_REGISTERS = 255
+_OLDEST_ASSEMBLED, _MOST_REGISTERS = 75, 255
 
 Origin = Literal["assembler", "override", "estimate"]
 
@@ -103,10 +95,7 @@ def assembler_target(target: str) -> tuple[Architecture, str]:
 
 
 def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
-    """What the assembler says of every kernel of `source`, by mangled name; kept on disk.
-
-    Raises MissingLibraryError, or CompileError with the assembler's words.
-    """
+    """What the assembler reports of every kernel, by mangled name; kept on disk. Raises MissingLibraryError, CompileError."""
     architecture, _ = assembler_target(source.target)
     key = diskcache.content_key(_CACHE_FORMAT, nvjitlink.library_identity(), architecture.real, source.ptx)
     if stored := diskcache.get(_CACHE_KIND, key):

@@ -59,10 +59,7 @@ def toolkit_folders() -> list[Path]:
 
 
 def library_path(name: str, package: str) -> Path:
-    """The file of library `name` (``libnvrtc.so.13``), which the PyPI `package` brings.
-
-    Raises MissingLibraryError, naming the package to install.
-    """
+    """The file of library `name` (``libnvrtc.so.13``). Raises MissingLibraryError, naming the PyPI `package` to install."""
     for folder in toolkit_folders():
         if (path := folder / "lib" / name).is_file():
             return path

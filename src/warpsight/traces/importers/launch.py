@@ -54,9 +54,7 @@ class KernelHeader(LaunchShape):
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """What the user states about a launch if the format does not: shapes as ``16x64`` or numbers, bytes of shared memory per block,
-    registers per thread. None: not stated.
-    """
+    """What the user states about a launch if the format does not: shapes (``16x64``), bytes per block, registers per thread."""
 
     grid: str | int | Sequence[int] | None = None
     block: str | int | Sequence[int] | None = None
@@ -101,23 +99,19 @@ AnyLaunch = TypeVar("AnyLaunch", bound=Launch)
 
 
 def select(launches: Sequence[AnyLaunch], kernels: str | None, numbers: str | None) -> list[AnyLaunch]:
-    """The launches of `kernels` (names separated by commas, as written or mangled) among `numbers` (as ``1,3-5``).
-
-    Raises UsageError.
-    """
+    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (``1,3-5``), or UsageError."""
     chosen = list(launches)
     if numbers is not None:
-        wanted = _numbers(numbers, len(launches))
-        chosen = [launch for launch in chosen if launch.number in wanted]
+        selected = _numbers(numbers, len(launches))
+        chosen = [launch for launch in chosen if launch.number in selected]
     if kernels is not None:
         names = [name.strip() for name in kernels.split(",") if name.strip()]
         known = {name for launch in launches for name in _names(launch)}
         for name in names:
             if name not in known:
                 shown = ", ".join(dict.fromkeys(launch.kernel for launch in launches))
-                raise UsageError(
-                    f'the trace has no kernel "{name}"{suggestion(name, known)}', place="kernels", remedy=f"it has {shown}"
-                )
+                what = f'the trace has no kernel "{name}"{suggestion(name, known)}'
+                raise UsageError(what, place="kernels", remedy=f"it has {shown}")
         chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
     if not chosen:
         raise UsageError("no launch is left", place="kernels", remedy="name other kernels, or leave out `launches`")

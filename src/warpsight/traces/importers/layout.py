@@ -146,18 +146,14 @@ class Output(NamedTuple):
 
 
 class AddressMap(NamedTuple):
-    """Regions of addresses, int64 [REGION_LIMIT] in order of their first use, and the running warp's pages of local memory, int64
-    [pages, 2] (epoch, page of the trace).
-    """
+    """Regions of addresses [REGION_LIMIT], in order of first use; the warp's local pages [pages, 2]: epoch, page of the trace."""
 
     regions: Longs
     pages: Longs
 
 
 class Scratch(NamedTuple):
-    """Work space for one instruction: addresses and lanes int64 [32], words int64 [128], parts int64 [4], banks and saved lanes
-    int64 [32, 2].
-    """
+    """Work space for one instruction, int64: addresses and lanes [32], words [128], parts [4], banks and saved lanes [32, 2]."""
 
     address: Longs
     lane: Longs

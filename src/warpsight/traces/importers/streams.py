@@ -249,9 +249,7 @@ class StreamBuffer:
             np.zeros((_ENTRIES, 2), np.uint32), np.zeros(_EVENTS, np.uint8), np.zeros(_SECTORS, np.uint32),
             np.zeros(_WARPS, FINISHED),
         )  # fmt: skip
-        self.scratch = Scratch(
-            *(np.zeros(n, np.int64) for n in (32, 32, 128, 4)), *(np.zeros((32, 2), np.int64) for _ in range(2))
-        )
+        self.scratch = Scratch(*(np.zeros(shape, np.int64) for shape in (32, 32, 128, 4, (32, 2), (32, 2))))
         self._state = np.zeros(1, STATE)
         self.state: Any = self._state[0]  # a view, which compiled code takes
         for name in ("block", "warp", "last", "region"):
@@ -295,10 +293,7 @@ class StreamBuffer:
         st["warps"] = left
 
     def make_room(self, place: str) -> None:
-        """Twice the room in each stream that is more than half full of one block, or where one instruction needs it.
-
-        Raises LimitError at `place`.
-        """
+        """Double the streams that one block fills by half, or all if one instruction needs it. Raises LimitError at `place`."""
         st = self.state
         stuck = self._stuck == int(st["line"])
         self._stuck = int(st["line"])

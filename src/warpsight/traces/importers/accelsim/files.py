@@ -158,10 +158,7 @@ def is_raw(path: Path) -> bool:
 
 
 def pieces(path: Path) -> Iterator[bytes]:
-    """The text of the file in pieces of about 4 MiB.
-
-    Raises FormatError, with the place reached, for a file that is cut or damaged.
-    """
+    """The text of the file in pieces of about 4 MiB. Raises FormatError, with the place reached, for one that is cut or damaged."""
     if path.suffix == ".tracez":
         yield from tracez_pieces(path)
         return
