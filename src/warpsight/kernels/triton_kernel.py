@@ -36,18 +36,18 @@ def is_triton_kernel(kernel: Any) -> bool:
     return type(kernel).__module__.startswith("triton.") and hasattr(kernel, "arg_names") and hasattr(kernel, "fn")
 
 
-def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
-    """The launch of a Triton kernel: `source` (PTX), `kernel`, `grid`, `block`, `shared`, `args`, `name`, and the rest of `given`.
+def compile_triton(kernel: Any, launch: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
+    """The launch of a Triton kernel: `source` (PTX), `kernel`, `grid`, `block`, `shared`, `args`, `name`, and the rest of `launch`.
 
-    `given` holds `args` (for the parameters that are not `constants`, in order), `grid` (numbers, or a function of the parameters
+    `launch` holds `args` (for the parameters that are not `constants`, in order), `grid` (numbers, or a function of the parameters
     by name, as in Triton), `arch`. `constants` are the `tl.constexpr` parameters by name, and `num_warps`, `num_stages`.
     Raises CompileError with Triton's words, UsageError and UnsupportedError for what cannot be passed.
     """
-    rest = {key: value for key, value in given.items() if key not in ("arch", "args", "grid", "seed", "block")}
+    rest = {key: value for key, value in launch.items() if key not in ("arch", "args", "grid", "seed", "block")}
     constants = dict(constants)
     function = _unwrapped(kernel, constants)
     name = str(function.fn.__name__)
-    if given.get("block") is not None:
+    if launch.get("block") is not None:
         what = "Triton fixes the threads of a block: 32 x num_warps"
         raise UsageError(what, place="block", remedy="pass num_warps in `constants`")
     if rest.get("shared") is not None:
@@ -56,15 +56,15 @@ def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str
     if options.get("num_ctas", 1) != 1:
         what = f"kernel {name} with thread block clusters is not modelled"
         raise UnsupportedError(what, place="num_ctas", remedy="use num_ctas=1")
-    values = _bound(function, name, given.get("args", ()), constants, int(given.get("seed", 0)))
+    values = _bound(function, name, launch.get("args", ()), constants, int(launch.get("seed", 0)))
     _heuristics(kernel, values, constants)
-    compiled, passed = _compile(function, name, values, set(constants), options, given.get("arch"))
+    compiled, passed = _compile(function, name, values, set(constants), options, launch.get("arch"))
     metadata = compiled.metadata
     if getattr(metadata, "global_scratch_size", 0):
         raise UnsupportedError(f"kernel {name} needs scratch in global memory", place=name, remedy="avoid tensor descriptors")
-    if given.get("grid") is None:
+    if launch.get("grid") is None:
         raise UsageError("is missing: how many blocks in the grid?", place="grid", remedy="pass numbers or a function as `grid`")
-    grid = given["grid"](values) if callable(given["grid"]) else given["grid"]
+    grid = launch["grid"](values) if callable(launch["grid"]) else launch["grid"]
     return {
         **rest,
         "source": str(compiled.asm["ptx"]),
