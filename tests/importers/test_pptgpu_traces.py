@@ -19,8 +19,7 @@ from pptgpu_writer import Op, Step, Written, write
 
 from warpsight.isa.sass.opcodes import SassTable
 from warpsight.traces.importers.accelsim.importer import import_accelsim
-from warpsight.traces.importers.pptgpu.blocks import align
-from warpsight.traces.importers.pptgpu.importer import import_pptgpu
+from warpsight.traces.importers.pptgpu.importer import align, import_pptgpu
 from warpsight.traces.schema import KernelTrace
 from warpsight.traces.validate import validate
 

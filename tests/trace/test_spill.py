@@ -9,7 +9,7 @@ import pytest
 from synthetic_trace import BLOCK_START, PATHS, PROGRAM, small_trace, whole
 
 from warpsight.traces.schema import InMemory, KernelTrace
-from warpsight.traces.spill import SpillingSink
+from warpsight.traces.store import SpillingSink
 
 pytestmark = pytest.mark.unit
 

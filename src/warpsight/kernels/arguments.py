@@ -1,4 +1,4 @@
-"""Kernel arguments as text: `i32:1024`, `f32[1<<20]:uniform`, `@points.npy`, `hex:0a00ff`, and the scalar types behind them."""
+"""Kernel arguments as text (`i32:1024`, `f32[1<<20]:uniform`, `@points.npy`, `hex:0a00ff`) and the scalar types behind them."""
 
 from __future__ import annotations
 
@@ -16,20 +16,9 @@ from warpsight.kernels.arrays import make_array, memory_shortage
 from warpsight.kernels.launch import Argument, ArrayArgument, ScalarArgument
 from warpsight.kernels.values import parse_integer, parse_size
 
-TYPES: dict[str, np.dtype[Any]] = {
-    "i8": np.dtype(np.int8),
-    "u8": np.dtype(np.uint8),
-    "i16": np.dtype(np.int16),
-    "u16": np.dtype(np.uint16),
-    "i32": np.dtype(np.int32),
-    "u32": np.dtype(np.uint32),
-    "i64": np.dtype(np.int64),
-    "u64": np.dtype(np.uint64),
-    "f16": np.dtype(np.float16),
-    "f32": np.dtype(np.float32),
-    "f64": np.dtype(np.float64),
-    "bool": np.dtype(np.bool_),
-}
+_NUMPY_CODES = {"i8": "i1", "u8": "u1", "i16": "i2", "u16": "u2", "i32": "i4", "u32": "u4", "i64": "i8", "u64": "u8",
+                "f16": "f2", "f32": "f4", "f64": "f8", "bool": "?"}  # fmt: skip
+TYPES: dict[str, np.dtype[Any]] = {name: np.dtype(code) for name, code in _NUMPY_CODES.items()}
 # Without the point, exponent, inf or nan of a floating-point number.
 _INTEGER = re.compile(r"0[xX].*|[^.eEnN]*|true|false", re.IGNORECASE)
 _BOOLEANS = {"true": True, "1": True, "false": False, "0": False}
@@ -52,7 +41,7 @@ def pack(value: str | float | bool, dtype: np.dtype[Any], place: str) -> bytes:
         return _pack_float(value, dtype, name, place)
     if isinstance(value, str):
         integer = parse_integer(value, place)
-    elif value == int(value) if math.isfinite(value) else False:
+    elif math.isfinite(value) and value == int(value):
         integer = int(value)
     else:
         raise UsageError(f"{value} is not a whole number, and the parameter is {name}", place=place, remedy="pass an integer")
@@ -71,8 +60,7 @@ def _pack_float(value: str | float | bool, dtype: np.dtype[Any], name: str, plac
         number = math.inf
     with np.errstate(over="ignore"):
         packed = np.asarray(number).astype(dtype)
-    asked_for_infinity = str(value).strip().lower().lstrip("+-").startswith("inf")
-    if np.isinf(packed) and not asked_for_infinity:
+    if np.isinf(packed) and not str(value).strip().lower().lstrip("+-").startswith("inf"):
         raise UsageError(f"{value} does not fit in {name}", place=place, remedy="use a wider type")
     return packed.tobytes()
 
@@ -103,10 +91,8 @@ def pack_for(value: str | float | bool, parameter: Variable, place: str) -> byte
     kind, bits = parameter.type[:1], parameter.size * 8
     if is_struct(parameter):
         raise _untyped(parameter, place, "give its bytes, hex:00ff..., or pass bytes in Python")
-    if isinstance(value, bool) or str(value).strip().lower() in ("true", "false"):
-        number: str | float = int(str(value).strip().lower() == "true")
-    else:
-        number = value
+    word = str(value).strip().lower()
+    number = int(word == "true") if word in ("true", "false") else value
     if kind == "f":
         return pack(number, _counterpart(f"f{bits}", parameter, place), place)
     if kind == "b" and not is_integer:
@@ -132,14 +118,14 @@ def _untyped(parameter: Variable, place: str, remedy: str) -> UsageError:
 
 def require_scalar(dtype: np.dtype[Any], parameter: Variable, place: str) -> None:
     """Raise UsageError when a scalar of `dtype` is not what `parameter` is: another size, or float for integer."""
-    given, wanted = type_name(dtype), parameter_text(parameter)
+    name, declared, kind = type_name(dtype), parameter_text(parameter), parameter.type[:1]
     if dtype.itemsize != parameter.size:
-        what = f"{given} has {dtype.itemsize} bytes, and the parameter ({wanted}) has {parameter.size}"
-        raise UsageError(what, place=place, remedy="give the type that the kernel declares")
-    kind = parameter.type[:1]
-    if (kind == "f") != (dtype.kind == "f") and kind != "b":
-        what = f"{given} is given, and the parameter is {wanted}"
-        raise UsageError(what, place=place, remedy="give the type that the kernel declares")
+        what = f"{name} has {dtype.itemsize} bytes, and the parameter ({declared}) has {parameter.size}"
+    elif (kind == "f") != (dtype.kind == "f") and kind != "b":
+        what = f"{name} is given, and the parameter is {declared}"
+    else:
+        return
+    raise UsageError(what, place=place, remedy="give the type that the kernel declares")
 
 
 def require_bytes(data: bytes, parameter: Variable, place: str) -> None:
@@ -156,7 +142,7 @@ def require_array(parameter: Variable, place: str) -> None:
         raise UsageError(what, place=place, remedy="give a scalar, e.g. i32:1024")
 
 
-# -- Kernel arguments as text: `i32:1024`, `f32[1<<20]:uniform`, `@points.npy`, `hex:0a00ff`.
+# -- Kernel arguments as text.
 
 _ARRAY = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\](?::(?P<rule>.*))?", re.DOTALL)
 _TYPED = re.compile(r"(?P<type>[A-Za-z]\w*):(?P<value>.*)", re.DOTALL)
@@ -166,10 +152,7 @@ _MAX_BYTES = 1 << 40
 
 
 def read_npy(file: str, place: str) -> ArrayArgument:
-    """The array in a `.npy` file, as device memory.
-
-    Raises FormatError when the file is missing, cut, holds Python objects or is in Fortran order.
-    """
+    """The array in a `.npy` file, as device memory. Raises FormatError for a file that is missing, cut or has no usable array."""
     remedy = "write it with numpy.save(path, numpy.ascontiguousarray(array))"
     path = Path(file)
     if not os.path.isfile(path):
@@ -192,11 +175,8 @@ def array_argument(array: np.ndarray[Any, np.dtype[Any]], place: str) -> ArrayAr
         remedy = "convert it: array.astype(array.dtype.newbyteorder('<'))"
         raise UsageError("the array is big-endian; GPUs are not", place=place, remedy=remedy)
     if not array.flags.c_contiguous:
-        raise UsageError(
-            "the array is not C-contiguous, and a copy could not be written back",
-            place=place,
-            remedy="pass numpy.ascontiguousarray(array)",
-        )
+        what = "the array is not C-contiguous, and a copy could not be written back"
+        raise UsageError(what, place=place, remedy="pass numpy.ascontiguousarray(array)")
     if array.size == 0:
         raise UsageError("the array has no elements", place=place, remedy="for a null pointer pass u64:0")
     return ArrayArgument(array, written_back=bool(array.flags.writeable))
@@ -209,29 +189,21 @@ def _type_named(name: str, place: str) -> np.dtype[Any]:
     return TYPES[name]
 
 
-def _array(found: re.Match[str], seed: int, position: int, place: str) -> ArrayArgument:
-    dtype = _type_named(found["type"], place)
+def _array(match: re.Match[str], seed: int, position: int, place: str) -> ArrayArgument:
+    dtype = _type_named(match["type"], place)
     if dtype == np.bool_:
         dtype = np.dtype(np.uint8)
-    if not found["shape"].strip():
-        raise UsageError("the array has no size", place=place, remedy=f"write {found['type']}[1024]:zeros")
-    shape = tuple(parse_size(part, place) for part in found["shape"].split(","))
+    if not match["shape"].strip():
+        raise UsageError("the array has no size", place=place, remedy=f"write {match['type']}[1024]:zeros")
+    shape = tuple(parse_size(part, place) for part in match["shape"].split(","))
     size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    if size > _MAX_BYTES:
-        raise UsageError(f"the array needs more than {_MAX_BYTES >> 30:,} GiB", place=place, remedy="use a smaller array")
-    if lacking := memory_shortage(size):
-        raise UsageError(f"the array needs {lacking}", place=place, remedy="use a smaller array")
-    if found["rule"] is None:
-        remedy = f"write e.g. {found['type']}[{found['shape']}]:zeros"
+    shortage = f"more than {_MAX_BYTES >> 30:,} GiB" if size > _MAX_BYTES else memory_shortage(size)
+    if shortage:
+        raise UsageError(f"the array needs {shortage}", place=place, remedy="use a smaller array")
+    if match["rule"] is None:
+        remedy = f"write e.g. {match['type']}[{match['shape']}]:zeros"
         raise UsageError("the array has no rule that fills it", place=place, remedy=remedy)
-    return ArrayArgument(make_array(found["rule"], shape, dtype, (seed, position), place))
-
-
-def _hex(value: str, place: str) -> bytes:
-    try:
-        return bytes.fromhex(value)
-    except ValueError as error:
-        raise UsageError(f"hex: {error}", place=place, remedy="give two hexadecimal digits a byte: hex:00ff") from error
+    return ArrayArgument(make_array(match["rule"], shape, dtype, (seed, position), place))
 
 
 def parse_argument(text: str, parameter: Variable | None = None, seed: int = 0, *, position: int = 0) -> Argument:
@@ -241,25 +213,28 @@ def parse_argument(text: str, parameter: Variable | None = None, seed: int = 0, 
     Raises UsageError or FormatError that name the position (counted from 1) and the text.
     """
     place, stripped = f"argument {position + 1} ({text.strip()})", text.strip()
-    found = _ARRAY.fullmatch(stripped)
-    if found or stripped.startswith("@") or (stripped.endswith(".npy") and not _TYPED.fullmatch(stripped)):
+    match = _ARRAY.fullmatch(stripped)
+    if match or stripped.startswith("@") or (stripped.endswith(".npy") and not _TYPED.fullmatch(stripped)):
         if parameter is not None:
             require_array(parameter, place)
-        return _array(found, abs(seed), position, place) if found else read_npy(stripped.removeprefix("@"), place)
+        return _array(match, abs(seed), position, place) if match else read_npy(stripped.removeprefix("@"), place)
     return ScalarArgument(_scalar(stripped, parameter, place))
 
 
 def _scalar(text: str, parameter: Variable | None, place: str) -> bytes:
-    if found := _TYPED.fullmatch(text):
-        if found["type"] == "hex":
-            data = _hex(found["value"], place)
+    if match := _TYPED.fullmatch(text):
+        if match["type"] == "hex":
+            try:
+                data = bytes.fromhex(match["value"])
+            except ValueError as error:
+                raise UsageError(f"hex: {error}", place=place, remedy="give two hexadecimal digits a byte: hex:00ff") from error
             if parameter is not None:
                 require_bytes(data, parameter, place)
             return data
-        dtype = _type_named(found["type"], place)
+        dtype = _type_named(match["type"], place)
         if parameter is not None:
             require_scalar(dtype, parameter, place)
-        return pack(found["value"], dtype, place)
+        return pack(match["value"], dtype, place)
     if _NUMBER.match(text) is None:
         raise UsageError("is not an argument", place=place, remedy=_HELP)
     if parameter is None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,25 +18,16 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.kernels.values import parse_integer
 
 
-def available_bytes() -> int | None:
-    """Bytes that can be used without swapping; None if the system does not report them."""
+def memory_shortage(size: int) -> str:
+    """The shortage, for a message, if `size` more bytes are not free without swapping; "" if they are, or if that is not known."""
     try:
         with open("/proc/meminfo", encoding="ascii") as file:
-            found = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
+            available = re.search(r"^MemAvailable:\s+(\d+) kB", file.read(), re.MULTILINE)
     except OSError:
-        return None
-    return int(found[1]) << 10 if found else None
-
-
-def memory_shortage(size: int) -> str:
-    """The shortage, for a message, if `size` more bytes are not free; "" if they are."""
-    free = available_bytes()
-    if free is None or size <= free:
         return ""
-    return f"more than the {free >> 20:,} MiB of free memory"
+    free = int(available[1]) << 10 if available else size
+    return f"more than the {free >> 20:,} MiB of free memory" if size > free else ""
 
-
-# -- Arrays made by a rule: `uniform(-1,1)`, `randint(0,n)`, `offsets(0,17)`, ... from a seed, so that a run can be repeated.
 
 Numbers = tuple[float, ...]
 Array = npt.NDArray[Any]
@@ -52,20 +44,15 @@ class _Rule:
     make: _Maker
 
 
-def _uniform(numbers: Numbers, count: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+def _samples(name: str, numbers: Numbers, count: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """Samples of distribution `name`: uniform (low, high) or normal (mean, deviation)."""
     if dtype.kind != "f":
-        raise ValueError("uniform makes floating-point numbers; for integers use randint(low,high)")
-    low, high = numbers if numbers else (0.0, 1.0)
-    if not low <= high:
+        raise ValueError(f"{name} makes floating-point numbers; for integers use randint(low,high)")
+    low, high = numbers or (0.0, 1.0)
+    if name == "uniform" and not low <= high:
         raise ValueError(f"uniform({low:g},{high:g}) has a lower bound above its upper bound")
-    return rng.uniform(low, high, count)
-
-
-def _normal(numbers: Numbers, count: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    if dtype.kind != "f":
-        raise ValueError("normal makes floating-point numbers; for integers use randint(low,high)")
-    mean, deviation = numbers if numbers else (0.0, 1.0)
-    return rng.normal(mean, deviation, count)
+    samples: Array = getattr(rng, name)(low, high, count)
+    return samples
 
 
 def _randint(numbers: Numbers, count: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
@@ -82,7 +69,8 @@ def _arange(numbers: Numbers, count: int, dtype: np.dtype[Any], rng: np.random.G
     step = numbers[1] if len(numbers) > 1 else 1
     if dtype.kind != "f":
         first, each = _whole((start, step))
-        _fits(min(first, first + each * (count - 1)), max(first, first + each * (count - 1)), dtype)
+        last = first + each * (count - 1)
+        _fits(min(first, last), max(first, last), dtype)
         return first + each * np.arange(count, dtype=np.uint64 if dtype == np.uint64 else np.int64)
     return start + step * np.arange(count, dtype=np.float64)
 
@@ -117,8 +105,8 @@ RULES: dict[str, _Rule] = {
     "full": _Rule("full(value)", 1, 1, _full),
     "constant": _Rule("constant(value)", 1, 1, _full),
     "arange": _Rule("arange, arange(start), arange(start,step)", 0, 2, _arange),
-    "uniform": _Rule("uniform, uniform(low,high)", 0, 2, _uniform),
-    "normal": _Rule("normal, normal(mean,deviation)", 0, 2, _normal),
+    "uniform": _Rule("uniform, uniform(low,high)", 0, 2, partial(_samples, "uniform")),
+    "normal": _Rule("normal, normal(mean,deviation)", 0, 2, partial(_samples, "normal")),
     "randint": _Rule("randint(high), randint(low,high)", 1, 2, _randint),
     "permutation": _Rule("permutation", 0, 0, _permutation),
     "offsets": _Rule("offsets(low,high)", 2, 2, _offsets),
@@ -154,16 +142,16 @@ def make_array(rule: str, shape: tuple[int, ...], dtype: np.dtype[Any], seed: tu
     bound; `offsets(low,high)` starts at 0 and grows by low to high-1 a step, as the row pointers of a sparse matrix do.
     Raises UsageError at `place`.
     """
-    found = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", rule, re.DOTALL)
-    name = found.group(1) if found else rule
+    match = re.fullmatch(r"\s*(\w+)\s*(?:\((.*)\))?\s*", rule, re.DOTALL)
+    name = match[1] if match else rule
     known = RULES.get(name)
-    if found is None or known is None:
-        usages = "; ".join(each.usage for each in RULES.values())
+    if match is None or known is None:
         what = f'"{rule}" is not a rule for an array{suggestion(name, RULES)}'
-        raise UsageError(what, place=place, remedy=f"the rules are: {usages}")
+        raise UsageError(what, place=place, remedy=f"the rules are: {'; '.join(each.usage for each in RULES.values())}")
     numbers: list[float] = []
     entropy: int | tuple[int, int] = seed
-    for part in (found.group(2) or "").split(",") if (found.group(2) or "").strip() else ():
+    parameters = match[2] or ""
+    for part in parameters.split(",") if parameters.strip() else ():
         key, equals, value = part.partition("=")
         if equals and key.strip() != "seed":
             raise UsageError(f'"{key.strip()}" is not an option of {name}', place=place, remedy="only seed=NUMBER is")

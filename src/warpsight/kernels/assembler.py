@@ -32,16 +32,17 @@ def assemble(ptx: str, path: str, architecture: Architecture) -> bytes:
     script = Path(nvjitlink_process.__file__)
     command = [sys.executable, "-I", "-S", str(script), str(library), architecture.real, path]
     try:
-        done = subprocess.run(command, input=ptx.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False)
+        process = subprocess.run(command, input=ptx.encode(), capture_output=True, timeout=_TIMEOUT_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CompileError(f"the assembler (nvJitLink) cannot be run: {error}", place=path) from None
-    if done.returncode == 0:
-        return done.stdout
-    if done.returncode == 2:
-        raise CompileError(f"the assembler (nvJitLink) does not know {architecture.real}", place=path)
-    if done.returncode == 1 and done.stdout:
-        raise CompileError(f"the assembler (nvJitLink) refuses it:\n{done.stdout.decode(errors='replace').strip()}", place=path)
-    raise CompileError("the assembler (nvJitLink) crashes on it", place=path)
+    if process.returncode == 0:
+        return process.stdout
+    failure = "crashes on it"
+    if process.returncode == 2:
+        failure = f"does not know {architecture.real}"
+    elif process.returncode == 1 and process.stdout:
+        failure = f"refuses it:\n{process.stdout.decode(errors='replace').strip()}"
+    raise CompileError(f"the assembler (nvJitLink) {failure}", place=path)
 
 
 # -- What NVIDIA's assembler decided about each kernel, read from a cubin (an ELF64 file with NVIDIA's own sections).
@@ -53,13 +54,10 @@ def assemble(ptx: str, path: str, architecture: Architecture) -> bytes:
 # the `sh_info` of `.text.<kernel>`; the tests check that the two agree.
 
 _PLACE = "cubin"
-_REGISTER_COUNT = 0x2F
-_FRAME_SIZE = 0x11
+_REGISTER_COUNT, _FRAME_SIZE = 0x2F, 0x11
 _SIZED_VALUE = 0x04
-_SYMBOL_TABLE = 2
-_SYMBOL_BYTES = 24
-_SYSTEM_SHARED_SYMBOL = ".nv.reservedSmem."
-_SYSTEM_SHARED_BYTES = 1024
+_SYMBOL_TABLE, _SYMBOL_BYTES = 2, 24
+_SYSTEM_SHARED_SYMBOL, _SYSTEM_SHARED_BYTES = ".nv.reservedSmem.", 1024
 
 
 @dataclass(frozen=True)
@@ -99,25 +97,20 @@ def _symbol_names(data: bytes, sections: list[_Section]) -> list[str]:
     table = next(section for section in sections if section.type == _SYMBOL_TABLE)
     strings = sections[table.link].offset
     entries = range(table.offset, table.offset + table.size, _SYMBOL_BYTES)
-    return [_text_at(data, strings + struct.unpack_from("<I", data, at)[0]) for at in entries]
+    return [_text_at(data, strings + struct.unpack_from("<I", data, entry)[0]) for entry in entries]
 
 
 def _attributes(data: bytes, section: _Section) -> list[tuple[int, bytes]]:
     """(attribute, payload) of every sized entry."""
-    found, at, end = [], section.offset, section.offset + section.size
-    while at + 4 <= end:
-        layout, attribute, size = struct.unpack_from("<BBH", data, at)
-        at += 4
+    entries, offset, end = [], section.offset, section.offset + section.size
+    while offset + 4 <= end:
+        layout, attribute, size = struct.unpack_from("<BBH", data, offset)
+        offset += 4
         # In the other layouts the last two bytes are the value itself.
         if layout == _SIZED_VALUE:
-            found.append((attribute, data[at : at + size]))
-            at += size
-    return found
-
-
-def _static_shared(sections: list[_Section], symbols: list[str]) -> dict[str, int]:
-    kept = _SYSTEM_SHARED_BYTES if any(symbol.startswith(_SYSTEM_SHARED_SYMBOL) for symbol in symbols) else 0
-    return {s.name.removeprefix(".nv.shared."): max(s.size - kept, 0) for s in sections if s.name.startswith(".nv.shared.")}
+            entries.append((attribute, data[offset : offset + size]))
+            offset += size
+    return entries
 
 
 def read_cubin(data: bytes) -> dict[str, CubinKernel]:
@@ -126,7 +119,9 @@ def read_cubin(data: bytes) -> dict[str, CubinKernel]:
         sections = _sections(data)
         symbols = _symbol_names(data, sections)
         code = [section.name.removeprefix(".text.") for section in sections if section.name.startswith(".text.")]
-        shared = _static_shared(sections, symbols)
+        reserved = _SYSTEM_SHARED_BYTES if any(symbol.startswith(_SYSTEM_SHARED_SYMBOL) for symbol in symbols) else 0
+        own = [section for section in sections if section.name.startswith(".nv.shared.")]
+        shared = {section.name.removeprefix(".nv.shared."): max(section.size - reserved, 0) for section in own}
         values: dict[int, dict[str, int]] = {_REGISTER_COUNT: {}, _FRAME_SIZE: {}}
         for section in sections:
             for attribute, payload in _attributes(data, section) if section.name == ".nv.info" else ():

@@ -92,12 +92,9 @@ def require_supported(architecture: Architecture) -> None:
     """Raise UsageError when NVRTC cannot compile for `architecture`, listing those that it can."""
     known = supported_architectures()
     if architecture.number not in known:
-        listed = ", ".join(str(number) for number in known)
-        raise UsageError(
-            f"{architecture.virtual} is not an architecture that this NVRTC compiles for ({listed})",
-            place="arch",
-            remedy=f"use {min(known, key=lambda number: abs(number - architecture.number))}, or compile to .ptx elsewhere",
-        )
+        what = f"{architecture.virtual} is not an architecture that this NVRTC compiles for ({', '.join(map(str, known))})"
+        nearest = min(known, key=lambda number: abs(number - architecture.number))
+        raise UsageError(what, place="arch", remedy=f"use {nearest}, or compile to .ptx elsewhere")
 
 
 class _Program:
@@ -200,29 +197,23 @@ def compile_with_nvcc(nvcc: str, text: str, path: str, options: CompileOptions) 
             source = Path(scratch) / "input.cu"
             source.write_text(text, encoding="utf-8")
         command = [nvcc, "-ptx", "-O3", f"-arch={options.architecture.virtual}", *options.flags()]
-        done = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
-        log = (done.stderr + done.stdout).replace(str(source), path).strip()
-        if done.returncode != 0 or not output.is_file():
+        process = _run_nvcc([*command, "-x", "cu", "-o", str(output), str(source)], path)
+        log = (process.stderr + process.stdout).replace(str(source), path).strip()
+        if process.returncode != 0 or not output.is_file():
             raise CompileError(f"nvcc refuses it:\n{log}", place=path)
         return CompiledCuda(output.read_text(encoding="utf-8", errors="replace"), {}, log)
 
 
 # -- Which compiler a CUDA C++ text needs, what its result depends on, and the result kept on disk.
-#
-# NVRTC compiles device code only. A text with host code goes to nvcc when that is on PATH, guarded or not; else to NVRTC, for which
-# the host code must be hidden behind ``#ifndef __CUDACC_RTC__``.
 
-_CACHE_KIND = "ptx"
-_CACHE_FORMAT = "1"
+_CACHE_KIND, _CACHE_FORMAT = "ptx", "1"
 _GUARD = "__CUDACC_RTC__"
 _HOST_MARKERS = re.compile(r"\bmain\s*\(|<<<|\bcuda[A-Z]\w*\s*\(|(?<!::)\bstd\s*::")
 _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*(.*)$", re.MULTILINE)
 _LITERAL_INCLUDE = re.compile(r'"([^"]+)"|<([^>]+)>')
 _COMMENT_OR_STRING = re.compile(r'//[^\n]*|/\*.*?\*/|("(?:\\.|[^"\\\n])*")', re.DOTALL)
-_GUARD_REMEDY = (
-    f"host code and standard headers must stand between `#ifndef {_GUARD}` and `#endif`; "
-    "or put nvcc on PATH, which compiles both"
-)
+_GUARD_REMEDY = f"host code and standard headers must stand between `#ifndef {_GUARD}` and `#endif`; " \
+    "or put nvcc on PATH, which compiles both"  # fmt: skip
 _LIBCUXX_HEADER = re.compile(r'open source file "(?:nv|cuda|cub|thrust)/')
 _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings libcu++, CUB and Thrust'
 
@@ -230,11 +221,11 @@ _LIBCUXX_REMEDY = 'python -m pip install "nvidia-cuda-cccl>=13.0,<13.1" brings l
 def has_host_code(text: str, include_dirs: tuple[str, ...] = ()) -> bool:
     """Whether `text` has host code, guarded or not: `main(`, `<<<`, a CUDA runtime call or a standard header."""
     # Comments go, strings stay: an #include names its file in one.
-    code = _COMMENT_OR_STRING.sub(lambda found: found.group(1) or " ", text)
+    code = _COMMENT_OR_STRING.sub(lambda match: match[1] or " ", text)
     if _HOST_MARKERS.search(re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code)):
         return True
     folders = [*map(Path, include_dirs), *libraries.include_folders()]
-    names = [found.group(2) for operand in _INCLUDE.findall(code) if (found := _LITERAL_INCLUDE.match(operand)) and found.group(2)]
+    names = [match[2] for operand in _INCLUDE.findall(code) if (match := _LITERAL_INCLUDE.match(operand)) and match[2]]
     return any(not any((folder / name).is_file() for folder in folders) for name in names)
 
 
@@ -243,7 +234,7 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
 
     None when an include is not a literal (a macro), because then the list cannot be known without preprocessing.
     """
-    found: dict[Path, str] = {}
+    headers: dict[Path, str] = {}
     pending = [(text, Path(path).parent)]
     while pending:
         current, folder = pending.pop(0)
@@ -251,20 +242,12 @@ def included_text(text: str, path: str, include_dirs: tuple[str, ...]) -> list[s
             literal = _LITERAL_INCLUDE.match(operand)
             if literal is None:
                 return None
-            name = literal.group(1) or literal.group(2)
-            for place in (folder, *map(Path, include_dirs), Path(path).parent):
-                header = place / name
-                if header.is_file():
-                    if header not in found:
-                        found[header] = header.read_text(encoding="utf-8", errors="replace")
-                        pending.append((found[header], header.parent))
-                    break
-    return [part for header, body in found.items() for part in (str(header), body)]
-
-
-def _compiler(text: str, options: CompileOptions) -> str | None:
-    """The nvcc to use, or None for NVRTC."""
-    return find_nvcc() if has_host_code(text, options.include_dirs) else None
+            places = (place / (literal[1] or literal[2]) for place in (folder, *map(Path, include_dirs), Path(path).parent))
+            header = next((place for place in places if place.is_file()), None)
+            if header is not None and header not in headers:
+                headers[header] = header.read_text(encoding="utf-8", errors="replace")
+                pending.append((headers[header], header.parent))
+    return [part for header, body in headers.items() for part in (str(header), body)]
 
 
 def _with_nvrtc(text: str, path: str, options: CompileOptions) -> tuple[CompiledCuda, bool]:
@@ -287,17 +270,16 @@ def compile_cached(text: str, path: str, options: CompileOptions) -> CompiledCud
 
     `path` names the text in messages; its folder is searched for headers. Raises CompileError, UsageError, MissingLibraryError.
     """
-    nvcc_path = _compiler(text, options)
+    nvcc = find_nvcc() if has_host_code(text, options.include_dirs) else None
     headers = included_text(text, path, options.include_dirs)
-    compiler = nvcc_version(nvcc_path) if nvcc_path else library_identity()
+    compiler = nvcc_version(nvcc) if nvcc else library_identity()
     # The absolute path is part of the key because the compilers write it into the .file records.
     parts = (_CACHE_FORMAT, compiler, os.path.abspath(path), text, json.dumps(asdict(options)), *(headers or ()))
     key = diskcache.content_key(*parts)
     if headers is not None and (stored := diskcache.get(_CACHE_KIND, key)):
         return CompiledCuda(**json.loads(stored))
-    keyed_compiler = True
-    if nvcc_path:
-        compiled = compile_with_nvcc(nvcc_path, text, path, options)
+    if nvcc:
+        compiled, keyed_compiler = compile_with_nvcc(nvcc, text, path, options), True
     else:
         compiled, keyed_compiler = _with_nvrtc(text, path, options)
     if headers is not None and keyed_compiler:

@@ -51,21 +51,14 @@ class Image:
     array: npt.NDArray[Any]
 
     def __post_init__(self) -> None:
-        array = self.array
-        if (
-            not isinstance(array, np.ndarray)
-            or array.dtype.newbyteorder("=").str[1:] not in _FORMATS
-            or array.dtype.byteorder == ">"
-        ):
-            kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
-            raise UsageError(
-                f"{kind} cannot be the texels of a {self._name}",
-                remedy="use a NumPy array of 8, 16 or 32 bit integers or of 16 or 32 bit floats",
-            )
+        array, name = self.array, type(self).__name__.lower()
+        kind = array.dtype if isinstance(array, np.ndarray) else type(array).__name__
+        if isinstance(kind, str) or kind.newbyteorder("=").str[1:] not in _FORMATS or kind.byteorder == ">":
+            remedy = "use a NumPy array of 8, 16 or 32 bit integers or of 16 or 32 bit floats"
+            raise UsageError(f"{kind} cannot be the texels of a {name}", remedy=remedy)
         if array.size == 0 or not array.flags.c_contiguous:
-            raise UsageError(
-                f"the array of a {self._name} is empty or not C-contiguous", remedy="pass numpy.ascontiguousarray(array)"
-            )
+            what = f"the array of a {name} is empty or not C-contiguous"
+            raise UsageError(what, remedy="pass numpy.ascontiguousarray(array)")
         for name in ("layered", "cube", "normalized"):
             if not isinstance(getattr(self, name, False), bool):
                 raise UsageError(f"{name}={shown(getattr(self, name))} is neither True nor False", remedy=f"give {name}=True")
@@ -75,15 +68,10 @@ class Image:
         _ = self.shape
 
     @property
-    def _name(self) -> str:
-        return type(self).__name__.lower()
-
-    @property
     def shape(self) -> ImageShape:
-        """What the axes are. Raises UsageError when they cannot be meant."""
-        return _shape_of(
-            self.array.shape, getattr(self, "dims", None), getattr(self, "layered", False), getattr(self, "cube", False)
-        )
+        """What the axes are. Raises UsageError for axes that no image has."""
+        layered, cube = getattr(self, "layered", False), getattr(self, "cube", False)
+        return _shape_of(self.array.shape, getattr(self, "dims", None), layered, cube)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +115,8 @@ class Texture(Image):
     @property
     def address_modes(self) -> tuple[str, ...]:
         """The mode of x, y and z; of an axis not named that of the last."""
-        given = (self.address,) if isinstance(self.address, str) else tuple(self.address)
-        return given + given[-1:] * (3 - len(given))
+        modes = (self.address,) if isinstance(self.address, str) else tuple(self.address)
+        return modes + modes[-1:] * (3 - len(modes))
 
     @property
     def border_colour(self) -> tuple[float, float, float, float]:
@@ -164,17 +152,16 @@ def _one_of(value: str, known: tuple[str, ...], name: str) -> None:
 
 def _shape_of(shape: tuple[int, ...], dims: int | None, layered: bool, cube: bool) -> ImageShape:
     axes = len(shape)
-    if dims is None:
-        dims = _default_dims(shape, layered, cube)
+    if dims is None and cube:
+        dims = 2
+    elif dims is None and layered:
+        dims = min(axes - 1, 2)
+    elif dims is None:
+        dims = 2 if axes == 3 and shape[-1] in _CHANNELS else min(axes, 3)
     leading = dims + ((dims == 2 and cube) or layered) if dims in (1, 2, 3) else 0
     channels = shape[-1] if axes == leading + 1 else 1
-    if (
-        axes not in (leading, leading + 1)
-        or not leading
-        or channels not in _CHANNELS
-        or (layered and dims == 3)
-        or (cube and dims != 2)
-    ):
+    fits = leading and axes in (leading, leading + 1) and channels in _CHANNELS
+    if not fits or (layered and dims == 3) or (cube and dims != 2):
         what = f"an array of shape {shape} cannot be a {'layered ' * layered}{'cube map' if cube else f'{dims}-dimensional image'}"
         raise UsageError(what, remedy="axes are [layers or depth,] [height,] width [, channels of 1, 2 or 4]; see dims and layered")
     sizes = shape[:leading]
@@ -186,12 +173,3 @@ def _shape_of(shape: tuple[int, ...], dims: int | None, layered: bool, cube: boo
     if layered:
         return ImageShape(f"a{dims}d", sizes[-1], height, 1, sizes[0], channels)
     return ImageShape(f"{dims}d", sizes[-1], height, sizes[0] if dims == 3 else 1, 1, channels)
-
-
-def _default_dims(shape: tuple[int, ...], layered: bool, cube: bool) -> int:
-    axes = len(shape)
-    if cube:
-        return 2
-    if layered:
-        return min(axes - 1, 2)
-    return 2 if axes == 3 and shape[-1] in _CHANNELS else min(axes, 3)

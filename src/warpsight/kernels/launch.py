@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
@@ -53,8 +54,30 @@ class ArrayArgument:
 Argument = ScalarArgument | ArrayArgument | Image
 
 
+class LaunchShape:
+    """What follows from the dimensions `grid`, in blocks, and `block`, in threads."""
+
+    grid: Dim3
+    block: Dim3
+
+    @property
+    def threads_per_block(self) -> int:
+        """Threads in a block."""
+        return math.prod(self.block)
+
+    @property
+    def warps_per_block(self) -> int:
+        """Warps in a block, the last one possibly partial."""
+        return -(-self.threads_per_block // 32)
+
+    @property
+    def blocks(self) -> int:
+        """Blocks in the grid."""
+        return math.prod(self.grid)
+
+
 @dataclass(frozen=True)
-class Launch:
+class Launch(LaunchShape):
     """One launch of `kernel` (mangled name). `shared_bytes` is dynamic shared memory. Arguments are in parameter order."""
 
     kernel: str
@@ -63,20 +86,8 @@ class Launch:
     arguments: tuple[Argument, ...]
     shared_bytes: int = 0
 
-    @property
-    def threads_per_block(self) -> int:
-        """Threads in a block."""
-        return int(np.prod(self.block))
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in the grid."""
-        return int(np.prod(self.grid))
-
 
 DEFAULT_HEAP_BYTES = 8 << 20  # cudaLimitMallocHeapSize before anyone sets it
-
-
 DEFAULT_STACK_BYTES, MAX_STACK_BYTES = 8192, 1 << 20
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -50,16 +51,10 @@ def _scalar_bytes(value: Any, parameter: Variable, place: str) -> bytes:
         return value.tobytes()
     if isinstance(value, (bool, int, float)):
         return pack_for(value, parameter, place)
-    if isinstance(value, ScalarArgument):
-        data = value.data
-    elif isinstance(value, (bytes, bytearray, memoryview)):
-        data = bytes(value)
-    else:
-        raise UsageError(
-            f"a {type(value).__name__} cannot be passed to a kernel",
-            place=place,
-            remedy="pass a NumPy array or scalar, an int, a float, a bool, bytes, or a text such as 'f32[1024]:uniform'",
-        )
+    if not isinstance(value, (ScalarArgument, bytes, bytearray, memoryview)):
+        remedy = "pass a NumPy array or scalar, an int, a float, a bool, bytes, or a text such as 'f32[1024]:uniform'"
+        raise UsageError(f"a {type(value).__name__} cannot be passed to a kernel", place=place, remedy=remedy)
+    data = value.data if isinstance(value, ScalarArgument) else bytes(value)
     require_bytes(data, parameter, place)
     return data
 
@@ -72,18 +67,13 @@ def bind(function: Function, arguments: Sequence[Any], *, seed: int = 0) -> tupl
     bytes go as they are, texts are read by `parse_argument` with `seed`.
     Raises UsageError that names the position (counted from 1), or lists the parameters when the count is wrong.
     """
-    expected, given = len(function.parameters), len(arguments)
-    if expected != given:
-        raise UsageError(
-            f"{display_name(function.name)} takes {expected} argument(s), and the number given is {given}",
-            place="arguments",
-            remedy=f"its parameters are {describe_parameters(function)}",
-        )
+    expected = len(function.parameters)
+    if expected != len(arguments):
+        what = f"{display_name(function.name)} takes {expected} argument(s), and the number given is {len(arguments)}"
+        raise UsageError(what, place="arguments", remedy=f"its parameters are {describe_parameters(function)}")
     pairs = zip(arguments, function.parameters, strict=True)
     return tuple(_bind_one(value, parameter, seed, position) for position, (value, parameter) in enumerate(pairs))
 
-
-# -- A launch that CUDA would accept: grid and block within its limits and the kernel's own, arguments that fit.
 
 # CUDA C++ Programming Guide, "Technical Specifications per Compute Capability": the same for every one since 3.0.
 MAX_GRID: Dim3 = (2**31 - 1, 65535, 65535)
@@ -111,45 +101,34 @@ def parse_dim3(value: str | int | Sequence[int], place: str) -> Dim3:
     return (x, y, z)
 
 
-def _shown(dims: Dim3) -> str:
+def _dims_text(dims: Dim3) -> str:
     return f"({dims[0]},{dims[1]},{dims[2]})"
 
 
-def _check_dims(dims: Dim3, limits: Dim3, place: str, what: str) -> None:
+def _check_dims(dims: Dim3, limits: Dim3, place: str) -> None:
     for axis, size, limit in zip("xyz", dims, limits, strict=True):
         if size <= 0:
-            raise UsageError(f"the {what} {_shown(dims)} has {size} in {axis}: nothing would run", place=place, remedy=_EXAMPLES)
+            what = f"the {place} {_dims_text(dims)} has {size} in {axis}: nothing would run"
+            raise UsageError(what, place=place, remedy=_EXAMPLES)
         if size > limit:
-            raise UsageError(
-                f"the {what} {_shown(dims)} has {size:,} in {axis}, above CUDA's limit of {limit:,}",
-                place=place,
-                remedy=f"use at most {limit:,} in {axis}",
-            )
+            what = f"the {place} {_dims_text(dims)} has {size:,} in {axis}, above CUDA's limit of {limit:,}"
+            raise UsageError(what, place=place, remedy=f"use at most {limit:,} in {axis}")
 
 
 def _check_block(block: Dim3, function: Function) -> None:
-    threads, name = block[0] * block[1] * block[2], display_name(function.name)
+    threads, name, dims = math.prod(block), display_name(function.name), _dims_text(block)
     if min(block) > 0 and threads > MAX_THREADS_PER_BLOCK:
-        raise UsageError(
-            f"the block {_shown(block)} has {threads:,} threads, above CUDA's limit of {MAX_THREADS_PER_BLOCK:,}",
-            place="block",
-            remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads a block, and more blocks",
-        )
-    _check_dims(block, MAX_BLOCK, "block", "block")
-    if function.required_threads is not None and block != function.required_threads:
-        raise UsageError(
-            f"the block is {_shown(block)}, and {name} is compiled for {_shown(function.required_threads)} only (.reqntid)",
-            place="block",
-            remedy=f"use `block='{'x'.join(str(size) for size in function.required_threads)}'`",
-        )
-    if function.max_threads is not None:
-        most = function.max_threads[0] * function.max_threads[1] * function.max_threads[2]
-        if threads > most:
-            raise UsageError(
-                f"the block {_shown(block)} has {threads:,} threads, and {name} was compiled for at most {most:,} (.maxntid)",
-                place="block",
-                remedy=f"use at most {most:,} threads a block, or raise __launch_bounds__",
-            )
+        what = f"the block {dims} has {threads:,} threads, above CUDA's limit of {MAX_THREADS_PER_BLOCK:,}"
+        raise UsageError(what, place="block", remedy=f"use at most {MAX_THREADS_PER_BLOCK:,} threads a block, and more blocks")
+    _check_dims(block, MAX_BLOCK, "block")
+    required = function.required_threads
+    if required is not None and block != required:
+        what = f"the block is {dims}, and {name} is compiled for {_dims_text(required)} only (.reqntid)"
+        raise UsageError(what, place="block", remedy=f"use `block='{'x'.join(map(str, required))}'`")
+    most = threads if function.max_threads is None else math.prod(function.max_threads)
+    if threads > most:
+        what = f"the block {dims} has {threads:,} threads, and {name} was compiled for at most {most:,} (.maxntid)"
+        raise UsageError(what, place="block", remedy=f"use at most {most:,} threads a block, or raise __launch_bounds__")
 
 
 def make_launch(
@@ -164,7 +143,7 @@ def make_launch(
     name = find_kernel(source, kernel)
     function = source.module.kernels[name]
     grid_dims, block_dims = parse_dim3(grid, "grid"), parse_dim3(block, "block")
-    _check_dims(grid_dims, MAX_GRID, "grid", "grid")
+    _check_dims(grid_dims, MAX_GRID, "grid")
     _check_block(block_dims, function)
     shared_bytes = parse_integer(shared, "shared") if isinstance(shared, str) else whole_number(shared, "shared", _EXAMPLES)
     if shared_bytes < 0:

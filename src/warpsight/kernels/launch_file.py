@@ -8,7 +8,7 @@ from __future__ import annotations
 import runpy
 import traceback
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from os.path import isfile
 from pathlib import Path
 from typing import Any, NoReturn
@@ -81,36 +81,38 @@ REQUIRED = ("source", "grid", "block")
 
 def prepare(spec: LaunchSpec) -> tuple[KernelSource, Launch]:
     """Compile or read the kernels of `spec` and check its launch. Raises what `load_source` and `make_launch` raise."""
-    given = {field.name: getattr(spec, field.name) for field in fields(spec)}
-    check_kinds(given, {name: f"{spec.path}: {name}" for name in given} if spec.path else {"args": "arguments"})
-    expressions = (spec.kernel,) if spec.kernel else ()
+    check_kinds(vars(spec), {name: f"{spec.path}: {name}" for name in vars(spec)} if spec.path else {"args": "arguments"})
     source = load_source(
-        spec.source, arch=spec.arch, kernel_expressions=expressions, defines=spec.defines, include_dirs=spec.include_dirs,
-        name=spec.name or None,
+        spec.source, arch=spec.arch, kernel_expressions=(spec.kernel,) if spec.kernel else (), defines=spec.defines,
+        include_dirs=spec.include_dirs, name=spec.name or None,
     )
     return source, make_launch(source, spec.kernel, spec.grid, spec.block, spec.args, shared=spec.shared, seed=spec.seed)
 
 
-# -- A launch kept in a file: a small YAML, or a Python file where arrays are made by the user's own code.
-#
-# Keys and their meaning are those of `LaunchSpec`; `source` and `include_dirs` are relative to the file.
+# -- Reading the file.
 
 _LISTS = ("args", "defines", "include_dirs")
 
 
-def _refuse(what: str, place: str, remedy: str = "") -> NoReturn:
-    raise UsageError(what, place=place, remedy=remedy or f"the keys are: {', '.join(KEYS)}")
+def _refuse(what: str, place: str, remedy: str) -> NoReturn:
+    raise UsageError(what, place=place, remedy=remedy)
 
 
-def _as_integer(value: Any, key: str, place: str) -> int:
-    if isinstance(value, str):
-        return parse_integer(value, place)
-    return whole_number(value, place, f"write e.g. {key}: 32")
-
-
-def _as_text(value: Any, key: str, place: str) -> str:
-    if not isinstance(value, str) or not value.strip():
-        _refuse(f"{key} is {shown(value)}, not a text", place, f"write e.g. {key}: NAME")
+def _checked(key: str, value: Any, place: str) -> Any:
+    """A value that is of its key's kind. Raises UsageError for another one."""
+    if key in _LISTS:
+        if not isinstance(value, (list, tuple)):
+            _refuse(f"{key} is not a list", place, f"write {key}: [...]")
+        return tuple(value)
+    if key in ("registers", "seed"):
+        return parse_integer(value, place) if isinstance(value, str) else whole_number(value, place, f"write e.g. {key}: 32")
+    if key == "arch":
+        return str(value)
+    if key in ("kernel", "source"):
+        text = str(value) if isinstance(value, Path) else value
+        if not isinstance(text, str) or not text.strip():
+            _refuse(f"{key} is {shown(text)}, not a text", place, f"write e.g. {key}: NAME")
+        return text
     return value
 
 
@@ -126,28 +128,14 @@ def spec_from_keys(values: Mapping[str, Any], lines: Mapping[str, int], path: st
     """
     for key in values:
         if key not in KEYS:
-            _refuse(f"{key} is not a known key{suggestion(key, KEYS)}", f"{path}:{lines[key]}" if key in lines else path)
+            place = f"{path}:{lines[key]}" if key in lines else path
+            _refuse(f"{key} is not a known key{suggestion(key, KEYS)}", place, f"the keys are: {', '.join(KEYS)}")
     for key in REQUIRED:
         if values.get(key) is None:
             _refuse(f"{key} is missing", path, f"a launch needs {', '.join(REQUIRED)}")
-    checked: dict[str, Any] = {}
     folder = Path(path).parent
-    for key, value in values.items():
-        place = f"{path}:{lines[key]}" if key in lines else f"{path}: {key}"
-        if value is None:
-            continue
-        if key in _LISTS:
-            if isinstance(value, (str, bytes)) or not isinstance(value, (list, tuple)):
-                _refuse(f"{key} is not a list", place, f"write {key}: [...]")
-            checked[key] = tuple(value)
-        elif key in ("registers", "seed"):
-            checked[key] = _as_integer(value, key, place)
-        elif key == "arch":
-            checked[key] = str(value)
-        elif key in ("kernel", "source"):
-            checked[key] = _as_text(str(value) if isinstance(value, Path) else value, key, place)
-        else:
-            checked[key] = value
+    places = {key: f"{path}:{lines[key]}" if key in lines else f"{path}: {key}" for key in values}
+    checked = {key: _checked(key, value, places[key]) for key, value in values.items() if value is not None}
     checked["include_dirs"] = tuple(_relative(str(each), folder) for each in checked.get("include_dirs", ()))
     checked["args"] = tuple(relative_argument(value, folder) for value in checked.get("args", ()))
     return LaunchSpec(**{**checked, "source": _relative(checked["source"], folder), "path": path})
@@ -162,9 +150,8 @@ def relative_argument(value: Any, folder: Path) -> Any:
 
 def _user_code_failed(error: BaseException, path: str) -> NoReturn:
     """The user's file raised: name the line of theirs, not ours."""
-    own = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
-    line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else None
-    text = error.msg if isinstance(error, SyntaxError) else str(error)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    line, text = (error.lineno, error.msg) if isinstance(error, SyntaxError) else (lines[-1] if lines else None, str(error))
     place = f"{path}:{line}" if line else path
     raise UsageError(f"{type(error).__name__}: {text}", place=place, remedy="correct the launch file") from error
 
@@ -172,14 +159,15 @@ def _user_code_failed(error: BaseException, path: str) -> NoReturn:
 def _read_python(path: str) -> LaunchSpec:
     try:
         names = runpy.run_path(path, run_name="warpsight_launch")
-        result = names["launch"]() if callable(names.get("launch")) else None
+        has_function = callable(names.get("launch"))
+        result = names["launch"]() if has_function else None
     except WarpsightError:
         raise
     except (Exception, SystemExit) as error:
         _user_code_failed(error, path)
     if isinstance(result, LaunchSpec):
         return replace(result, source=_relative(result.source, Path(path).parent), path=path)
-    if callable(names.get("launch")):
+    if has_function:
         if not isinstance(result, Mapping):
             _refuse(f"launch() returned a {type(result).__name__}", path, "return a dict of the keys of a launch, or a LaunchSpec")
         return spec_from_keys(result, {}, path)

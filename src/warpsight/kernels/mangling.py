@@ -29,21 +29,21 @@ class _MangledName:
     """A cursor over one mangled name, with the ABI's list of substitutable components."""
 
     def __init__(self, text: str) -> None:
-        self.text, self.at = text, 0
+        self.text, self.position = text, 0
         self.components: list[str] = []
 
     def take(self, token: str) -> bool:
-        if self.text.startswith(token, self.at):
-            self.at += len(token)
+        if self.text.startswith(token, self.position):
+            self.position += len(token)
             return True
         return False
 
     def matched(self, pattern: str) -> str:
-        found = re.compile(pattern).match(self.text, self.at)
-        if found is None:
+        match = re.compile(pattern).match(self.text, self.position)
+        if match is None:
             raise _NotCoveredError
-        self.at = found.end()
-        return found.group()
+        self.position = match.end()
+        return match.group()
 
     def remember(self, component: str) -> str:
         self.components.append(component)
@@ -52,13 +52,13 @@ class _MangledName:
     def source_name(self) -> str:
         self.take("L")  # internal linkage: a static kernel
         length = int(self.matched(r"[1-9]\d*"))
-        name = self.text[self.at : self.at + length]
+        name = self.text[self.position : self.position + length]
         if len(name) != length:
             raise _NotCoveredError
-        self.at += length
+        self.position += length
         while self.take("B"):  # ABI tags are not part of the name that people write
             length = int(self.matched(r"[1-9]\d*"))
-            self.at += length
+            self.position += length
         return "(anonymous namespace)" if name.startswith("_GLOBAL__N_") else name
 
     def substitution(self) -> str:
@@ -98,7 +98,7 @@ class _MangledName:
         while not self.take("E"):
             if self.take("I"):
                 name += self.template_arguments()
-            elif self.text.startswith("S", self.at):
+            elif self.text.startswith("S", self.position):
                 name = self.substitution()
                 continue
             else:
@@ -110,10 +110,10 @@ class _MangledName:
     def name(self) -> str:
         if self.take("N"):
             return self.nested_name()
-        if self.text.startswith("St", self.at):
-            self.at += 2
+        if self.text.startswith("St", self.position):
+            self.position += 2
             name = f"std::{self.source_name()}"
-        elif self.text.startswith("S", self.at):
+        elif self.text.startswith("S", self.position):
             name = self.substitution()
             if self.take("I"):
                 return self.remember(name + self.template_arguments())
@@ -129,14 +129,14 @@ class _MangledName:
         for prefix, suffix in (("P", "*"), ("R", "&"), ("O", "&&"), ("K", " const"), ("V", " volatile")):
             if self.take(prefix):
                 return self.remember(self.type() + suffix)
-        for code in (self.text[self.at : self.at + 2], self.text[self.at : self.at + 1]):
+        for code in (self.text[self.position : self.position + 2], self.text[self.position : self.position + 1]):
             if code in _BUILTIN:
-                self.at += len(code)
+                self.position += len(code)
                 return _BUILTIN[code]
-        if self.text.startswith("S", self.at) and not self.text.startswith("St", self.at):
+        if self.text.startswith("S", self.position) and not self.text.startswith("St", self.position):
             name = self.substitution()
             return self.remember(name + self.template_arguments()) if self.take("I") else name
-        nested = self.text.startswith("N", self.at)
+        nested = self.text.startswith("N", self.position)
         name = self.name()
         return name if nested else self.remember(name)
 
@@ -145,10 +145,10 @@ def display_name(mangled: str) -> str:
     """`_Z5scaleIfEvPT_` is `scale<float>`; a name that is not mangled, or in a way not covered, is returned unchanged."""
     if not mangled.startswith("_Z"):
         return mangled
-    reader = _MangledName(mangled)
-    reader.at = 2
+    cursor = _MangledName(mangled)
+    cursor.position = 2
     try:
-        return reader.name()
+        return cursor.name()
     except (_NotCoveredError, RecursionError):
         return mangled
 

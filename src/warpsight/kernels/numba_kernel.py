@@ -38,8 +38,8 @@ def launch_of(kernel: Any) -> dict[str, Any]:
     """`grid`, `block` and `shared` of `kernel[grid, block, stream, shared]`; nothing for a kernel alone."""
     if not hasattr(kernel, "dispatcher"):
         return {}
-    given = {"grid": tuple(kernel.griddim), "block": tuple(kernel.blockdim)}
-    return {**given, "shared": int(kernel.sharedmem)} if kernel.sharedmem else given
+    shared = {"shared": int(kernel.sharedmem)} if kernel.sharedmem else {}
+    return {"grid": tuple(kernel.griddim), "block": tuple(kernel.blockdim), **shared}
 
 
 def compile_numba(kernel: Any, values: Sequence[Any], arch: str | int | None, seed: int) -> tuple[str, str, list[Any]]:
@@ -53,11 +53,8 @@ def compile_numba(kernel: Any, values: Sequence[Any], arch: str | int | None, se
     values = [_array_of(value, seed, position) for position, value in enumerate(values)]
     parameters = list(inspect.signature(dispatcher.py_func).parameters)
     if len(values) != len(parameters):
-        raise UsageError(
-            f"{name} takes {len(parameters)} argument(s), and the number given is {len(values)}",
-            place="arguments",
-            remedy=f"its parameters are ({', '.join(parameters)})",
-        )
+        what = f"{name} takes {len(parameters)} argument(s), and the number given is {len(values)}"
+        raise UsageError(what, place="arguments", remedy=f"its parameters are ({', '.join(parameters)})")
     options = dict(dispatcher.targetoptions)
     if options.get("link"):
         what = f"kernel {name} links other files, which is not modelled"
@@ -65,22 +62,15 @@ def compile_numba(kernel: Any, values: Sequence[Any], arch: str | int | None, se
     if options.get("extensions"):
         raise UnsupportedError(f"kernel {name} has extensions for its arguments", place=name, remedy=_REMEDY)
     ptx = _compile(dispatcher, name, values, options, arch)
-    flat: list[Any] = []
-    labels: list[str] = []
-    for parameter, value in zip(parameters, values, strict=True):
-        for label, part in _flattened(parameter, value):
-            labels.append(label)
-            flat.append(part)
-    return _renamed(ptx, name, labels), name, flat
+    parts = [part for parameter, value in zip(parameters, values, strict=True) for part in _flattened(parameter, value)]
+    return _renamed(ptx, name, [label for label, _ in parts]), name, [part for _, part in parts]
 
 
 def _array_of(value: Any, seed: int, position: int) -> Any:
-    if isinstance(value, str):
-        made = parse_argument(value, None, seed, position=position)
-        if not isinstance(made, ArrayArgument):
-            raise UsageError(f'"{value}" is a scalar by text', place=f"argument {position + 1}", remedy=_REMEDY)
-        return made.array
-    return value.array if isinstance(value, ArrayArgument) else value
+    argument = parse_argument(value, None, seed, position=position) if isinstance(value, str) else value
+    if isinstance(value, str) and not isinstance(argument, ArrayArgument):
+        raise UsageError(f'"{value}" is a scalar by text', place=f"argument {position + 1}", remedy=_REMEDY)
+    return argument.array if isinstance(argument, ArrayArgument) else argument
 
 
 def _compile(dispatcher: Any, name: str, values: Sequence[Any], options: dict[str, Any], arch: str | int | None) -> str:
@@ -92,10 +82,8 @@ def _compile(dispatcher: Any, name: str, values: Sequence[Any], options: dict[st
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # on launches that would use a GPU badly, and on debug with optimisation
-            types = tuple(dispatcher.typeof_pyval(value) for value in values)
-            ptx, returns = compile_ptx(
-                dispatcher.py_func, types, lineinfo=not chosen["debug"], cc=divmod(target.number, 10), **chosen
-            )
+            types, capability = tuple(dispatcher.typeof_pyval(value) for value in values), divmod(target.number, 10)
+            ptx, returns = compile_ptx(dispatcher.py_func, types, lineinfo=not chosen["debug"], cc=capability, **chosen)
     except Exception as error:  # Numba has no common base for what it raises on a wrong kernel
         raise _compile_error(name, error) from error
     if "none" not in str(returns):
@@ -106,10 +94,10 @@ def _compile(dispatcher: Any, name: str, values: Sequence[Any], options: dict[st
 def _compile_error(name: str, error: Exception) -> CompileError:
     """Numba's own words, without its phases and colours, and the line that it names."""
     lines = [_COLOUR.sub("", line).strip() for line in str(error).splitlines()]
-    words = next((line for line in lines if line and not line.startswith("Failed in ")), type(error).__name__)
-    found = next((match for line in lines if (match := _FILE_LINE.search(line))), None)
+    message = next((line for line in lines if line and not line.startswith("Failed in ")), type(error).__name__)
+    place = next((f"{match[1]}:{match[2]}" for line in lines if (match := _FILE_LINE.search(line))), name)
     remedy = "install its compiler: pip install 'numba-cuda[cu13]'" if "nvvm" in str(error).lower() else "correct the kernel"
-    return CompileError(f"Numba cannot compile {name}: {words}", place=f"{found[1]}:{found[2]}" if found else name, remedy=remedy)
+    return CompileError(f"Numba cannot compile {name}: {message}", place=place, remedy=remedy)
 
 
 def _flattened(name: str, value: Any) -> list[tuple[str, Any]]:
@@ -139,11 +127,8 @@ def _array(name: str, array: np.ndarray[Any, Any]) -> list[tuple[str, Any]]:
     # The transpose of a Fortran array is C-contiguous and the same memory.
     memory = array if array.flags.c_contiguous else array.T
     if not memory.flags.c_contiguous:
-        raise UsageError(
-            "the array is not contiguous, and a copy could not be written back",
-            place=f'argument "{name}"',
-            remedy="pass numpy.ascontiguousarray(array)",
-        )
+        what = "the array is not contiguous, and a copy could not be written back"
+        raise UsageError(what, place=f'argument "{name}"', remedy="pass numpy.ascontiguousarray(array)")
     return [
         (f"{name}_meminfo", np.uint64(0)),
         (f"{name}_parent", np.uint64(0)),

@@ -23,8 +23,7 @@ from warpsight.kernels.launch import KernelSource
 from warpsight.kernels.toolkit import Architecture, MissingLibraryError, parse_architecture
 
 # Addresses of parameters and special registers are PTX operands, but pass through a register in machine code.
-_MACHINE_REGISTERS = 4
-_LEAST = 8
+_MACHINE_REGISTERS, _LEAST = 4, 8
 
 
 def most_live_registers(function: Function) -> int:
@@ -32,7 +31,8 @@ def most_live_registers(function: Function) -> int:
 
     Raises UnsupportedError for an opcode whose effect is not known.
     """
-    width = {CARRY: 0} | {name: _width(kind) for name, kind in function.registers.items()}
+    sizes = {name: int("".join(filter(str.isdigit, kind)) or 32) // 32 for name, kind in function.registers.items()}
+    width = {CARRY: 0} | {name: 0 if kind == "pred" else max(1, sizes[name]) for name, kind in function.registers.items()}
     graph, most = build_cfg(function), 0
     for block, after in enumerate(live_out(function, graph)):
         live = set(after)
@@ -45,13 +45,6 @@ def most_live_registers(function: Function) -> int:
     return most
 
 
-def _width(kind: str) -> int:
-    if kind == "pred":
-        return 0
-    bits = int("".join(digit for digit in kind if digit.isdigit()) or 32)
-    return max(1, bits // 32)
-
-
 def estimate_registers(function: Function) -> int:
     """Registers per thread, estimated."""
     return max(_LEAST, most_live_registers(function) + _MACHINE_REGISTERS)
@@ -59,13 +52,9 @@ def estimate_registers(function: Function) -> int:
 
 def declared_shared_bytes(module: Module, function: Function) -> int:
     """Static shared memory that a kernel's own variables, and the module's that it names, take with their alignment, in bytes."""
-    named = {operand.name for each in function.instructions for operand in each.operands if isinstance(operand, Symbol)}
-    named |= {
-        operand.base.name
-        for each in function.instructions
-        for operand in each.operands
-        if isinstance(operand, Address) and isinstance(operand.base, Symbol)
-    }
+    operands = [operand for instruction in function.instructions for operand in instruction.operands]
+    bases = (operand.base if isinstance(operand, Address) else operand for operand in operands)
+    named = {base.name for base in bases if isinstance(base, Symbol)}
     variables = [*function.variables.values(), *(v for v in module.variables.values() if v.name in named)]
     total = 0
     for variable in variables:
@@ -74,12 +63,10 @@ def declared_shared_bytes(module: Module, function: Function) -> int:
     return total
 
 
-# -- Registers per thread and static shared memory of a kernel: by NVIDIA's own assembler, by the user's word, or estimated.
+# -- The assembler's count, the user's, or the estimate.
 
-_CACHE_KIND = "registers"
-_CACHE_FORMAT = "2"
-_OLDEST_ASSEMBLED = 75
-_MOST_REGISTERS = 255
+_CACHE_KIND, _CACHE_FORMAT = "registers", "2"
+_OLDEST_ASSEMBLED, _MOST_REGISTERS = 75, 255
 
 Origin = Literal["assembler", "override", "estimate"]
 
@@ -100,18 +87,15 @@ class RegisterUse:
 
 def assembler_target(target: str) -> tuple[Architecture, str]:
     """The architecture to assemble a PTX `.target` for, and a note when it is not that very one."""
-    wanted = parse_architecture(target.partition(",")[0])
-    if wanted.number >= _OLDEST_ASSEMBLED:
-        return wanted, ""
-    used = Architecture(_OLDEST_ASSEMBLED)
-    return used, f"registers are those for {used.real}: the assembler has no {wanted.real} any more"
+    architecture = parse_architecture(target.partition(",")[0])
+    if architecture.number >= _OLDEST_ASSEMBLED:
+        return architecture, ""
+    oldest = Architecture(_OLDEST_ASSEMBLED)
+    return oldest, f"registers are those for {oldest.real}: the assembler has no {architecture.real} any more"
 
 
 def assembled_kernels(source: KernelSource) -> dict[str, CubinKernel]:
-    """What the assembler says of every kernel of `source`, by mangled name; kept on disk.
-
-    Raises MissingLibraryError, or CompileError with the assembler's words.
-    """
+    """What the assembler reports of every kernel, by mangled name; kept on disk. Raises MissingLibraryError, CompileError."""
     architecture, _ = assembler_target(source.target)
     key = diskcache.content_key(_CACHE_FORMAT, nvjitlink.library_identity(), architecture.real, source.ptx)
     if stored := diskcache.get(_CACHE_KIND, key):
@@ -143,11 +127,8 @@ def register_use(source: KernelSource, kernel: str, override: int | None = None)
     Raises UsageError for a number of registers that no GPU gives a thread.
     """
     if override is not None and not 1 <= override <= _MOST_REGISTERS:
-        raise UsageError(
-            f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits",
-            place="registers",
-            remedy="give what the assembler reports, or leave it out",
-        )
+        what = f"{override} registers per thread is outside 1 to {_MOST_REGISTERS}, CUDA's limits"
+        raise UsageError(what, place="registers", remedy="give what the assembler reports, or leave it out")
     counted = _counted(source, kernel)
     if override is None:
         return counted

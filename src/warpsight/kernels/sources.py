@@ -24,32 +24,32 @@ _LISTED = 20
 _STDIN: WeakKeyDictionary[BinaryIO, bytes] = WeakKeyDictionary()
 
 
-def _is_text(given: str | Path) -> bool:
-    return isinstance(given, str) and ("\n" in given or _PTX_HEADER.search(given) is not None or "__global__" in given)
+def _is_text(source: str | Path) -> bool:
+    return isinstance(source, str) and ("\n" in source or _PTX_HEADER.search(source) is not None or "__global__" in source)
 
 
 def _stdin() -> bytes:
-    """What came on stdin, also when it is asked for again, as where a kernel runs a second time: the stream gives it once."""
+    """The bytes of standard input, which are kept: a kernel may run a second time, and the stream gives them once."""
     stream = sys.stdin.buffer
     if stream not in _STDIN:
         _STDIN[stream] = stream.read()
     return _STDIN[stream]
 
 
-def _read_bytes(given: str | Path) -> tuple[bytes, str]:
-    """The bytes and the name to show for a path or `-`."""
-    if str(given) == "-":
-        return _stdin(), "<stdin>"
-    path = Path(given)
-    if not os.path.exists(given):  # which, unlike a Path's own method, answers for names that no file can have, too
+def _read_bytes(name: str) -> bytes:
+    """The bytes of the file `name`, or of standard input for `-`."""
+    if name == "-":
+        return _stdin()
+    path = Path(name)
+    if not os.path.exists(name):  # unlike a Path's own method, this takes names that no file can have
         near = suggestion(path.name, [p.name for p in path.parent.glob("*")] if os.path.isdir(path.parent) else [])
-        raise UsageError(f"no such file{near}", place=str(given), remedy=f"give {_KINDS}, or - for standard input")
+        raise UsageError(f"no such file{near}", place=name, remedy=f"give {_KINDS}, or - for standard input")
     if path.is_dir():
-        raise UsageError("is a folder, not a kernel source", place=str(given), remedy=f"give {_KINDS}")
+        raise UsageError("is a folder, not a kernel source", place=name, remedy=f"give {_KINDS}")
     try:
-        return path.read_bytes(), str(given)
+        return path.read_bytes()
     except OSError as error:
-        raise UsageError(f"cannot be read: {error.strerror}", place=str(given), remedy="give a file that you can read") from error
+        raise UsageError(f"cannot be read: {error.strerror}", place=name, remedy="give a file that you can read") from error
 
 
 def _decode(data: bytes, name: str) -> str:
@@ -85,11 +85,8 @@ def _is_ptx(text: str, name: str) -> bool:
 def _only_for_cuda(name: str, **options: object) -> None:
     for option, value in options.items():
         if value:
-            raise UsageError(
-                f"{name} is PTX, which is compiled already: `{option}` cannot change it",
-                place=option,
-                remedy="leave the option out, or give the .cu file",
-            )
+            what = f"{name} is PTX, which is compiled already: `{option}` cannot change it"
+            raise UsageError(what, place=option, remedy="leave the option out, or give the .cu file")
 
 
 def load_source(
@@ -104,10 +101,11 @@ def load_source(
     Raises UsageError, FormatError, CompileError; UnsupportedError for PTX that is not modelled.
     """
     if _is_text(path_or_text):
-        shown, text = name or "<text>", _decode(str(path_or_text).encode(), name or "<text>")
+        shown, data = name or "<text>", str(path_or_text).encode()
     else:
-        data, shown = _read_bytes(path_or_text)
-        shown, text = name or shown, _decode(data, name or shown)
+        path = str(path_or_text)
+        shown, data = name or ("<stdin>" if path == "-" else path), _read_bytes(path)
+    text = _decode(data, shown)
     if _is_ptx(text, shown):
         _only_for_cuda(shown, arch=arch, defines=tuple(defines), include_dirs=tuple(include_dirs))
         return KernelSource(shown, text, parse_module(text, shown))
@@ -126,14 +124,14 @@ def _listing(kernels: Iterable[str]) -> str:
     return ", ".join(names[:_LISTED]) + more
 
 
-def _candidates(kernels: Sequence[str], wanted: str) -> list[str]:
-    """The kernels that `wanted` may mean, by the strictest reading that any kernel satisfies."""
-    shown = {kernel: normalised(display_name(kernel)) for kernel in kernels}
-    plain = {kernel: base_name(display) for kernel, display in shown.items()}
-    for names in (shown, plain):
-        for same in (str.__eq__, lambda display, want: display.endswith(f"::{want}")):
-            if found := [kernel for kernel in kernels if same(names[kernel], wanted)]:
-                return found
+def _candidates(kernels: Sequence[str], name: str) -> list[str]:
+    """The kernels that `name` may mean, by the strictest reading that any kernel satisfies."""
+    full = {kernel: normalised(display_name(kernel)) for kernel in kernels}
+    plain = {kernel: base_name(display) for kernel, display in full.items()}
+    for displayed in (full, plain):
+        for matches in (str.__eq__, lambda display, name: display.endswith(f"::{name}")):
+            if candidates := [kernel for kernel in kernels if matches(displayed[kernel], name)]:
+                return candidates
     return []
 
 
@@ -145,11 +143,8 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
     """
     kernels = list(source.module.kernels)
     if not kernels:
-        raise UsageError(
-            "there is no kernel in it",
-            place=source.path,
-            remedy="mark one `__global__` (not `static`); for a template give its instance: `kernel='name<float>'`",
-        )
+        remedy = "mark one `__global__` (not `static`); for a template give its instance: `kernel='name<float>'`"
+        raise UsageError("there is no kernel in it", place=source.path, remedy=remedy)
     if name is None:
         if len(kernels) == 1:
             return kernels[0]
@@ -159,15 +154,13 @@ def find_kernel(source: KernelSource, name: str | None = None) -> str:
         return name
     if (lowered := source.mangled_names.get(name)) in kernels:
         return str(lowered)
-    found = _candidates(kernels, normalised(name))
-    if len(found) == 1:
-        return found[0]
-    if found:
+    candidates = _candidates(kernels, normalised(name))
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
         # Overloads look alike without their parameters, so the mangled names distinguish them.
-        same = len({display_name(kernel) for kernel in found}) < len(found)
-        listed = ", ".join(found) if same else _listing(found)
-        what = f'"{name}" may mean {len(found)} kernels: {listed}'
+        alike = len({display_name(kernel) for kernel in candidates}) < len(candidates)
+        what = f'"{name}" may mean {len(candidates)} kernels: {", ".join(candidates) if alike else _listing(candidates)}'
         raise UsageError(what, place=source.path, remedy="give one of these names in full")
-    near = suggestion(name, [display_name(kernel) for kernel in kernels])
-    what = f'there is no kernel "{name}"{near}'
+    what = f'there is no kernel "{name}"{suggestion(name, [display_name(kernel) for kernel in kernels])}'
     raise UsageError(what, place=source.path, remedy=f"the kernels are: {_listing(kernels)}")

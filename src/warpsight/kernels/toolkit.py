@@ -34,13 +34,11 @@ class Architecture:
 
 def parse_architecture(text: str | int) -> Architecture:
     """Read an architecture as users and `.target` lines write it. Raises UsageError for any other text."""
-    matched = re.fullmatch(r"(?:compute_|sm_)?(\d{2,3})([af]?)|(\d{1,2})\.(\d)([af]?)", str(text).strip().lower())
-    if matched is None:
+    match = re.fullmatch(r"(?:(?:compute_|sm_)?(\d{2,3})|(\d{1,2})\.(\d))([af]?)", str(text).strip().lower())
+    if match is None:
         raise UsageError(f"{str(text)!r} is not a GPU architecture", place="arch", remedy="write 75, compute_75 or sm_75")
-    number, variant, major, minor, dotted_variant = matched.groups()
-    if number is None:
-        return Architecture(int(major + minor), dotted_variant)
-    return Architecture(int(number), variant)
+    number, major, minor, variant = match.groups()
+    return Architecture(int(number or major + minor), variant)
 
 
 # -- Where NVIDIA's compiler libraries are: inside the wheels from PyPI, with no CUDA toolkit and no driver.
@@ -61,10 +59,7 @@ def toolkit_folders() -> list[Path]:
 
 
 def library_path(name: str, package: str) -> Path:
-    """The file of library `name` (``libnvrtc.so.13``), which the PyPI `package` brings.
-
-    Raises MissingLibraryError, naming the package to install.
-    """
+    """The file of library `name` (``libnvrtc.so.13``). Raises MissingLibraryError, naming the PyPI `package` to install."""
     for folder in toolkit_folders():
         if (path := folder / "lib" / name).is_file():
             return path

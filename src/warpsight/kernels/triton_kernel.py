@@ -36,18 +36,18 @@ def is_triton_kernel(kernel: Any) -> bool:
     return type(kernel).__module__.startswith("triton.") and hasattr(kernel, "arg_names") and hasattr(kernel, "fn")
 
 
-def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
-    """The launch of a Triton kernel: `source` (PTX), `kernel`, `grid`, `block`, `shared`, `args`, `name`, and the rest of `given`.
+def compile_triton(kernel: Any, launch: Mapping[str, Any], constants: Mapping[str, Any]) -> dict[str, Any]:
+    """The launch of a Triton kernel: `source` (PTX), `kernel`, `grid`, `block`, `shared`, `args`, `name`, and the rest of `launch`.
 
-    `given` holds `args` (for the parameters that are not `constants`, in order), `grid` (numbers, or a function of the parameters
+    `launch` holds `args` (for the parameters that are not `constants`, in order), `grid` (numbers, or a function of the parameters
     by name, as in Triton), `arch`. `constants` are the `tl.constexpr` parameters by name, and `num_warps`, `num_stages`.
     Raises CompileError with Triton's words, UsageError and UnsupportedError for what cannot be passed.
     """
-    rest = {key: value for key, value in given.items() if key not in ("arch", "args", "grid", "seed", "block")}
+    rest = {key: value for key, value in launch.items() if key not in ("arch", "args", "grid", "seed", "block")}
     constants = dict(constants)
     function = _unwrapped(kernel, constants)
     name = str(function.fn.__name__)
-    if given.get("block") is not None:
+    if launch.get("block") is not None:
         what = "Triton fixes the threads of a block: 32 x num_warps"
         raise UsageError(what, place="block", remedy="pass num_warps in `constants`")
     if rest.get("shared") is not None:
@@ -56,15 +56,15 @@ def compile_triton(kernel: Any, given: Mapping[str, Any], constants: Mapping[str
     if options.get("num_ctas", 1) != 1:
         what = f"kernel {name} with thread block clusters is not modelled"
         raise UnsupportedError(what, place="num_ctas", remedy="use num_ctas=1")
-    values = _bound(function, name, given.get("args", ()), constants, int(given.get("seed", 0)))
+    values = _bound(function, name, launch.get("args", ()), constants, int(launch.get("seed", 0)))
     _heuristics(kernel, values, constants)
-    compiled, passed = _compile(function, name, values, set(constants), options, given.get("arch"))
+    compiled, passed = _compile(function, name, values, set(constants), options, launch.get("arch"))
     metadata = compiled.metadata
     if getattr(metadata, "global_scratch_size", 0):
         raise UnsupportedError(f"kernel {name} needs scratch in global memory", place=name, remedy="avoid tensor descriptors")
-    if given.get("grid") is None:
+    if launch.get("grid") is None:
         raise UsageError("is missing: how many blocks in the grid?", place="grid", remedy="pass numbers or a function as `grid`")
-    grid = given["grid"](values) if callable(given["grid"]) else given["grid"]
+    grid = launch["grid"](values) if callable(launch["grid"]) else launch["grid"]
     return {
         **rest,
         "source": str(compiled.asm["ptx"]),
@@ -85,11 +85,8 @@ def _unwrapped(kernel: Any, constants: dict[str, Any]) -> Any:
         if configs is not None and not set(constants) & {key for config in configs for key in config.kwargs}:
             if len(configs) != 1:
                 listed = "; ".join(str(config) for config in configs[:6])
-                raise UsageError(
-                    f"the kernel is tuned at run time, among {len(configs)} configurations: {listed}",
-                    place="constants",
-                    remedy="choose one: constants={...}",
-                )
+                what = f"the kernel is tuned at run time, among {len(configs)} configurations: {listed}"
+                raise UsageError(what, place="constants", remedy="choose one: constants={...}")
             for key, value in configs[0].all_kwargs().items():
                 if value is not None and (key in _OPTIONS or key in function.arg_names):
                     constants.setdefault(key, value)
@@ -112,17 +109,13 @@ def _heuristics(kernel: Any, values: dict[str, Any], constants: dict[str, Any]) 
 def _bound(function: Any, name: str, args: Sequence[Any], constants: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """Every parameter's value by name: `args` in order for those that are not constants, then constants and defaults."""
     names = [parameter.name for parameter in function.params]
-    unknown = [key for key in constants if key not in names]
-    if unknown:
-        remedy = f"its parameters are {', '.join(names)}"
+    remedy = f"its parameters are {', '.join(names)}"
+    if unknown := [key for key in constants if key not in names]:
         raise UsageError(f'{name} has no parameter "{unknown[0]}"', place="constants", remedy=remedy)
     free = [parameter for parameter in function.params if parameter.name not in constants]
     if len(args) > len(free):
-        raise UsageError(
-            f"{name} takes {len(free)} argument(s) that are not among the constants, and the number given is {len(args)}",
-            place="arguments",
-            remedy=f"its parameters are {', '.join(names)}",
-        )
+        what = f"{name} takes {len(free)} argument(s) that are not among the constants, and the number given is {len(args)}"
+        raise UsageError(what, place="arguments", remedy=remedy)
     values = dict(constants)
     for position, (parameter, value) in enumerate(zip(free, args, strict=False)):
         if isinstance(value, str):
@@ -183,8 +176,7 @@ def _type_of(name: str, value: Any) -> str:
     if isinstance(value, (bool, np.bool_)):
         return "u1"
     if isinstance(value, int):
-        kinds = (("i32", -(1 << 31), 1 << 31), ("i64", -(1 << 63), 1 << 63), ("u64", 0, 1 << 64))
-        for kind, low, high in kinds:
+        for kind, low, high in (("i32", -(1 << 31), 1 << 31), ("i64", -(1 << 63), 1 << 63), ("u64", 0, 1 << 64)):
             if low <= value < high:
                 return kind
     if isinstance(value, float):
@@ -205,6 +197,5 @@ def _scalar(name: str, value: Any, kind: str) -> Any:
 
 def _scratch(ptx: str, passed: int) -> list[Any]:
     """Null for the addresses of scratch memory that follow the kernel's own parameters."""
-    head = ptx[ptx.index(".entry") :]
-    head = head[: head.index(")")]
-    return [np.uint64(0)] * max(0, head.count(".param") - passed)
+    start = ptx.index(".entry")
+    return [np.uint64(0)] * max(0, ptx.count(".param", start, ptx.index(")", start)) - passed)

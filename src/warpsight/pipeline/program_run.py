@@ -16,8 +16,7 @@ from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD,
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.session import Ran
 from warpsight.traces.schema import TraceSink
-from warpsight.traces.spill import SpillingSink
-from warpsight.traces.store import FolderSink
+from warpsight.traces.store import FolderSink, SpillingSink
 
 PREDICTED, SCALED, UNKNOWN = "predicted", "scaled", "unknown"
 

@@ -17,7 +17,7 @@ class ChunkEvents:
     """The n events of a chunk in the order of its warps and of their paths; all int64 [n].
 
     `warp` counts from the chunk's first; `lanes` are active at the entry of the basic block; `run` is the index in the path table,
-    `turn` the repetition of that run, from 0. `at` is the index of its first byte in `events`; `sectors` is the number of its
+    `turn` the repetition of that run, from 0. `byte` is the index of its first byte in `events`; `sectors` is the number of its
     sectors, 0 for shared memory, which begin at `first` in the chunk's `sectors`.
     """
 
@@ -26,7 +26,7 @@ class ChunkEvents:
     lanes: Longs
     run: Longs
     turn: Longs
-    at: Longs
+    byte: Longs
     sectors: Longs
     first: Longs
 
@@ -50,11 +50,11 @@ class EventReader:
         lengths = np.array([len(part[0]) for part in parts], dtype=np.int64)
         warp = np.repeat(np.arange(len(parts)), lengths)
         pc, run, turn, offset = (np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4))
-        at = offset + np.asarray(chunk.event_offset)[warp]
-        sectors = np.where(self._counts[pc], chunk.events[at], 0).astype(np.int64) if len(at) else np.zeros(0, np.int64)
+        byte = offset + np.asarray(chunk.event_offset)[warp]
+        sectors = np.where(self._counts[pc], chunk.events[byte], 0).astype(np.int64) if len(byte) else np.zeros(0, np.int64)
         first = np.cumsum(sectors) - sectors + (int(chunk.sector_offset[0]) if len(chunk.sector_offset) else 0)
         lanes = np.asarray(self._trace.paths.lanes)[run].astype(np.int64)
-        return ChunkEvents(warp, pc, lanes, run, turn, at, sectors, first)
+        return ChunkEvents(warp, pc, lanes, run, turn, byte, sectors, first)
 
     def _path(self, path: int) -> tuple[Longs, Longs, Longs, Longs]:
         """Pc, run, repetition and byte offset of each event of a warp on path number `path`."""

@@ -31,17 +31,8 @@ def _list(kind: Any) -> Any:
 
 SCHEMAS: dict[str, Any] = {
     INSTRUCTIONS: _columns(
-        pc=pa.int32(),
-        opcode=pa.string(),
-        op_class=pa.string(),
-        destinations=_list(pa.int32()),
-        sources=_list(pa.int32()),
-        space=pa.string(),
-        access=pa.string(),
-        access_bytes=pa.int32(),
-        file=pa.string(),
-        line=pa.int32(),
-        ptx_line=pa.int32(),
+        pc=pa.int32(), opcode=pa.string(), op_class=pa.string(), destinations=_list(pa.int32()), sources=_list(pa.int32()),
+        space=pa.string(), access=pa.string(), access_bytes=pa.int32(), file=pa.string(), line=pa.int32(), ptx_line=pa.int32(),
     ),
     BLOCKS: _columns(block=pa.int32(), first_pc=pa.int32(), instructions=pa.int32()),
     PATHS: _columns(path=pa.int32(), block=pa.int32(), lanes=pa.uint8(), repeat=pa.int32()),
@@ -50,15 +41,11 @@ SCHEMAS: dict[str, Any] = {
 
 # Byte by byte, the high bytes of neighbouring sector numbers are equal and the low ones climb; a dictionary only gets in the way.
 WRITE_OPTIONS: dict[str, dict[str, Any]] = {
-    WARPS: {
-        "use_dictionary": ["path"],
-        "column_encoding": {"warp": "DELTA_BINARY_PACKED", "sectors.list.element": "BYTE_STREAM_SPLIT"},
-    },
-    PATHS: {
-        "use_dictionary": ["lanes", "block"],
-        "column_encoding": {"path": "DELTA_BINARY_PACKED", "repeat": "DELTA_BINARY_PACKED"},
-    },
-}
+    WARPS: {"use_dictionary": ["path"],
+            "column_encoding": {"warp": "DELTA_BINARY_PACKED", "sectors.list.element": "BYTE_STREAM_SPLIT"}},
+    PATHS: {"use_dictionary": ["lanes", "block"],
+            "column_encoding": {"path": "DELTA_BINARY_PACKED", "repeat": "DELTA_BINARY_PACKED"}},
+}  # fmt: skip
 
 
 def instruction_table(instructions: tuple[StaticInstruction, ...]) -> Any:
@@ -83,15 +70,13 @@ def path_table(paths: PathTable) -> Any:
 
 def warp_table(chunks: list[TraceChunk]) -> Any:
     """One row per warp of consecutive chunks."""
-    parts = [_warp_part(chunk) for chunk in chunks]
-    return pa.concat_tables(parts).combine_chunks()
+    return pa.concat_tables([_table_of_chunk(chunk) for chunk in chunks]).combine_chunks()
 
 
-def _warp_part(chunk: TraceChunk) -> Any:
+def _table_of_chunk(chunk: TraceChunk) -> Any:
     n = len(chunk.path)
-    events = pa.Array.from_buffers(
-        pa.large_binary(), n, [None, pa.py_buffer(_flat(chunk.event_offset, np.int64)), pa.py_buffer(_flat(chunk.events, np.uint8))]
-    )
+    buffers = pa.py_buffer(_flat(chunk.event_offset, np.int64)), pa.py_buffer(_flat(chunk.events, np.uint8))
+    events = pa.Array.from_buffers(pa.large_binary(), n, [None, *buffers])
     kind = SCHEMAS[WARPS].field("sectors").type
     offset, values = pa.array(_flat(chunk.sector_offset, np.int64)), pa.array(_flat(chunk.sectors, np.uint32))
     sectors = pa.LargeListArray.from_arrays(offset, values, type=kind)

@@ -12,11 +12,10 @@ LANES_SHIFT = 24  # of an entry's first word: a block's number, and from this bi
 _BLOCK_MASK = (1 << LANES_SHIFT) - 1
 
 
-@jit(
-    "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], uint32[:, ::1], int64)",
-    cache=True,
-    nogil=True,
-)
+_SIGNATURE = "int64(uint32[:, ::1], int64[::1], int32[::1], int64[::1], int64[::1], int64[::1], uint32[:, ::1], int64)"
+
+
+@jit(_SIGNATURE, cache=True, nogil=True)
 def number_paths(entries, offset, numbers, table, hashes, known_offset, known, known_count):  # type: ignore[no-untyped-def]
     """Give each warp's entry list a path number: that of an equal known path, or the next new one.
 

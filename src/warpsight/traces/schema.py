@@ -25,12 +25,13 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.display import DISPLAY
+from warpsight.kernels.launch import LaunchShape
 
 SCHEMA_VERSION = 1
 SECTOR_BYTES = 32
 WARP_SIZE = 32
 
-LOAD, STORE, ATOMIC = "load", "store", "atomic"
+LOAD, STORE, ATOMIC = ACCESSES = "load", "store", "atomic"
 SECTOR_SPACES = ("global", "local", "generic")
 BANK_SPACES = ("shared", "generic")
 
@@ -58,7 +59,7 @@ class StaticInstruction:
 
     @property
     def event_bytes(self) -> int:
-        """How many bytes this instruction adds to a warp's events each time it executes."""
+        """Bytes that this instruction adds to a warp's events each time it executes."""
         return self.has_sectors + self.has_degree + self.has_sharing
 
     @property
@@ -79,9 +80,8 @@ class StaticInstruction:
     @property
     def is_block_barrier(self) -> bool:
         """The whole block waits here. At warp-wide and arrive-only barriers no other warp waits."""
-        words = self.opcode.lower().split(".")
-        arrives = "arrive" in words or "arv" in words  # PTX and SASS
-        return words[0] in ("bar", "barrier") and "warp" not in words and not arrives
+        base, *modifiers = self.opcode.lower().split(".")
+        return base in ("bar", "barrier") and not {"warp", "arrive", "arv"}.intersection(modifiers)  # arrive: PTX, arv: SASS
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ class TraceChunk:
 
 
 @dataclass(frozen=True)
-class TraceHeader:
+class TraceHeader(LaunchShape):
     """What was run. `registers_from` is the origin of `registers_per_thread`: assembler, override, trace or estimate.
 
     `warp_instructions` and `thread_instructions` are of the whole launch. If only some blocks are recorded, `sampled_blocks` is
@@ -143,21 +143,6 @@ class TraceHeader:
     sampled_blocks: int = 0
     sampled_instructions: int = 0
     schema: int = SCHEMA_VERSION
-
-    @property
-    def threads_per_block(self) -> int:
-        """Threads in a block."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-    @property
-    def warps_per_block(self) -> int:
-        """Warps in a block, the last one possibly partial."""
-        return -(-self.threads_per_block // WARP_SIZE)
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
 
     @property
     def recorded_blocks(self) -> int:
@@ -225,10 +210,6 @@ class TraceSink(Protocol):
         """Drop all chunks: the producer starts again."""
 
     def finish(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and return it, ready to be read."""

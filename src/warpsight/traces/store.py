@@ -1,16 +1,18 @@
 """Traces on disk: a folder of Parquet files (zstd) and one JSON header, written as a stream and read one row group at a time.
 
-The layout is described in `docs/reference/trace.md`. A folder is written under a temporary name and renamed when complete.
+The layout is described in `docs/reference/trace.md`. A folder is written under a temporary name and renamed when complete. A trace
+without a folder of its own stays in memory, or goes to a temporary folder if it is large.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import shutil
 import tempfile
 import weakref
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, NoReturn, Self
@@ -20,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.traces.schema import ChunkSource, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.traces.schema import ChunkSource, InMemory, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
 from warpsight.traces.store_format import (
     BLOCKS,
     FILES,
@@ -50,7 +52,7 @@ def open_trace(path: str | Path) -> KernelTrace:
     folder = Path(path)
     stored = read_header(folder / HEADER)
     for name in TABLES:
-        _size_is_right(folder / name, stored)
+        _check_size(folder / name, stored)
     instructions = _instructions(_small_table(folder / INSTRUCTIONS, stored))
     block_start = _block_start(_small_table(folder / BLOCKS, stored))
     paths = _paths(_small_table(folder / PATHS, stored), stored.paths, folder / PATHS)
@@ -67,35 +69,31 @@ class FolderChunks(ChunkSource):
         self._pieces = stored.files[WARPS]
         self._checked = 0
         with self._open() as file:
-            size = sum(size for size, _ in self._pieces)
-            _piece_is_whole(self._path, file, size - self._pieces[-1][0], self._pieces[-1])
-            groups, warps = _shape(self._path, file)
+            _check_piece(self._path, file, sum(size for size, _ in self._pieces[:-1]), self._pieces[-1])
+            metadata = _opened(self._path, file).metadata
+        groups, warps = metadata.num_row_groups, metadata.num_rows
         if groups != len(self._pieces) - 1 or warps != stored.header.warps:
-            wanted = f"{stored.header.warps} in {len(self._pieces) - 1}"
-            _damaged(self._path, f"it holds {warps} warps in {groups} row groups, and the header states {wanted}")
+            stated = f"{stored.header.warps} in {len(self._pieces) - 1}"
+            _damaged(self._path, f"it holds {warps} warps in {groups} row groups, and the header states {stated}")
 
     def __iter__(self) -> Iterator[TraceChunk]:
         with self._open() as file:
             opened = _opened(self._path, file)
-            warp = at = 0
+            warp = position = 0
             for number, piece in enumerate(self._pieces[:-1]):
-                chunk = self._read(file, opened, number, at, warp)
+                unchecked = number >= self._checked
+                if unchecked:
+                    _check_piece(self._path, file, position, piece)
+                try:
+                    chunk: TraceChunk = parquet.chunk_of(opened.read_row_group(number, use_threads=False))
+                except parquet.DAMAGE as error:
+                    _damaged(self._path, str(error))
+                if unchecked:
+                    self._checker.check(chunk, warp)
+                    self._checked = number + 1
                 yield chunk
-                at += piece[0]
+                position += piece[0]
                 warp += len(chunk.path)
-
-    def _read(self, file: IO[bytes], opened: Any, number: int, at: int, warp: int) -> TraceChunk:
-        fresh = number >= self._checked
-        if fresh:
-            _piece_is_whole(self._path, file, at, self._pieces[number])
-        try:
-            chunk: TraceChunk = parquet.chunk_of(opened.read_row_group(number, use_threads=False))
-        except parquet.DAMAGE as error:
-            _damaged(self._path, str(error))
-        if fresh:
-            self._checker.check(chunk, warp)
-            self._checked = number + 1
-        return chunk
 
     def _open(self) -> IO[bytes]:
         try:
@@ -104,22 +102,22 @@ class FolderChunks(ChunkSource):
             _damaged(self._path, str(error.strerror))
 
 
-def _size_is_right(path: Path, stored: StoredHeader) -> None:
+def _check_size(path: Path, stored: StoredHeader) -> None:
     pieces = stored.files.get(path.name)
     if not pieces:
         _damaged(path, "header.json does not list it")
-    wanted = sum(size for size, _ in pieces)
+    written = sum(size for size, _ in pieces)
     try:
-        got = path.stat().st_size
+        size = path.stat().st_size
     except OSError as error:
         _damaged(path, str(error.strerror))
-    if got != wanted:
-        _damaged(path, f"{got} bytes, and {wanted} were written")
+    if size != written:
+        _damaged(path, f"{size} bytes, and {written} were written")
 
 
-def _piece_is_whole(path: Path, file: IO[bytes], at: int, piece: tuple[int, int]) -> None:
+def _check_piece(path: Path, file: IO[bytes], position: int, piece: tuple[int, int]) -> None:
     try:
-        file.seek(at)
+        file.seek(position)
         crc, left = 0, piece[0]
         while left:
             data = file.read(min(left, 1 << 20))
@@ -129,7 +127,7 @@ def _piece_is_whole(path: Path, file: IO[bytes], at: int, piece: tuple[int, int]
     except OSError as error:
         _damaged(path, str(error.strerror))
     if crc != piece[1]:
-        _damaged(path, f"its bytes {at} to {at + piece[0]} are not what was written")
+        _damaged(path, f"its bytes {position} to {position + piece[0]} are not what was written")
 
 
 def _opened(path: Path, file: IO[bytes]) -> Any:
@@ -139,18 +137,13 @@ def _opened(path: Path, file: IO[bytes]) -> Any:
         _damaged(path, str(error))
 
 
-def _shape(path: Path, file: IO[bytes]) -> tuple[int, int]:
-    metadata = _opened(path, file).metadata
-    return metadata.num_row_groups, metadata.num_rows
-
-
 def _small_table(path: Path, stored: StoredHeader) -> Any:
     try:
         with path.open("rb") as file:
-            at = 0
+            position = 0
             for piece in stored.files[path.name]:
-                _piece_is_whole(path, file, at, piece)
-                at += piece[0]
+                _check_piece(path, file, position, piece)
+                position += piece[0]
             return _opened(path, file).read(use_threads=False)
     except parquet.DAMAGE as error:
         _damaged(path, str(error))
@@ -205,13 +198,11 @@ class FolderSink:
         self._pending: list[TraceChunk] = []
         self._pending_bytes = self._warps = 0
         _refuse_to_destroy(self.path, overwrite)
-        try:
+        with _writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._folder = Path(tempfile.mkdtemp(prefix=f".{self.path.name}.", suffix=".partial", dir=self.path.parent))
             self._cleanup = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
             self._warps_file = parquet.TableFile(self._folder / WARPS)
-        except OSError as error:
-            raise _disk_refuses(self.path, error) from None
 
     def add(self, chunk: TraceChunk) -> None:
         """Take the next chunk. A gap between chunks is the producer's defect (ValueError)."""
@@ -230,18 +221,12 @@ class FolderSink:
     def restart(self) -> None:
         """Drop all chunks, on disk too."""
         self._pending, self._pending_bytes, self._warps = [], 0, 0
-        try:
+        with _writing(self.path):
             self._warps_file.close()
             self._warps_file = parquet.TableFile(self._folder / WARPS)
-        except OSError as error:
-            raise _disk_refuses(self.path, error) from None
 
     def finish(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Write what is left, rename the folder, and return the trace, opened for reading."""
         self._flush()
@@ -251,12 +236,11 @@ class FolderSink:
             PATHS: parquet.path_table(paths),
         }
         try:
-            files = {name: parquet.write_table(self._folder / name, table) for name, table in small.items()}
-            files[WARPS] = self._warps_file.close()
-            write_header(self._folder / HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
-            _put_in_place(self._folder, self.path)
-        except OSError as error:
-            raise _disk_refuses(self.path, error) from None
+            with _writing(self.path):
+                files = {name: parquet.write_table(self._folder / name, table) for name, table in small.items()}
+                files[WARPS] = self._warps_file.close()
+                write_header(self._folder / HEADER, StoredHeader(header, self.notes, self.extra, len(paths), files))
+                _put_in_place(self._folder, self.path)
         except (TypeError, ValueError) as error:
             what = f"the trace has no stored form ({error})"
             raise UsageError(what, place=str(self.path), remedy="keep `extra` to JSON values, and columns to their types") from None
@@ -271,13 +255,10 @@ class FolderSink:
             self._cleanup()
 
     def _flush(self) -> None:
-        if not self._pending:
-            return
-        try:
-            self._warps_file.write(parquet.warp_table(self._pending))
-        except OSError as error:
-            raise _disk_refuses(self.path, error) from None
-        self._pending, self._pending_bytes = [], 0
+        if self._pending:
+            with _writing(self.path):
+                self._warps_file.write(parquet.warp_table(self._pending))
+            self._pending, self._pending_bytes = [], 0
 
     def __enter__(self) -> Self:
         return self
@@ -296,13 +277,10 @@ def _refuse_to_destroy(path: Path, overwrite: bool) -> None:
         raise UsageError("the trace cannot go here: it is a file", place=str(path), remedy=remedy) from None
     except OSError as error:
         raise _disk_refuses(path, error) from None
-    if not present:
-        return
-    if HEADER not in present or not present <= set(FILES):
+    if present and (HEADER not in present or not present <= set(FILES)):
         raise UsageError("the folder exists and holds something other than a trace", place=str(path), remedy=remedy)
-    if not overwrite:
-        overwriting = f"{remedy}, or set `overwrite`"
-        raise UsageError("a trace is here already", place=str(path), remedy=overwriting)
+    if present and not overwrite:
+        raise UsageError("a trace is here already", place=str(path), remedy=f"{remedy}, or set `overwrite`")
 
 
 def _put_in_place(new: Path, place: Path) -> None:
@@ -319,6 +297,82 @@ def _put_in_place(new: Path, place: Path) -> None:
 def _disk_refuses(path: Path, error: OSError) -> UsageError:
     what = f"the trace cannot be written ({error.strerror or error})"
     return UsageError(what, place=str(path), remedy="name a folder that can be written, with space left")
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _disk_refuses(path, error) from None
+
+
+# -- Traces without a folder of their own: in memory while they are small, in a temporary folder beyond that.
+
+# A trace takes about 3 bytes per warp instruction in memory, and well below 1 on disk: launches up to some 10^8 warp instructions
+# never touch the disk.
+MEMORY_LIMIT_BYTES = 512 << 20
+
+
+class SpillingSink:
+    """A sink for a trace without a folder of its own.
+
+    Beyond `limit_bytes` of chunks they are moved to a temporary folder (`TMPDIR` names its place), which is deleted with the
+    trace, or with the sink if the launch fails. Raises UsageError if the disk refuses.
+    """
+
+    def __init__(self, limit_bytes: int = MEMORY_LIMIT_BYTES) -> None:
+        self._limit, self._bytes = limit_bytes, 0
+        self._chunks: list[TraceChunk] = []
+        self._folder: _TemporaryFolder | None = None
+        self._disk: FolderSink | None = None
+
+    def add(self, chunk: TraceChunk) -> None:
+        """Take the next chunk."""
+        if self._disk is not None:
+            self._disk.add(chunk)
+            return
+        self._chunks.append(chunk)
+        self._bytes += chunk.events.nbytes + chunk.sectors.nbytes
+        if self._bytes > self._limit:
+            self._folder = _TemporaryFolder()
+            self._disk = FolderSink(self._folder.path / "trace")
+            for held in self._chunks:
+                self._disk.add(held)
+            self._chunks = []
+
+    def restart(self) -> None:
+        """Forget all chunks, on disk too."""
+        self._chunks, self._bytes = [], 0
+        if self._disk is not None:
+            self._disk.restart()
+
+    def finish(
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
+    ) -> KernelTrace:
+        """Close the trace and return it."""
+        if self._disk is None or self._folder is None:
+            return KernelTrace(header, instructions, block_start, paths, InMemory(self._chunks))
+        stored = self._disk.finish(header, instructions, block_start, paths)
+        return dataclasses.replace(stored, chunks=_Spilled(stored.chunks, self._folder), origin="")
+
+
+class _TemporaryFolder:
+    """A folder that is deleted with this object, or at the end of the process."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="warpsight-trace."))
+        self._cleanup = weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+
+class _Spilled(ChunkSource):
+    """Chunks in a temporary folder, which stays as long as they can be read."""
+
+    def __init__(self, chunks: ChunkSource, folder: _TemporaryFolder) -> None:
+        self._chunks, self._folder = chunks, folder
+
+    def __iter__(self) -> Iterator[TraceChunk]:
+        yield from self._chunks
 
 
 # -- Whole traces.

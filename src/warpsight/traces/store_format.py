@@ -60,7 +60,11 @@ def read_header(path: Path) -> StoredHeader:
         raise FormatError(f"not readable as JSON ({_first_line(error)})", place=str(path), remedy=REMEDY) from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         raise FormatError("not the header of a trace", place=str(path), remedy=NAME_A_TRACE)
-    _refuse_other_schema(document, path)
+    schema = document.get("schema")
+    if schema != SCHEMA_VERSION:
+        what = f"the trace has schema version {json.dumps(schema)}, and this Warpsight reads version {SCHEMA_VERSION}"
+        remedy = f"{REMEDY}, or read it with the Warpsight that wrote it ({document.get('tool_version', 'unknown')})"
+        raise FormatError(what, place=str(path), remedy=remedy)
     try:
         if document["crc32"] != _checksum(document):
             raise ValueError("its check sum does not match: it was altered or damaged")
@@ -68,14 +72,6 @@ def read_header(path: Path) -> StoredHeader:
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         what = f"{_first_line(error)} is missing" if isinstance(error, KeyError) else _first_line(error)
         raise FormatError(what, place=str(path), remedy=REMEDY) from None
-
-
-def _refuse_other_schema(document: dict[str, Any], path: Path) -> None:
-    schema = document.get("schema")
-    if schema != SCHEMA_VERSION:
-        what = f"the trace has schema version {json.dumps(schema)}, and this Warpsight reads version {SCHEMA_VERSION}"
-        remedy = f"{REMEDY}, or read it with the Warpsight that wrote it ({document.get('tool_version', 'unknown')})"
-        raise FormatError(what, place=str(path), remedy=remedy)
 
 
 def _parse(document: dict[str, Any]) -> StoredHeader:

@@ -12,39 +12,23 @@ import numpy.typing as npt
 
 from warpsight.base.compiled import jit
 from warpsight.base.errors import FormatError
-from warpsight.traces.schema import (
-    ATOMIC,
-    LOAD,
-    STORE,
-    WARP_SIZE,
-    KernelTrace,
-    PathTable,
-    StaticInstruction,
-    TraceChunk,
-    TraceHeader,
-)
+from warpsight.traces.schema import ACCESSES, WARP_SIZE, KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader
+from warpsight.traces.store_format import REMEDY
 
-REMEDY = "make the trace again with `warpsight trace`"
-_ACCESSES = ("", LOAD, STORE, ATOMIC)
+Longs = npt.NDArray[np.int64]
+Ints = npt.NDArray[np.int32]
 _LIMIT = float(2**62)  # totals above this would wrap around in int64
 
 
 @jit(cache=True, nogil=True)  # type: ignore[misc, unused-ignore]
 def _walk_sectors(
-    path: npt.NDArray[np.int32],
-    event_offset: npt.NDArray[np.int64],
-    events: npt.NDArray[np.uint8],
-    run_offset: npt.NDArray[np.int64],
-    run_block: npt.NDArray[np.int32],
-    run_repeat: npt.NDArray[np.int32],
-    shape_offset: npt.NDArray[np.int64],
-    shape_width: npt.NDArray[np.int64],
-    shape_counts: npt.NDArray[np.bool_],
-) -> Any:
+    path: Ints, event_offset: Longs, events: npt.NDArray[np.uint8], run_offset: Longs, run_block: Ints, run_repeat: Ints,
+    shape_offset: Longs, shape_width: Longs, shape_counts: npt.NDArray[np.bool_],
+) -> Any:  # fmt: skip
     """Number of sectors by each warp's events, int64 [n]. The caller has checked that the events of every warp match its path."""
     counted = np.zeros(len(path), np.int64)
     for w in range(len(path)):
-        at = event_offset[w]
+        event = event_offset[w]
         for run in range(run_offset[path[w]], run_offset[path[w] + 1]):
             first, last = shape_offset[run_block[run]], shape_offset[run_block[run] + 1]
             if first == last:
@@ -52,8 +36,8 @@ def _walk_sectors(
             for _ in range(run_repeat[run]):
                 for k in range(first, last):
                     if shape_counts[k]:
-                        counted[w] += events[at]
-                    at += shape_width[k]
+                        counted[w] += events[event]
+                    event += shape_width[k]
     return counted
 
 
@@ -65,19 +49,18 @@ class ChunkChecker:
     """
 
     def __init__(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
-        origin: str = "",
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: Ints, paths: PathTable, origin: str
     ) -> None:
         self.origin, self._paths = origin, paths
         self._per_block = max(1, header.warps_per_block)
-        self._header_is_sound(header)
-        self._instructions_are_sound(instructions)
-        self._blocks_are_sound(block_start, len(instructions))
-        self._paths_are_sound(paths, len(block_start) - 1)
+        if min(*header.grid, *header.block) < 1:
+            self._fail(f"grid {header.grid} or block {header.block} has a dimension below one")
+        if header.sampled_blocks > header.blocks or header.sampled_instructions > header.warp_instructions:
+            self._fail(f"it holds {header.sampled_blocks} blocks of {header.blocks}, or more instructions than were executed")
+        self._check_instructions(instructions)
+        if not len(block_start) or block_start[0] != 0 or block_start[-1] != len(instructions) or (np.diff(block_start) < 0).any():
+            self._fail(f"the basic blocks do not divide the {len(instructions)} instructions")
+        self._check_paths(paths, len(block_start) - 1)
         width = np.array([i.event_bytes for i in instructions], np.int64)
         memory = np.flatnonzero(width)
         self._shape_offset = np.searchsorted(memory, block_start).astype(np.int64)
@@ -92,48 +75,38 @@ class ChunkChecker:
         n = len(chunk.path)
         if chunk.first_warp != first_warp or n % self._per_block:
             self._fail(f"{n} warps from warp {chunk.first_warp}, and whole blocks from warp {first_warp} are expected")
-        self._offsets_fit("event", chunk.event_offset, n, len(chunk.events))
-        self._offsets_fit("sector", chunk.sector_offset, n, len(chunk.sectors))
+        self._check_offsets("event", chunk.event_offset, n, len(chunk.events))
+        self._check_offsets("sector", chunk.sector_offset, n, len(chunk.sectors))
         if n and (int(chunk.path.min()) < 0 or int(chunk.path.max()) >= len(self._paths)):
             self._fail(f"a warp names a path that is not among the {len(self._paths)} paths")
-        self._first_bad(np.diff(chunk.event_offset), self.event_bytes_of_path[chunk.path], first_warp, "event bytes")
+        self._check_counts(np.diff(chunk.event_offset), self.event_bytes_of_path[chunk.path], first_warp, "event bytes")
         counted = _walk_sectors(
             chunk.path, chunk.event_offset, chunk.events, self._paths.offset, self._paths.block, self._paths.repeat,
             self._shape_offset, self._shape_width, self._shape_counts,
         )  # fmt: skip
-        self._first_bad(np.diff(chunk.sector_offset), counted, first_warp, "sectors")
+        self._check_counts(np.diff(chunk.sector_offset), counted, first_warp, "sectors")
 
-    def _per_path(self, per_block: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def _per_path(self, per_block: Longs) -> Longs:
         each = per_block[self._paths.block] * self._paths.repeat.astype(np.int64)
         if float(each.astype(np.float64).sum()) > _LIMIT:
             self._fail("the paths repeat their blocks more often than can be counted")
         total = np.concatenate((np.zeros(1, np.int64), np.cumsum(each)))
         return np.diff(total[self._paths.offset])
 
-    def _header_is_sound(self, header: TraceHeader) -> None:
-        if min(*header.grid, *header.block) < 1:
-            self._fail(f"grid {header.grid} or block {header.block} has a dimension below one")
-        if header.sampled_blocks > header.blocks or header.sampled_instructions > header.warp_instructions:
-            self._fail(f"it holds {header.sampled_blocks} blocks of {header.blocks}, or more instructions than were executed")
-
-    def _instructions_are_sound(self, instructions: tuple[StaticInstruction, ...]) -> None:
+    def _check_instructions(self, instructions: tuple[StaticInstruction, ...]) -> None:
         for index, i in enumerate(instructions):
             if i.pc != index:
                 self._fail(f"instruction {index} has pc {i.pc}")
-            if i.access not in _ACCESSES or i.access_bytes < 0:
+            if i.access not in ("", *ACCESSES) or i.access_bytes < 0:
                 self._fail(f'instruction {index} has access "{i.access}" of {i.access_bytes} bytes')
             if min((*i.sources, *i.destinations), default=0) < 0:
                 self._fail(f"instruction {index} names a negative register")
 
-    def _blocks_are_sound(self, block_start: npt.NDArray[np.int32], instructions: int) -> None:
-        if not len(block_start) or block_start[0] != 0 or block_start[-1] != instructions or bool((np.diff(block_start) < 0).any()):
-            self._fail(f"the basic blocks do not divide the {instructions} instructions")
-
-    def _paths_are_sound(self, paths: PathTable, blocks: int) -> None:
+    def _check_paths(self, paths: PathTable, blocks: int) -> None:
         runs = len(paths.block)
         if len(paths.lanes) != runs or len(paths.repeat) != runs:
             self._fail("the columns of the paths differ in length")
-        self._offsets_fit("path", paths.offset, len(paths), runs)
+        self._check_offsets("path", paths.offset, len(paths), runs)
         if not runs:
             return
         if int(paths.block.min()) < 0 or int(paths.block.max()) >= blocks:
@@ -141,19 +114,19 @@ class ChunkChecker:
         if int(paths.lanes.max()) > WARP_SIZE or int(paths.repeat.min()) < 1:
             self._fail(f"a path enters a basic block with more than {WARP_SIZE} lanes or less than once")
 
-    def _offsets_fit(self, name: str, offset: npt.NDArray[np.int64], rows: int, items: int) -> None:
-        sound = rows >= 0 and len(offset) == rows + 1 and offset[0] == 0 and offset[-1] == items
-        if not sound or bool((np.diff(offset) < 0).any()):
+    def _check_offsets(self, name: str, offset: Longs, rows: int, items: int) -> None:
+        divides = rows >= 0 and len(offset) == rows + 1 and offset[0] == 0 and offset[-1] == items
+        if not divides or bool((np.diff(offset) < 0).any()):
             self._fail(f"the {name} offsets do not divide its {items} items among {max(rows, 0)} rows")
 
-    def _first_bad(self, got: npt.NDArray[np.int64], wanted: npt.NDArray[np.int64], first_warp: int, what: str) -> None:
-        bad = np.flatnonzero(got != wanted)
-        if len(bad):
-            w = int(bad[0])
-            self._fail(f"warp {first_warp + w} has {int(got[w])} {what}, and its path and events need {int(wanted[w])}")
+    def _check_counts(self, counts: Longs, expected: Longs, first_warp: int, name: str) -> None:
+        different = np.flatnonzero(counts != expected)
+        if len(different):
+            w = int(different[0])
+            self._fail(f"warp {first_warp + w} has {int(counts[w])} {name}, and its path and events need {int(expected[w])}")
 
-    def _fail(self, what: str) -> None:
-        raise FormatError(f"the trace contradicts itself: {what}", place=self.origin, remedy=REMEDY)
+    def _fail(self, contradiction: str) -> None:
+        raise FormatError(f"the trace contradicts itself: {contradiction}", place=self.origin, remedy=REMEDY)
 
 
 def validate(trace: KernelTrace) -> None:
@@ -169,6 +142,7 @@ def validate(trace: KernelTrace) -> None:
         warps += len(chunk.path)
         instructions += int(checker.instructions_of_path[chunk.path].sum())
     header = trace.header
-    for what, got, stated in (("warps", warps, header.warps), ("warp instructions", instructions, header.recorded_instructions)):
-        if got != stated:
-            raise FormatError(f"the trace has {got} {what}, and its header states {stated}", place=place, remedy=REMEDY)
+    totals = (("warps", warps, header.warps), ("warp instructions", instructions, header.recorded_instructions))
+    for name, count, stated in totals:
+        if count != stated:
+            raise FormatError(f"the trace has {count} {name}, and its header states {stated}", place=place, remedy=REMEDY)

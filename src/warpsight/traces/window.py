@@ -86,20 +86,14 @@ def contradiction(trace: KernelTrace, warp: int) -> FormatError:
 def _move(
     old: npt.NDArray[Number], added: npt.NDArray[Number], resident: Rows, kept: Rows, stream: str
 ) -> tuple[npt.NDArray[Number], int]:
-    """A new buffer: what `resident` and then `kept` have of `old`, whose fields `stream` and `stream`_end follow it, then `added`.
-
-    Also returns where `added` begins.
-    """
+    """A new buffer, and where `added` begins in it: what `resident` and `kept` have of `old`, then `added`. Updates both."""
     ends = f"{stream}_end"
     lengths = resident[ends] - resident[stream]
     parts = [old[first:end] for first, end in zip(resident[stream].tolist(), resident[ends].tolist(), strict=True)]
     resident[stream] = np.cumsum(lengths) - lengths
     resident[ends] = resident[stream] + lengths
     carried = int(lengths.sum())
-    waiting = old[:0]
-    if len(kept):
-        first = int(kept[stream][0])
-        waiting = old[first:]
-        kept[stream] += carried - first
-        kept[ends] += carried - first
-    return np.concatenate([*parts, waiting, added]), carried + len(waiting)
+    first = int(kept[stream][0]) if len(kept) else len(old)
+    kept[stream] += carried - first
+    kept[ends] += carried - first
+    return np.concatenate([*parts, old[first:], added]), carried + len(old) - first

@@ -132,7 +132,7 @@ class _Dealt(ChunkSource):
             chunk,
             path=path.astype(np.int32),
             event_offset=_offsets(warp, width, len(path)),
-            events=chunk.events[_places(events.at[stay], width)],
+            events=chunk.events[_places(events.byte[stay], width)],
             sector_offset=_offsets(warp, count, len(path)),
             sectors=chunk.sectors[_places(events.first[stay], count)],
         )

@@ -90,7 +90,7 @@ class _Coalesced(ChunkSource):
         old = chunk.sectors[events.first[own] + place].astype(np.int64) if len(own) else own
         sectors = np.where(base[own] >= 0, base[own] + place, old)
         bytes_ = np.array(chunk.events, copy=True)
-        bytes_[events.at[moved.event]] = moved.count
+        bytes_[events.byte[moved.event]] = moved.count
         per_warp = np.bincount(events.warp, count, len(chunk.path)).astype(np.int64)
         offset = np.concatenate([[0], np.cumsum(per_warp)])
         return replace(chunk, events=bytes_, sector_offset=offset, sectors=sectors.astype(np.uint32))

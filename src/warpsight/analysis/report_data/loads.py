@@ -59,7 +59,7 @@ def histograms(trace: KernelTrace) -> tuple[Longs, Longs]:
         events = reader.read(chunk)
         sectors += np.bincount(events.pc * _BYTE + events.sectors, minlength=len(sectors))
         banks = np.flatnonzero(has_degree[events.pc])
-        degree = np.asarray(chunk.events)[events.at[banks] + has_sectors[events.pc[banks]]].astype(np.int64)
+        degree = np.asarray(chunk.events)[events.byte[banks] + has_sectors[events.pc[banks]]].astype(np.int64)
         passes += np.bincount(events.pc[banks] * _BYTE + degree, minlength=len(passes))
     tables = sectors.reshape(count, _BYTE), passes.reshape(count, _BYTE)
     for table in tables:

@@ -36,7 +36,7 @@ from warpsight.kernels.mangling import display_name
 from warpsight.kernels.registers import RegisterUse
 from warpsight.traces.path_store import LANES_SHIFT, PathStore
 from warpsight.traces.schema import KernelTrace, PathTable, TraceChunk, TraceHeader, TraceSink
-from warpsight.traces.spill import SpillingSink
+from warpsight.traces.store import SpillingSink
 
 
 class Interruption:

@@ -21,9 +21,9 @@ from warpsight.traces.importers.layout import (
     MOST_SECTORS,
     REGION_LIMIT,
     REGION_SHIFT,
-    Answer,
     InstructionRow,
     Space,
+    Status,
     StreamState,
     compiled,
     inlined,
@@ -65,21 +65,17 @@ def region_index(region: int, st: StreamState, places: Any) -> Any:
     """The index that stands for a region of addresses in sector numbers; -1 if none is left."""
     if region == st.region:
         return st.region_index
-    index: Any = np.int64(-1)
-    count = st.regions
-    for k in range(count):
-        if places.regions[k] == region:
-            index = k + FIRST_REGION
-            break
-    if index < 0:
-        if count + FIRST_REGION >= REGION_LIMIT:
-            return index
-        places.regions[count] = region
-        st.regions = count + 1
-        index = count + FIRST_REGION
+    k: Any = np.int64(0)
+    while k < st.regions and places.regions[k] != region:
+        k += 1
+    if k == st.regions:
+        if k + FIRST_REGION >= REGION_LIMIT:
+            return np.int64(-1)
+        places.regions[k] = region
+        st.regions = k + 1
     st.region = region
-    st.region_index = index
-    return index
+    st.region_index = k + FIRST_REGION
+    return st.region_index
 
 
 @inlined
@@ -223,42 +219,41 @@ def most_sharing(count: int, scratch: Any) -> Any:
 
 @inlined
 def add_event(row: InstructionRow, count: int, st: StreamState, out: Any, places: Any, scratch: Any) -> Any:
-    """Append the event of an access by the `count` lanes in `scratch`. Returns `Answer.DONE` or what is wrong."""
+    """Append the event of an access by the `count` lanes in `scratch`. Returns `Status.DONE` or what is wrong."""
     space, size = row.space, row.bytes
-    at = st.events
-    first = st.sectors
+    event, first = st.events, st.sectors
     sharing = most_sharing(count, scratch) if row.atomic else 0
     passes = np.int64(0)
     if space == Space.GLOBAL:
         if not add_global(count, size, first, st, out, places, scratch):
-            return np.int64(Answer.REGIONS)
+            return np.int64(Status.REGIONS)
     elif space == Space.SHARED:
         passes = shared_passes(row, count, scratch)
     elif space == Space.LOCAL:
         for k in range(count):
             offset = local_offset(scratch.address[k], st)
             if offset < 0:
-                return np.int64(Answer.LOCAL_WINDOW)
+                return np.int64(Status.LOCAL_WINDOW)
             scratch.address[k] = offset
         add_local(count, size, first, st, out, places, scratch)
     else:
         passes = add_generic(size, count, first, st, out, places, scratch)
         if passes < 0:
-            return np.int64(Answer.REGIONS)
+            return np.int64(Status.REGIONS)
     sectors = st.sectors - first
     if sectors > MOST_SECTORS or passes > MOST_SECTORS:
-        return np.int64(Answer.SECTOR_COUNT)
+        return np.int64(Status.SECTOR_COUNT)
     if space != Space.SHARED:
-        out.events[at] = sectors
-        at += 1
+        out.events[event] = sectors
+        event += 1
     if space == Space.SHARED or space == Space.GENERIC:
-        out.events[at] = passes
-        at += 1
+        out.events[event] = passes
+        event += 1
     if row.atomic:
-        out.events[at] = sharing
-        at += 1
-    st.events = at
-    return np.int64(Answer.DONE)
+        out.events[event] = sharing
+        event += 1
+    st.events = event
+    return np.int64(Status.DONE)
 
 
 @inlined
@@ -281,12 +276,12 @@ def add_generic(size: int, count: int, first: int, st: StreamState, out: Any, pl
     in_local = 0
     in_shared = 0
     for k in range(count):
-        space = space_of(scratch.address[k], st)
-        if space == Space.GLOBAL:
+        address_space = space_of(scratch.address[k], st)
+        if address_space == Space.GLOBAL:
             if not add_bytes(scratch.address[k], size, first, st, out, places):
                 return np.int64(-1)
-        in_local += space == Space.LOCAL
-        in_shared += space == Space.SHARED
+        in_local += address_space == Space.LOCAL
+        in_shared += address_space == Space.SHARED
     if in_shared + in_local == 0:
         return np.int64(0)
     passes = np.int64(0)
@@ -294,14 +289,14 @@ def add_generic(size: int, count: int, first: int, st: StreamState, out: Any, pl
     for k in range(count):
         scratch.saved[k, 0] = scratch.address[k]
         scratch.saved[k, 1] = scratch.lane[k]
-    for wanted in (_LOCAL, _SHARED):
+    for space in (_LOCAL, _SHARED):
         n = 0
         for k in range(count):
-            if space_of(scratch.saved[k, 0], st) == wanted:
-                scratch.address[n] = local_offset(scratch.saved[k, 0], st) if wanted == _LOCAL else scratch.saved[k, 0]
+            if space_of(scratch.saved[k, 0], st) == space:
+                scratch.address[n] = local_offset(scratch.saved[k, 0], st) if space == _LOCAL else scratch.saved[k, 0]
                 scratch.lane[n] = scratch.saved[k, 1]
                 n += 1
-        if wanted == _LOCAL:
+        if space == _LOCAL:
             add_local(n, size, first, st, out, places, scratch)
         else:
             passes = bank_passes(n, size, scratch)

@@ -42,10 +42,7 @@ def format_of(path: str | Path) -> TraceFormat | None:
 
 
 def launches_in(path: str | Path, isa: SassTable, facts: LaunchFacts | None = None) -> Sequence[Launch]:
-    """The launches in the trace at `path`, whose format is known, in order. No trace is read yet.
-
-    Raises UsageError, FormatError.
-    """
+    """The launches in the trace at `path`, whose format is known, in order, unread. Raises UsageError, FormatError."""
     recognised = format_of(path)
     assert recognised is not None, "the caller has asked format_of"
     return recognised.launches(Path(path), isa, facts or LaunchFacts())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -61,9 +61,7 @@ class InstructionTable:
     many bytes, whatever the opcode's width. With `one_register`, a name is one register, whatever the operand's size.
     """
 
-    def __init__(
-        self, isa: SassTable, *, bulk: bool = True, request_bytes: int = 0, one_register: bool = False
-    ) -> None:
+    def __init__(self, isa: SassTable, *, bulk: bool = True, request_bytes: int = 0, one_register: bool = False) -> None:
         self._isa, self._bulk, self._request_bytes, self._one_register = isa, bulk, request_bytes, one_register
         self.instructions: list[TracedInstruction] = []
         self.rows: Records = np.zeros(256, INSTRUCTION)
@@ -118,15 +116,13 @@ class InstructionTable:
         if self._one_register:
             registers = named(written), named(read)
 
-        def made(space: str, access: str, op_class: str, part: int) -> TracedInstruction:
-            return TracedInstruction(
-                pc, source_line, opcode, *registers, op_class, space, access, size, meaning, addressed, part, (written, read)
-            )
-
-        first = made(space, access, op_class, 1 if row.name == "LDGSTS" else 0)
+        first = TracedInstruction(
+            pc, source_line, opcode, *registers, op_class, space, access, size, meaning, addressed, int(row.name == "LDGSTS"),
+            (written, read),
+        )  # fmt: skip
         if row.name == "LDGSTS" and addressed:
-            return [first, made("shared", "store", "shared", 0)]
-        return [first, made(space, access, op_class, 1)] if bulk and access else [first]
+            return [first, replace(first, space="shared", access="store", op_class="shared", part=0)]
+        return [first, replace(first, part=1)] if bulk and access else [first]
 
     def _enter(self, added: TracedInstruction) -> None:
         whole = self._request_bytes if added.access and added.space in ("global", "generic") else 0
@@ -194,38 +190,35 @@ class Code:
     def paths(self, table: PathTable) -> PathTable:
         """The table of paths over fragments as one over basic blocks, with equal successive runs joined."""
         sizes = np.array([len(blocks) for blocks in self._blocks], np.int64)
-        flat = np.concatenate(self._blocks) if self._blocks else np.zeros(0, np.int32)
+        flat = np.concatenate(self._blocks)
         first = np.cumsum(sizes) - sizes
-        single = sizes[table.block] == 1 if len(table.block) else np.zeros(0, np.bool_)
-        times = np.where(single, 1, table.repeat).astype(np.int64)
-        expanded = times * sizes[table.block] if len(table.block) else np.zeros(0, np.int64)
+        single = sizes[table.block] == 1
+        expanded = np.where(single, 1, table.repeat).astype(np.int64) * sizes[table.block]
         entry = np.repeat(np.arange(len(table.block)), expanded)
         within = np.arange(len(entry)) - np.repeat(np.cumsum(expanded) - expanded, expanded)
-        block = flat[first[table.block[entry]] + within % sizes[table.block[entry]]] if len(entry) else np.zeros(0, np.int32)
-        repeat = np.where(single[entry], table.repeat[entry], 1).astype(np.int32) if len(entry) else np.zeros(0, np.int32)
-        offset = np.concatenate((np.zeros(1, np.int64), np.cumsum(expanded)))[table.offset]
-        return _merged(offset, block, table.lanes[entry] if len(entry) else np.zeros(0, np.uint8), repeat)
+        block = flat[first[table.block[entry]] + within % sizes[table.block[entry]]]
+        repeat = np.where(single[entry], table.repeat[entry], 1).astype(np.int32)
+        offset = np.append(0, np.cumsum(expanded))[table.offset]
+        return _merged(offset, block, table.lanes[entry], repeat)
 
     def instructions(self) -> tuple[StaticInstruction, ...]:
         """The rows of the trace, in order of pc. Registers are numbered in order of their first use."""
         numbers: dict[str, int] = {}
-        rows = []
-        for pc, line in enumerate(self.executed):
-            written = tuple(numbers.setdefault(name, len(numbers)) for name in line.destinations)
-            read = tuple(numbers.setdefault(name, len(numbers)) for name in line.sources)
-            rows.append(
-                StaticInstruction(
-                    pc, line.opcode, line.op_class, written, read, line.space if line.access else "", line.access, line.bytes,
-                    "", line.source_line, pc + 1,
-                )
-            )  # fmt: skip
-        return tuple(rows)
+
+        def numbered(names: tuple[str, ...]) -> tuple[int, ...]:
+            return tuple(numbers.setdefault(name, len(numbers)) for name in names)
+
+        return tuple(
+            StaticInstruction(
+                pc, each.opcode, each.op_class, numbered(each.destinations), numbered(each.sources),
+                each.space if each.access else "", each.access, each.bytes, "", each.source_line, pc + 1,
+            )
+            for pc, each in enumerate(self.executed)
+        )  # fmt: skip
 
 
 def _merged(offset: Longs, block: Ints, lanes: Bytes, repeat: Ints) -> PathTable:
     """Join equal neighbours within a path."""
-    if not len(block):
-        return PathTable(offset, block, lanes, repeat)
     starts = np.zeros(len(block) + 1, np.bool_)
     starts[offset] = True
     same = np.zeros(len(block), np.bool_)

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from warpsight.base.errors import FormatError, UsageError, suggestion
 from warpsight.isa.sass.opcodes import SassTable
+from warpsight.kernels.launch import LaunchShape
 from warpsight.kernels.mangling import display_name
 from warpsight.traces.schema import KernelTrace, TraceSink
 
@@ -24,7 +25,7 @@ def damaged(what: str, place: str) -> FormatError:
 
 
 @dataclass(frozen=True)
-class KernelHeader:
+class KernelHeader(LaunchShape):
     """What a trace says of a launch.
 
     `number` is the tool's own; `shared_bytes` static and dynamic together; `binary` the SM architecture as 80, 0 if it is not
@@ -50,27 +51,10 @@ class KernelHeader:
     tracer: int = 6
     nvbit: str = ""
 
-    @property
-    def threads_per_block(self) -> int:
-        """Threads in a block."""
-        return self.block[0] * self.block[1] * self.block[2]
-
-    @property
-    def blocks(self) -> int:
-        """Blocks in the grid."""
-        return self.grid[0] * self.grid[1] * self.grid[2]
-
-    @property
-    def warps_per_block(self) -> int:
-        """Warps in a block."""
-        return -(-self.threads_per_block // 32)
-
 
 @dataclass(frozen=True)
 class LaunchFacts:
-    """What the user states about a launch if the format does not: shapes as ``16x64`` or numbers, bytes of shared memory per block,
-    registers per thread. None: not stated.
-    """
+    """What the user states about a launch if the format does not: shapes (``16x64``), bytes per block, registers per thread."""
 
     grid: str | int | Sequence[int] | None = None
     block: str | int | Sequence[int] | None = None
@@ -115,23 +99,19 @@ AnyLaunch = TypeVar("AnyLaunch", bound=Launch)
 
 
 def select(launches: Sequence[AnyLaunch], kernels: str | None, numbers: str | None) -> list[AnyLaunch]:
-    """The launches of `kernels` (names separated by commas, as written or mangled) among `numbers` (as ``1,3-5``).
-
-    Raises UsageError.
-    """
+    """The launches of `kernels` (names with commas between, as written or mangled) among `numbers` (``1,3-5``), or UsageError."""
     chosen = list(launches)
     if numbers is not None:
-        wanted = _numbers(numbers, len(launches))
-        chosen = [launch for launch in chosen if launch.number in wanted]
+        selected = _numbers(numbers, len(launches))
+        chosen = [launch for launch in chosen if launch.number in selected]
     if kernels is not None:
         names = [name.strip() for name in kernels.split(",") if name.strip()]
         known = {name for launch in launches for name in _names(launch)}
         for name in names:
             if name not in known:
                 shown = ", ".join(dict.fromkeys(launch.kernel for launch in launches))
-                raise UsageError(
-                    f'the trace has no kernel "{name}"{suggestion(name, known)}', place="kernels", remedy=f"it has {shown}"
-                )
+                what = f'the trace has no kernel "{name}"{suggestion(name, known)}'
+                raise UsageError(what, place="kernels", remedy=f"it has {shown}")
         chosen = [launch for launch in chosen if not _names(launch).isdisjoint(names)]
     if not chosen:
         raise UsageError("no launch is left", place="kernels", remedy="name other kernels, or leave out `launches`")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from enum import IntEnum, auto
-from pathlib import Path
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.base.compiled import jit
+from warpsight.base.compiled import Compiled, jit
 from warpsight.base.records import Record, dtype_of
 
 Longs = npt.NDArray[np.int64]
@@ -23,20 +22,9 @@ Records = npt.NDArray[np.void]
 # these functions allocates memory.
 _OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy", "_nrt": False}
 compiled = jit(**_OPTIONS)  # called by compiled code only
-compiled_and_kept = jit(**_OPTIONS, cache=True)
+# kept on disk until one of these folders changes
+compiled_and_kept: Any = partial(Compiled, sources=("base", "traces/importers"), **_OPTIONS, cache=True)
 inlined = jit(**_OPTIONS, forceinline=True)
-
-
-def source_fingerprint(*folders: Path) -> int:
-    """A number that changes with the source of the importers' common modules and of the modules in `folders`.
-
-    Numba invalidates a kept function by its own file only; a function that closes over this number is invalidated with its callees.
-    """
-    digest = hashlib.sha256()
-    for folder in (Path(__file__).resolve().parent, *folders):
-        for file in sorted(folder.glob("*.py")):
-            digest.update(file.read_bytes())
-    return int.from_bytes(digest.digest()[:7], "big")
 
 
 class StreamState(Record):
@@ -96,8 +84,8 @@ class FinishedWarp(Record):
 STATE, INSTRUCTION, FINISHED = dtype_of(StreamState), dtype_of(InstructionRow), dtype_of(FinishedWarp)
 
 
-class Answer(IntEnum):
-    """Why a compiled loop returned. A format's own reasons begin at `FORMAT`."""
+class Status(IntEnum):
+    """Why a compiled loop returned. A format's own statuses begin at `FORMAT`."""
 
     DONE = 0  # everything that was passed is read
     FULL = auto()  # no room for the next instruction
@@ -135,7 +123,7 @@ class Space(IntEnum):
     GENERIC = auto()
 
 
-SPACES = {"global": Space.GLOBAL, "shared": Space.SHARED, "local": Space.LOCAL, "generic": Space.GENERIC}
+SPACES = {space.name.lower(): space for space in Space if space}
 
 
 class Fragments(NamedTuple):
@@ -158,18 +146,14 @@ class Output(NamedTuple):
 
 
 class AddressMap(NamedTuple):
-    """Regions of addresses, int64 [REGION_LIMIT] in order of their first use, and the running warp's pages of local memory, int64
-    [pages, 2] (epoch, page of the trace).
-    """
+    """Regions of addresses [REGION_LIMIT], in order of first use; the warp's local pages [pages, 2]: epoch, page of the trace."""
 
     regions: Longs
     pages: Longs
 
 
 class Scratch(NamedTuple):
-    """Work space for one instruction: addresses and lanes int64 [32], words int64 [128], parts int64 [4], banks and saved lanes
-    int64 [32, 2].
-    """
+    """Work space for one instruction, int64: addresses and lanes [32], words [128], parts [4], banks and saved lanes [32, 2]."""
 
     address: Longs
     lane: Longs

@@ -100,14 +100,9 @@ class _LineReader:
                     self._refuse(raw, f"{numbers} numbers and an instruction are expected")
                 continue
             before = tuple(key)
-            who = keys.get(before)
-            if who is None:
-                who = self._new_key(before, raw)
-            number = texts.get(text)
-            if number is None:
-                number = self._new_text(text, raw)
-            self.who.append(who)
-            self.text.append(number)
+            who, number = keys.get(before), texts.get(text)
+            self.who.append(self._new_key(before, raw) if who is None else who)
+            self.text.append(self._new_text(text, raw) if number is None else number)
             self.lines.append(self.line)
 
     def _new_key(self, key: tuple[bytes, ...], raw: bytes) -> int:

@@ -29,7 +29,6 @@ from warpsight.traces.importers.layout import (
     SHARED_WINDOW_BYTES,
     STATE,
     AddressMap,
-    Answer,
     Branch,
     Bytes,
     Fragments,
@@ -37,30 +36,30 @@ from warpsight.traces.importers.layout import (
     Output,
     Records,
     Scratch,
+    Status,
     StreamState,
     Words,
     compiled_and_kept,
     inlined,
-    source_fingerprint,
 )
 
 _ENTRIES, _EVENTS, _SECTORS, _WARPS = 1 << 19, 1 << 21, 1 << 21, 1 << 16  # room at the start
 _MOST_GROWTH = 1 << 27
 _LIMITS = {
-    Answer.REGIONS: "the kernel's addresses lie in more than 255 regions of 256 MiB, more than a trace can number",
-    Answer.TOO_MANY_FRAGMENTS: "the kernel has more than 16 million distinct runs of instructions",
+    Status.REGIONS: "the kernel's addresses lie in more than 255 regions of 256 MiB, more than a trace can number",
+    Status.TOO_MANY_FRAGMENTS: "the kernel has more than 16 million distinct runs of instructions",
 }
 _DAMAGE = {
-    Answer.LOCAL_WINDOW: "the address of a local access is not in a window of local memory",
-    Answer.SECTOR_COUNT: f"one access touches more than {MOST_SECTORS} sectors",
+    Status.LOCAL_WINDOW: "the address of a local access is not in a window of local memory",
+    Status.SECTOR_COUNT: f"one access touches more than {MOST_SECTORS} sectors",
 }
 
 
-def refusal(answer: Answer, place: str, text: str) -> WarpsightError:
-    """The error for `answer` at `place`, where the instruction `text` stands."""
-    if answer in _LIMITS:
-        return LimitError(_LIMITS[answer], place=place, remedy="trace fewer instructions or a smaller launch")
-    return damaged(f"{_DAMAGE[answer]}: {shortened(text)!r}", place)
+def refusal(status: Status, place: str, text: str) -> WarpsightError:
+    """The error for `status` at `place`, where the instruction `text` stands."""
+    if status in _LIMITS:
+        return LimitError(_LIMITS[status], place=place, remedy="trace fewer instructions or a smaller launch")
+    return damaged(f"{_DAMAGE[status]}: {shortened(text)!r}", place)
 
 
 def shortened(text: str) -> str:
@@ -96,15 +95,15 @@ def close_fragment(st: StreamState, fragments: Any, out: Any) -> None:
         return
     number = fragment_number(st.fragment_start, st.fragment_length, st, fragments)
     key = np.uint32(number | st.fragment_lanes << LANES_SHIFT)
-    at = st.entries
+    entry = st.entries
     st.fragment_length = 0
     st.fragment_lanes = 0
-    if at > st.first_entry and out.entries[at - 1, 0] == key and out.entries[at - 1, 1] < MAX_REPEAT:
-        out.entries[at - 1, 1] += 1
+    if entry > st.first_entry and out.entries[entry - 1, 0] == key and out.entries[entry - 1, 1] < MAX_REPEAT:
+        out.entries[entry - 1, 1] += 1
         return
-    out.entries[at, 0] = key
-    out.entries[at, 1] = 1
-    st.entries = at + 1
+    out.entries[entry, 0] = key
+    out.entries[entry, 1] = 1
+    st.entries = entry + 1
 
 
 @inlined
@@ -141,10 +140,10 @@ def is_full(st: StreamState, out: Any) -> Any:
 
 @inlined
 def lacks_fragments(st: StreamState, fragments: Any) -> Any:
-    """`Answer.DONE`, or the answer where the tables of fragments are nearly full."""
+    """`Status.DONE`, or the status where the tables of fragments are nearly full."""
     if 2 * st.fragments + 4096 > len(fragments.table) or st.fragments + 2048 > len(fragments.rows):
-        return np.int64(Answer.FRAGMENTS_FULL if st.fragments + 4096 < MOST_FRAGMENTS else Answer.TOO_MANY_FRAGMENTS)
-    return np.int64(Answer.DONE)
+        return np.int64(Status.FRAGMENTS_FULL if st.fragments + 4096 < MOST_FRAGMENTS else Status.TOO_MANY_FRAGMENTS)
+    return np.int64(Status.DONE)
 
 
 @inlined
@@ -185,46 +184,38 @@ class WarpArrays(NamedTuple):
     address: Longs
 
 
-def _build(fingerprint: int) -> Any:
-    """The function, kept on disk as long as none of its sources changes."""
-
-    @compiled_and_kept
-    def read_warp(
-        warp: WarpArrays, start: int, st: StreamState, rows: Records, fragments: Fragments, out: Output, places: AddressMap,
-        scratch: Scratch,
-    ) -> Any:  # fmt: skip
-        """Read the running warp from instruction `start` on. Returns (why it stopped, the next instruction)."""
-        k = start + 0 * fingerprint
-        while True:
-            if is_full(st, out):
-                return np.int64(Answer.FULL), k
-            lacking = lacks_fragments(st, fragments)
-            if lacking:
-                return lacking, k
-            if k == len(warp.row):
-                close_fragment(st, fragments, out)
-                return np.int64(Answer.DONE), k
-            number, mask = warp.row[k], warp.mask[k]
-            if rows[number].kind:
-                count = fill_lanes(mask, scratch)
-                for lane in range(count):
-                    scratch.address[lane] = warp.address[warp.first[k] + lane]
-                if rows[number].paired and count:
-                    number = copy_part(number, scratch.address[0], st, rows)
-                if rows[number].space:
-                    sectors, events = st.sectors, st.events
-                    wrong = add_event(rows[number], count, st, out, places, scratch)
-                    if wrong:
-                        st.sectors, st.events = sectors, events
-                        return wrong, k
-            count_instruction(number, population(mask), st, rows, fragments, out)
-            st.line += 1
-            k += 1
-
-    return read_warp
-
-
-read_warp = _build(source_fingerprint())
+@compiled_and_kept
+def read_warp(
+    warp: WarpArrays, start: int, st: StreamState, rows: Records, fragments: Fragments, out: Output, places: AddressMap,
+    scratch: Scratch,
+) -> Any:  # fmt: skip
+    """Read the running warp from instruction `start` on. Returns (why it stopped, the next instruction)."""
+    k = start
+    while True:
+        if is_full(st, out):
+            return np.int64(Status.FULL), k
+        status = lacks_fragments(st, fragments)
+        if status:
+            return status, k
+        if k == len(warp.row):
+            close_fragment(st, fragments, out)
+            return np.int64(Status.DONE), k
+        number, mask = warp.row[k], warp.mask[k]
+        if rows[number].kind:
+            count = fill_lanes(mask, scratch)
+            for lane in range(count):
+                scratch.address[lane] = warp.address[warp.first[k] + lane]
+            if rows[number].paired and count:
+                number = copy_part(number, scratch.address[0], st, rows)
+            if rows[number].space:
+                sectors, events = st.sectors, st.events
+                status = add_event(rows[number], count, st, out, places, scratch)
+                if status:
+                    st.sectors, st.events = sectors, events
+                    return status, k
+        count_instruction(number, population(mask), st, rows, fragments, out)
+        st.line += 1
+        k += 1
 
 
 @compiled_and_kept
@@ -258,9 +249,7 @@ class StreamBuffer:
             np.zeros((_ENTRIES, 2), np.uint32), np.zeros(_EVENTS, np.uint8), np.zeros(_SECTORS, np.uint32),
             np.zeros(_WARPS, FINISHED),
         )  # fmt: skip
-        self.scratch = Scratch(
-            *(np.zeros(n, np.int64) for n in (32, 32, 128, 4)), *(np.zeros((32, 2), np.int64) for _ in range(2))
-        )
+        self.scratch = Scratch(*(np.zeros(shape, np.int64) for shape in (32, 32, 128, 4, (32, 2), (32, 2))))
         self._state = np.zeros(1, STATE)
         self.state: Any = self._state[0]  # a view, which compiled code takes
         for name in ("block", "warp", "last", "region"):
@@ -304,10 +293,7 @@ class StreamBuffer:
         st["warps"] = left
 
     def make_room(self, place: str) -> None:
-        """Twice the room in each stream that is more than half full of one block, or where one instruction needs it.
-
-        Raises LimitError at `place`.
-        """
+        """Double the streams that one block fills by half, or all if one instruction needs it. Raises LimitError at `place`."""
         st = self.state
         stuck = self._stuck == int(st["line"])
         self._stuck = int(st["line"])
@@ -374,18 +360,18 @@ class ArrayProducer:
         buffer.state["block"] = stream.block
         buffer.state["epoch"] += 1
         while True:
-            answer, k = read_warp(
+            status, k = read_warp(
                 stream.arrays, k, buffer.state, self.table.rows, buffer.fragments, buffer.out, buffer.places, buffer.scratch
             )
-            if answer == Answer.DONE:
+            if status == Status.DONE:
                 break
-            if answer == Answer.FRAGMENTS_FULL:
+            if status == Status.FRAGMENTS_FULL:
                 buffer.more_fragments()
-            elif answer == Answer.FULL:
+            elif status == Status.FULL:
                 yield from buffer.drained()
                 buffer.make_room(stream.place(min(k, len(stream.arrays.row) - 1)))
             else:
-                raise refusal(Answer(answer), stream.place(k), self.table.instructions[int(stream.arrays.row[k])].text)
+                raise refusal(Status(status), stream.place(k), self.table.instructions[int(stream.arrays.row[k])].text)
         end_warp(stream.warp, buffer.state, buffer.out)
 
 

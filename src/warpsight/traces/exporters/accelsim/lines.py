@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -28,26 +29,26 @@ def sector_lanes(sectors: Sequence[int], size: int, lanes: int, sharing: int, ad
 
     `sharing` 0: it does not matter. At most 32 sectors.
     """
-    found: Lanes = {}
+    addresses: Lanes = {}
     if not sectors:
-        return found
+        return addresses
     slots = max(1, 32 // max(1, size))
     if not sharing:
         count = max(lanes, len(sectors))
-        seen: dict[int, int] = {}
+        seen: Counter[int] = Counter()
         for lane in range(count):
             k = lane * len(sectors) // count
-            seen[k] = seen.get(k, -1) + 1
-            found[lane] = address_of(sectors[k]) + seen[k] % slots * size % 32
-        return found
+            addresses[lane] = address_of(sectors[k]) + seen[k] % slots * size % 32
+            seen[k] += 1
+        return addresses
     spare = max(0, lanes - (sharing + len(sectors) - 1))
     for k, sector in enumerate(sectors):
         least = sharing if k == 0 else 1
         added = min(spare, slots * sharing - least)
         spare -= added
         for j in range(least + added):
-            found[len(found)] = address_of(sector) + j // sharing * size
-    return {lane: address for lane, address in found.items() if lane < WARP}
+            addresses[len(addresses)] = address_of(sector) + j // sharing * size
+    return {lane: address for lane, address in addresses.items() if lane < WARP}
 
 
 def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callable[[int], int], sharing: int = 0) -> Lanes:
@@ -62,38 +63,49 @@ def local_lanes(sectors: Sequence[int], size: int, lanes: int, offset_of: Callab
     for sector in first:
         by_quarter.setdefault(sector & 3, []).append(sector)
     spare = 0 if sharing else max(0, lanes - len(first))
-    found: Lanes = {}
+    offsets: Lanes = {}
     for quarter, rows in sorted(by_quarter.items()):
         count = min(8, len(rows) + spare)
         spare -= max(0, count - len(rows))
         for j in range(count):
-            found[8 * quarter + j] = offset_of(rows[min(j, len(rows) - 1)])
+            offsets[8 * quarter + j] = offset_of(rows[min(j, len(rows) - 1)])
     if sharing:
-        _share(found, by_quarter, offset_of, sharing)
-        _fill(found, by_quarter, offset_of, sharing, lanes)
+        _share(offsets, by_quarter, offset_of, sharing)
+        _fill(offsets, by_quarter, offset_of, sharing, lanes)
     for sector in sectors[len(first) :]:  # in the order of their first use
         offset_of(sector)
-    return found
+    return offsets
 
 
-def _share(found: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[[int], int], sharing: int) -> None:
+def _share(offsets: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[[int], int], sharing: int) -> None:
     """Give `sharing` lanes the offset of one row, in those quarters of the warp that touch it and have lanes left."""
-    used = list(found.values())
+    used = list(offsets.values())
     for row in sorted(dict.fromkeys(used), key=used.count, reverse=True):  # the row that needs the fewest lanes more
         quarters = [quarter for quarter, rows in by_quarter.items() if any(offset_of(sector) == row for sector in rows)]
-        free = [8 * quarter + j for quarter in quarters for j in range(8) if 8 * quarter + j not in found]
+        free = [8 * quarter + j for quarter in quarters for j in range(8) if 8 * quarter + j not in offsets]
         missing = sharing - used.count(row)
         if missing <= len(free):
-            found.update(dict.fromkeys(free[: max(0, missing)], row))
+            offsets.update(dict.fromkeys(free[: max(0, missing)], row))
             return
+
+
+def _fill(offsets: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[[int], int], sharing: int, lanes: int) -> None:
+    """Let so many `lanes` take part as can without more than `sharing` at one offset."""
+    used = list(offsets.values())
+    for quarter, rows in by_quarter.items():
+        for lane in (8 * quarter + j for j in range(8) if 8 * quarter + j not in offsets):
+            row = next((row for row in map(offset_of, rows) if used.count(row) < sharing), None)
+            if row is None or len(used) >= lanes:
+                break
+            offsets[lane] = row
+            used.append(row)
 
 
 def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, first: int = 0) -> Lanes:
     """Lanes, from lane `first` on, whose accesses of `size` bytes to shared memory take `passes` passes.
 
     Of them at most `sharing` have one address (0: it does not matter). Of a matrix access (`rows` not 0) the first `rows` lanes
-    have the addresses of rows of 16
-    bytes.
+    have the addresses of rows of 16 bytes.
     """
     if not passes:
         return {}
@@ -108,27 +120,11 @@ def bank_lanes(passes: int, size: int, lanes: int, sharing: int, rows: int = 0, 
             chosen.remove(next(lane for lane in reversed(chosen) if lane % share))
         chosen.append(begin)
         begin += share
-    state = _Banks(passes - _parts(chosen, share), width, sharing)
+    banks = _Banks(passes - _parts(chosen, share), width, sharing)
     for lane in chosen:
-        if not state.place(lane, lane // share):
+        if not banks.place(lane, lane // share):
             break
-    for lane in range(rows or WARP, end):
-        state.found[lane] = 0
-    return state.found
-
-
-def _fill(
-    found: Lanes, by_quarter: dict[int, list[int]], offset_of: Callable[[int], int], sharing: int, lanes: int
-) -> None:
-    """Let so many `lanes` take part as can without more than `sharing` at one offset."""
-    used = list(found.values())
-    for quarter, rows in by_quarter.items():
-        for lane in (8 * quarter + j for j in range(8) if 8 * quarter + j not in found):
-            row = next((row for row in map(offset_of, rows) if used.count(row) < sharing), None)
-            if row is None or len(used) >= lanes:
-                break
-            found[lane] = row
-            used.append(row)
+    return banks.addresses | dict.fromkeys(range(rows or WARP, end), 0)
 
 
 def _parts(lanes: Sequence[int], share: int) -> int:
@@ -137,12 +133,10 @@ def _parts(lanes: Sequence[int], share: int) -> int:
 
 
 class _Banks:
-    """Gives lanes addresses one after the other: first those that are shared, then those that conflict, then those that cost
-    nothing.
-    """
+    """Gives lanes addresses one after the other: first shared ones, then those that conflict, then those that cost nothing."""
 
     def __init__(self, extra: int, width: int, sharing: int) -> None:
-        self.found: Lanes = {}
+        self.addresses: Lanes = {}
         self._extra, self._width, self._sharing = extra, width, sharing
         self._parts: set[int] = set()
         self._shared = self._conflicts = self._fillers = self._row = 0
@@ -152,34 +146,28 @@ class _Banks:
 
         Lanes that cost nothing lie in the row of banks that the part's first lane is in.
         """
-        if part not in self._parts:
+        new = part not in self._parts
+        if new:
             self._fillers = 0
+        address = 0
         if self._shared < max(1, self._sharing):
             self._shared += 1
-            self.found[lane] = 0
-        elif part not in self._parts and self._sharing:
-            self._conflict(lane)
-            self._row = self.found[lane]
-        elif self._extra > 0:
-            if part in self._parts:
-                self._extra -= 1
-                self._conflict(lane)
+        elif (new and self._sharing) or (not new and self._extra > 0):
+            self._conflicts += 1
+            address = self._conflicts * ROW_BYTES
+            if new:
+                self._row = address
             else:
-                self.found[lane] = 0
+                self._extra -= 1
         elif self._sharing:
-            address = (1 + self._fillers // self._sharing) * self._width
-            if address >= ROW_BYTES:
+            filler = (1 + self._fillers // self._sharing) * self._width
+            if filler >= ROW_BYTES:
                 return False
             self._fillers += 1
-            self.found[lane] = self._row + address
-        else:
-            self.found[lane] = 0
+            address = self._row + filler
+        self.addresses[lane] = address
         self._parts.add(part)
         return True
-
-    def _conflict(self, lane: int) -> None:
-        self._conflicts += 1
-        self.found[lane] = self._conflicts * ROW_BYTES
 
 
 # -- The lines of one warp: instructions from its path, addresses from its events.
@@ -190,8 +178,7 @@ _REGION_SECTORS = 1 << (REGION_SHIFT - 5)
 
 @dataclass(frozen=True)
 class Place:
-    """How addresses are written: where the windows of shared and local memory lie, and which regions the places of sectors stand
-    for.
+    """How addresses are written: where the windows of shared and local memory lie, and the regions that sector numbers stand for.
 
     Without regions a sector's number is its address.
     """
@@ -202,9 +189,9 @@ class Place:
 
     def address(self, sector: int) -> int:
         """The byte address of a sector of device memory."""
-        place, rest = divmod(sector, _REGION_SECTORS)
-        if self.regions and FIRST_REGION <= place < FIRST_REGION + len(self.regions):
-            return self.regions[place - FIRST_REGION] << REGION_SHIFT | rest << 5
+        region, rest = divmod(sector, _REGION_SECTORS)
+        if FIRST_REGION <= region < FIRST_REGION + len(self.regions):
+            return self.regions[region - FIRST_REGION] << REGION_SHIFT | rest << 5
         return sector << 5
 
 
@@ -223,18 +210,10 @@ class Written:
         cls, instruction: StaticInstruction, pc: int, opcode: str, destinations: Sequence[str], sources: Sequence[str]
     ) -> Written:
         """Compose the parts of a line."""
-        event = instruction.event_bytes > 0
-        bulk = opcode.split(".", maxsplit=1)[0] in TMA
-        words = [
-            str(len(destinations)),
-            *destinations,
-            opcode,
-            str(len(sources)),
-            *sources,
-            str(instruction.access_bytes or 4) if event and not bulk else "0",
-        ]
-        if "GMMA" in opcode[:5]:
-            words.insert(-1, "0")
+        accesses = instruction.event_bytes > 0 and opcode.split(".", maxsplit=1)[0] not in TMA
+        width = str(instruction.access_bytes or 4) if accesses else "0"
+        gmma = ["0"] if "GMMA" in opcode[:5] else []
+        words = [str(len(destinations)), *destinations, opcode, str(len(sources)), *sources, *gmma, width]
         return cls(instruction, opcode, f"{pc:04x}", " ".join(words), matrix_rows(opcode))
 
     @property
@@ -286,20 +265,18 @@ class WarpLines:
             return sector_lanes(sectors, size, lanes, sharing, self._place.address)
         others = [sector for sector in sectors if sector < LOCAL_TRACE_SECTOR]
         shared = 1 if sharing and (others or passes) else sharing  # lanes elsewhere share the address then
-        found = {
-            lane: self._place.local_base + at
-            for lane, at in local_lanes(local, size, 0 if passes or others else lanes, self._offset, shared).items()
-        }
+        offsets = local_lanes(local, size, 0 if passes or others else lanes, self._offset, shared)
+        addresses = {lane: self._place.local_base + offset for lane, offset in offsets.items()}
         if others:
-            free = [lane for lane in range(WARP) if lane not in found]
-            rest = 0 if passes else min(len(free), max(0, lanes - len(found)))
+            free = [lane for lane in range(WARP) if lane not in addresses]
+            rest = 0 if passes else min(len(free), max(0, lanes - len(addresses)))
             spread = sector_lanes(others, size, rest, sharing, self._place.address)
-            found |= {free[k]: address for k, address in spread.items() if k < len(free)}
-        begin = max(found, default=-1) + 1
+            addresses |= {free[k]: address for k, address in spread.items() if k < len(free)}
+        begin = max(addresses, default=-1) + 1
         if passes and begin < WARP:
-            at_banks = bank_lanes(passes, size, max(1, lanes - begin), sharing if not sectors else min(sharing, 1), 0, begin)
-            found |= {lane: self._place.shared_base + address for lane, address in at_banks.items()}
-        return found
+            offsets = bank_lanes(passes, size, max(1, lanes - begin), sharing if not sectors else min(sharing, 1), 0, begin)
+            addresses |= {lane: self._place.shared_base + offset for lane, offset in offsets.items()}
+        return addresses
 
     def _offset(self, sector: int) -> int:
         """The offset in a thread's local memory of a sector's row; the warp's pages follow each other as they are touched."""

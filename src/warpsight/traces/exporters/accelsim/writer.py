@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import IO, Any
 
@@ -100,7 +101,7 @@ class _KernelWriter:
 
     def notes(self) -> Iterator[str]:
         """What a user of the exported trace must know."""
-        most = max((max((*i.destinations, *i.sources), default=-1) for i in self._trace.instructions), default=-1) + 1
+        registers = max((r for i in self._trace.instructions for r in (*i.destinations, *i.sources)), default=-1) + 1
         header = self._trace.header
         if header.recorded_blocks < header.blocks:
             yield (
@@ -111,8 +112,8 @@ class _KernelWriter:
             return
         if any(not is_native(i.opcode) for i in self._trace.instructions):
             yield "PTX instructions are written one by one as the nearest native ones: a compiler would select, merge and expand"
-        if most > _REGISTERS:
-            yield f"{most} registers of PTX share {_REGISTERS} numbers, so some dependences are not those of the kernel"
+        if registers > _REGISTERS:
+            yield f"{registers} registers of PTX share {_REGISTERS} numbers, so some dependences are not those of the kernel"
         if self._dropped:
             yield f"{self._dropped} operands are left out: a line has one destination and four sources"
         if self.split:
@@ -166,7 +167,7 @@ class _KernelWriter:
         runs = slice(int(table.offset[path]), int(table.offset[path + 1]))
         events = chunk.events[int(chunk.event_offset[warp]) : int(chunk.event_offset[warp + 1])].tobytes()
         sectors = chunk.sectors[int(chunk.sector_offset[warp]) : int(chunk.sector_offset[warp + 1])].tolist()
-        reader = _WarpEvents(events, sectors)
+        event = _WarpEvents(events, sectors)
         bulk: tuple[Written, int, list[int]] | None = None
         alive = _Alive(self._trace, warp % self._trace.header.warps_per_block)
         blocks, counts = table.block[runs].tolist(), table.lanes[runs].tolist()
@@ -182,23 +183,18 @@ class _KernelWriter:
                     written = self._written[part]
                     if written.is_exit:
                         last = entry == len(blocks) - 1 and turn == repeat - 1
-                        stay = (
-                            counts[entry + 1]
-                            if not last and not self._known and blocks[entry + 1 : entry + 2] == [block + 1]
-                            else 0
-                        )
+                        falls_through = not last and not self._known and blocks[entry + 1 : entry + 2] == [block + 1]
+                        stay = counts[entry + 1] if falls_through else 0
                         lines.plain([f"{written.before} {alive.leave(max(0, lanes - stay), last):08x} {written.after} 0"])
                         continue
-                    mine, passes, sharing = reader.next(written)
+                    touched, passes, sharing = event.next(written)
                     if bulk is not None and self._continues[part]:
-                        bulk[2].extend(mine)
+                        bulk[2].extend(touched)
                         continue
                     _flush(bulk, lines)
-                    bulk = None
-                    if written.is_bulk:
-                        bulk = (written, lanes, list(mine))
-                    else:
-                        lines.access(written, lanes, mine, passes, sharing)
+                    bulk = (written, lanes, touched) if written.is_bulk else None
+                    if not written.is_bulk:
+                        lines.access(written, lanes, touched, passes, sharing)
         _flush(bulk, lines)
 
     def _parts(self, block: int, lanes: int) -> list[list[str] | int]:
@@ -212,8 +208,7 @@ class _KernelWriter:
                 if written.instruction.event_bytes or written.is_exit:
                     parts.append(pc)
                     continue
-                tail = " 0x0 0 0 0 3 0 0" if written.is_bulk else " 0"
-                line = f"{written.before} {mask:08x} {written.after}{tail}"
+                line = f"{written.before} {mask:08x} {written.after}{' 0x0 0 0 0 3 0 0' if written.is_bulk else ' 0'}"
                 if parts and isinstance(parts[-1], list):
                     parts[-1].append(line)
                 else:
@@ -251,26 +246,15 @@ class _WarpEvents:
     """Reads a warp's events in order."""
 
     def __init__(self, events: bytes, sectors: list[int]) -> None:
-        self._events, self._sectors = events, sectors
-        self._at = self._sector = 0
+        self._events, self._sectors = iter(events), iter(sectors)
 
     def next(self, written: Written) -> tuple[list[int], int, int]:
         """Sectors, bank passes and sharing lanes of the next event, which is of this instruction."""
         instruction = written.instruction
-        mine: list[int] = []
-        passes = sharing = 0
-        if instruction.has_sectors:
-            count = self._events[self._at]
-            mine = self._sectors[self._sector : self._sector + count]
-            self._sector += count
-            self._at += 1
-        if instruction.has_degree:
-            passes = self._events[self._at]
-            self._at += 1
-        if instruction.has_sharing:
-            sharing = self._events[self._at]
-            self._at += 1
-        return mine, passes, sharing
+        sectors = next(self._events) if instruction.has_sectors else 0
+        passes = next(self._events) if instruction.has_degree else 0
+        sharing = next(self._events) if instruction.has_sharing else 0
+        return list(islice(self._sectors, sectors)), passes, sharing
 
 
 def _refuse_to_destroy(place: Path, overwrite: bool) -> None:
@@ -281,9 +265,8 @@ def _refuse_to_destroy(place: Path, overwrite: bool) -> None:
     except OSError as error:
         raise _disk_refuses(place, error) from None
     if present and not present <= {LIST, KERNEL}:
-        raise UsageError(
-            "the folder exists and holds something other than an exported trace", place=str(place), remedy="name another folder"
-        )
+        what = "the folder exists and holds something other than an exported trace"
+        raise UsageError(what, place=str(place), remedy="name another folder")
     if present and not overwrite:
         raise UsageError("an exported trace is here already", place=str(place), remedy="name another folder, or set `overwrite`")
 

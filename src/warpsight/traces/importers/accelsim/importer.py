@@ -9,8 +9,15 @@ from pathlib import Path
 
 from warpsight.base.errors import FormatError, UsageError
 from warpsight.isa.sass.opcodes import SassTable
-from warpsight.traces.importers.accelsim.files import LIST, is_kernel_file, is_raw
-from warpsight.traces.importers.accelsim.header import GroupedText, TraceFileHeader, header_of, prefix_numbers
+from warpsight.traces.importers.accelsim.files import (
+    LIST,
+    GroupedText,
+    TraceFileHeader,
+    header_of,
+    is_kernel_file,
+    is_raw,
+    prefix_numbers,
+)
 from warpsight.traces.importers.accelsim.parser import OutOfOrder, Parser, Text
 from warpsight.traces.importers.accelsim.raw import RawLines, SortedBlocks
 from warpsight.traces.importers.build import Source, build_trace
@@ -49,8 +56,8 @@ class KernelFile(Launch):
 
         def notes() -> tuple[str, ...]:
             cut = text.cut if isinstance(text, RawLines) else ""
-            ends = f"the file's last line ({cut}) has no line feed: the trace may be cut there" if cut else ""
-            return tuple(note for note in (*self.header.notes(), parser.odd_note, ends, *self.notes) if note)
+            ends = (f"the file's last line ({cut}) has no line feed: the trace may be cut there",) if cut else ()
+            return (*self.header.notes(), *parser.notes(), *ends, *self.notes)
 
         return build_trace(Source(self.path, self.header, self.isa, notes), parser, sink, progress)
 
@@ -64,10 +71,7 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Kern
     if is_kernel_file(path) and path.is_file():
         return [KernelFile(1, isa, path)]
     lists = [path] if path.is_file() else _lists(path)
-    if lists:
-        files, notes = _listed(lists)
-    else:
-        files, notes = _loose(path), ()
+    files, notes = _listed(lists) if lists else (_loose(path), ())
     if not files:
         remedy = "give a folder with kernelslist.g or kernel-N.traceg files"
         raise UsageError("there is no kernel's trace in it", place=str(path), remedy=remedy)
@@ -77,10 +81,10 @@ def import_accelsim(path: str | Path, isa: SassTable | None = None) -> list[Kern
 def _lists(folder: Path) -> list[Path]:
     """The lists in a folder: grouped ones (`.g`) if there are any, else raw ones."""
     try:
-        found = sorted(p for p in folder.iterdir() if p.name.startswith(LIST) and p.is_file())
+        lists = sorted(p for p in folder.iterdir() if p.name.startswith(LIST) and p.is_file())
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=str(folder), remedy="check the path") from None
-    return [p for p in found if p.suffix == ".g"] or found
+    return [p for p in lists if p.suffix == ".g"] or lists
 
 
 def _listed(lists: list[Path]) -> tuple[list[Path], tuple[str, ...]]:
@@ -130,16 +134,13 @@ def _file(list_file: Path, number: int, line: str) -> Path:
     for candidate in (named, Path(bare), Path(f"{bare}.xz"), Path(f"{bare}.gz")):
         if candidate.is_file():
             return candidate
-    raise FormatError(
-        f'"{line[:80]}" is not there', place=f"{list_file}:{number}", remedy="put it beside the list, or remove the line"
-    )
+    remedy = "put it beside the list, or remove the line"
+    raise FormatError(f'"{line[:80]}" is not there', place=f"{list_file}:{number}", remedy=remedy)
 
 
 def _loose(folder: Path) -> list[Path]:
     """The kernels' files of a folder without a list, in order of their numbers. A grouped file replaces the raw one of its name."""
-    by_name: dict[str, Path] = {}
-    for path in sorted((p for p in folder.iterdir() if is_kernel_file(p) and p.is_file()), key=lambda p: (not is_raw(p), p.name)):
-        by_name[path.name.split(".trace")[0]] = path  # grouped ones come last and replace raw ones
-    return sorted(
-        by_name.values(), key=lambda p: [int(part) if part.isdigit() else 0 for part in re.split(r"(\d+)", p.name)[:2]] + [0]
-    )
+    files = sorted((p for p in folder.iterdir() if is_kernel_file(p) and p.is_file()), key=lambda p: (not is_raw(p), p.name))
+    by_name = {path.name.split(".trace")[0]: path for path in files}  # grouped ones come last and replace raw ones
+    number = re.compile(r"\D*(\d+)")
+    return sorted(by_name.values(), key=lambda path: int(match[1]) if (match := number.match(path.name)) else -1)

@@ -10,17 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from warpsight.traces.importers.accelsim.layout import (
-    FINGERPRINT,
-    MOST_BULK_ADDRESSES,
-    MOST_BULK_PIECE,
-    Cursor,
-    LineAnswer,
-    Lines,
-    Phase,
-)
 from warpsight.traces.importers.accelsim.native_text import (
     LF,
+    Cursor,
+    Lines,
+    LineStatus,
+    Phase,
     blanks,
     code_of,
     decimal,
@@ -38,13 +33,13 @@ from warpsight.traces.importers.layout import (
     ADDRESS_LIMIT,
     MOST_SECTORS,
     AddressMap,
-    Answer,
     Fragments,
     InstructionRow,
     Kind,
     Output,
     Records,
     Scratch,
+    Status,
     StreamState,
     compiled,
     compiled_and_kept,
@@ -54,6 +49,8 @@ from warpsight.traces.importers.streams import close_fragment, copy_part, count_
 
 # ruff: noqa: PLR0912, PLR1714
 
+_MOST_BULK_ADDRESSES, _MOST_BULK_PIECE = 1 << 16, 1 << 18
+
 # -- The memory fields of a line.
 
 
@@ -61,30 +58,30 @@ from warpsight.traces.importers.streams import close_fragment, copy_part, count_
 def read_addresses(buf: Any, p: int, mask: int, cursor: Cursor, scratch: Any) -> Any:
     """Read mode and addresses behind the memory width into `scratch`, for the active lanes.
 
-    Returns the place behind them, or minus the answer that says what is wrong (at `wrong_at`).
+    Returns the place behind them, or minus the status that says what is wrong (at `error_at`).
     """
-    cursor.wrong_at = p
+    cursor.error_at = p
     mode, p = decimal(buf, p)
     if p < 0 or mode < 0 or mode > 2:
-        return np.int64(-LineAnswer.MODE)
+        return np.int64(-LineStatus.MODE)
     count = fill_lanes(mask, scratch)
     stride = np.int64(0)
     address = np.int64(0)
     if mode == 1:
         if count > 1 and scratch.lane[count - 1] - scratch.lane[0] != count - 1:
-            return np.int64(-LineAnswer.STRIDE)
-        cursor.wrong_at = p
+            return np.int64(-LineStatus.STRIDE)
+        cursor.error_at = p
         address, p = hexadecimal(buf, p)
         if p >= 0:
             stride, p = decimal(buf, p)
         if p < 0:
-            return np.int64(-LineAnswer.ADDRESS)
+            return np.int64(-LineStatus.ADDRESS)
     elif mode == 2 and count == 0:
         address, p = hexadecimal(buf, p)
         if p < 0:
-            return np.int64(-LineAnswer.ADDRESS)
+            return np.int64(-LineStatus.ADDRESS)
     for k in range(count):
-        cursor.wrong_at = p
+        cursor.error_at = p
         if mode == 1:
             address += stride if k else 0
         elif mode == 0 or k == 0:
@@ -93,7 +90,7 @@ def read_addresses(buf: Any, p: int, mask: int, cursor: Cursor, scratch: Any) ->
             delta, p = decimal(buf, p)
             address += delta
         if p < 0 or address < 0 or address >= ADDRESS_LIMIT:
-            return np.int64(-LineAnswer.ADDRESS)
+            return np.int64(-LineStatus.ADDRESS)
         scratch.address[k] = address
     return p
 
@@ -102,11 +99,11 @@ def read_addresses(buf: Any, p: int, mask: int, cursor: Cursor, scratch: Any) ->
 def bulk_head(buf: Any, p: int, cursor: Cursor) -> Any:
     """(bytes of each address, number of addresses, mode, place) of a bulk copy's fields up to its addresses.
 
-    A place below 0 is minus the answer. Fields: barrier, multicast (and then the blocks' mask), bytes, bytes out of bounds, mode 3
+    A place below 0 is minus the status. Fields: barrier, multicast (and then the blocks' mask), bytes, bytes out of bounds, mode 3
     or 4.
     """
     none = np.int64(0)
-    cursor.wrong_at = p
+    cursor.error_at = p
     _, p = hexadecimal(buf, p)
     multicast = none
     if p >= 0:
@@ -122,7 +119,7 @@ def bulk_head(buf: Any, p: int, cursor: Cursor) -> Any:
     if p >= 0:
         mode, p = decimal(buf, p)
     if p < 0 or mode < 3 or mode > 4 or size < 0:
-        return none, none, none, np.int64(-LineAnswer.BULK)
+        return none, none, none, np.int64(-LineStatus.BULK)
     # A list begins with its length, deltas have it behind the base.
     q = p
     if mode == 4:
@@ -131,17 +128,17 @@ def bulk_head(buf: Any, p: int, cursor: Cursor) -> Any:
     after = q
     if q >= 0:
         count, after = decimal(buf, q)
-    if q < 0 or after < 0 or count < 0 or count > MOST_BULK_ADDRESSES:
-        return none, none, none, np.int64(-LineAnswer.BULK)
+    if q < 0 or after < 0 or count < 0 or count > _MOST_BULK_ADDRESSES:
+        return none, none, none, np.int64(-LineStatus.BULK)
     piece: Any = max(1, -(-size // count)) if count else none
-    if piece > MOST_BULK_PIECE:
-        return none, none, none, np.int64(-LineAnswer.BULK)
+    if piece > _MOST_BULK_PIECE:
+        return none, none, none, np.int64(-LineStatus.BULK)
     return piece, count, mode, (after if mode == 3 else p)
 
 
 @compiled
 def add_bulk(buf: Any, p: int, mask: int, row: InstructionRow, cursor: Cursor, st: StreamState, out: Any, places: Any) -> Any:
-    """Read a bulk copy and append its events, of at most 255 sectors each. Returns (events, place), place < 0: minus the answer.
+    """Read a bulk copy and append its events, of at most 255 sectors each. Returns (events, place), place < 0: minus the status.
 
     Without an active lane nothing is copied, whatever addresses there are.
     """
@@ -150,12 +147,12 @@ def add_bulk(buf: Any, p: int, mask: int, row: InstructionRow, cursor: Cursor, s
         return np.int64(0), p
     each = piece // 32 + 2
     if row.space and (len(out.sectors) - st.sectors < count * each + 512 or len(out.events) - st.events < 4 + count * each // 64):
-        return np.int64(0), np.int64(-Answer.FULL)
+        return np.int64(0), np.int64(-Status.FULL)
     events = np.int64(1)
     first = st.sectors
     address = np.int64(0)
     for k in range(count):
-        cursor.wrong_at = p
+        cursor.error_at = p
         if mode == 3 or k == 0:
             address, p = hexadecimal(buf, p)
             if p >= 0 and mode == 4:
@@ -164,14 +161,14 @@ def add_bulk(buf: Any, p: int, mask: int, row: InstructionRow, cursor: Cursor, s
             delta, p = decimal(buf, p)
             address += delta
         if p < 0 or address < 0 or address + piece >= ADDRESS_LIMIT:
-            return events, np.int64(-LineAnswer.ADDRESS)
+            return events, np.int64(-LineStatus.ADDRESS)
         if not row.space or mask == 0:
             continue
         moved: Any = np.int64(0)
         while moved < piece:
             step: Any = min(32 - (address + moved) % 32, piece - moved)
             if not add_bytes(address + moved, step, first, st, out, places):
-                return events, np.int64(-Answer.REGIONS)
+                return events, np.int64(-Status.REGIONS)
             moved += step
             if st.sectors - first == MOST_SECTORS and (moved < piece or k + 1 < count):
                 close_bulk(row, MOST_SECTORS, st, out)
@@ -199,15 +196,15 @@ def close_bulk(row: InstructionRow, sectors: int, st: StreamState, out: Any) -> 
 def memory_fields(
     number: int, mask: int, buf: Any, q: int, cursor: Cursor, st: StreamState, rows: Any, out: Any, places: Any, scratch: Any
 ) -> Any:
-    """Read what follows the text of a memory line and append its events: (events, place), place < 0: minus the answer."""
+    """Read what follows the text of a memory line and append its events: (events, place), place < 0: minus the status."""
     row = rows[number]
     if row.kind == Kind.BULK:
         return add_bulk(buf, q, mask, row, cursor, st, out, places)
     q = read_addresses(buf, q, mask, cursor, scratch)
     if q < 0 or row.space == 0:
         return np.int64(1), q
-    wrong = add_event(row, population(mask), st, out, places, scratch)
-    return np.int64(1), (q if wrong == 0 else np.int64(-wrong))
+    status = add_event(row, population(mask), st, out, places, scratch)
+    return np.int64(1), (q if status == 0 else np.int64(-status))
 
 
 # -- One line of an instruction.
@@ -215,7 +212,7 @@ def memory_fields(
 
 @inlined
 def find_row(buf: Any, p: int, end: int, cursor: Cursor, st: StreamState, lines: Any, parts: Any) -> Any:
-    """(row of the line's instruction, mask, place behind its text); row -1: it is new, below: minus the answer."""
+    """(row of the line's instruction, mask, place behind its text); row -1: it is new, below: minus the status."""
     none = np.int64(0)
     keys, pool, table = lines.keys, lines.pool, lines.table
     guess = keys[st.last].guess if st.last >= 0 else np.int64(-1)
@@ -236,8 +233,8 @@ def find_row(buf: Any, p: int, end: int, cursor: Cursor, st: StreamState, lines:
                 return guess, mask, q + 1 + key.text
     mask = line_parts(buf, p, 1 + cursor.lineinfo, parts)
     if mask < 0:
-        cursor.wrong_at = parts[0]
-        return np.int64(-LineAnswer.NO_MASK if mask == -1 else -LineAnswer.FIELDS), none, none
+        cursor.error_at = parts[0]
+        return np.int64(-LineStatus.NO_MASK if mask == -1 else -LineStatus.FIELDS), none, none
     slot = code_of(buf, parts[0], parts[1], parts[2], parts[3]) & (len(table) - 1)
     while table[slot] != 0:
         key = keys[table[slot] - 1]
@@ -321,25 +318,25 @@ def instruction(
     buf: Any, p: int, end: int, cursor: Cursor, st: StreamState, rows: Any, lines: Any, fragments: Any, out: Any, places: Any,
     scratch: Any,
 ) -> Any:  # fmt: skip
-    """Read one instruction line at `p`. Returns 0 and moves on, or the answer, with nothing of the line taken in."""
+    """Read one instruction line at `p`. Returns 0 and moves on, or the status, with nothing of the line taken in."""
     if cursor.phase != Phase.WARP:
-        cursor.wrong_at = p
-        return np.int64(LineAnswer.NOT_IN_WARP if cursor.phase != Phase.OUTSIDE else LineAnswer.NO_LINE)
+        cursor.error_at = p
+        return np.int64(LineStatus.NOT_IN_WARP if cursor.phase != Phase.OUTSIDE else LineStatus.NO_LINE)
     if cursor.declared < 0:
-        cursor.wrong_at = p
-        return np.int64(LineAnswer.NO_COUNT)
+        cursor.error_at = p
+        return np.int64(LineStatus.NO_COUNT)
     if cursor.prefix:
         p = after_prefix(buf, p, cursor, st)
         if p < 0:
-            return np.int64(LineAnswer.PREFIX)
+            return np.int64(LineStatus.PREFIX)
     number, mask, q = find_row(buf, p, end, cursor, st, lines, scratch.parts)
     if number < 0:
-        return np.int64(LineAnswer.NEW_LINE) if number == -1 else -number
+        return np.int64(LineStatus.NEW_LINE) if number == -1 else -number
     paired = rows[number].paired
     if paired:
         number = part_of_copy(number, mask, buf, p, q, end, cursor, st, rows, lines, scratch)
         if number < 0:
-            return np.int64(LineAnswer.NEXT_LINE)
+            return np.int64(LineStatus.NEXT_LINE)
     sectors, events = st.sectors, st.events
     made: Any = np.int64(1)
     if rows[number].kind:
@@ -350,8 +347,8 @@ def instruction(
     after, fields = tail(buf, q)
     if after < 0:
         st.sectors, st.events = sectors, events
-        cursor.wrong_at = -1 - after
-        return np.int64(LineAnswer.TAIL)
+        cursor.error_at = -1 - after
+        return np.int64(LineStatus.TAIL)
     if rows[number].kind == Kind.ADDRESSED:
         count_fields(fields, cursor, st)
     lanes = population(mask)
@@ -363,46 +360,37 @@ def instruction(
     st.executed -= made - 1
     cursor.position = after + 1
     st.line += 1
-    return np.int64(Answer.DONE)
+    return np.int64(Status.DONE)
 
 
-def _build(fingerprint: int) -> Any:
-    """The parser, kept on disk as long as none of its sources changes."""
-
-    @compiled_and_kept
-    def parse(
-        buf: Any, end: int, cursor: Cursor, st: StreamState, rows: Records, lines: Lines, fragments: Fragments, out: Output,
-        places: AddressMap, scratch: Scratch,
-    ) -> Any:  # fmt: skip
-        """Read the complete lines `buf[position:end]`, the last byte of which is a line feed. Returns why it stopped."""
-        while fingerprint:
-            p = cursor.position
-            if p >= end:
-                return np.int64(Answer.DONE)
-            if is_full(st, out):
-                return np.int64(Answer.FULL)
-            lacking = lacks_fragments(st, fragments)
-            if lacking:
-                return lacking
-            p = blanks(buf, p)
-            c = buf[p]
-            if c == LF:
-                cursor.position = p + 1
-                st.line += 1
-                continue
-            if digit(np.int64(c)) >= 0 and not (c == 99 and buf[p + 1] == 108):  # c, l: a line about a cluster
-                answer = instruction(buf, p, end, cursor, st, rows, lines, fragments, out, places, scratch)
-            else:
-                if st.fragment_length > 0 and (c == 119 or c == 35):  # w, #: a warp or a block ends
-                    close_fragment(st, fragments, out)
-                answer = structure(buf, p, cursor, st, out)
-            if answer == LineAnswer.NEXT_LINE:
-                return np.int64(Answer.DONE)
-            if answer != 0:
-                return answer
-        return np.int64(Answer.DONE)
-
-    return parse
-
-
-parse = _build(FINGERPRINT)
+@compiled_and_kept
+def parse(
+    buf: Any, end: int, cursor: Cursor, st: StreamState, rows: Records, lines: Lines, fragments: Fragments, out: Output,
+    places: AddressMap, scratch: Scratch,
+) -> Any:  # fmt: skip
+    """Read the complete lines `buf[position:end]`, the last byte of which is a line feed. Returns why it stopped."""
+    while True:
+        p = cursor.position
+        if p >= end:
+            return np.int64(Status.DONE)
+        if is_full(st, out):
+            return np.int64(Status.FULL)
+        status = lacks_fragments(st, fragments)
+        if status:
+            return status
+        p = blanks(buf, p)
+        c = buf[p]
+        if c == LF:
+            cursor.position = p + 1
+            st.line += 1
+            continue
+        if digit(np.int64(c)) >= 0 and not (c == 99 and buf[p + 1] == 108):  # c, l: a line about a cluster
+            status = instruction(buf, p, end, cursor, st, rows, lines, fragments, out, places, scratch)
+        else:
+            if st.fragment_length > 0 and (c == 119 or c == 35):  # w, #: a warp or a block ends
+                close_fragment(st, fragments, out)
+            status = structure(buf, p, cursor, st, out)
+        if status == LineStatus.NEXT_LINE:
+            return np.int64(Status.DONE)
+        if status != 0:
+            return status

@@ -1,19 +1,108 @@
-"""Compiled: tokens and numbers of a trace's lines, and the lines that give the block and warp of the instructions.
+"""What the compiled parser of Accel-Sim's text and Python share; tokens, numbers, and the lines that give block and warp.
 
-Every line ends with a line feed inside the buffer, where all of these functions stop.
+Every line ends with a line feed inside the buffer, where all compiled functions stop.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from enum import IntEnum, auto
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from warpsight.traces.importers.accelsim.layout import Cursor, LineAnswer, Phase
-from warpsight.traces.importers.layout import StreamState, compiled, compiled_and_kept, inlined
+from warpsight.base.records import Record, dtype_of
+from warpsight.traces.importers.layout import Bytes, Ints, Records, Status, StreamState, compiled, compiled_and_kept, inlined
 from warpsight.traces.importers.streams import add_finished, start_warp
 
 # ruff: noqa: PLR1714, SIM109
+
+class Cursor(Record):
+    """The parser's place in a file, and what it knows of the file."""
+
+    position: int  # next byte of the buffer
+    phase: int
+    declared: int  # `insts =` of the warp, -1 before it is known
+    previous_block: int
+    # of the file
+    prefix: int  # numbers before the pc (or the source line) that give block and warp
+    lineinfo: int
+    grid_x: int
+    grid_y: int
+    grid_z: int
+    warps_per_block: int
+    ordered: int  # 1: blocks must come in order
+    final: int  # 1: the buffer holds the end of the file
+    # parts of a line whose text is new
+    head: int
+    head_end: int
+    text: int
+    text_end: int
+    error_at: int  # where something is wrong
+    # fields behind the addresses: of the first memory line; how many lines have other numbers, and the first of them
+    last_fields: int
+    memory_lines: int
+    odd_lines: int
+    odd_line: int
+
+
+class LineKey(Record):
+    """Where the text of a line stands in the pool, and the line that is tried first behind it."""
+
+    at: int  # where the text of a line begins in the pool
+    head: int  # bytes of the part before the mask, and of the part behind it
+    text: int
+    guess: int  # the row that followed last, unless it is one of a pair; -1 before
+
+
+CURSOR, KEY = dtype_of(Cursor), dtype_of(LineKey)
+
+
+class Lines(NamedTuple):
+    """The texts of distinct lines: a `KEY` record for each row of the table of instructions, the pool of their bytes, and a hash
+    table of row numbers + 1 (a power of two long).
+    """
+
+    keys: Records
+    pool: Bytes
+    table: Ints
+
+
+class Phase(IntEnum):
+    """Where in a file the parser is."""
+
+    OUTSIDE = 0
+    BLOCK = auto()  # between #BEGIN_TB and the first warp
+    WARP = auto()
+
+
+class LineStatus(IntEnum):
+    """Why the parser returned, beside `Status`: something to do, then what is wrong."""
+
+    NEW_LINE = Status.FORMAT  # a line with a text that no row has
+    NEXT_LINE = auto()  # the line cannot be read without the next one
+    ORDER = auto()
+    NO_LINE = auto()
+    NO_MASK = auto()
+    FIELDS = auto()
+    MODE = auto()
+    ADDRESS = auto()
+    TAIL = auto()
+    NUMBER = auto()
+    NESTED = auto()
+    NOT_IN_BLOCK = auto()
+    NO_BLOCK_NUMBER = auto()
+    OUTSIDE_GRID = auto()
+    NOT_IN_WARP = auto()
+    NO_SUCH_WARP = auto()
+    MISCOUNT = auto()
+    BULK = auto()
+    TWICE = auto()
+    NO_COUNT = auto()
+    PREFIX = auto()
+    STRIDE = auto()
+
+
+# -- Compiled: tokens and numbers.
 
 SPACE, TAB, CR, LF = 32, 9, 13, 10
 
@@ -247,9 +336,9 @@ def end_warp(cursor: Cursor, st: StreamState, out: Any) -> Any:
     if st.warp < 0:
         return np.int64(0)
     if cursor.declared < 0:
-        return np.int64(LineAnswer.NO_COUNT)
+        return np.int64(LineStatus.NO_COUNT)
     if st.executed != cursor.declared:
-        return np.int64(LineAnswer.MISCOUNT)
+        return np.int64(LineStatus.MISCOUNT)
     add_finished(st.warp, st, out)
     start_warp(-1, st)
     cursor.declared = -1
@@ -260,7 +349,7 @@ def end_warp(cursor: Cursor, st: StreamState, out: Any) -> Any:
 def begin_block(buf: Any, p: int, cursor: Cursor, st: StreamState) -> Any:
     """`thread block = x,y,z`: 0, or what is wrong."""
     if cursor.phase != Phase.BLOCK or st.block >= 0:
-        return LineAnswer.NOT_IN_BLOCK if cursor.phase == Phase.OUTSIDE else LineAnswer.NESTED
+        return LineStatus.NOT_IN_BLOCK if cursor.phase == Phase.OUTSIDE else LineStatus.NESTED
     p = after_equals(buf, p, _THREAD_BLOCK)
     x: Any = np.int64(-1)
     y: Any = x
@@ -272,74 +361,74 @@ def begin_block(buf: Any, p: int, cursor: Cursor, st: StreamState) -> Any:
     if p >= 0 and buf[p] == 44:
         z, p = decimal_of_list(buf, p + 1)
     if not ends(buf, p) or x < 0 or y < 0 or z < 0:
-        return LineAnswer.NUMBER
+        return LineStatus.NUMBER
     if x >= cursor.grid_x or y >= cursor.grid_y or z >= cursor.grid_z:
-        return LineAnswer.OUTSIDE_GRID
+        return LineStatus.OUTSIDE_GRID
     st.block = x + cursor.grid_x * (y + cursor.grid_y * z)
     if cursor.ordered and st.block <= cursor.previous_block:
-        return LineAnswer.ORDER
+        return LineStatus.ORDER
     if st.block == cursor.previous_block:
-        return LineAnswer.TWICE
+        return LineStatus.TWICE
     cursor.previous_block = st.block
     return 0
 
 
 @compiled
 def structure(buf: Any, p: int, cursor: Cursor, st: StreamState, out: Any) -> Any:
-    """Read one line that is not an instruction. Returns 0 and moves on, or the answer that says what is wrong."""
-    cursor.wrong_at = p
-    wrong = 0
+    """Read one line that is not an instruction. Returns 0 and moves on, or the status that says what is wrong."""
+    cursor.error_at = p
+    status = 0
     if begins(buf, p, _BEGIN) and ends(buf, p + len(_BEGIN)):
-        wrong = LineAnswer.NESTED if cursor.phase != Phase.OUTSIDE else 0
+        status = LineStatus.NESTED if cursor.phase != Phase.OUTSIDE else 0
         cursor.phase, st.block, st.warp = Phase.BLOCK, -1, -1
     elif begins(buf, p, _END) and ends(buf, p + len(_END)):
         if cursor.phase == Phase.OUTSIDE:
-            return LineAnswer.NOT_IN_BLOCK
+            return LineStatus.NOT_IN_BLOCK
         if st.block < 0:
-            return LineAnswer.NO_BLOCK_NUMBER
-        wrong = end_warp(cursor, st, out)
-        if wrong == 0:
+            return LineStatus.NO_BLOCK_NUMBER
+        status = end_warp(cursor, st, out)
+        if status == 0:
             add_finished(-1, st, out)
             cursor.phase = Phase.OUTSIDE
     elif begins(buf, p, _THREAD_BLOCK):
-        wrong = begin_block(buf, p, cursor, st)
+        status = begin_block(buf, p, cursor, st)
     elif is_cluster_line(buf, p):
-        wrong = LineAnswer.NOT_IN_BLOCK if cursor.phase != Phase.BLOCK else 0
+        status = LineStatus.NOT_IN_BLOCK if cursor.phase != Phase.BLOCK else 0
     elif begins(buf, p, _WARP_WORD):
-        wrong = begin_warp(buf, p, cursor, st, out)
+        status = begin_warp(buf, p, cursor, st, out)
     elif begins(buf, p, _INSTS):
         if cursor.phase != Phase.WARP or st.executed > 0 or cursor.declared >= 0:
-            return LineAnswer.NOT_IN_WARP
+            return LineStatus.NOT_IN_WARP
         p = after_equals(buf, p, _INSTS)
         if p >= 0:
             cursor.declared, p = decimal(buf, p)
-        wrong = LineAnswer.NUMBER if not ends(buf, p) or cursor.declared < 0 else 0
+        status = LineStatus.NUMBER if not ends(buf, p) or cursor.declared < 0 else 0
     elif buf[p] != 35 or begins(buf, p, _BEGIN[:7]) or cursor.phase != Phase.OUTSIDE:  # other comments stand only between blocks
-        return LineAnswer.NO_LINE
-    if wrong == 0:
-        cursor.position = line_end(buf, cursor.wrong_at) + 1
+        return LineStatus.NO_LINE
+    if status == 0:
+        cursor.position = line_end(buf, cursor.error_at) + 1
         st.line += 1
-    return wrong
+    return status
 
 
 @inlined
 def begin_warp(buf: Any, p: int, cursor: Cursor, st: StreamState, out: Any) -> Any:
     """`warp = n`: 0, or what is wrong."""
     if cursor.phase == Phase.OUTSIDE:
-        return LineAnswer.NOT_IN_BLOCK
+        return LineStatus.NOT_IN_BLOCK
     if st.block < 0:
-        return LineAnswer.NO_BLOCK_NUMBER
-    wrong = end_warp(cursor, st, out)
-    if wrong:
-        return wrong
+        return LineStatus.NO_BLOCK_NUMBER
+    status = end_warp(cursor, st, out)
+    if status:
+        return status
     p = after_equals(buf, p, _WARP_WORD)
     number = np.int64(-1)
     if p >= 0:
         number, p = decimal(buf, p)
     if not ends(buf, p):
-        return LineAnswer.NUMBER
+        return LineStatus.NUMBER
     if number < 0 or number >= cursor.warps_per_block:
-        return LineAnswer.NO_SUCH_WARP
+        return LineStatus.NO_SUCH_WARP
     cursor.phase, cursor.declared = Phase.WARP, -1
     start_warp(number, st)
     st.epoch += 1

@@ -10,35 +10,33 @@ import numpy as np
 
 from warpsight.base.errors import FormatError, LimitError, WarpsightError
 from warpsight.isa.sass.opcodes import SassTable
-from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES
-from warpsight.traces.importers.accelsim.header import TraceFileHeader
-from warpsight.traces.importers.accelsim.layout import CURSOR, KEY, LineAnswer, Lines, Phase
+from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES, TraceFileHeader
 from warpsight.traces.importers.accelsim.native import parse
-from warpsight.traces.importers.accelsim.native_text import code_of
+from warpsight.traces.importers.accelsim.native_text import CURSOR, KEY, Lines, LineStatus, Phase, code_of
 from warpsight.traces.importers.instructions import InstructionTable, InvalidInstruction
 from warpsight.traces.importers.launch import REMEDY, damaged
-from warpsight.traces.importers.layout import ADDRESS_LIMIT, Answer, Bytes, Ints
+from warpsight.traces.importers.layout import ADDRESS_LIMIT, Bytes, Ints, Records, Status
 from warpsight.traces.importers.streams import BlockStreams, StreamBuffer, refusal, shortened
 
 _WHAT = {
-    LineAnswer.NO_LINE: "not a line of a trace",
-    LineAnswer.NO_MASK: "the active mask is not a hexadecimal number of 32 bits",
-    LineAnswer.FIELDS: "the fields after the mask are not registers, opcode, registers and memory width",
-    LineAnswer.MODE: "the form of the addresses is not 0 (list), 1 (base and stride) or 2 (base and deltas)",
-    LineAnswer.ADDRESS: f"too few addresses for the active lanes, or one that is not a number below {ADDRESS_LIMIT:#x}",
-    LineAnswer.TAIL: "the fields after the memory fields are not numbers, Val or NoVal",
-    LineAnswer.NUMBER: "a number is missing after =",
-    LineAnswer.NESTED: "a block begins before the last one has ended",
-    LineAnswer.NOT_IN_BLOCK: "this stands outside of #BEGIN_TB and #END_TB",
-    LineAnswer.NO_BLOCK_NUMBER: "the line thread block = x,y,z is missing before it",
-    LineAnswer.OUTSIDE_GRID: "the block is not in the grid",
-    LineAnswer.NOT_IN_WARP: "an instruction, or insts =, that belongs to no warp",
-    LineAnswer.NO_SUCH_WARP: "a block of this launch has no warp of that number",
-    LineAnswer.TWICE: "the block is there twice",
-    LineAnswer.NO_COUNT: "the line insts = of the warp is missing before it",
-    LineAnswer.PREFIX: "the line begins with another block or warp than the one that it stands in",
-    LineAnswer.STRIDE: "a base and a stride for lanes that are not contiguous",
-    LineAnswer.BULK: "the fields of a bulk copy are not barrier, multicast, bytes, mode 3 or 4, and addresses",
+    LineStatus.NO_LINE: "not a line of a trace",
+    LineStatus.NO_MASK: "the active mask is not a hexadecimal number of 32 bits",
+    LineStatus.FIELDS: "the fields after the mask are not registers, opcode, registers and memory width",
+    LineStatus.MODE: "the form of the addresses is not 0 (list), 1 (base and stride) or 2 (base and deltas)",
+    LineStatus.ADDRESS: f"too few addresses for the active lanes, or one that is not a number below {ADDRESS_LIMIT:#x}",
+    LineStatus.TAIL: "the fields after the memory fields are not numbers, Val or NoVal",
+    LineStatus.NUMBER: "a number is missing after =",
+    LineStatus.NESTED: "a block begins before the last one has ended",
+    LineStatus.NOT_IN_BLOCK: "this stands outside of #BEGIN_TB and #END_TB",
+    LineStatus.NO_BLOCK_NUMBER: "the line thread block = x,y,z is missing before it",
+    LineStatus.OUTSIDE_GRID: "the block is not in the grid",
+    LineStatus.NOT_IN_WARP: "an instruction, or insts =, that belongs to no warp",
+    LineStatus.NO_SUCH_WARP: "a block of this launch has no warp of that number",
+    LineStatus.TWICE: "the block is there twice",
+    LineStatus.NO_COUNT: "the line insts = of the warp is missing before it",
+    LineStatus.PREFIX: "the line begins with another block or warp than the one that it stands in",
+    LineStatus.STRIDE: "a base and a stride for lanes that are not contiguous",
+    LineStatus.BULK: "the fields of a bulk copy are not barrier, multicast, bytes, mode 3 or 4, and addresses",
 }
 _COUNTER, _NUMBER = re.compile(r"(0[xX])?[0-9a-fA-F]{1,12}"), re.compile(r"[0-9]{1,12}")
 
@@ -78,22 +76,22 @@ class LineTable:
         keys, pool, table = self.lines
         if len(keys) < len(self._instructions.rows):
             keys = np.concatenate((keys, np.zeros(len(self._instructions.rows) - len(keys), KEY)))
-        while self._used + len(head) + len(text) > len(pool):
+        used = self._used + len(head) + len(text)
+        while used > len(pool):
             pool = np.concatenate((pool, np.zeros_like(pool)))
-        pool[self._used : self._used + len(head) + len(text)] = np.frombuffer(head + text, np.uint8)
-        keys["at"][first:end], keys["head"][first:end], keys["text"][first:end] = self._used, len(head), len(text)
-        keys["guess"][first:end] = -1
-        self._used += len(head) + len(text)
-        self.lines = Lines(keys, pool, table)
+        pool[self._used : used] = np.frombuffer(head + text, np.uint8)
+        keys[first:end] = self._used, len(head), len(text), -1
+        self._used = used
         if 4 * end > len(table):
-            self.lines = Lines(keys, pool, self._rehashed(2 * len(table), end))
+            table = self._rehashed(keys, pool, 2 * len(table), end)
         else:
             _insert(table, code, first)
+        self.lines = Lines(keys, pool, table)
 
     def _add_instruction(self, head: list[str], text: list[str], lineinfo: bool) -> int:
         try:
-            at = 1 + int(text[0])
-            written, opcode, read = tuple(text[1:at]), text[at], tuple(text[at + 2 : at + 2 + int(text[at + 1])])
+            k = 1 + int(text[0])
+            written, opcode, read = tuple(text[1:k]), text[k], tuple(text[k + 2 : k + 2 + int(text[k + 1])])
             addressed = int(text[-1]) > 0
         except (ValueError, IndexError):  # a control character that is no blank to the parser
             raise InvalidInstruction(f'"{" ".join(text)[:40]}" is not registers, opcode, registers and memory width') from None
@@ -102,14 +100,11 @@ class LineTable:
             raise InvalidInstruction(f'"{" ".join(head)[:30]}" is not a program counter')
         return self._instructions.add(int(counter, 16), int(number), opcode, written, read, addressed)
 
-    def _rehashed(self, size: int, end: int) -> Ints:
-        keys, pool, _ = self.lines
+    def _rehashed(self, keys: Records, pool: Bytes, size: int, end: int) -> Ints:
         table = np.zeros(size, np.int32)
-        entered = set()
-        for k, (at, head, text, _) in enumerate(keys[:end].tolist()):
-            if at not in entered:  # else the second row of a line
-                entered.add(at)
-                _insert(table, int(code_of(pool, at, at + head, at + head, at + head + text)), k)
+        for row in np.unique(keys["at"][:end], return_index=True)[1].tolist():  # the first row of each line
+            start, head, text, _ = keys[row].tolist()
+            _insert(table, int(code_of(pool, start, start + head, start + head, start + head + text)), row)
         return table
 
 
@@ -137,16 +132,14 @@ class Parser:
         """Where the line stands."""
         return self._text.place(line)
 
-    @property
-    def odd_note(self) -> str:
+    def notes(self) -> Iterator[str]:
         """The note on memory lines whose last fields are more or fewer than those of the first one, if there are any."""
         odd, total = int(self._cursor["odd_lines"]), int(self._cursor["memory_lines"])
-        if not odd:
-            return ""
-        return (
-            f"{odd:,} of {total:,} memory lines have more or fewer fields at their end than the first one ({self._odd_place}): "
-            "addresses may be missing or extra there"
-        )
+        if odd:
+            yield (
+                f"{odd:,} of {total:,} memory lines have more or fewer fields at their end than the first one ({self._odd_place}): "
+                "addresses may be missing or extra there"
+            )
 
     _odd_place = ""
 
@@ -182,27 +175,23 @@ class Parser:
         """Parse `text[:end]`, which ends with a line."""
         buffer = self.buffer
         while True:
-            answer = int(
-                parse(
-                    text, end, self._cursor, buffer.state, self.table.rows, self._lines.lines, buffer.fragments, buffer.out,
-                    buffer.places, buffer.scratch,
-                )
-            )  # fmt: skip
+            shared = buffer.state, self.table.rows, self._lines.lines, buffer.fragments, buffer.out, buffer.places, buffer.scratch
+            status = int(parse(text, end, self._cursor, *shared))
             if self._cursor["odd_lines"] and not self._odd_place:
                 self._odd_place = self._text.place(int(self._cursor["odd_line"]))
-            if answer == Answer.DONE:
+            if status == Status.DONE:
                 return
-            if answer == LineAnswer.NEW_LINE:
+            if status == LineStatus.NEW_LINE:
                 self._enter(text)
-            elif answer == Answer.FRAGMENTS_FULL:
+            elif status == Status.FRAGMENTS_FULL:
                 buffer.more_fragments()
-            elif answer == Answer.FULL:
+            elif status == Status.FULL:
                 yield from buffer.drained()
                 buffer.make_room(self._here())
-            elif answer == LineAnswer.ORDER:
+            elif status == LineStatus.ORDER:
                 raise OutOfOrder
             else:
-                raise self._refusal(answer, text)
+                raise self._refusal(status, text)
 
     def _enter(self, buffer: Bytes) -> None:
         """Enter a line whose text is new."""
@@ -219,13 +208,13 @@ class Parser:
     def _here(self) -> str:
         return self._text.place(int(self.buffer.state["line"]) + 1)
 
-    def _refusal(self, answer: int, buffer: Bytes) -> WarpsightError:
-        """The error for `answer`."""
+    def _refusal(self, status: int, buffer: Bytes) -> WarpsightError:
+        """The error for `status`."""
         state, p = self.buffer.state, int(self._cursor["position"])
-        if answer == LineAnswer.MISCOUNT:
+        if status == LineStatus.MISCOUNT:
             what = f"warp {state['warp']} has {state['executed']:,} instructions, and insts = says {self._cursor['declared']:,}"
             return damaged(what, self._here())
         text = buffer[p : p + 200].tobytes().split(b"\n")[0].decode("ascii", "replace").strip()
-        if answer < Answer.FORMAT:
-            return refusal(Answer(answer), self._here(), text)
-        return damaged(f"{_WHAT[LineAnswer(answer)]}: {shortened(text)!r}", self._here())
+        if status < Status.FORMAT:
+            return refusal(Status(status), self._here(), text)
+        return damaged(f"{_WHAT[LineStatus(status)]}: {shortened(text)!r}", self._here())

@@ -17,56 +17,44 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import FormatError, UsageError
-from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES
-from warpsight.traces.importers.accelsim.header import GroupedText, TraceFileHeader
-from warpsight.traces.importers.accelsim.layout import FINGERPRINT
+from warpsight.traces.importers.accelsim.files import MOST_LINE_BYTES, GroupedText, TraceFileHeader
 from warpsight.traces.importers.accelsim.native_text import LF, blanks, decimal, line_end
 from warpsight.traces.importers.layout import Bytes, Longs, compiled_and_kept
 
 
-def _build(fingerprint: int) -> Any:
-    """The function, kept on disk as long as none of its sources changes."""
+@compiled_and_kept
+def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any, number: Any) -> Any:
+    """The warp (block * warps + warp of the block) and the start of each line in `buf[:end]`, which ends with a line.
 
-    @compiled_and_kept
-    def raw_lines(buf: Any, end: int, grid: Any, warps: int, keys: Any, starts: Any, number: Any) -> Any:
-        """The warp (block * warps + warp of the block) and the start of each line in `buf[:end]`, which ends with a line.
-
-        Key -1 for lines that are blank or comments. Returns the number of lines, or -1 - the number of the line that has no block
-        and warp of the grid. `starts` has one more entry, the end; `number` int64 [4] is work space.
-        """
-        p = np.int64(0)
-        n = 0 * fingerprint
-        while p < end:
-            starts[n] = p
-            keys[n] = -1
-            q = blanks(buf, p)
-            if buf[q] != LF and buf[q] != 35:
-                for k in range(4):
-                    number[k], q = decimal(buf, q)
-                    if q < 0 or number[k] < 0 or (k < 3 and number[k] >= grid[k]) or (k == 3 and number[k] >= warps):
-                        return np.int64(-1 - n)
-                keys[n] = (number[0] + grid[0] * (number[1] + grid[1] * number[2])) * warps + number[3]
-            p = line_end(buf, p) + 1
-            n += 1
+    Key -1 for lines that are blank or comments. Returns the number of lines, or -1 - the number of the line that has no block and
+    warp of the grid. `starts` has one more entry, the end; `number` int64 [4] is work space.
+    """
+    p = np.int64(0)
+    n = 0
+    while p < end:
         starts[n] = p
-        return np.int64(n)
-
-    return raw_lines
-
-
-raw_lines = _build(FINGERPRINT)
+        keys[n] = -1
+        q = blanks(buf, p)
+        if buf[q] != LF and buf[q] != 35:
+            for k in range(4):
+                number[k], q = decimal(buf, q)
+                if q < 0 or number[k] < 0 or (k < 3 and number[k] >= grid[k]) or (k == 3 and number[k] >= warps):
+                    return np.int64(-1 - n)
+            keys[n] = (number[0] + grid[0] * (number[1] + grid[1] * number[2])) * warps + number[3]
+        p = line_end(buf, p) + 1
+        n += 1
+    starts[n] = p
+    return np.int64(n)
 
 
 @compiled_and_kept
-def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> Any:
-    """Copy the lines `order` of `buf` one after the other to `out`. Returns their bytes."""
-    at = np.int64(0)
+def gather_lines(buf: Any, starts: Any, order: Any, out: Any) -> None:
+    """Copy the lines `order` of `buf` one after the other to `out`."""
+    copied = np.int64(0)
     for k in range(len(order)):
-        first, last = starts[order[k]], starts[order[k] + 1]
-        for p in range(first, last):
-            out[at] = buf[p]
-            at += 1
-    return at
+        for p in range(starts[order[k]], starts[order[k] + 1]):
+            out[copied] = buf[p]
+            copied += 1
 
 
 _PARTS = 128
@@ -75,10 +63,7 @@ _BLOCK = re.compile(rb"thread block\s*=\s*(\d{1,10})\s*,\s*(\d{1,10})\s*,\s*(\d{
 
 
 class _Parts:
-    """Temporary files: each holds the text of a range of blocks, beside it an int64 table of its items.
-
-    They are deleted with this object.
-    """
+    """Temporary files, deleted with this object: each has the text of a range of blocks, beside it an int64 table of its items."""
 
     def __init__(self, blocks: int, columns: int) -> None:
         self.count = min(_PARTS, blocks)
@@ -96,10 +81,9 @@ class _Parts:
     def append(self, part: int, text: bytes, items: Longs) -> None:
         """Add text and its items."""
         try:
-            with (self._folder / f"{part}.text").open("ab") as file:
-                file.write(text)
-            with (self._folder / f"{part}.items").open("ab") as file:
-                file.write(np.ascontiguousarray(items, np.int64).tobytes())
+            for kind, data in (("text", text), ("items", np.ascontiguousarray(items, np.int64).tobytes())):
+                with (self._folder / f"{part}.{kind}").open("ab") as file:
+                    file.write(data)
         except OSError as error:
             raise _disk_refuses(error) from None
 
@@ -142,8 +126,7 @@ class SortedBlocks(_SortedText):
         header = self._header
         parts = _Parts(header.blocks, 3)  # block, first line, bytes
         for block, line, text in self._sections():
-            where = int(parts.part_of(np.array([block]))[0])
-            parts.append(where, text, np.array([[block, line, len(text)]]))
+            parts.append(int(parts.part_of(np.array([block]))[0]), text, np.array([[block, line, len(text)]]))
         for part in range(parts.count):
             held, items = parts.read(part)
             ends = np.cumsum(items[:, 2])
@@ -161,12 +144,12 @@ class SortedBlocks(_SortedText):
             begin = 0
             while (end := held.find(_END, max(begin, looked))) >= 0 and (stop := held.find(b"\n", end)) >= 0:
                 text, begin = held[begin : stop + 1], stop + 1
-                found = _BLOCK.search(text)
-                number = [int(found[k]) for k in (1, 2, 3)] if found else [0, 0, 0]
-                if not found or number[0] >= x or number[1] >= y or number[2] >= z:
+                match = _BLOCK.search(text)
+                block = [int(number) for number in match.groups()] if match else [x, y, z]
+                if block[0] >= x or block[1] >= y or block[2] >= z:
                     what = "a block without a number that lies in the grid"
                     raise FormatError(what, place=self._source.place(line), remedy="trace the program again")
-                yield number[0] + x * (number[1] + y * number[2]), line, text
+                yield block[0] + x * (block[1] + y * block[2]), line, text
                 line += text.count(b"\n")
             held = held[begin:]
         if held.strip():
@@ -197,9 +180,9 @@ class RawLines(_SortedText):
         x, y, _ = self._header.grid
         warps = self._header.warps_per_block
         keys, lines = items[order, 0], items[order, 1]
-        buffer = np.empty(int((starts[order + 1] - starts[order]).sum()), np.uint8)
+        ends = np.append(0, np.cumsum(starts[order + 1] - starts[order]))
+        buffer = np.empty(int(ends[-1]), np.uint8)
         gather_lines(text, starts, order, buffer)
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(starts[order + 1] - starts[order])))
         block = int(keys[0]) // warps
         out = [f"#BEGIN_TB\nthread block = {block % x},{block // x % y},{block // (x * y)}\n".encode()]
         origin = [np.full(2, lines[0])]
@@ -233,21 +216,19 @@ class RawLines(_SortedText):
         header = self._header
         most = int((buffer == 10).sum())
         keys, starts = np.empty(most + 1, np.int64), np.empty(most + 2, np.int64)
-        count = int(
-            raw_lines(buffer, len(buffer), np.array(header.grid), header.warps_per_block, keys, starts, np.zeros(4, np.int64))
-        )
+        grid, warps = np.array(header.grid), header.warps_per_block
+        count = int(raw_lines(buffer, len(buffer), grid, warps, keys, starts, np.zeros(4, np.int64)))
         if count < 0:
             what = "a line that does not begin with a block of the grid and a warp of the block"
-            raise FormatError(
-                what, place=self._source.place(line - 1 - count), remedy="trace the program again, or give grouped files"
-            )
-        where = np.where(keys[:count] < 0, -1, parts.part_of(keys[:count] // header.warps_per_block))
-        order = np.argsort(where, kind="stable").astype(np.int64)
+            place = self._source.place(line - 1 - count)
+            raise FormatError(what, place=place, remedy="trace the program again, or give grouped files")
+        part_of_line = np.where(keys[:count] < 0, -1, parts.part_of(keys[:count] // warps))
+        order = np.argsort(part_of_line, kind="stable").astype(np.int64)
         out = np.empty(len(buffer), np.uint8)
         gather_lines(buffer, starts, order, out)
-        ends = np.concatenate((np.zeros(1, np.int64), np.cumsum(starts[order + 1] - starts[order])))
-        for first, last in pairwise(np.flatnonzero(np.diff(where[order], prepend=-2, append=-2)).tolist()):
-            part = int(where[order[first]])
+        ends = np.append(0, np.cumsum(starts[order + 1] - starts[order]))
+        for first, last in pairwise(np.flatnonzero(np.diff(part_of_line[order], prepend=-2, append=-2)).tolist()):
+            part = int(part_of_line[order[first]])
             if part >= 0:
                 items = np.stack((keys[order[first:last]], line + order[first:last]), axis=1)
                 parts.append(part, out[ends[first] : ends[last]].tobytes(), items)

@@ -47,12 +47,8 @@ def may_be_mdm(path: str | Path) -> bool:
 
 _SUFFIXES = (".log", ".out", ".txt", ".err", "")
 _THREE = r"(\d{1,10}),(\d{1,10}),(\d{1,10})"
-_KERNEL = re.compile(
-    (
-        rf"Kernel (.{{1,4000}}) - grid size {_THREE} - block size {_THREE} - nregs (\d{{1,4}}) - shmem (\d{{1,9}}) "
-        r"- cuda stream id (\d{1,20})\s*"
-    ).encode()
-)
+_LAUNCH = rf"Kernel (.{{1,4000}}) - grid size {_THREE} - block size {_THREE} - nregs (\d{{1,4}}) - shmem (\d{{1,9}})"
+_KERNEL = re.compile(_LAUNCH.encode() + rb" - cuda stream id (\d{1,20})\s*")
 _OPCODE = re.compile(rb"OPCODE ([A-Za-z][\w.]{0,80}) MAPS TO ID (\d{1,9})\s*")
 
 
@@ -83,22 +79,20 @@ def read_log(folder: Path) -> Log:
 
     Raises FormatError if two files have them (the numbers of two runs are unrelated), or if one contradicts itself.
     """
-    first = Log()
     try:
         names = sorted(entry.name for entry in folder.iterdir() if entry.is_file())
     except OSError as error:
         raise FormatError(f"cannot be read: {error.strerror}", place=str(folder), remedy="check the path") from None
+    first = Log()
     for name in names:
         if kernel_of(name) or Path(name).suffix not in _SUFFIXES:
             continue
         log = _read(folder / name)
-        if log.path is None:
-            continue
-        if first.path is not None:
+        if first.path is not None and log.path is not None:
             what = f"{first.path.name} and {name} both hold the output of a tool, and the numbers of opcodes are those of one run"
             remedy = "keep only the output of the run that made instruction_trace_<k>.txt"
             raise FormatError(what, place=str(folder), remedy=remedy)
-        first = log
+        first = log if log.path is not None else first
     return first
 
 
@@ -108,29 +102,23 @@ def _read(path: Path) -> Log:
     for piece in whole_lines(path):
         for raw in piece:
             line += 1
-            if raw.startswith(b"Kernel "):
-                match = _KERNEL.fullmatch(raw)
-                if match:
-                    log.path = path
-                    log.kernels.append(_kernel(match, f"{path}:{line}"))
-            elif raw.startswith(b"OPCODE "):
-                match = _OPCODE.fullmatch(raw)
-                if match:
-                    log.path = path
-                    name, number = match[1].decode("ascii"), int(match[2])
-                    if log.opcodes.setdefault(number, name) != name:
-                        what = f"opcode {number} is {name} here, and {log.opcodes[number]} above"
-                        raise FormatError(what, place=f"{path}:{line}", remedy="keep the output of one run only")
+            if raw.startswith(b"Kernel ") and (match := _KERNEL.fullmatch(raw)):
+                log.path = path
+                log.kernels.append(_kernel(match, f"{path}:{line}"))
+            elif raw.startswith(b"OPCODE ") and (match := _OPCODE.fullmatch(raw)):
+                log.path = path
+                name, number = match[1].decode("ascii"), int(match[2])
+                if log.opcodes.setdefault(number, name) != name:
+                    what = f"opcode {number} is {name} here, and {log.opcodes[number]} above"
+                    raise FormatError(what, place=f"{path}:{line}", remedy="keep the output of one run only")
     return log
 
 
 def _kernel(match: re.Match[bytes], place: str) -> LoggedKernel:
-    numbers = [int(match[k]) for k in range(2, 11)]
+    x, y, z, bx, by, bz, registers, shared_bytes, stream = (int(number) for number in match.groups()[1:])
     name = match[1].decode("utf-8", "replace").split("(")[0].strip()
     name = "".join(c for c in name if c.isprintable()) or "kernel"
-    return LoggedKernel(
-        name, (numbers[0], numbers[1], numbers[2]), (numbers[3], numbers[4], numbers[5]), numbers[6], numbers[7], numbers[8], place
-    )
+    return LoggedKernel(name, (x, y, z), (bx, by, bz), registers, shared_bytes, stream, place)
 
 
 # -- The cache files of MDM's scripts, `L1_cache` and `L2_cache`: four lines of ``name = value``.
@@ -168,7 +156,8 @@ def read_cache_file(path: Path) -> CacheFile:
     missing = [key for key in _KEYS if key not in values]
     if missing:
         raise FormatError(f"has no {', '.join(missing)}", place=str(path), remedy="write a line `name = value` for each")
-    return CacheFile(int(values[_KEYS[0]]), int(values[_KEYS[1]]), int(values[_KEYS[2]]), values[_KEYS[3]])
+    line_bytes, lines, ways, policy = (values[key] for key in _KEYS)
+    return CacheFile(int(line_bytes), int(lines), int(ways), policy)
 
 
 def _is_size(text: str) -> bool:
@@ -191,17 +180,17 @@ class Accesses:
     """
 
     path: Path
+    dropped: int
     warp: Longs
     pc: Longs
     load: Longs
     line: Longs
     offset: Longs
     touched: Longs
-    dropped: int
 
 
 _NONE = np.zeros(0, np.int64)
-NO_ACCESSES = Accesses(Path(), _NONE, _NONE, _NONE, _NONE, np.zeros(1, np.int64), _NONE, 0)
+NO_ACCESSES = Accesses(Path(), 0, _NONE, _NONE, _NONE, _NONE, np.zeros(1, np.int64), _NONE)
 
 
 def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
@@ -237,13 +226,7 @@ def read_accesses(path: Path, line_bytes: int, *, functional: bool) -> Accesses:
             numbers.append(line)
             touched.extend(kept)
             offset.append(len(touched))
-    return Accesses(
-        path, _held(warp), _held(pc), _held(load), _held(numbers), _held(offset), _held(touched), dropped
-    )
-
-
-def _held(column: array[int]) -> Longs:
-    return np.frombuffer(column, np.int64) if len(column) else np.zeros(0, np.int64)
+    return Accesses(path, dropped, *(np.asarray(column) for column in (warp, pc, load, numbers, offset, touched)))
 
 
 def _no_access(path: Path, line: int, raw: bytes, what: str) -> FormatError:
@@ -300,7 +283,8 @@ def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[in
             line = int(lines.line[int(np.argmax(lines.text == number))])
             raise FormatError(what, place=f"{path}:{line}", remedy=f"the trace is damaged: {REMEDY}")
         known.append(text)
-    recorded = _recorded(accesses)
+    pcs, first = np.unique(accesses.pc, return_index=True)
+    recorded = dict(zip(pcs.tolist(), accesses.load[first].tolist(), strict=True))  # the pcs with accesses: 1 for loads
     names = dict(opcodes)
     rows = dict(isa.own)
     missing = set()
@@ -317,12 +301,10 @@ def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[in
     missing -= set(names)
     if missing:
         shown = ", ".join(map(str, sorted(missing)[:_SHOWN])) + (" ..." if len(missing) > _SHOWN else "")
-        raise FormatError(
-            f"the opcodes of the numbers {shown} are not known: the tool numbers them in each run, and prints the numbers",
-            place=str(path),
-            remedy="put its output (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give a file of opcodes "
-            "(`isa_file`) with `3: LDG.E`",
-        )
+        what = f"the opcodes of the numbers {shown} are not known: the tool numbers them in each run, and prints the numbers"
+        remedy = "put its output (OPCODE LDG.E MAPS TO ID 3 ...) beside it as a .log file, or give a file of opcodes " \
+            "(`isa_file`) with `3: LDG.E`"  # fmt: skip
+        raise FormatError(what, place=str(path), remedy=remedy)
     instructions, varying = [], 0
     place = {pc: k for k, pc in enumerate(sorted(fields))}
     for pc in place:
@@ -332,12 +314,6 @@ def program_of(path: Path, lines: Lines, accesses: Accesses, opcodes: Mapping[in
         instructions.append(Instruction(pc, opcode, operands, pc in recorded))
     of_text = np.array([place[text[0]] for text in texts], np.int32)
     return Program(instructions, of_text, SassTable(rows, isa.numbers), varying)
-
-
-def _recorded(accesses: Accesses) -> dict[int, bool]:
-    """The pcs that have accesses, and whether those are loads."""
-    pcs, first = np.unique(accesses.pc, return_index=True)
-    return {pc: bool(load) for pc, load in zip(pcs.tolist(), accesses.load[first].tolist(), strict=True)}
 
 
 def _operands(opcode: str, texts: list[list[int]]) -> tuple[tuple[str, ...], int]:

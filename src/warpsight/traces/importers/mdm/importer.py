@@ -40,9 +40,7 @@ from warpsight.traces.importers.mdm.files import (
 from warpsight.traces.importers.streams import ArrayProducer, WarpArrays, WarpStream, lanes_of_warp, ranges
 from warpsight.traces.schema import SECTOR_BYTES, KernelTrace, TraceSink
 
-_ORIGIN = (
-    "SASS of a GPU that MDM's tool does not name: addresses and control flow carry over to other GPUs, opcodes do not"
-)
+_ORIGIN = "SASS of a GPU that MDM's tool does not name: addresses and control flow carry over to other GPUs, opcodes do not"
 _MOST_SHARED = 1 << 30
 
 
@@ -140,11 +138,7 @@ def import_mdm(path: str | Path, isa: SassTable | None, facts: LaunchFacts) -> l
         raise FormatError(what, place=str(folder / INSTRUCTIONS.format(0)), remedy=f"append them to the next file, or {REMEDY}")
     log = read_log(folder)
     table = isa or SassTable()
-    paths = [folder / INSTRUCTIONS.format(number) for number in numbers]
-    return [
-        TracedKernel(k, table, path, folder, number, log, facts)
-        for k, (number, path) in enumerate(zip(numbers, paths, strict=True), 1)
-    ]
+    return [TracedKernel(k, table, folder / INSTRUCTIONS.format(n), folder, n, log, facts) for k, n in enumerate(numbers, 1)]
 
 
 # -- One kernel's files of MDM's tools as the streams of its warps.
@@ -178,9 +172,8 @@ class KernelReader:
         """Enter an instruction of the program into the table. Raises FormatError if there is no such instruction."""
         instruction = self.program.instructions[number]
         try:
-            return self.table.add_listed(
-                instruction.pc, instruction.opcode, list(instruction.names), addressed=instruction.addressed
-            )
+            names = list(instruction.names)
+            return self.table.add_listed(instruction.pc, instruction.opcode, names, addressed=instruction.addressed)
         except InvalidInstruction as error:
             line = int(self.lines.line[int(np.argmax(self.program.of_text[self.lines.text] == number))])
             raise damaged(str(error), f"{self.path}:{line}") from None
@@ -257,10 +250,9 @@ class KernelReader:
         self.lacking += int((addressed & (access < 0)).sum())
         count = np.where(access >= 0, accesses.offset[access + 1] - accesses.offset[access], 0)
         full = lanes_of_warp(warp % per_block, self.header.threads_per_block)
-        arrays = WarpArrays(
-            self._rows[instruction], np.where(addressed, (1 << count) - 1, full), np.append(0, np.cumsum(count)),
-            accesses.touched[ranges(accesses.offset[access], count)] * self.line_bytes,
-        )  # fmt: skip
+        mask = np.where(addressed, (1 << count) - 1, full)
+        addresses = accesses.touched[ranges(accesses.offset[access], count)] * self.line_bytes
+        arrays = WarpArrays(self._rows[instruction], mask, np.append(0, np.cumsum(count)), addresses)
 
         def place(k: int) -> str:
             if access[k] >= 0:
@@ -277,18 +269,18 @@ class KernelReader:
         access = np.full(len(instruction), -1, np.int64)
         executed = np.argsort(instruction, kind="stable")
         first = np.searchsorted(instruction[executed], np.arange(len(self._rows) + 1))
-        asked = self._accessing[own]
-        order = np.argsort(asked, kind="stable")
-        begins = np.searchsorted(asked[order], np.arange(len(self._rows)))
+        accessing = self._accessing[own]
+        order = np.argsort(accessing, kind="stable")
+        begins = np.searchsorted(accessing[order], np.arange(len(self._rows)))
         turn = np.empty(len(own), np.int64)
-        turn[order] = np.arange(len(own)) - begins[asked[order]]
-        surplus = np.flatnonzero(turn >= first[asked + 1] - first[asked])
+        turn[order] = np.arange(len(own)) - begins[accessing[order]]
+        surplus = np.flatnonzero(turn >= first[accessing + 1] - first[accessing])
         if len(surplus):
             excess = own[surplus[0]]
             what = f"warp {warp} has more accesses of pc {int(self.accesses.pc[excess]):#x} than executions of it"
             place = f"{self.accesses.path}:{int(self.accesses.line[excess])}"
             raise FormatError(what, place=place, remedy=f"{self.path} is cut, or of another run: {REMEDY}")
-        access[executed[first[asked] + turn]] = own
+        access[executed[first[accessing] + turn]] = own
         return access
 
 
@@ -297,36 +289,26 @@ class KernelReader:
 def notes_of(reader: KernelReader) -> tuple[str, ...]:
     """The notes of this format, once all is read."""
     accesses, varying = reader.accesses, reader.program.varying
-    functional = accesses.path.name.startswith("memory_access")
-    return tuple(
-        note
-        for note in (
-            f"accesses are recorded as lines of {reader.line_bytes} B: each counts as all its {reader.line_bytes // 32} sectors, "
-            "so L2 and DRAM traffic is that of whole lines",
-            "this tool writes no masks: every lane of a warp counts as active; shared and local memory have no addresses",
-            "this tool writes operands as numbers of any kind: immediates and constants below 256 count as registers, so "
-            "some dependences are not the program's",
-            f"{varying:,} operand fields differ from one execution to the next and are left out: they are not operands"
-            if varying
-            else "",
-            f"{reader.lacking:,} executions of accesses are not in the memory trace: no lane was active, or it is of another run"
-            if reader.lacking
-            else "",
-            f"{accesses.dropped:,} lines beyond any memory, or line 0, of inactive lanes, are left out"
-            if accesses.dropped
-            else "",
-            "the numbers in memory_access are read as cache lines, as in mem_trace" if functional else "",
-            *(_cache(name, reader) for name in reader.caches),
+    notes = [
+        f"accesses are recorded as lines of {reader.line_bytes} B: each counts as all its {reader.line_bytes // 32} sectors, "
+        "so L2 and DRAM traffic is that of whole lines",
+        "this tool writes no masks: every lane of a warp counts as active; shared and local memory have no addresses",
+        "this tool writes operands as numbers of any kind: immediates and constants below 256 count as registers, so "
+        "some dependences are not the program's",
+    ]
+    if varying:
+        notes.append(f"{varying:,} operand fields differ from one execution to the next and are left out: they are not operands")
+    if reader.lacking:
+        absent = "are not in the memory trace: no lane was active, or it is of another run"
+        notes.append(f"{reader.lacking:,} executions of accesses {absent}")
+    if accesses.dropped:
+        notes.append(f"{accesses.dropped:,} lines beyond any memory, or line 0, of inactive lanes, are left out")
+    if accesses.path.name.startswith("memory_access"):
+        notes.append("the numbers in memory_access are read as cache lines, as in mem_trace")
+    for name, cache in reader.caches.items():
+        size = cache.lines * cache.line_bytes
+        notes.append(
+            f"{name}: {size:,} B in {cache.lines:,} lines of {cache.line_bytes} B, {cache.ways} ways, {cache.policy}; "
+            "it is not used, the caches are those of the GPU description"
         )
-        if note
-    )
-
-
-def _cache(name: str, reader: KernelReader) -> str:
-    """The note on a cache file; the caches are those of the GPU description."""
-    cache = reader.caches[name]
-    size = cache.lines * cache.line_bytes
-    return (
-        f"{name}: {size:,} B in {cache.lines:,} lines of {cache.line_bytes} B, {cache.ways} ways, {cache.policy}; it is not used, "
-        "the caches are those of the GPU description"
-    )
+    return tuple(notes)

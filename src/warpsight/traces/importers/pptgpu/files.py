@@ -53,15 +53,10 @@ def sass_file(folder: Path, kernel: int) -> Path:
 def memory_files(folder: Path, kernel: int) -> dict[int, Path]:
     """The files with the addresses of a kernel by number of block, in order. Other names in the folder are ignored."""
     try:
-        names = [entry.name for entry in (folder / MEMORY).iterdir()]
+        matches = [match for entry in (folder / MEMORY).iterdir() if (match := _MEMORY_FILE.fullmatch(entry.name))]
     except OSError:
         return {}
-    files = {}
-    for name in names:
-        match = _MEMORY_FILE.fullmatch(name)
-        if match and int(match[1]) == kernel:
-            files[int(match[2])] = folder / MEMORY / name
-    return dict(sorted(files.items()))
+    return dict(sorted((int(match[2]), folder / MEMORY / match[0]) for match in matches if int(match[1]) == kernel))
 
 
 # -- `app_config.py`: the launches of a program, written as Python. It is parsed as data and never executed.
@@ -270,18 +265,18 @@ class Records:
     """
 
     path: Path
+    dropped: int
     opcodes: list[str]
     line: Longs
     offset: Longs
     shared: Longs
     address: Longs
-    dropped: int
 
 
 def no_records(path: Path) -> Records:
     """Records of a block without accesses, whose instructions are in the file at `path`."""
     none = np.zeros(0, np.int64)
-    return Records(path, [], none, np.zeros(1, np.int64), none, none, 0)
+    return Records(path, 0, [], none, np.zeros(1, np.int64), none, none)
 
 
 def opcodes_with_records(paths: Iterable[Path]) -> frozenset[str]:
@@ -303,7 +298,7 @@ def read_records(path: Path) -> Records:
     for piece in whole_lines(path):
         for raw in piece:
             line += 1
-            if not raw or raw == _RULE or raw.isspace():
+            if raw in (b"", _RULE) or raw.isspace():
                 continue
             match = _RECORD.fullmatch(raw)
             if match is None:
@@ -313,15 +308,13 @@ def read_records(path: Path) -> Records:
             real = [each for each in every if each < ADDRESS_LIMIT]
             dropped += len(every) - len(real)
             count = 0
+            what = f"an access has {len(real)} addresses"
             if opcode.startswith("LDGSTS"):
                 real.sort(key=lambda each: each >= _SHARED_LIMIT)
                 count = sum(each < _SHARED_LIMIT for each in real)
-                if max(count, len(real) - count) > _LANES:
-                    what = f"a copy to shared memory has {count} and {len(real) - count} addresses, and a warp has 32 lanes"
-                    raise FormatError(what, place=f"{path}:{line}", remedy=REMEDY)
-            elif len(real) > _LANES:
-                what = f"an access has {len(real)} addresses, and a warp has 32 lanes"
-                raise FormatError(what, place=f"{path}:{line}", remedy=REMEDY)
+                what = f"a copy to shared memory has {count} and {len(real) - count} addresses"
+            if max(count, len(real) - count) > _LANES:
+                raise FormatError(f"{what}, and a warp has 32 lanes", place=f"{path}:{line}", remedy=REMEDY)
             opcodes.append(opcode)
             lines.append(line)
             shared.append(count)
@@ -331,5 +324,4 @@ def read_records(path: Path) -> Records:
             blanks += raw.rstrip(b"\r").endswith(b" ")
     if opcodes and blanks == len(opcodes) - 1 and blanks and not last.rstrip(b"\r").endswith(b" "):
         raise FormatError("the file ends inside a record", place=f"{path}:{lines[-1]}", remedy=f"the trace is cut: {REMEDY}")
-    columns = [np.array(column, np.int64) for column in (lines, offset, shared, address)]
-    return Records(path, opcodes, columns[0], columns[1], columns[2], columns[3], dropped)
+    return Records(path, dropped, opcodes, *(np.asarray(column) for column in (lines, offset, shared, address)))
