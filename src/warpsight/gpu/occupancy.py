@@ -95,5 +95,4 @@ def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_
 
 
 def _does_not_fit(gpu: GpuSpec, unit: str, needed: int, available: int, remedy: str) -> UsageError:
-    what = f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available"
-    return UsageError(what, remedy=remedy)
+    return UsageError(f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available", remedy=remedy)

@@ -364,8 +364,7 @@ def _launched(
 def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
     for gate in gates:
         if against is None:
-            what = "needs a reference to compare with"
-            raise UsageError(what, place="gates", remedy="give `against`")
+            raise UsageError("needs a reference to compare with", place="gates", remedy="give `against`")
         if gate.model not in models:
             get_model(gate.model)
             what = f"{gate.model} is not among the models: {', '.join(models)}"

@@ -94,23 +94,19 @@ def match_measured(measurements: Measurements, header: TraceHeader, label: str, 
     return _fitting(named, header, shown, measurements.origin, turn)
 
 
-def _fitting(
-    named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, origin: str, turn: Turn | None
-) -> MeasuredLaunch:
+def _fitting(named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, origin: str, turn: Turn | None) -> MeasuredLaunch:
     """The one launch of `named` that has the grid and the block of the trace."""
     ours = f"grid {_shown(header.grid)} block {_shown(header.block)}"
     fitting = [launch for launch in named if launch.grid in (None, header.grid) and launch.block in (None, header.block)]
     if not fitting:
         sizes = dict.fromkeys(f"grid {_shown(launch.grid)} block {_shown(launch.block)}" for launch in named)
         what = f"{shown} was measured with {_listed(list(sizes))}"
-        remedy = f"{header.kernel} was launched with {ours}; use the measured launch"
-        raise UsageError(what, place=named[0].place, remedy=remedy)
+        raise UsageError(what, place=named[0].place, remedy=f"{header.kernel} was launched with {ours}; use the measured launch")
     if turn is not None and turn.of == len(fitting):
         return fitting[turn.place]
     if len(fitting) > 1:
-        what = f"{len(fitting)} launches are {shown} with {ours}: {_numbers(fitting)}"
         remedy = f"select one, as '{base_name(fitting[0].kernel)}#{fitting[0].number}=KERNEL'"
-        raise UsageError(what, place=origin, remedy=remedy)
+        raise UsageError(f"{len(fitting)} launches are {shown} with {ours}: {_numbers(fitting)}", place=origin, remedy=remedy)
     return fitting[0]
 
 

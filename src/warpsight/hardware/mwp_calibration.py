@@ -149,9 +149,8 @@ def read_mwp_timings(path: str) -> MwpTimings:
 def _check_header(header: list[str], place: str) -> None:
     for name in header:
         if name not in _COLUMNS:
-            what = f'"{name}" is not a column of timings{suggestion(name, _COLUMNS)}'
             remedy = f"columns: {', '.join(REQUIRED)}; optional: {', '.join((*OPTIONAL, 'name'))}"
-            raise FormatError(what, place=place, remedy=remedy)
+            raise FormatError(f'"{name}" is not a column of timings{suggestion(name, _COLUMNS)}', place=place, remedy=remedy)
         if header.count(name) > 1:
             raise FormatError(f"has two columns {name}", place=place, remedy="keep one of them")
     for name in REQUIRED:
@@ -169,8 +168,7 @@ def _number(name: str, text: str, place: str) -> float:
         what = f'{name} is "{text}", not a number {least} and below {_MOST:g}'
         raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
     if name in _WHOLE and not number.is_integer():
-        what = f'{name} is "{text}", not a whole number'
-        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+        raise FormatError(f'{name} is "{text}", not a whole number', place=place, remedy="correct the cell, or remove the line")
     return number
 
 
@@ -237,9 +235,7 @@ def _parameters(timings: MwpTimings, gpu: GpuSpec) -> tuple[Parameters, Floats]:
 
 def _cycles(given: Parameters, point: Floats) -> Floats:
     latency, uncoalesced, coalesced = point.tolist()
-    found = solve(
-        replace(given, memory_latency=latency, departure_uncoalesced=uncoalesced, departure_coalesced=coalesced)
-    )
+    found = solve(replace(given, memory_latency=latency, departure_uncoalesced=uncoalesced, departure_coalesced=coalesced))
     return np.asarray(found["Final_cycles"], dtype=np.float64)
 
 

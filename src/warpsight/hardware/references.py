@@ -102,9 +102,8 @@ def match(references: Sequence[Reference], gpu: str, header: TraceHeader, label:
 def _check_header(names: Sequence[str], origin: str) -> None:
     for name in REQUIRED:
         if name not in names:
-            what = f"has no column {name}{suggestion(name, names)}"
             remedy = f"give the columns {', '.join(REQUIRED)}, or a table of ncu or nvprof"
-            raise FormatError(what, place=f"{origin}:1", remedy=remedy)
+            raise FormatError(f"has no column {name}{suggestion(name, names)}", place=f"{origin}:1", remedy=remedy)
     for name in names:
         if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")

@@ -280,8 +280,7 @@ def cache_sweep(accesses: Accesses, axes: dict[str, list[int]]) -> list[dict[str
         changes: dict[str, Any] = {AXES[axis]: value for axis, value in zip(axes, values, strict=True)}
         points.append(replace(base, **changes))
     if len(points) > MOST_POINTS:
-        what = f"{len(points):,} points are more than {MOST_POINTS:,}"
-        raise UsageError(what, place="sweep", remedy="give fewer values")
+        raise UsageError(f"{len(points):,} points are more than {MOST_POINTS:,}", place="sweep", remedy="give fewer values")
     for point in points:
         point.check()
     rows: dict[int, dict[str, Any]] = {}

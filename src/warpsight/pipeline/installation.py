@@ -45,14 +45,7 @@ def native_table() -> list[dict[str, Any]]:
 
 
 def _row(opcode: str, op_class: str, access: str, what: str, why_not: str) -> dict[str, Any]:
-    return {
-        "opcode": opcode,
-        "op_class": op_class,
-        "access": access,
-        "executed": not why_not,
-        "what": what,
-        "why_not": why_not,
-    }
+    return {"opcode": opcode, "op_class": op_class, "access": access, "executed": not why_not, "what": what, "why_not": why_not}
 
 
 def environment() -> dict[str, Any]:

@@ -18,12 +18,7 @@ from warpsight.traces.schema import KernelTrace
 
 
 def predict_kernel(
-    request: KernelRequest,
-    gpu: GpuSpec,
-    models: Sequence[str],
-    method: Method = DEFAULT_METHOD,
-    *,
-    watch: Watch | None = None,
+    request: KernelRequest, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> list[Prediction]:
     """From a kernel, or a trace folder, to one prediction per model."""
     known_models(models)
@@ -135,8 +130,7 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
     if not counts:
         limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has, per SM,"
         what = f"no whole number of blocks has {least} to {most} warps: a block has {header.warps_per_block}"
-        remedy = f"{limit} up to {blocks * header.warps_per_block} warps"
-        raise UsageError(what, place="warps", remedy=remedy)
+        raise UsageError(what, place="warps", remedy=f"{limit} up to {blocks * header.warps_per_block} warps")
     return [
         full
         if count == full.blocks_per_sm

@@ -53,11 +53,7 @@ class WithPtx:
         self._sink.restart()
 
     def finish(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
         self._sink.extra["ptx"] = ptx_lines(self._ptx, instructions)

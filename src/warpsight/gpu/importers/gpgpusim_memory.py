@@ -21,8 +21,7 @@ _LETTERS: dict[str, dict[str, str]] = {
     "kind": {"N": "normal", "S": "sectored"},
     "replacement": {"L": "LRU", "F": "FIFO"},
     "write": {
-        "R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict",
-        "L": "local write-back, global write-through",
+        "R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict", "L": "local write-back, global write-through"
     },
     "allocation": {"m": "on-miss", "f": "on-fill", "s": "streaming"},
     "write_allocation": {"N": "no", "W": "write-allocate", "F": "fetch on write", "L": "lazy fetch on read"},

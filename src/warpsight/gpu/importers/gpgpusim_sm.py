@@ -140,8 +140,7 @@ def _put_policy(draft: Draft) -> None:
             draft.note(option, f"{chosen} was chosen instead")
         draft.put("sm.policy", chosen or option.value, option)
     elif chosen is None:
-        why = "a description has no such scheduler"
-        raise option.wrong(why, "choose `policy=lrr` or `policy=gto`")
+        raise option.wrong("a description has no such scheduler", "choose `policy=lrr` or `policy=gto`")
     else:
         draft.put("sm.policy", chosen, option)
         draft.note(option, f"no such scheduler; {chosen} was chosen instead")

@@ -159,8 +159,7 @@ class Settings:
         for name, least in (("runs", 1), ("warm_up", 0), ("hold_microseconds", 10)):
             value = getattr(self, name)
             if not least <= value <= _MOST_RUNS:
-                what = f"{value} is out of range"
-                raise UsageError(what, place=name, remedy=f"give {least} to {_MOST_RUNS:,}")
+                raise UsageError(f"{value} is out of range", place=name, remedy=f"give {least} to {_MOST_RUNS:,}")
 
     def to_json(self) -> dict[str, Any]:
         """The document."""

@@ -166,8 +166,7 @@ def _launch(statistics: _Statistics, counts: dict[str, int], log: _Log, origin: 
     place = f"{origin}:{statistics.line}"
     wrong = [name for name, count in counts.items() if count < 0]
     if wrong:
-        what = f"{wrong[0]} is less than after the kernel before"
-        raise FormatError(what, place=place, remedy="keep one run in a file")
+        raise FormatError(f"{wrong[0]} is less than after the kernel before", place=place, remedy="keep one run in a file")
     kernel, uid = statistics.kernel.strip(), statistics.uid.strip()
     sizes = log.sizes.get(uid)
     if sizes is None and log.waiting.get(kernel):

@@ -227,8 +227,7 @@ SOURCES: dict[str, tuple[Source | Quotient, ...]] = {
     "dram_read_bytes": (*_BYTES_READ, *_counts("dram_read_transactions", scale=SECTOR), Source("dram_read_bytes", BYTES)),
     "dram_write_bytes": (*_BYTES_WRITTEN, *_counts("dram_write_transactions", scale=SECTOR), Source("dram_write_bytes", BYTES)),
     "occupancy": (
-        *_shares("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"),
-        Source("achieved_occupancy", RATIO),
+        *_shares("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"), Source("achieved_occupancy", RATIO)
     ),
 }  # fmt: skip
 
@@ -292,8 +291,7 @@ def measured(
             stalls[cell.metric] = notation.number(cell.text, cell.metric, cell.place)
         elif (value := _in_base_unit(cell, notation)) is not None:
             if once and values.setdefault(cell.metric, value) != value and " " not in cell.metric:
-                what = f"has {cell.metric} again, with another value"
-                raise FormatError(what, place=cell.place, remedy="keep one run in a file")
+                raise FormatError(f"has {cell.metric} again, with another value", place=cell.place, remedy="keep one run in a file")
             values[cell.metric] = values[cell.metric] if once else value
     return measures_of(values), stalls_of(stalls), tuple(metric for metric in absent if metric not in values)
 

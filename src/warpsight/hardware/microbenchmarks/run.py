@@ -39,8 +39,7 @@ def save(folder: str | Path) -> list[Path]:
         for path, text in texts.items():
             path.write_text(text, "utf-8")
     except OSError as error:
-        remedy = "name another folder"
-        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy=remedy) from None
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy="name another folder") from None
     return list(texts)
 
 

@@ -104,9 +104,7 @@ class Dvfs:
             "title": "Error of the time at 1.4 GHz relative to that at 2 GHz: memory-divergent",
             "axis": {"label": "absolute error of the ratio", "unit": "%"},
             "groups": [*(row.member.name for row in rows), "mean"],
-            "series": [
-                {"name": model, "values": [*(height(row, model) for row in rows), _mean(rows, model)]} for model in _MODELS
-            ],
+            "series": [{"name": model, "values": [*(height(row, model) for row in rows), _mean(rows, model)]} for model in _MODELS],
         }
 
 

@@ -38,8 +38,7 @@ def _numbers_11(rows: Sequence[Judged]) -> list[Number]:
 def _numbers_12(rows: Sequence[Judged]) -> list[Number]:
     means = _accuracies("", (14.0, 65.3))
     return [
-        *(Number(f"{model}, mean", "%", mean, mape(rows, model), "section VI-B") for model, mean, _, _ in means),
-        *_in_ipc(rows),
+        *(Number(f"{model}, mean", "%", mean, mape(rows, model), "section VI-B") for model, mean, _, _ in means), *_in_ipc(rows)
     ]
 
 

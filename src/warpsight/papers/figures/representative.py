@@ -41,10 +41,7 @@ class Representative:
         return [
             point
             for member in cast.members
-            for point in (
-                Point(SIMULATOR, member.name, variant),
-                *(Point(PROFILE, member.name, variant, way) for way in WAYS),
-            )
+            for point in (Point(SIMULATOR, member.name, variant), *(Point(PROFILE, member.name, variant, way) for way in WAYS))
         ]
 
     def content(self, cast: Cast, results: Results) -> Content:
