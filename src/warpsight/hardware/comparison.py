@@ -307,14 +307,8 @@ class Comparison:
 
 
 def compare(
-    requests: Sequence[KernelRequest],
-    gpu: GpuSpec,
-    models: Sequence[str] | None = None,
-    method: Method = DEFAULT_METHOD,
-    *,
-    against: str | None = None,
-    gates: Sequence[str] = (),
-    watch: Watch | None = None,
+    requests: Sequence[KernelRequest], gpu: GpuSpec, models: Sequence[str] | None = None, method: Method = DEFAULT_METHOD, *,
+    against: str | None = None, gates: Sequence[str] = (), watch: Watch | None = None,
 ) -> Comparison:
     """Every model (all without `models`) on every request; a request's path may be `NAME=KERNEL`, its name in `against`.
 

@@ -216,18 +216,11 @@ def _parameters(timings: MwpTimings, gpu: GpuSpec) -> tuple[Parameters, Floats]:
     base = parameters(KernelCounts(1, 0, 0, 1, 0, 0, gpu.sm_count, 1, 1, gpu.sm.coalescing), design)
     slots = np.minimum(design.sm_schedulers * design.sm_issue_width, column["Active_blocks_per_SM"] * warps)
     given = replace(
-        base,
-        issue_cycles=design.parameter(ISSUE_CYCLES) / slots,
-        warps_per_block=warps,
-        blocks=column["Blocks"],
-        active_blocks=column["Active_blocks_per_SM"],
-        active_sms=np.minimum(gpu.sm_count, column["Blocks"]),
-        computation_instructions=column["Comp_insts"],
-        uncoalesced_instructions=column["Uncoal_Mem_insts"],
-        coalesced_instructions=column["Coal_Mem_insts"],
-        synchronizations=column["Synch_insts"],
-        transactions=column["Uncoal_per_mw"],
-        load_bytes=column["Load_bytes_per_warp"],
+        base, issue_cycles=design.parameter(ISSUE_CYCLES) / slots, warps_per_block=warps, blocks=column["Blocks"],
+        active_blocks=column["Active_blocks_per_SM"], active_sms=np.minimum(gpu.sm_count, column["Blocks"]),
+        computation_instructions=column["Comp_insts"], uncoalesced_instructions=column["Uncoal_Mem_insts"],
+        coalesced_instructions=column["Coal_Mem_insts"], synchronizations=column["Synch_insts"],
+        transactions=column["Uncoal_per_mw"], load_bytes=column["Load_bytes_per_warp"],
     )
     own = [base.memory_latency, base.departure_uncoalesced, base.departure_coalesced]
     return given, np.array([float(np.asarray(value).reshape(-1)[0]) for value in own])

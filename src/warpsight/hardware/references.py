@@ -214,16 +214,8 @@ class Against:
             return match(self.references, gpu, header, label, self.origin)
         launch = match_measured(self.measurements, header, label, turn)
         return Reference(
-            gpu="",
-            kernel=launch.kernel,
-            size="",
-            cycles=launch.value("cycles"),
-            grid=launch.grid,
-            block=launch.block,
-            cpi_stack={},
-            place=launch.place,
-            seconds=launch.value("seconds"),
-            measured=launch,
+            gpu="", kernel=launch.kernel, size="", cycles=launch.value("cycles"), grid=launch.grid, block=launch.block,
+            cpi_stack={}, place=launch.place, seconds=launch.value("seconds"), measured=launch,
         )
 
 

@@ -129,10 +129,8 @@ class Results:
         if simulator is None or profile is None:
             return None
         return {
-            "trace": self.traces[kernel]["trace_seconds"],
-            "simulation": simulator["simulation_seconds"],
-            "profile": profile["profile_seconds"],
-            "equations": profile["mdm_seconds"],
+            "trace": self.traces[kernel]["trace_seconds"], "simulation": simulator["simulation_seconds"],
+            "profile": profile["profile_seconds"], "equations": profile["mdm_seconds"],
         }
 
     def prediction(

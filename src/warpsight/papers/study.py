@@ -136,11 +136,7 @@ def _profile(trace: KernelTrace, gpu: GpuSpec, representative: str) -> dict[str,
 # -- A study: the points that figures need, from the results folder where they are there, else computed and kept.
 
 def run_study(
-    cast: Cast,
-    points: Sequence[Point],
-    *,
-    results: str | Path | None = None,
-    executor: Executor | None = None,
+    cast: Cast, points: Sequence[Point], *, results: str | Path | None = None, executor: Executor | None = None,
     watch: Watch | None = None,
 ) -> Results:
     """Everything that `points` ask for. What fails is in `Results.reasons`; what is kept already is not computed again.

@@ -49,13 +49,8 @@ def chosen_figures(names: Sequence[str]) -> list[Figure]:
 # -- Figures of the papers made again: from a suite and names of figures to result documents.
 
 def validate(
-    cast: Cast,
-    figures: Sequence[Figure],
-    *,
-    results: str | Path | None = None,
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    watch: Watch | None = None,
+    cast: Cast, figures: Sequence[Figure], *, results: str | Path | None = None, jobs: int | None = None,
+    executor: Executor | None = None, watch: Watch | None = None,
 ) -> list[dict[str, Any]]:
     """The documents of `figures` on the kernels of `cast`, in order.
 

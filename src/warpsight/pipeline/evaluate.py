@@ -248,14 +248,8 @@ def known_models(models: Iterable[str]) -> None:
 # -- One design.
 
 def predict_trace(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    models: Sequence[str],
-    method: Method = DEFAULT_METHOD,
-    *,
-    resident: Occupancy | None = None,
-    store: StageStore | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *,
+    resident: Occupancy | None = None, store: StageStore | None = None, watch: Watch | None = None,
 ) -> list[Prediction]:
     """One prediction per model, in order. Raises UsageError for an unknown model and if a block does not fit an SM.
 
@@ -292,11 +286,7 @@ class ProfiledTrace:
 
 
 def profile_trace(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    method: Method = DEFAULT_METHOD,
-    *,
-    resident: Occupancy | None = None,
+    trace: KernelTrace, gpu: GpuSpec, method: Method = DEFAULT_METHOD, *, resident: Occupancy | None = None,
     watch: Watch | None = None,
 ) -> ProfiledTrace:
     """Residency, cache misses and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM.

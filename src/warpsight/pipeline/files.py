@@ -76,25 +76,12 @@ def summary_of(trace: KernelTrace, folder: str | Path) -> dict[str, Any]:
     """The summary document of the trace that was stored in `folder`."""
     header = trace.header
     return {
-        "tool": TOOL,
-        "kernel": header.kernel,
-        "source": header.source,
-        "grid": list(header.grid),
-        "block": list(header.block),
-        "target": header.target,
-        "warp_instructions": header.warp_instructions,
-        "thread_instructions": header.thread_instructions,
-        "warps": header.warps,
-        "recorded_blocks": header.recorded_blocks,
-        "paths": len(trace.paths),
-        "registers_per_thread": header.registers_per_thread,
-        "registers_from": header.registers_from,
-        "emulation_seconds": header.emulation_seconds,
-        "trace_bytes": trace_bytes(folder),
-        "folder": str(folder),
-        "kernel_hash": header.kernel_hash,
-        "input_hash": header.input_hash,
-        "notes": list(trace.notes),
+        "tool": TOOL, "kernel": header.kernel, "source": header.source, "grid": list(header.grid), "block": list(header.block),
+        "target": header.target, "warp_instructions": header.warp_instructions, "thread_instructions": header.thread_instructions,
+        "warps": header.warps, "recorded_blocks": header.recorded_blocks, "paths": len(trace.paths),
+        "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from,
+        "emulation_seconds": header.emulation_seconds, "trace_bytes": trace_bytes(folder), "folder": str(folder),
+        "kernel_hash": header.kernel_hash, "input_hash": header.input_hash, "notes": list(trace.notes),
     }
 
 
@@ -110,16 +97,7 @@ def export_trace(
     trace = obtain_trace(request, watch=watch)
     done = export_accelsim(trace, folder, overwrite=overwrite, progress=stage(watch, "writing the trace"))
     return {
-        "tool": TOOL,
-        "kernel": trace.header.kernel,
-        "source": trace.header.source,
-        "grid": list(trace.header.grid),
-        "block": list(trace.header.block),
-        "folder": str(done.folder),
-        "files": [LIST, KERNEL],
-        "blocks": done.blocks,
-        "warps": done.warps,
-        "lines": done.instructions,
-        "bytes": done.bytes,
-        "notes": [*trace.notes, *done.notes],
+        "tool": TOOL, "kernel": trace.header.kernel, "source": trace.header.source, "grid": list(trace.header.grid),
+        "block": list(trace.header.block), "folder": str(done.folder), "files": [LIST, KERNEL], "blocks": done.blocks,
+        "warps": done.warps, "lines": done.instructions, "bytes": done.bytes, "notes": [*trace.notes, *done.notes],
     }

@@ -84,12 +84,7 @@ def _with_varied(answer: Prediction, varied: dict[str, Any]) -> Prediction:
 # -- One kernel at several residencies (GPUMech, MICRO 2014, Fig. 16), or by several representative warps (Fig. 7).
 
 def over_warps(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    models: Sequence[str],
-    warps: tuple[int, int],
-    method: Method = DEFAULT_METHOD,
-    *,
+    trace: KernelTrace, gpu: GpuSpec, models: Sequence[str], warps: tuple[int, int], method: Method = DEFAULT_METHOD, *,
     watch: Watch | None = None,
 ) -> list[Prediction]:
     """Predictions for each number of whole blocks with from the first to the second of `warps` on an SM, one per model.
@@ -135,11 +130,8 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
         full
         if count == full.blocks_per_sm
         else replace(
-            full,
-            blocks_per_sm=count,
-            warps_per_sm=count * header.warps_per_block,
-            fraction=count * header.warps_per_block / gpu.sm.max_warps,
-            limiter="warps",
+            full, blocks_per_sm=count, warps_per_sm=count * header.warps_per_block,
+            fraction=count * header.warps_per_block / gpu.sm.max_warps, limiter="warps",
         )
         for count in counts
     ]

@@ -130,14 +130,8 @@ class _LaunchPredictor:
 
 
 def predict_program(
-    command: Sequence[str],
-    gpu: GpuSpec,
-    *,
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    method: Method = DEFAULT_METHOD,
-    selection: Selection | None = None,
-    folder: Path | None = None,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
+    selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.

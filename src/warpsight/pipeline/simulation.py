@@ -31,13 +31,8 @@ class SimulatedLaunch:
 
 
 def simulate_trace(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    *,
-    resident: Occupancy | None = None,
-    max_cycles: int | None = None,
-    watch_sm: int | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, *, resident: Occupancy | None = None, max_cycles: int | None = None,
+    watch_sm: int | None = None, watch: Watch | None = None,
 ) -> SimulatedLaunch:
     """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have. Errors as `simulate_launch`."""
     occupancy = resident or trace_occupancy(trace, gpu)

@@ -76,15 +76,8 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
     """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
     trace: KernelTrace = emulator.emulate(
-        ready.source,
-        ready.launch,
-        sink=sink,
-        registers=ready.registers,
-        max_instructions=ready.max_instructions,
-        threads=ready.threads,
-        sample=ready.sample,
-        seed=ready.seed,
-        progress=stage(watch, "running the kernel"),
+        ready.source, ready.launch, sink=sink, registers=ready.registers, max_instructions=ready.max_instructions,
+        threads=ready.threads, sample=ready.sample, seed=ready.seed, progress=stage(watch, "running the kernel"),
         options=ready.options,
     )
     return trace

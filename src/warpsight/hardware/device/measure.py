@@ -269,9 +269,7 @@ class Stopwatch:
         times = [1e6 * seconds for seconds, _ in runs]
         quartiles = statistics.quantiles(times, method="inclusive") if len(times) > 1 else [times[0]] * 3
         return {
-            "median": statistics.median(times),
-            "spread": quartiles[2] - quartiles[0],
-            "microseconds": times,
+            "median": statistics.median(times), "spread": quartiles[2] - quartiles[0], "microseconds": times,
             "clock_hz": statistics.median(clock for _, clock in runs),
         }
 

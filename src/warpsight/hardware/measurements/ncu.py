@@ -114,16 +114,8 @@ def _launch(launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLa
     place = f"{origin}:{launch.line}"
     sizes = [_dimensions(launch.row.get(name, ""), name, place) for name in ("Grid Size", "Block Size")]
     return MeasuredLaunch(
-        number=launch.row[_ID],
-        kernel=launch.row[_KERNEL],
-        device=launch.row.get("Device", ""),
-        grid=sizes[0],
-        block=sizes[1],
-        invocations=1,
-        measures=measures,
-        stalls=stalls,
-        absent=absent,
-        place=place,
+        number=launch.row[_ID], kernel=launch.row[_KERNEL], device=launch.row.get("Device", ""), grid=sizes[0], block=sizes[1],
+        invocations=1, measures=measures, stalls=stalls, absent=absent, place=place,
     )
 
 

@@ -157,15 +157,7 @@ def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
 def _launch(key: _Key, launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLaunch:
     measures, stalls, absent = measured(launch.cells, notation)
     return MeasuredLaunch(
-        number=key[1],
-        kernel=key[0],
-        device=launch.device,
-        grid=launch.grid,
-        block=launch.block,
-        invocations=launch.invocations,
-        measures=measures,
-        stalls=stalls,
-        absent=absent,
-        place=f"{origin}:{launch.line}",
+        number=key[1], kernel=key[0], device=launch.device, grid=launch.grid, block=launch.block, invocations=launch.invocations,
+        measures=measures, stalls=stalls, absent=absent, place=f"{origin}:{launch.line}",
     )
 

@@ -356,26 +356,16 @@ def fit(timings: Timings, gpu: GpuSpec) -> dict[str, Any]:
     described = resolved(gpu)
     fitted = [
         {
-            "key": answer.key,
-            "value": answer.value,
-            "text": _text(answer),
-            "described": _described(described, answer.key),
-            "timings": answer.rows,
-            "deviation": answer.deviation,
-            "quality": answer.quality,
+            "key": answer.key, "value": answer.value, "text": _text(answer), "described": _described(described, answer.key),
+            "timings": answer.rows, "deviation": answer.deviation, "quality": answer.quality,
         }
         for answer in answers
         if isinstance(answer, Fitted)
     ]
     refused = [{"key": answer.key, "reason": answer.reason} for answer in answers if not isinstance(answer, Fitted)]
     return {
-        "tool": TOOL,
-        "gpu": gpu.name,
-        "timings": timings.origin,
-        "device": timings.device or None,
-        "rows": len(timings.rows),
-        "fitted": fitted,
-        "refused": refused,
+        "tool": TOOL, "gpu": gpu.name, "timings": timings.origin, "device": timings.device or None, "rows": len(timings.rows),
+        "fitted": fitted, "refused": refused,
     }
 
 
