@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, FREQUENCY, SIZE
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SIZE
 
 WORD, FLAG = "word", "true or false"
 
@@ -16,11 +16,8 @@ WORD, FLAG = "word", "true or false"
 RESIDENCY, CACHES, PROFILE, MODEL = "residency", "caches", "profile", "model"
 # Beside them: the cycle-level simulator alone reads the key.
 SIMULATOR = "simulator"
-STEPS = (RESIDENCY, CACHES, PROFILE, MODEL, SIMULATOR)
 
 MOST_CYCLES, MOST_COUNT, MOST_BYTES = 10**6, 2**20, 2**40
-# how the attribute of a key is named: the key, and the base unit of its dimension
-UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
 
 
 @dataclass(frozen=True)

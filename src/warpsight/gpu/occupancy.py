@@ -32,13 +32,15 @@ def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, s
     sm = gpu.sm
     warps = -(-threads_per_block // WARP_SIZE)
     _check_block(gpu, threads_per_block, warps, registers_per_thread, shared_bytes)
+    per_warp, per_block = _registers_per_warp(sm, registers_per_thread), _shared_per_block(sm, shared_bytes)
     limits = {
         "threads": sm.max_warps // warps,
         "blocks": sm.max_blocks,
-        "registers": _by_registers(sm, warps, registers_per_thread),
-        "shared memory": _by_shared_memory(sm, shared_bytes),
+        # each scheduler's part of the register file holds whole warps
+        "registers": sm.registers // sm.schedulers // per_warp * sm.schedulers // warps if per_warp else sm.max_blocks,
+        "shared memory": sm.shared_memory_bytes // per_block if per_block else sm.max_blocks,
     }
-    limiter = min(limits, key=lambda name: limits[name])
+    limiter = min(limits, key=limits.__getitem__)
     blocks = limits[limiter]
     return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter)
 
@@ -51,21 +53,8 @@ def _registers_per_warp(sm: SmSpec, registers_per_thread: int) -> int:
     return _round_up(registers_per_thread * WARP_SIZE, sm.register_unit)
 
 
-def _by_registers(sm: SmSpec, warps: int, registers_per_thread: int) -> int:
-    """Blocks whose warps find registers; each scheduler's part of the file holds whole warps."""
-    per_warp = _registers_per_warp(sm, registers_per_thread)
-    if per_warp == 0:
-        return sm.max_blocks
-    return sm.registers // sm.schedulers // per_warp * sm.schedulers // warps
-
-
 def _shared_per_block(sm: SmSpec, shared_bytes: int) -> int:
     return _round_up(shared_bytes + sm.shared_memory_reserved_bytes, sm.shared_memory_unit_bytes)
-
-
-def _by_shared_memory(sm: SmSpec, shared_bytes: int) -> int:
-    per_block = _shared_per_block(sm, shared_bytes)
-    return sm.shared_memory_bytes // per_block if per_block else sm.max_blocks
 
 
 def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_bytes: int) -> None:

@@ -14,22 +14,8 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
-from warpsight.base.units import FREQUENCY, format_quantity
-from warpsight.gpu.key import (
-    CACHES,
-    MODEL,
-    PROFILE,
-    RESIDENCY,
-    SIMULATOR,
-    UNIT_SUFFIXES,
-    Key,
-    bandwidth,
-    count,
-    cycles,
-    flag,
-    size,
-    word,
-)
+from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, format_quantity
+from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY, SIMULATOR, Key, bandwidth, count, cycles, flag, size, word
 
 Content = int | float | bool | str
 """A value of a key: a number in base units, a flag or a word."""
@@ -229,6 +215,8 @@ _OP_CLASSES = (
 )
 OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
 
+# how the attribute of a key is named: the key, and the base unit of its dimension
+_UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
 _CACHE_WORDS = {
     "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false"},
     "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true"},
@@ -246,26 +234,26 @@ def content_text(kind: str, content: Content) -> str:
 
 def _section_keys(section: str, spec: Any) -> Iterator[Key]:
     """The keys of one part of the spec, by the annotations of its fields."""
-    hints, words = get_type_hints(spec, include_extras=True), _CACHE_WORDS.get(section, {})
-    inside = f"{section}." if section else ""
+    hints, wording = get_type_hints(spec, include_extras=True), _CACHE_WORDS.get(section, {})
+    prefix = f"{section}." if section else ""
     for each in fields(spec):
         for key in getattr(hints[each.name], "__metadata__", ()):
             default = None if each.default is MISSING else content_text(key.kind, each.default)
             yield replace(
                 key,
-                name=inside + each.name.removesuffix(UNIT_SUFFIXES.get(key.kind, "")),
-                path=inside + each.name,
-                meaning=key.meaning.format(**words),
-                default=key.default.format(**words) if key.default else default,
+                name=prefix + each.name.removesuffix(_UNIT_SUFFIXES.get(key.kind, "")),
+                path=prefix + each.name,
+                meaning=key.meaning.format(**wording),
+                default=key.default.format(**wording) if key.default else default,
             )
 
 
 def _op_keys(section: str, meaning: str, step: str, default: str | None, reason: str) -> Iterator[Key]:
     """The keys of a section by op class."""
-    for op, what, like in _OP_CLASSES:
+    for op, use, like in _OP_CLASSES:
         own, why = (default, reason) if not like else ("", "") if like == op else (f"={section}.{like}", f"default: as {like}")
         yield replace(
-            cycles(f"{meaning}: {what}", step, default=own, reason=why), name=f"{section}.{op}", path=f"{section}_cycles[{op}]"
+            cycles(f"{meaning}: {use}", step, default=own, reason=why), name=f"{section}.{op}", path=f"{section}_cycles[{op}]"
         )
 
 
@@ -309,8 +297,6 @@ def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:
     return replace(gpu, **own, **{section: replace(getattr(gpu, section), **part) for section, part in parts.items()})
 
 
-# -- The latency of an op class on a GPU.
-
 # What issues and is done: nothing waits on its result longer than on its issue.
 ISSUE_ONLY = ("branch", "barrier", "control")
 
@@ -326,8 +312,6 @@ def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
         remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
     )
 
-
-# -- Peak rates of a GPU, as it is described.
 
 _LANES = 32
 

@@ -1,4 +1,4 @@
-"""Interval profiles and traces in files: profiles read and written, traces stored in folders or written for other tools.
+"""Files: profiles read and written, traces stored in folders or written for other tools, sources that come with Warpsight.
 
 The summary of a stored trace says what was kept and how fast it was made.
 """
@@ -6,6 +6,8 @@ The summary of a stored trace says what was kept and how fast it was made.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +44,22 @@ def write_profile_file(profile: IntervalProfile, path: str) -> None:
         raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file with -o") from None
 
 
-# -- Traces kept in folders, with the figures that say what was kept and how fast it was made.
+def save_package_files(package: str, names: Sequence[str], folder: str | Path, conflict: str) -> list[Path]:
+    """Write the files `names` of `package` into `folder` and give their paths. Raises `UsageError`, which says `conflict`, rather
+    than replace a file with other content, and if a file cannot be written.
+    """
+    texts = {Path(folder) / name: files(package).joinpath(name).read_text("utf-8") for name in names}
+    try:
+        for path, text in texts.items():
+            if path.exists() and path.read_text("utf-8", errors="replace") != text:
+                raise UsageError(conflict, place=str(path), remedy="name another folder")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy="name another folder") from None
+    return list(texts)
+
 
 def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None) -> KernelTrace:
     """Run the kernel and stream its trace into `folder`; nothing is left there if the run fails.
@@ -85,8 +102,6 @@ def summary_of(trace: KernelTrace, folder: str | Path) -> dict[str, Any]:
     }
 
 
-# -- Traces for other tools.
-
 def export_trace(
     request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
 ) -> dict[str, Any]:
@@ -95,9 +110,9 @@ def export_trace(
     Raises UsageError where the folder is in the way, and what obtaining the trace raises.
     """
     trace = obtain_trace(request, watch=watch)
-    done = export_accelsim(trace, folder, overwrite=overwrite, progress=stage(watch, "writing the trace"))
+    export = export_accelsim(trace, folder, overwrite=overwrite, progress=stage(watch, "writing the trace"))
     return {
         "tool": TOOL, "kernel": trace.header.kernel, "source": trace.header.source, "grid": list(trace.header.grid),
-        "block": list(trace.header.block), "folder": str(done.folder), "files": [LIST, KERNEL], "blocks": done.blocks,
-        "warps": done.warps, "lines": done.instructions, "bytes": done.bytes, "notes": [*trace.notes, *done.notes],
+        "block": list(trace.header.block), "folder": str(export.folder), "files": [LIST, KERNEL], "blocks": export.blocks,
+        "warps": export.warps, "lines": export.instructions, "bytes": export.bytes, "notes": [*trace.notes, *export.notes],
     }
