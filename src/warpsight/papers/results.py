@@ -14,10 +14,8 @@ from warpsight.intervals.interchange import profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.models.base import get_model
-from warpsight.pipeline.suites import Suite
+from warpsight.pipeline.suites import DIVERGENT, Suite, SuiteKernel
 from warpsight.result.prediction import Prediction
-
-DIVERGENT = "memory-divergent"
 
 
 @dataclass(frozen=True)
@@ -52,45 +50,28 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Member:
-    """A kernel of the suite, as its manifest says."""
-
-    name: str
-    title: str
-    domain: str
-    memory_class: str
-    holdout: bool
-    path: str
-
-    @property
-    def divergent(self) -> bool:
-        """Whether its manifest calls it memory-divergent."""
-        return self.memory_class == DIVERGENT
-
-
-@dataclass(frozen=True)
 class Cast:
     """The kernels that a study is of, in the order of their names, from `suite`; `only` some, or (empty) all."""
 
     suite: str
-    members: tuple[Member, ...]
+    members: tuple[SuiteKernel, ...]
     only: tuple[str, ...] = ()
 
     @property
-    def divergent(self) -> tuple[Member, ...]:
+    def divergent(self) -> tuple[SuiteKernel, ...]:
         """MDM's MD-applications."""
         return tuple(member for member in self.members if member.divergent)
 
     @property
-    def others(self) -> tuple[Member, ...]:
+    def others(self) -> tuple[SuiteKernel, ...]:
         """MDM's NMD-applications."""
         return tuple(member for member in self.members if not member.divergent)
 
-    def by_class(self) -> tuple[Member, ...]:
+    def by_class(self) -> tuple[SuiteKernel, ...]:
         """The others, then the divergent ones, as MDM's figures have them."""
         return (*self.others, *self.divergent)
 
-    def prefer(self, name: str, *, divergent: bool) -> Member:
+    def prefer(self, name: str, *, divergent: bool) -> SuiteKernel:
         """The kernel called `name`, or else the first of that class. Raises UsageError when the class has none."""
         pool = self.divergent if divergent else self.others
         if not pool:
@@ -102,9 +83,8 @@ class Cast:
 def cast_of(suite: Suite, names: Sequence[str] = ()) -> Cast:
     """The kernels called `names`, or all. Raises UsageError for a name that is none."""
     chosen = [suite.kernel(name) for name in dict.fromkeys(names)] if names else list(suite)
-    members = [Member(k.name, k.title, k.domain, k.expected_class, k.holdout, k.path) for k in chosen]
-    only = tuple(k.name for k in chosen) if names else ()
-    return Cast(suite.name, tuple(sorted(members, key=lambda member: member.name)), only)
+    only = tuple(kernel.name for kernel in chosen) if names else ()
+    return Cast(suite.name, tuple(sorted(chosen, key=lambda kernel: kernel.name)), only)
 
 
 @dataclass

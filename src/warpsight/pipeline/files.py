@@ -18,10 +18,10 @@ from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.kernel_input import prepare
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
-from warpsight.pipeline.tracing import WithPtx, convert_launches, obtain_trace, run_ready
+from warpsight.pipeline.tracing import PtxFolderSink, convert_launches, obtain_trace, run_ready
 from warpsight.traces.exporters.accelsim.writer import KERNEL, LIST, export_accelsim
 from warpsight.traces.schema import KernelTrace
-from warpsight.traces.store import FolderSink, trace_bytes
+from warpsight.traces.store import trace_bytes
 
 
 def read_profile_file(path: str) -> IntervalProfile:
@@ -71,8 +71,9 @@ def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = 
         remedy = "copy the folder, or give the kernel it was made from"
         raise UsageError("is a trace already", place=str(request.path), remedy=remedy)
     ready = prepare(request)
-    with FolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
-        return run_ready(ready, sink=WithPtx(sink, ready.source.ptx), watch=watch)
+    with PtxFolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
+        sink.ptx = ready.source.ptx
+        return run_ready(ready, sink=sink, watch=watch)
 
 
 def store_trace(

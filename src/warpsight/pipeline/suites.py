@@ -24,6 +24,7 @@ from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import MEMORY_CLASSES
 
 MANIFEST = "manifest.yaml"
+DIVERGENT = "memory-divergent"
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,11 @@ class SuiteKernel:
     tolerance: float = 0.0
     launch: LaunchSpec | None = None
     launch_file: str = ""
+
+    @property
+    def divergent(self) -> bool:
+        """Whether its manifest calls it memory-divergent."""
+        return self.expected_class == DIVERGENT
 
     def launch_spec(self) -> LaunchSpec:
         """The launch, with arrays of its own each time: what one run writes, the next does not see.
@@ -81,10 +87,6 @@ class Suite:
     def development(self) -> tuple[SuiteKernel, ...]:
         """The others: those that may be looked at while something is built."""
         return tuple(kernel for kernel in self.kernels if not kernel.holdout)
-
-    def of_class(self, memory_class: str) -> tuple[SuiteKernel, ...]:
-        """Those whose manifest expects `memory_class`, as `memory-divergent`."""
-        return tuple(kernel for kernel in self.kernels if kernel.expected_class == memory_class)
 
     def kernel(self, name: str) -> SuiteKernel:
         """The kernel of that name. Raises UsageError when there is none."""

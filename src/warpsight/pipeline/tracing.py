@@ -18,7 +18,7 @@ from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 from warpsight.traces.importers.formats import launches_in
 from warpsight.traces.importers.launch import Launch, LaunchFacts, select
-from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
+from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceHeader, TraceSink
 from warpsight.traces.store import FolderSink, open_trace
 
 emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
@@ -38,26 +38,17 @@ def ptx_lines(ptx: str, instructions: tuple[StaticInstruction, ...]) -> dict[str
     return texts
 
 
-class WithPtx:
-    """A folder's sink that also keeps the PTX lines, which are known once the instructions are."""
+class PtxFolderSink(FolderSink):
+    """A folder's sink that also keeps the lines of `ptx`, which are known once the instructions are."""
 
-    def __init__(self, sink: FolderSink, ptx: str) -> None:
-        self._sink, self._ptx = sink, ptx
-
-    def add(self, chunk: TraceChunk) -> None:
-        """Take the next chunk."""
-        self._sink.add(chunk)
-
-    def restart(self) -> None:
-        """Forget all chunks."""
-        self._sink.restart()
+    ptx = ""
 
     def finish(
         self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
-        self._sink.extra["ptx"] = ptx_lines(self._ptx, instructions)
-        return self._sink.finish(header, instructions, block_start, paths)
+        self.extra["ptx"] = ptx_lines(self.ptx, instructions)
+        return super().finish(header, instructions, block_start, paths)
 
 
 def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:

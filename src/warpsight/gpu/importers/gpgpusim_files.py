@@ -39,21 +39,21 @@ class Option:
 
     def wholes(self, separator: str, least: int = 0) -> list[int]:
         """The whole numbers between separators; with "" the value is one number."""
-        words = self.value.split(separator) if separator else [self.value]
-        if not all(_WHOLE.fullmatch(word.strip()) for word in words):
+        parts = self.value.split(separator) if separator else [self.value]
+        if not all(_WHOLE.fullmatch(part.strip()) for part in parts):
             kind = f'whole numbers with "{separator}" between them' if separator else "a whole number"
             raise self.wrong(f"is not {kind}", "write it as the simulator reads it")
-        numbers = [int(word) for word in words]
+        numbers = list(map(int, parts))
         if min(numbers) < least:
             raise self.wrong(f"is less than {least}", "check the number")
         return numbers
 
     def decimals(self, separator: str) -> list[float]:
         """The numbers between separators."""
-        words = [word.strip() for word in self.value.split(separator)]
-        if not all(_DECIMAL.fullmatch(word) for word in words):
+        parts = [part.strip() for part in self.value.split(separator)]
+        if not all(map(_DECIMAL.fullmatch, parts)):
             raise self.wrong(f'is not numbers with "{separator}" between them', "write it as the simulator reads it")
-        return [float(word) for word in words]
+        return list(map(float, parts))
 
     def flag(self) -> bool:
         """0 or 1."""

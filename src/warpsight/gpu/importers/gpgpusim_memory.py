@@ -96,10 +96,10 @@ def parse_timing(option: Option) -> dict[str, int]:
 
     Raises FormatError for another form and missing values.
     """
-    words = [word for word in option.value.replace(" ", "").split(":") if word]
-    named = [word.partition("=") for word in words]
-    if all(not equals for _, equals, _ in named) and len(words) in (len(_ORDER), len(_ORDER) - 3):
-        named = [(name, "=", word) for name, word in zip(_ORDER, words, strict=False)]
+    parts = [part for part in option.value.replace(" ", "").split(":") if part]
+    named = [part.partition("=") for part in parts]
+    if all(not equals for _, equals, _ in named) and len(parts) in (len(_ORDER), len(_ORDER) - 3):
+        named = [(name, "=", part) for name, part in zip(_ORDER, parts, strict=False)]
     values: dict[str, int] = {}
     for name, equals, number in named:
         if not equals or not re.fullmatch(r"\d{1,6}", number, re.ASCII):

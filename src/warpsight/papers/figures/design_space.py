@@ -8,7 +8,8 @@ from typing import Any
 
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import Judged, both, judge, kernels_table, nonempty, worst
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
 
 SMS, BANDWIDTHS = (15, 28, 40, 60, 80), (240, 480, 720, 960)
@@ -56,7 +57,7 @@ class DesignSpace:
             ],
         )
 
-    def _member(self, cast: Cast) -> Member:
+    def _member(self, cast: Cast) -> SuiteKernel:
         return cast.prefer(self.kernel, divergent=self.divergent)
 
     def _variants(self) -> dict[Cell, Variant]:
@@ -68,7 +69,7 @@ class DesignSpace:
                 variants[sms, bandwidth] = Variant(self.about.gpu, tuple(changes), f"{sms} SMs, {bandwidth} GB/s")
         return variants
 
-    def _panel(self, name: str, member: Member, values: Map, most: float) -> dict[str, Any]:
+    def _panel(self, name: str, member: SuiteKernel, values: Map, most: float) -> dict[str, Any]:
         return {
             "chart": "heat map",
             "title": f"{name}: performance of {member.name}, simulator at 28 SMs and 480 GB/s is 1",

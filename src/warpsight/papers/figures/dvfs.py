@@ -9,7 +9,8 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.models.crisp import TARGET_CLOCK
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import both, compared, error_bars, halves_table, mape, nonempty
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import relative_error
 
 FAST_GHZ, SLOW_GHZ = 2.0, 1.4
@@ -23,7 +24,7 @@ _EXPLAINED = ("gpumech", "crisp", "mdm")
 class ClockRatio:
     """One kernel's time at 1.4 GHz over that at 2 GHz, by the simulator and by each model (None: no answer)."""
 
-    member: Member
+    member: SuiteKernel
     simulator: float
     models: dict[str, float | None]
 

@@ -12,7 +12,8 @@ from typing import Any, Protocol, TypeVar
 
 from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers.figures.base import About, Claim, Content, Number, Table
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import Prediction, mean_absolute_percentage_error, relative_error
 
 IPC, CPI = "IPC", "CPI"
@@ -22,7 +23,7 @@ class KernelErrors(Protocol):
     """A row about one kernel of the suite, with errors by model."""
 
     @property
-    def member(self) -> Member:
+    def member(self) -> SuiteKernel:
         """The kernel."""
 
     def error(self, model: str) -> float | None:
@@ -40,7 +41,7 @@ class Judged:
     by +300 % in IPC and by -75 % in CPI.
     """
 
-    member: Member
+    member: SuiteKernel
     variant: Variant
     reference: dict[str, Any]
     predictions: dict[str, Prediction | None]
@@ -70,7 +71,7 @@ class Judged:
         reference = {name: self.reference[name] for name in ("cycles", "ipc_gpu_warp", "cpi", "dpki", "warps_per_sm")}
         if stacks:
             reference["cpi_stack"] = _nonzero(self.reference["cpi_stack"])
-        head = {"kernel": self.member.name, "class": self.member.memory_class, "holdout": self.member.holdout}
+        head = {"kernel": self.member.name, "class": self.member.expected_class, "holdout": self.member.holdout}
         return {**head, "design": self.variant.label, "measure": self.measure, "simulator": reference, "models": models}
 
     def _model(self, model: str, stacks: bool) -> dict[str, Any] | None:
@@ -86,13 +87,13 @@ def _nonzero(stack: dict[str, float]) -> dict[str, float]:
     return {name: value for name, value in stack.items() if value}
 
 
-def both(members: Sequence[Member], variants: Sequence[Variant]) -> list[Point]:
+def both(members: Sequence[SuiteKernel], variants: Sequence[Variant]) -> list[Point]:
     """The simulator's point and the profile's for each kernel on each design."""
     return [Point(kind, member.name, variant) for member in members for variant in variants for kind in (SIMULATOR, PROFILE)]
 
 
 def judge(
-    results: Results, members: Sequence[Member], variants: Sequence[Variant], models: Sequence[str], measure: str
+    results: Results, members: Sequence[SuiteKernel], variants: Sequence[Variant], models: Sequence[str], measure: str
 ) -> list[Judged]:
     """A row for each kernel and design that the simulator has and a profile is there for."""
     rows = []
@@ -370,7 +371,7 @@ class Sweep:
             notes=list(self.notes),
         )
 
-    def _members(self, cast: Cast) -> tuple[Member, ...]:
+    def _members(self, cast: Cast) -> tuple[SuiteKernel, ...]:
         return cast.divergent if self.only_divergent else cast.by_class()
 
     def _panel(self, values: list[float], curves: Curves) -> dict[str, Any]:

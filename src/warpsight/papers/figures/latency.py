@@ -8,7 +8,8 @@ from typing import Any
 
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import both, nonempty
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 
 # As the simulator and MDM's prediction call them, and what they are.
 PARTS = {
@@ -31,7 +32,7 @@ _CLASSES = ("not memory-divergent", "memory-divergent")
 class MissLatency:
     """One kernel's mean L1 read miss: cycles by part, by the simulator and by MDM (None: no answer)."""
 
-    member: Member
+    member: SuiteKernel
     simulator: dict[str, float]
     model: dict[str, float] | None
 
@@ -62,7 +63,7 @@ class Latency:
         missing = len(cast.members) - len(rows)
         return Content(
             panels=[self._panel(name, some) for name, some in zip(_CLASSES, (others, spread), strict=True) if some],
-            rows=[{"kernel": row.member.name, "class": row.member.memory_class, "holdout": row.member.holdout,
+            rows=[{"kernel": row.member.name, "class": row.member.expected_class, "holdout": row.member.holdout,
                    "simulator": row.simulator, _MODEL: row.model} for row in rows],
             tables=[_table(rows)],
             numbers=_numbers(spread, others),

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.papers.figures.base import GPUMECH, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import error_bars, halves_table, mape, nonempty
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import relative_error
 
 # As `Method.representative` and the paper call them.
@@ -22,7 +23,7 @@ _AS_GOOD = 1.0
 class ByChoice:
     """One control-divergent kernel: the signed CPI error by the way its warp was chosen. `paths` are its distinct streams."""
 
-    member: Member
+    member: SuiteKernel
     paths: int
     active_share: float
     errors: dict[str, float]

@@ -9,7 +9,8 @@ from typing import Any
 from warpsight.papers.figures.base import GPUMECH, MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import CPI, Judged, both, judge, mape, nonempty, worst
 from warpsight.papers.figures.gpumech_errors import warp_overrides
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import COMPONENTS
 
 _SIMULATOR = "simulator"
@@ -42,7 +43,7 @@ class Stacks:
 
     def points(self, cast: Cast) -> list[Point]:
         """See `Figure`."""
-        return both(list(dict.fromkeys(self._members(cast).values())), list(self._variants().values()))
+        return both(list(self._members(cast).values()), list(self._variants().values()))
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
@@ -64,13 +65,13 @@ class Stacks:
             content.differences += nonempty([worst(rows, model) for model in self.models])
         return content
 
-    def _members(self, cast: Cast) -> dict[Role, Member]:
+    def _members(self, cast: Cast) -> dict[Role, SuiteKernel]:
         return {role: cast.prefer(role.kernel, divergent=role.divergent) for role in self.roles}
 
     def _variants(self) -> dict[str, Variant]:
         return {label: Variant(self.about.gpu, overrides, label) for label, overrides in self.steps}
 
-    def _panel(self, member: Member, rows: Sequence[Judged], base: float) -> dict[str, Any]:
+    def _panel(self, member: SuiteKernel, rows: Sequence[Judged], base: float) -> dict[str, Any]:
         bars: list[tuple[str, Stack]] = []
         for row in rows:
             bars.append((_SIMULATOR, row.reference["cpi_stack"]))
@@ -90,7 +91,7 @@ class Stacks:
             "spans": spans,
         }
 
-    def _table(self, member: Member, rows: Sequence[Judged]) -> Table:
+    def _table(self, member: SuiteKernel, rows: Sequence[Judged]) -> Table:
         lines: list[list[Any]] = []
         for row in rows:
             head = [row.variant.label, row.reference["warps_per_sm"]]
@@ -103,7 +104,7 @@ class Stacks:
         columns = [self.what, "warps that fit an SM", "by", "CPI", "error, %", *COMPONENTS]
         return Table(f"CPI stacks of {member.name}, cycles", columns, lines)
 
-    def _claims(self, member: Member, rows: Sequence[Judged]) -> list[Claim]:
+    def _claims(self, member: SuiteKernel, rows: Sequence[Judged]) -> list[Claim]:
         if self.about.cite == GPUMECH:
             return _scaling(member, rows, f"section VII-A, {self.about.place}")
         where = f"section VII, {self.about.place}"
@@ -120,7 +121,7 @@ class Stacks:
         ]  # fmt: skip
 
 
-def _scaling(member: Member, rows: Sequence[Judged], where: str) -> list[Claim]:
+def _scaling(member: SuiteKernel, rows: Sequence[Judged], where: str) -> list[Claim]:
     """GPUMech finds the number of warps at which the kernel is fastest."""
     simulator = {row.variant.label: float(row.reference["cpi"]) for row in rows}
     model = {row.variant.label: prediction.cpi for row in rows if (prediction := row.predictions["gpumech"]) is not None}

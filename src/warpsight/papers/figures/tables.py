@@ -9,7 +9,8 @@ from typing import Any
 from warpsight.jobs.fingerprint import SIMULATOR
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
 from warpsight.papers.figures.errors import both, compared, nonempty
-from warpsight.papers.results import DIVERGENT, Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import DIVERGENT, SuiteKernel
 
 _LIMIT_DPKI = 10
 _DESIGNS = (1, 10, 100, 1000)
@@ -27,7 +28,7 @@ class Prevalence:
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
-        known: list[tuple[Member, float, bool]] = []
+        known: list[tuple[SuiteKernel, float, bool]] = []
         for member in cast.members:
             simulated = results.simulator(member.name, Variant(self.about.gpu))
             if simulated is not None:
