@@ -64,24 +64,17 @@ def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_
         block = f"{threads:,} threads, {registers:,} registers a thread and {shared_bytes:,} B of shared memory"
         remedy = "a block has at least one thread, and no resource is negative"
         raise UsageError(f"a block of {block} cannot be meant", remedy=remedy)
-    most = min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE)
-    if threads > most:
-        raise _does_not_fit(gpu, "threads a block", threads, most, "make the block smaller")
-    if registers > sm.max_registers_per_thread:
-        raise _does_not_fit(gpu, "registers a thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount")
-    # the hardware's own check takes the warps as spread over all schedulers
-    needed = _registers_per_warp(sm, registers) * _round_up(warps, sm.schedulers)
-    if needed > sm.registers:
-        remedy = "make the block smaller, or compile with __launch_bounds__"
-        raise _does_not_fit(gpu, "registers a block", needed, sm.registers, remedy)
-    largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
-    if shared_bytes > largest:
-        raise _does_not_fit(gpu, "bytes of shared memory a block", shared_bytes, largest, "use less shared memory")
-    taken = _shared_per_block(sm, shared_bytes)
-    if taken > sm.shared_memory_bytes:
-        unit = "bytes of shared memory a block, with what the system takes and rounded up"
-        raise _does_not_fit(gpu, unit, taken, sm.shared_memory_bytes, "use less shared memory")
-
-
-def _does_not_fit(gpu: GpuSpec, unit: str, needed: int, available: int, remedy: str) -> UsageError:
-    return UsageError(f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available", remedy=remedy)
+    # the hardware's own check of registers takes the warps as spread over all schedulers
+    of_block = _registers_per_warp(sm, registers) * _round_up(warps, sm.schedulers)
+    for unit, needed, available, remedy in (
+        ("threads a block", threads, min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE), "make the block smaller"),
+        ("registers a thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount"),
+        ("registers a block", of_block, sm.registers, "make the block smaller, or compile with __launch_bounds__"),
+        ("bytes of shared memory a block", shared_bytes, sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes,
+         "use less shared memory"),
+        ("bytes of shared memory a block, with what the system takes and rounded up", _shared_per_block(sm, shared_bytes),
+         sm.shared_memory_bytes, "use less shared memory"),
+    ):  # fmt: skip
+        if needed > available:
+            message = f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available"
+            raise UsageError(message, remedy=remedy)

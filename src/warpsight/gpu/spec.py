@@ -38,8 +38,7 @@ class SmSpec:
     max_blocks: Annotated[int, count("block slots of an SM", RESIDENCY, most=1024)]
     registers: Annotated[int, count("32-bit registers of an SM", RESIDENCY, most=2**24)]
     shared_memory_bytes: Annotated[int, size("shared memory of an SM", RESIDENCY, least=0)]
-    schedulers: Annotated[int, count(
-        "warp schedulers of an SM; warps and registers are split evenly among them", CACHES, most=64)]
+    schedulers: Annotated[int, count("warp schedulers of an SM; warps and registers are split evenly among them", CACHES, most=64)]
     issue_width: Annotated[int, count("warp instructions that one scheduler issues a cycle", CACHES, most=16)]
     policy: Annotated[str, word("which eligible warp issues: lrr round-robin, gto greedy then oldest", CACHES, "lrr", "gto")]
     max_threads_per_block: Annotated[int, count("largest block", RESIDENCY, reason=_CUDA, most=1024)] = 1024
@@ -78,16 +77,14 @@ class CacheSpec:
     mshrs: Annotated[int, count("miss registers per {one}: lines that can be in flight", CACHES)]
     targets: Annotated[int, count(
         "requests that one miss register can hold, in the simulator", SIMULATOR, default="64", reason="default: estimated")]
-    latency_cycles: Annotated[int, cycles(
-        "round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
+    latency_cycles: Annotated[int, cycles("round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
     index: Annotated[str, word(
         "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)", CACHES, "modulo", "xor", "fermi")] = "modulo"
     replacement: Annotated[str, word("which line leaves a full set: the least recently used", CACHES, "lru")] = "lru"
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-through"
-    write_allocate: Annotated[bool, flag(
-        "whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = False
+    write_allocate: Annotated[bool, flag("whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = False
     slices: int = 1
 
     @property
@@ -118,10 +115,8 @@ class L2Spec(CacheSpec):
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-back"
-    write_allocate: Annotated[bool, flag(
-        "whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = True
-    slices: Annotated[int, count(
-        "equal parts of the L2, each with its own port", CACHES, most=4096)] = field(kw_only=True)
+    write_allocate: Annotated[bool, flag("whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = True
+    slices: Annotated[int, count("equal parts of the L2, each with its own port", CACHES, most=4096)] = field(kw_only=True)
     slice_interleave_bytes: Annotated[int, size(
         "consecutive bytes that one slice holds, a power of two", CACHES, reason="default: estimated")] = 256
 
@@ -187,8 +182,7 @@ class GpuSpec:
     """
 
     name: str
-    core_clock_hz: Annotated[float, Key(
-        "", FREQUENCY, "clock of the SMs; all cycles count it", 1e6, 1e11, step=MODEL, orders=True)]
+    core_clock_hz: Annotated[float, Key("", FREQUENCY, "clock of the SMs; all cycles count it", 1e6, 1e11, step=MODEL, orders=True)]
     sm_count: Annotated[int, count("streaming multiprocessors", CACHES, most=2**16)]
     sm: SmSpec
     latency_cycles: dict[str, int]

@@ -125,22 +125,15 @@ class ModelPrediction:
     prediction: Prediction | None
     refused: str = ""
 
-    def error(self, reference: Reference | None) -> float | None:
-        """The signed relative error of the cycles; None without a prediction or a reference's cycles."""
-        if self.prediction is None or reference is None or not reference.cycles:
-            return None
-        return relative_error(self.prediction.cycles, reference.cycles)
-
-    def time_error(self, reference: Reference | None) -> float | None:
-        """The signed relative error of the time; None without a prediction or a measured time."""
-        if self.prediction is None or reference is None or not reference.seconds:
-            return None
-        return relative_error(self.prediction.seconds, reference.seconds)
+    def error(self, reference: Reference | None, quantity: str = "cycles") -> float | None:
+        """The signed relative error of the cycles, or of the `seconds`; None without a prediction or a value of the reference."""
+        value = getattr(reference, quantity, None)
+        return relative_error(getattr(self.prediction, quantity), value) if self.prediction is not None and value else None
 
     def judged(self, reference: Reference | None) -> float | None:
         """The error that means and gates use: of the cycles, or of the time if no cycles were measured."""
         error = self.error(reference)
-        return self.time_error(reference) if error is None else error
+        return self.error(reference, "seconds") if error is None else error
 
     def most_off(self, reference: Reference | None) -> dict[str, Any] | None:
         """The component of the reference with the largest difference (predicted minus reference, CPI)."""
@@ -183,7 +176,7 @@ class ComparedLaunch:
             "reference": document,
             "answers": [
                 {
-                    "model": each.model, "error": each.error(reference), "time_error": each.time_error(reference),
+                    "model": each.model, "error": each.error(reference), "time_error": each.error(reference, "seconds"),
                     "most_off": each.most_off(reference), "refused": each.refused,
                     "prediction": each.prediction.to_json() if each.prediction else None,
                 }

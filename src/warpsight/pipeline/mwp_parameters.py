@@ -100,22 +100,14 @@ def parameters_of(values: dict[str, float]) -> Parameters:
     """The equations' parameters. What is not needed (a kind of memory instruction that does not occur) is 0, transactions 1."""
     decimals = values.get("MWP_decimals")
     return Parameters(
-        clock_hz=values["Freq"],
-        bandwidth_bytes_per_s=values["Mem_Bandwidth"],
-        memory_latency=values["Mem_LD"],
+        clock_hz=values["Freq"], bandwidth_bytes_per_s=values["Mem_Bandwidth"], memory_latency=values["Mem_LD"],
         departure_uncoalesced=values.get("Departure_del_uncoal", 0.0),
         departure_coalesced=values.get("Departure_del_coal", 0.0),
-        issue_cycles=values["Issue_cycles"],
-        warps_per_block=-(-values["Threads_per_block"] // values["Threads_per_warp"]),
-        blocks=values["Blocks"],
-        active_blocks=values["Active_blocks_per_SM"],
-        active_sms=values["Active_SMs"],
-        computation_instructions=values["Comp_insts"],
-        uncoalesced_instructions=values["Uncoal_Mem_insts"],
-        coalesced_instructions=values["Coal_Mem_insts"],
-        synchronizations=values["Synch_insts"],
-        transactions=values.get("Uncoal_per_mw", 1.0),
-        load_bytes=values["Load_bytes_per_warp"],
+        issue_cycles=values["Issue_cycles"], warps_per_block=-(-values["Threads_per_block"] // values["Threads_per_warp"]),
+        blocks=values["Blocks"], active_blocks=values["Active_blocks_per_SM"], active_sms=values["Active_SMs"],
+        computation_instructions=values["Comp_insts"], synchronizations=values["Synch_insts"],
+        uncoalesced_instructions=values["Uncoal_Mem_insts"], coalesced_instructions=values["Coal_Mem_insts"],
+        transactions=values.get("Uncoal_per_mw", 1.0), load_bytes=values["Load_bytes_per_warp"],
         mwp_decimals=None if decimals is None else int(decimals),
     )
 

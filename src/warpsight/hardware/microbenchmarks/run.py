@@ -23,11 +23,6 @@ from warpsight.pipeline.files import save_package_files
 KERNELS, PROGRAM = "kernels.cuh", "microbenchmarks.cu"
 
 
-def kernels_path() -> str:
-    """The file with the kernels."""
-    return str(files(__package__).joinpath(KERNELS))
-
-
 def save(folder: str | Path) -> list[Path]:
     """Write the sources into `folder` and return their paths. Raises `UsageError` instead of replacing a different file."""
     return save_package_files(__package__, (PROGRAM, KERNELS), folder, "exists with other content")

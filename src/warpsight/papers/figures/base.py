@@ -77,10 +77,6 @@ class Claim:
     holds: bool | None
     ours: str
 
-    def to_json(self) -> dict[str, Any]:
-        """Its part of the document."""
-        return dict(self.__dict__)
-
 
 @dataclass(frozen=True)
 class Table:
@@ -132,7 +128,7 @@ def figure_document(figure: Figure, cast: Cast, results: Results) -> dict[str, A
         "holdout": [member.name for member in members if member.holdout],
         "gpu": {"name": about.gpu, "hash": spec_hash(gpu), "resolved": resolved(gpu)},
         "numbers": [number.to_json() for number in content.numbers],
-        "claims": [claim.to_json() for claim in content.claims],
+        "claims": [dict(vars(claim)) for claim in content.claims],
         "differences": content.differences,
         "notes": [OTHER_KERNELS[about.cite], *content.notes],
         "panels": content.panels,

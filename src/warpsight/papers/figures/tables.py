@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,9 +39,12 @@ class Prevalence:
         }
         many = sum(spread for _, _, spread in known)
         share = 100 * many / len(known) if known else None
+        spread_dpki, others_dpki = ([dpki for _, dpki, spread in known if spread == counted] for counted in (True, False))
+        mean = sum(spread_dpki) / len(spread_dpki) if spread_dpki else None
         numbers = [
             Number("share of divergent kernels", "%", 38.0, share, "section I, Table I: 21 of 56"),
-            *_dpki_numbers([(dpki, spread) for _, dpki, spread in known]),
+            Number("mean DPKI of the divergent", "", 64.0, mean, "section I"),
+            Number("largest DPKI of the others", "", 3.0, max(others_dpki, default=None), "section I"),
         ]
         misclassified = [member.name for member, _, spread in known if spread != member.divergent]
         notes = [f"Divergent: more than {_LIMIT_DPKI} divergent loads in 1,000 warp instructions (DPKI), as in the paper."]
@@ -78,15 +80,6 @@ class Prevalence:
             ],
             "stacked": True,
         }
-
-
-def _dpki_numbers(known: Sequence[tuple[float, bool]]) -> list[Number]:
-    spread = [dpki for dpki, divergent in known if divergent]
-    others = [dpki for dpki, divergent in known if not divergent]
-    return [
-        Number("mean DPKI of the divergent", "", 64.0, sum(spread) / len(spread) if spread else None, "section I"),
-        Number("largest DPKI of the others", "", 3.0, max(others, default=None), "section I"),
-    ]
 
 
 @dataclass(frozen=True)
