@@ -6,14 +6,14 @@ issued; what an event of the host's measures are the cycles of the launch.
 
 from __future__ import annotations
 
-from pathlib import Path
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
 
 import warpsight
 from warpsight.gpu.spec import GpuSpec
-from warpsight.hardware.microbenchmarks.run import kernels_path
+from warpsight.hardware.microbenchmarks.run import KERNELS
 from warpsight.hardware.microbenchmarks.timings import HEADER
 from warpsight.pipeline.simulation import simulate_trace
 
@@ -21,7 +21,8 @@ ALIGN = 1 << 20
 
 
 def _trace(kernel: str, grid: int, block: int, args: list[Any]) -> Any:
-    return warpsight.trace(Path(kernels_path()).read_text("utf-8"), kernel, grid=grid, block=block, args=args)
+    source = files("warpsight.hardware.microbenchmarks").joinpath(KERNELS).read_text("utf-8")
+    return warpsight.trace(source, kernel, grid=grid, block=block, args=args)
 
 
 def _between_clocks(trace: Any, gpu: GpuSpec) -> int:

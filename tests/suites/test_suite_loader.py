@@ -23,7 +23,7 @@ def test_suite_of_a_folder_has_what_its_manifests_say(tmp_path: Path) -> None:
     assert (kernel.expected_class, kernel.holdout, kernel.tolerance) == ("not memory-divergent", False, 1e-6)
     assert kernel.launch is not None
     assert (kernel.launch.grid, kernel.launch.block, kernel.launch.seed, kernel.launch_file) == ("4", "64", 3, "")
-    assert kernel.place == str(tmp_path / "mine" / "twice" / "manifest.yaml")
+    assert kernel.path == str(tmp_path / "mine" / "twice" / "manifest.yaml")
     assert suite.kernel("twice") is kernel
     assert (suite.development, suite.holdout) == ((kernel,), ())
 

@@ -66,13 +66,13 @@ def resolved(spec: GpuSpec) -> dict[str, Any]:
 
 
 def _nested(spec: GpuSpec) -> dict[str, Any]:
-    """The values alone."""
+    """The values alone, by section."""
     document: dict[str, Any] = {}
     for name, content in flatten(spec).items():
         text = value_text(name, content)
         section, _, last = name.rpartition(".")
-        into = document.setdefault(section, {}) if section else document
-        into[last] = content if isinstance(content, bool) else int(text) if text.isdecimal() else text
+        part = document.setdefault(section, {}) if section else document
+        part[last] = content if isinstance(content, bool) else int(text) if text.isdecimal() else text
     return document
 
 
@@ -96,8 +96,6 @@ def dump_yaml(spec: GpuSpec) -> str:
     return out.getvalue()
 
 
-# -- An imported GPU as the YAML that `load_gpu` reads, with what was not carried over as comments.
-
 @dataclass(frozen=True)
 class Imported:
     """A description to be written: `values` in the order of the key table, each with its source; `notes` on what is not in it.
@@ -119,16 +117,12 @@ def made_yaml(made: Imported) -> str:
     lines += [f"# - {' '.join(note.split())}" for note in made.notes]
     lines += [f"schema: {SCHEMA}", *([f"like: {_quoted(made.like)}"] if made.like else []), f"name: {_quoted(made.name)}",
               f"description: {_quoted(made.description)}"]  # fmt: skip
-    section = ""
     ordered = [*(key for key in KEYS if key in made.values), *(key for key in made.values if key not in KEYS)]
-    # keys without a section first, and a section's keys together, though the key table lists some of them apart
-    sections = list(dict.fromkeys(key.rpartition(".")[0] for key in ordered))
-    for key in sorted(ordered, key=lambda key: sections.index(key.rpartition(".")[0])):
-        owner, _, last = key.rpartition(".")
-        if owner != section:
-            lines.append(f"{owner}:")
-            section = owner
-        lines.append(f"{'  ' if owner else ''}{last}: {value_text(key, made.values[key].content)}")
+    # a section's keys together, though the key table lists some of them apart; those without a section stand first there
+    for section in dict.fromkeys(key.rpartition(".")[0] for key in ordered):
+        lines += [f"{section}:"] if section else []
+        for key in (key for key in ordered if key.rpartition(".")[0] == section):
+            lines.append(f"{'  ' if section else ''}{key.rpartition('.')[2]}: {value_text(key, made.values[key].content)}")
     lines.append("sources:")
     lines += [f"  {key}: {_quoted(made.values[key].source)}" for key in ordered if made.values[key].source]
     return "\n".join(lines) + "\n"

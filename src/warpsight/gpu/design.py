@@ -38,13 +38,9 @@ class Design:
         points = [gpus] if isinstance(gpus, GpuSpec) else list(gpus)
         for gpu in points:
             if gpu.sm.policy not in ("gto", "lrr"):
-                what = f'no multithreading equations are known for the warp scheduler "{gpu.sm.policy}" of {gpu.name}'
-                raise SpecError(what, place="sm.policy", remedy="use lrr or gto, or a model of your own")
-
-        def column(key: Key) -> Column:
-            return np.array([_value(gpu, key) for gpu in points], dtype=np.float64 if key.numeric else None)
-
-        return cls(len(points), column)
+                message = f'no multithreading equations are known for the warp scheduler "{gpu.sm.policy}" of {gpu.name}'
+                raise SpecError(message, place="sm.policy", remedy="use lrr or gto, or a model of your own")
+        return cls(len(points), lambda key: np.array([_value(gpu, key) for gpu in points], np.float64 if key.numeric else None))
 
     def __len__(self) -> int:
         return self._count
@@ -56,12 +52,14 @@ class Design:
 
     def parameter(self, key: Key) -> Floats:
         """The numbers of a key of the table or of a model's parameter, float64 [D]; its default where it is not stated."""
-        return self._values(key)
+        if key.name not in self._columns:
+            self._columns[key.name] = self._column(key)
+        return self._columns[key.name]
 
     @property
     def greedy(self) -> npt.NDArray[np.bool_]:
         """True for greedy-then-oldest scheduling, False for loose round-robin, [D]."""
-        return np.asarray(self._values(KEYS["sm.policy"]) == "gto")
+        return np.asarray(self.parameter(KEYS["sm.policy"]) == "gto")
 
     @property
     def noc_queue(self) -> Floats:
@@ -69,19 +67,14 @@ class Design:
         queue = self.parameter(KEYS["noc.queue"])
         return np.where(queue == 0, np.inf, queue)
 
-    def _values(self, key: Key) -> Column:
-        if key.name not in self._columns:
-            self._columns[key.name] = self._column(key)
-        return self._columns[key.name]
-
     def varied(self, changes: Mapping[str, Any] | None = None, **attributes: Any) -> Design:
         """With some numbers replaced by arrays, `changes` by key, `attributes` by attribute; all are broadcast to one length."""
         named = {_NUMBERS[name].name: values for name, values in attributes.items()} | dict(changes or {})
-        given = {name: np.atleast_1d(np.asarray(values, dtype=np.float64)) for name, values in named.items()}
-        (count,) = np.broadcast_shapes((self._count,), *(values.shape for values in given.values()))
+        changed = {name: np.atleast_1d(np.asarray(values, dtype=np.float64)) for name, values in named.items()}
+        (count,) = np.broadcast_shapes((self._count,), *(values.shape for values in changed.values()))
 
         def column(key: Key) -> Column:
-            values = given[key.name] if key.name in given else self._values(key)
+            values = changed[key.name] if key.name in changed else self.parameter(key)
             return values if len(values) == count else np.full(count, values[0])
 
         return Design(count, column)
@@ -89,7 +82,7 @@ class Design:
     def pick(self, rows: npt.NDArray[np.generic] | slice) -> Design:
         """The design points that `rows` (indices, a mask or a slice) names."""
         count = len(np.arange(self._count)[rows])
-        return Design(count, lambda key: self._values(key)[rows])
+        return Design(count, lambda key: self.parameter(key)[rows])
 
 
 def _value(gpu: GpuSpec, key: Key) -> Content:

@@ -46,16 +46,15 @@ def read_document(path: Path, shown: str, problems: Problems) -> Document:
 
     Raises SpecError when it cannot be read as a mapping at all: missing, not text, not YAML, empty.
     """
-    reader = _Reader(Document(shown), problems)
-    reader.read(compose(path, shown, _FILE))
-    document = reader.document
+    document = Document(shown)
+    _NodeReader(document, problems).read(compose(path, shown, _FILE))
     schema = document.texts.get("schema", Text(SCHEMA, shown))
     if schema.text != SCHEMA:
         problems.add(f'schema "{schema.text}" is not known', place=schema.place, remedy=f"this version reads schema {SCHEMA}")
     return document
 
 
-class _Reader:
+class _NodeReader:
     """Walks the nodes of one file."""
 
     def __init__(self, document: Document, problems: Problems) -> None:
@@ -147,8 +146,8 @@ def parse_value(key: Key, text: Text) -> Content:
     if key.kind == WORD:
         if text.text in key.choices:
             return text.text
-        what = f'{key.name}: "{text.text}" is not known{suggestion(text.text, key.choices)}'
-        raise SpecError(what, place=text.place, remedy=f"known: {', '.join(key.choices)}")
+        message = f'{key.name}: "{text.text}" is not known{suggestion(text.text, key.choices)}'
+        raise SpecError(message, place=text.place, remedy=f"known: {', '.join(key.choices)}")
     number = parse_quantity(text.text, key.kind, key=key.name, place=text.place)
     check_bounds(key, number, text.place)
     return number
@@ -159,13 +158,16 @@ def check_bounds(key: Key, number: float, place: str) -> None:
     if not key.least <= number <= key.most:
         bound, word = (key.least, "at least") if number < key.least else (key.most, "at most")
         shown = "negative" if number < 0 else format_quantity(number, key.kind)
-        what = f"{key.name} is {shown}, and must be {word} {format_quantity(bound, key.kind)}"
-        raise SpecError(what, place=place, remedy="check the unit and the number")
+        message = f"{key.name} is {shown}, and must be {word} {format_quantity(bound, key.kind)}"
+        raise SpecError(message, place=place, remedy="check the unit and the number")
 
 
 def read_values(document: Document, problems: Problems) -> dict[str, Value | None]:
     """The values of one file with the sources that this file gives them; None for a key whose text was refused."""
-    _check_patterns(document, problems)
+    for pattern, text in document.sources.items():  # a source for a key that does not exist is a misspelt key
+        if not any(fnmatchcase(name, pattern) for name in (*KEYS, *document.settings)):
+            near = suggestion(pattern, [*KEYS, *every_parameter(), *(f"{section}.*" for section in SECTIONS)])
+            problems.add(f"sources: {pattern} matches no key{near}", place=text.place, remedy='write a key, or "l1.*"')
     values: dict[str, Value | None] = {}
     for name, text in document.settings.items():
         source = _source(name, document.sources)
@@ -173,27 +175,24 @@ def read_values(document: Document, problems: Problems) -> dict[str, Value | Non
         if not source and key.numeric:
             remedy = f'under `sources:` add `{name}: "..."`: a paper, a data sheet, a measurement, or the word "estimated"'
             problems.add(f"{name} has no source, and every number must say where it comes from", place=text.place, remedy=remedy)
-        try:
-            values[name] = Value(parse_value(key, text), text.place, source)
-        except SpecError as error:
-            problems.append(error)
-            values[name] = None
+        values[name] = checked(key, text, source, problems)
     return values
 
 
-def _check_patterns(document: Document, problems: Problems) -> None:
-    """A source for a key that does not exist is a misspelt key."""
-    for pattern, text in document.sources.items():
-        if not any(fnmatchcase(name, pattern) for name in (*KEYS, *document.settings)):
-            near = suggestion(pattern, [*KEYS, *every_parameter(), *(f"{section}.*" for section in SECTIONS)])
-            problems.add(f"sources: {pattern} matches no key{near}", place=text.place, remedy='write a key, or "l1.*"')
+def checked(key: Key, text: Text, source: str, problems: Problems) -> Value | None:
+    """The value of `text`, or None when it was refused, which is recorded in `problems`."""
+    try:
+        return Value(parse_value(key, text), text.place, source)
+    except SpecError as error:
+        problems.append(error)
+        return None
 
 
 def _source(name: str, sources: Mapping[str, Text]) -> str:
     """The source that the most specific pattern gives: the one with the most characters that are not wildcards."""
     fitting = [pattern for pattern in sources if fnmatchcase(name, pattern)]
-    best = max(fitting, key=lambda pattern: len(pattern) - pattern.count("*") - pattern.count("?"), default=None)
-    return " ".join(sources[best].text.split()) if best is not None else ""
+    best = max(fitting, key=lambda pattern: len(pattern) - pattern.count("*") - pattern.count("?"), default="")
+    return " ".join(sources[best].text.split()) if best else ""
 
 
 def read_spec(spec: GpuSpec) -> dict[str, Value | None]:
@@ -230,9 +229,12 @@ _MOST_WAYS = 64
 
 
 def check_geometry(values: dict[str, Value], problems: Problems) -> None:
-    """Records what does not fit: powers of two, sectors in lines, lines in slices, whole sets, shared memory of a block."""
+    """Records what does not fit: tensor cores, powers of two, sectors in lines, lines in slices, whole sets, shared memory."""
     before = len(problems)
-    _check_tensor(values, problems)
+    # tensor cores have both a latency and an initiation interval, or neither
+    for name, other in (("latency.tensor", "initiation.tensor"), ("initiation.tensor", "latency.tensor")):
+        if name in values and other not in values:
+            problems.add(f"{name} is given but {other} is not", place=values[name].place, remedy=f"give {other} too")
     for name in _POWERS_OF_TWO:
         number = _number(values, name)
         if number & (number - 1):
@@ -246,15 +248,6 @@ def check_geometry(values: dict[str, Value], problems: Problems) -> None:
         _check_sets(values, level, problems)
     _check_larger(values, "l2.slice_interleave", "l2.line", "a line lies in one slice", problems)
     _check_larger(values, "sm.shared_memory", "sm.max_shared_memory_per_block", "a block lies in one SM", problems)
-
-
-def _check_tensor(values: dict[str, Value], problems: Problems) -> None:
-    """Tensor cores have both a latency and an initiation interval, or neither."""
-    pair = ("latency.tensor", "initiation.tensor")
-    given = [name for name in pair if name in values]
-    if len(given) == 1:
-        missing = next(name for name in pair if name not in values)
-        problems.add(f"{given[0]} is given but {missing} is not", place=values[given[0]].place, remedy=f"give {missing} too")
 
 
 def _number(values: dict[str, Value], name: str) -> int:
@@ -291,11 +284,9 @@ def _check_sets(values: dict[str, Value], level: str, problems: Problems) -> Non
     nearest = sorted(sorted(fitting, key=lambda w: abs(w - ways))[:2])
     by_ways = f"; or {level}.ways {' or '.join(map(str, nearest))}" if nearest else ""
     product = f"{_size(line)} lines x {ways} ways" + (f" x {slices} slices" if level == "l2" else "")
-    what = f"{level}.size is {_size(size)}, which makes {significant(size / one_set, 6)} sets, not a whole number ({product})"
-    problems.add(what, place=values[f"{level}.size"].place, remedy=f"{level}.size {sizes}{by_ways}")
+    message = f"{level}.size is {_size(size)}, which makes {significant(size / one_set, 6)} sets, not a whole number ({product})"
+    problems.add(message, place=values[f"{level}.size"].place, remedy=f"{level}.size {sizes}{by_ways}")
 
-
-# -- Whether the sizes of a made description fit together.
 
 def check_sizes(values: Mapping[str, Value]) -> None:
     """Checks `values`, with defaults for keys that are not given. Raises SpecError, at the number's place, for the first misfit."""

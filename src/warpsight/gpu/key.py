@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, FREQUENCY, SIZE
+from warpsight.base.units import BANDWIDTH, COUNT, CYCLES, SIZE
 
 WORD, FLAG = "word", "true or false"
 
@@ -16,11 +16,8 @@ WORD, FLAG = "word", "true or false"
 RESIDENCY, CACHES, PROFILE, MODEL = "residency", "caches", "profile", "model"
 # Beside them: the cycle-level simulator alone reads the key.
 SIMULATOR = "simulator"
-STEPS = (RESIDENCY, CACHES, PROFILE, MODEL, SIMULATOR)
 
 MOST_CYCLES, MOST_COUNT, MOST_BYTES = 10**6, 2**20, 2**40
-# how the attribute of a key is named: the key, and the base unit of its dimension
-UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
 
 
 @dataclass(frozen=True)
@@ -74,9 +71,7 @@ def size(meaning: str, step: str, *, least: float = 1, default: str | None = Non
     return Key("", SIZE, meaning, least, MOST_BYTES, default, reason, step=step)
 
 
-def cycles(
-    meaning: str, step: str, *, least: float = 1, default: str | None = None, reason: str = "", orders: bool = False
-) -> Key:
+def cycles(meaning: str, step: str, *, least: float = 1, default: str | None = None, reason: str = "", orders: bool = False) -> Key:
     """A number of core cycles."""
     return Key("", CYCLES, meaning, least, MOST_CYCLES, default, reason, step=step, orders=orders)
 

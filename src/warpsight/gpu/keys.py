@@ -6,7 +6,7 @@ included, is asked for them when a name is none of the table's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any
 
 from warpsight.base.errors import SpecError, WarpsightError, suggestion
@@ -46,25 +46,21 @@ def is_section(name: str) -> bool:
 
 def keys_within(section: str) -> list[str]:
     """The last parts of the names of the keys in `section`."""
-    inside = f"{section}."
-    return [name.removeprefix(inside) for name in (*KEYS, *parameters_of(section)) if section and name.startswith(inside)]
+    prefix = f"{section}."
+    return [name.removeprefix(prefix) for name in (*KEYS, *parameters_of(section)) if section and name.startswith(prefix)]
 
 
 def every_parameter() -> list[str]:
     """The names of all models' parameters; models that cannot be loaded have none."""
-    found: list[str] = []
+    parameters: list[str] = []
     for model in _MODELS.names():
-        try:
-            found += parameters_of(model)
-        except WarpsightError:
-            continue
-    return found
+        with suppress(WarpsightError):
+            parameters += parameters_of(model)
+    return parameters
 
-
-# -- What is wrong with a description, collected: a load reports the first, a check all of them.
 
 class Problems(list[SpecError]):
-    """The errors found so far, in the order in which a reader would want them."""
+    """The errors in a description, in the order in which a reader wants them: a load reports the first, a check all of them."""
 
     def add(self, what: str, *, place: str, remedy: str = "") -> None:
         """Records one error."""
@@ -82,7 +78,6 @@ class Problems(list[SpecError]):
         hint = suggestion(last, within)
         if hint and dotted:
             hint = hint.replace('"', f'"{section}.', 1)
-        everything: Iterable[str] = (*KEYS, *SECTIONS, *every_parameter(), *(() if dotted else TEXT_KEYS))
-        near = hint or suggestion(name, everything)
+        near = hint or suggestion(name, (*KEYS, *SECTIONS, *every_parameter(), *(() if dotted else TEXT_KEYS)))
         listed = ", ".join(within or (*(key for key in KEYS if "." not in key), *SECTIONS))
         self.add(f"{name} is not a known key{near}", place=place, remedy=f"known here: {listed}")

@@ -10,8 +10,18 @@ from typing import Any
 
 from warpsight.base.errors import SpecError, UsageError, suggestion
 from warpsight.gpu.catalog import catalog_names, catalog_path
-from warpsight.gpu.document import Document, Text, Value, check_geometry, parse_value, read_document, read_spec, read_values
-from warpsight.gpu.key import WORD, Key
+from warpsight.gpu.document import (
+    Document,
+    Text,
+    Value,
+    check_geometry,
+    checked,
+    parse_value,
+    read_document,
+    read_spec,
+    read_values,
+)
+from warpsight.gpu.key import WORD
 from warpsight.gpu.keys import Problems, find_key, key_of
 from warpsight.gpu.spec import KEYS, DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec, Reference, SmSpec
 
@@ -62,8 +72,7 @@ def _load(gpu: Gpu, overrides: Sequence[str], problems: Problems) -> GpuSpec | N
     if isinstance(gpu, GpuSpec):
         draft = _Draft(gpu.name, gpu.description, f"GpuSpec {gpu.name}", read_spec(gpu), gpu.reference)
     else:
-        path, shown = _locate(os.fspath(gpu), Path())
-        draft = _read(path, shown, (), problems)
+        draft = _read(*_locate(os.fspath(gpu), Path()), (), problems)
     _override(draft, overrides, problems)
     values = _complete(draft, problems)
     if not problems:
@@ -79,8 +88,8 @@ def _locate(gpu: str, folder: Path, place: str = "") -> tuple[Path, str]:
     path = folder / gpu
     if gpu and path.exists():
         return path, str(path)
-    what = f'"{gpu}" is neither a GPU of the catalogue nor a file{suggestion(gpu, catalog_names())}'
-    raise UsageError(what, place=place, remedy=f"the catalogue has: {', '.join(catalog_names())}")
+    message = f'"{gpu}" is neither a GPU of the catalogue nor a file{suggestion(gpu, catalog_names())}'
+    raise UsageError(message, place=place, remedy=f"the catalogue has: {', '.join(catalog_names())}")
 
 
 def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems: Problems) -> _Draft:
@@ -100,7 +109,10 @@ def _read(path: Path, shown: str, chain: tuple[tuple[Path, str], ...], problems:
     if reference is None or catalog_path(path.stem) == path:
         reference = _reference(path, values)
     description = _text(document, "description", f"like {like.text}" if like else "")
-    return _Draft(_name(document, path, problems), description, shown, values, reference)
+    name = _text(document, "name", path.stem)
+    if not name.isprintable():
+        problems.add("name has characters that cannot be printed", place=document.texts["name"].place, remedy="write a plain name")
+    return _Draft(name, description, shown, values, reference)
 
 
 def _reference(path: Path, values: dict[str, Value | None]) -> Reference:
@@ -112,14 +124,6 @@ def _reference(path: Path, values: dict[str, Value | None]) -> Reference:
 def _text(document: Document, key: str, default: str) -> str:
     """A text of the file on one line."""
     return " ".join(document.texts[key].text.split()) if key in document.texts else default
-
-
-def _name(document: Document, path: Path, problems: Problems) -> str:
-    """The GPU's name: the file's own without its extension unless the file says another."""
-    name = _text(document, "name", path.stem)
-    if not name.isprintable():
-        problems.add("name has characters that cannot be printed", place=document.texts["name"].place, remedy="write a plain name")
-    return name
 
 
 def _override(draft: _Draft, overrides: Sequence[str], problems: Problems) -> None:
@@ -135,26 +139,17 @@ def _override(draft: _Draft, overrides: Sequence[str], problems: Problems) -> No
         elif name in seen:
             problems.add(f"{name} is set twice; which one is meant?", place=place, remedy="remove one of the two")
         else:
-            draft.values[name] = _parse(key, Text(text, place), OVERRIDE_SOURCE, problems)
+            draft.values[name] = checked(key, Text(text, place), OVERRIDE_SOURCE, problems)
         seen.add(name)
-
-
-def _parse(key: Key, text: Text, source: str, problems: Problems) -> Value | None:
-    """The value of `text`, or None when it was refused."""
-    try:
-        return Value(parse_value(key, text), text.place, source)
-    except SpecError as error:
-        problems.append(error)
-        return None
 
 
 def _complete(draft: _Draft, problems: Problems) -> dict[str, Value]:
     """All values, in the order of the table: given ones, then defaults, which may follow another key."""
     values: dict[str, Value] = {}
     for name, key in KEYS.items():
-        given = draft.values.get(name)
-        if given is not None:
-            values[name] = given
+        value = draft.values.get(name)
+        if value is not None:
+            values[name] = value
         elif name in draft.values:
             continue
         elif key.default is None:

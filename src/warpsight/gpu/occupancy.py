@@ -32,13 +32,15 @@ def occupancy(gpu: GpuSpec, threads_per_block: int, registers_per_thread: int, s
     sm = gpu.sm
     warps = -(-threads_per_block // WARP_SIZE)
     _check_block(gpu, threads_per_block, warps, registers_per_thread, shared_bytes)
+    per_warp, per_block = _registers_per_warp(sm, registers_per_thread), _shared_per_block(sm, shared_bytes)
     limits = {
         "threads": sm.max_warps // warps,
         "blocks": sm.max_blocks,
-        "registers": _by_registers(sm, warps, registers_per_thread),
-        "shared memory": _by_shared_memory(sm, shared_bytes),
+        # each scheduler's part of the register file holds whole warps
+        "registers": sm.registers // sm.schedulers // per_warp * sm.schedulers // warps if per_warp else sm.max_blocks,
+        "shared memory": sm.shared_memory_bytes // per_block if per_block else sm.max_blocks,
     }
-    limiter = min(limits, key=lambda name: limits[name])
+    limiter = min(limits, key=limits.__getitem__)
     blocks = limits[limiter]
     return Occupancy(blocks, blocks * warps, blocks * warps / sm.max_warps, limiter)
 
@@ -51,21 +53,8 @@ def _registers_per_warp(sm: SmSpec, registers_per_thread: int) -> int:
     return _round_up(registers_per_thread * WARP_SIZE, sm.register_unit)
 
 
-def _by_registers(sm: SmSpec, warps: int, registers_per_thread: int) -> int:
-    """Blocks whose warps find registers; each scheduler's part of the file holds whole warps."""
-    per_warp = _registers_per_warp(sm, registers_per_thread)
-    if per_warp == 0:
-        return sm.max_blocks
-    return sm.registers // sm.schedulers // per_warp * sm.schedulers // warps
-
-
 def _shared_per_block(sm: SmSpec, shared_bytes: int) -> int:
     return _round_up(shared_bytes + sm.shared_memory_reserved_bytes, sm.shared_memory_unit_bytes)
-
-
-def _by_shared_memory(sm: SmSpec, shared_bytes: int) -> int:
-    per_block = _shared_per_block(sm, shared_bytes)
-    return sm.shared_memory_bytes // per_block if per_block else sm.max_blocks
 
 
 def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_bytes: int) -> None:
@@ -75,25 +64,17 @@ def _check_block(gpu: GpuSpec, threads: int, warps: int, registers: int, shared_
         block = f"{threads:,} threads, {registers:,} registers a thread and {shared_bytes:,} B of shared memory"
         remedy = "a block has at least one thread, and no resource is negative"
         raise UsageError(f"a block of {block} cannot be meant", remedy=remedy)
-    most = min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE)
-    if threads > most:
-        raise _does_not_fit(gpu, "threads a block", threads, most, "make the block smaller")
-    if registers > sm.max_registers_per_thread:
-        raise _does_not_fit(gpu, "registers a thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount")
-    # the hardware's own check takes the warps as spread over all schedulers
-    needed = _registers_per_warp(sm, registers) * _round_up(warps, sm.schedulers)
-    if needed > sm.registers:
-        remedy = "make the block smaller, or compile with __launch_bounds__"
-        raise _does_not_fit(gpu, "registers a block", needed, sm.registers, remedy)
-    largest = sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes
-    if shared_bytes > largest:
-        raise _does_not_fit(gpu, "bytes of shared memory a block", shared_bytes, largest, "use less shared memory")
-    taken = _shared_per_block(sm, shared_bytes)
-    if taken > sm.shared_memory_bytes:
-        unit = "bytes of shared memory a block, with what the system takes and rounded up"
-        raise _does_not_fit(gpu, unit, taken, sm.shared_memory_bytes, "use less shared memory")
-
-
-def _does_not_fit(gpu: GpuSpec, unit: str, needed: int, available: int, remedy: str) -> UsageError:
-    what = f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available"
-    return UsageError(what, remedy=remedy)
+    # the hardware's own check of registers takes the warps as spread over all schedulers
+    of_block = _registers_per_warp(sm, registers) * _round_up(warps, sm.schedulers)
+    for unit, needed, available, remedy in (
+        ("threads a block", threads, min(sm.max_threads_per_block, sm.max_warps * WARP_SIZE), "make the block smaller"),
+        ("registers a thread", registers, sm.max_registers_per_thread, "compile with --maxrregcount"),
+        ("registers a block", of_block, sm.registers, "make the block smaller, or compile with __launch_bounds__"),
+        ("bytes of shared memory a block", shared_bytes, sm.max_shared_memory_per_block_bytes or sm.shared_memory_bytes,
+         "use less shared memory"),
+        ("bytes of shared memory a block, with what the system takes and rounded up", _shared_per_block(sm, shared_bytes),
+         sm.shared_memory_bytes, "use less shared memory"),
+    ):  # fmt: skip
+        if needed > available:
+            message = f"the block does not fit on {gpu.name}: {needed:,} {unit} needed, {available:,} available"
+            raise UsageError(message, remedy=remedy)

@@ -14,22 +14,8 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from typing import Annotated, Any, get_type_hints
 
 from warpsight.base.errors import SpecError, suggestion
-from warpsight.base.units import FREQUENCY, format_quantity
-from warpsight.gpu.key import (
-    CACHES,
-    MODEL,
-    PROFILE,
-    RESIDENCY,
-    SIMULATOR,
-    UNIT_SUFFIXES,
-    Key,
-    bandwidth,
-    count,
-    cycles,
-    flag,
-    size,
-    word,
-)
+from warpsight.base.units import BANDWIDTH, CYCLES, FREQUENCY, SIZE, format_quantity
+from warpsight.gpu.key import CACHES, MODEL, PROFILE, RESIDENCY, SIMULATOR, Key, bandwidth, count, cycles, flag, size, word
 
 Content = int | float | bool | str
 """A value of a key: a number in base units, a flag or a word."""
@@ -52,8 +38,7 @@ class SmSpec:
     max_blocks: Annotated[int, count("block slots of an SM", RESIDENCY, most=1024)]
     registers: Annotated[int, count("32-bit registers of an SM", RESIDENCY, most=2**24)]
     shared_memory_bytes: Annotated[int, size("shared memory of an SM", RESIDENCY, least=0)]
-    schedulers: Annotated[int, count(
-        "warp schedulers of an SM; warps and registers are split evenly among them", CACHES, most=64)]
+    schedulers: Annotated[int, count("warp schedulers of an SM; warps and registers are split evenly among them", CACHES, most=64)]
     issue_width: Annotated[int, count("warp instructions that one scheduler issues a cycle", CACHES, most=16)]
     policy: Annotated[str, word("which eligible warp issues: lrr round-robin, gto greedy then oldest", CACHES, "lrr", "gto")]
     max_threads_per_block: Annotated[int, count("largest block", RESIDENCY, reason=_CUDA, most=1024)] = 1024
@@ -92,16 +77,14 @@ class CacheSpec:
     mshrs: Annotated[int, count("miss registers per {one}: lines that can be in flight", CACHES)]
     targets: Annotated[int, count(
         "requests that one miss register can hold, in the simulator", SIMULATOR, default="64", reason="default: estimated")]
-    latency_cycles: Annotated[int, cycles(
-        "round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
+    latency_cycles: Annotated[int, cycles("round trip of a hit seen by the SM, without contention", PROFILE, orders=True)]
     index: Annotated[str, word(
         "set of a line: modulo; xor and fermi fold higher bits in (2^n sets)", CACHES, "modulo", "xor", "fermi")] = "modulo"
     replacement: Annotated[str, word("which line leaves a full set: the least recently used", CACHES, "lru")] = "lru"
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-through"
-    write_allocate: Annotated[bool, flag(
-        "whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = False
+    write_allocate: Annotated[bool, flag("whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = False
     slices: int = 1
 
     @property
@@ -132,10 +115,8 @@ class L2Spec(CacheSpec):
     write_policy: Annotated[str, word(
         "when a write goes on: at once, or when its line leaves; only {policy} is modelled", CACHES,
         "write-through", "write-back")] = "write-back"
-    write_allocate: Annotated[bool, flag(
-        "whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = True
-    slices: Annotated[int, count(
-        "equal parts of the L2, each with its own port", CACHES, most=4096)] = field(kw_only=True)
+    write_allocate: Annotated[bool, flag("whether a write that misses takes a line; only {allocates} is modelled", CACHES)] = True
+    slices: Annotated[int, count("equal parts of the L2, each with its own port", CACHES, most=4096)] = field(kw_only=True)
     slice_interleave_bytes: Annotated[int, size(
         "consecutive bytes that one slice holds, a power of two", CACHES, reason="default: estimated")] = 256
 
@@ -201,8 +182,7 @@ class GpuSpec:
     """
 
     name: str
-    core_clock_hz: Annotated[float, Key(
-        "", FREQUENCY, "clock of the SMs; all cycles count it", 1e6, 1e11, step=MODEL, orders=True)]
+    core_clock_hz: Annotated[float, Key("", FREQUENCY, "clock of the SMs; all cycles count it", 1e6, 1e11, step=MODEL, orders=True)]
     sm_count: Annotated[int, count("streaming multiprocessors", CACHES, most=2**16)]
     sm: SmSpec
     latency_cycles: dict[str, int]
@@ -229,6 +209,8 @@ _OP_CLASSES = (
 )
 OP_CLASSES = tuple(name for name, _, _ in _OP_CLASSES)
 
+# how the attribute of a key is named: the key, and the base unit of its dimension
+_UNIT_SUFFIXES = {SIZE: "_bytes", CYCLES: "_cycles", FREQUENCY: "_hz", BANDWIDTH: "_bytes_per_s"}
 _CACHE_WORDS = {
     "l1": {"level": "l1", "all": "per SM", "one": "L1", "policy": "write-through", "allocates": "false"},
     "l2": {"level": "l2", "all": "all slices together", "one": "slice", "policy": "write-back", "allocates": "true"},
@@ -246,26 +228,26 @@ def content_text(kind: str, content: Content) -> str:
 
 def _section_keys(section: str, spec: Any) -> Iterator[Key]:
     """The keys of one part of the spec, by the annotations of its fields."""
-    hints, words = get_type_hints(spec, include_extras=True), _CACHE_WORDS.get(section, {})
-    inside = f"{section}." if section else ""
+    hints, wording = get_type_hints(spec, include_extras=True), _CACHE_WORDS.get(section, {})
+    prefix = f"{section}." if section else ""
     for each in fields(spec):
         for key in getattr(hints[each.name], "__metadata__", ()):
             default = None if each.default is MISSING else content_text(key.kind, each.default)
             yield replace(
                 key,
-                name=inside + each.name.removesuffix(UNIT_SUFFIXES.get(key.kind, "")),
-                path=inside + each.name,
-                meaning=key.meaning.format(**words),
-                default=key.default.format(**words) if key.default else default,
+                name=prefix + each.name.removesuffix(_UNIT_SUFFIXES.get(key.kind, "")),
+                path=prefix + each.name,
+                meaning=key.meaning.format(**wording),
+                default=key.default.format(**wording) if key.default else default,
             )
 
 
 def _op_keys(section: str, meaning: str, step: str, default: str | None, reason: str) -> Iterator[Key]:
     """The keys of a section by op class."""
-    for op, what, like in _OP_CLASSES:
+    for op, use, like in _OP_CLASSES:
         own, why = (default, reason) if not like else ("", "") if like == op else (f"={section}.{like}", f"default: as {like}")
         yield replace(
-            cycles(f"{meaning}: {what}", step, default=own, reason=why), name=f"{section}.{op}", path=f"{section}_cycles[{op}]"
+            cycles(f"{meaning}: {use}", step, default=own, reason=why), name=f"{section}.{op}", path=f"{section}_cycles[{op}]"
         )
 
 
@@ -309,8 +291,6 @@ def changed(gpu: GpuSpec, values: Mapping[str, Content]) -> GpuSpec:
     return replace(gpu, **own, **{section: replace(getattr(gpu, section), **part) for section, part in parts.items()})
 
 
-# -- The latency of an op class on a GPU.
-
 # What issues and is done: nothing waits on its result longer than on its issue.
 ISSUE_ONLY = ("branch", "barrier", "control")
 
@@ -326,8 +306,6 @@ def op_latency(gpu: GpuSpec, op_class: str, instruction: str) -> int:
         remedy=f"add `latency: {{{op_class}: N cycles}}` to the GPU description; it has {', '.join(sorted(gpu.latency_cycles))}",
     )
 
-
-# -- Peak rates of a GPU, as it is described.
 
 _LANES = 32
 

@@ -64,11 +64,9 @@ def compare_inputs(profiled: ProfiledTrace, gpu: GpuSpec, launch: MeasuredLaunch
     ours = _ours(profiled, gpu)
     rows = []
     for name, kind, fields in _ROWS:
-        found = next((field for field in fields if field in launch.measures), "")
-        if found:
-            predicted, with_merges = ours[fields[0]]
-            measure = launch.measures[found]
-            rows.append(InputRow(name, kind, predicted, with_merges, measure.value, measure.metric))
+        measure = next((launch.measures[field] for field in fields if field in launch.measures), None)
+        if measure is not None:
+            rows.append(InputRow(name, kind, *ours[fields[0]], measure.value, measure.metric))
     split = {"DRAM bytes read", "DRAM bytes written"} <= {row.name for row in rows}
     return tuple(row for row in rows if not (split and row.name == "DRAM bytes"))
 
@@ -91,14 +89,12 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
     """Warpsight's value of each field for the whole launch, and shares also with merges as hits."""
     header, misses = profiled.trace.header, profiled.misses
     totals = misses.totals()
-    # a sample is scaled by blocks
-    whole = header.blocks / header.recorded_blocks
+    whole = header.blocks / header.recorded_blocks  # a sample is scaled by blocks
     sectors = {LOAD: 0.0, STORE: 0.0}
     for instruction, count in zip(profiled.trace.instructions, misses.sectors.tolist(), strict=True):
         if instruction.access in sectors and instruction.space in ("global", "generic"):
             sectors[instruction.access] += count * whole
-    reached = totals["l2_reads"] + totals["l2_writes"]
-    l2_hits, l2_merges = totals["l2_read_hits"] + totals["l2_write_hits"], totals["l2_read_merges"]
+    l2_hits, l2_accesses = totals["l2_read_hits"] + totals["l2_write_hits"], totals["l2_reads"] + totals["l2_writes"]
     read, written = (whole * part for part in dram_bytes(misses, gpu.l2))
     return {
         "warp_instructions": (float(header.warp_instructions), None),
@@ -106,7 +102,7 @@ def _ours(profiled: ProfiledTrace, gpu: GpuSpec) -> dict[str, tuple[float | None
         "l1_load_sectors": (sectors[LOAD], None),
         "l1_store_sectors": (sectors[STORE], None),
         "l1_load_hit_rate": _shares(totals["l1_hits"], totals["l1_merges"], totals["l1_reads"]),
-        "l2_hit_rate": _shares(l2_hits, l2_merges, reached),
+        "l2_hit_rate": _shares(l2_hits, totals["l2_read_merges"], l2_accesses),
         "dram_read_bytes": (read, None),
         "dram_write_bytes": (written, None),
         "dram_bytes": (read + written, None),
@@ -117,36 +113,27 @@ def _shares(hits: int, merges: int, whole: int) -> tuple[float | None, float | N
     return (hits / whole, (hits + merges) / whole) if whole else (None, None)
 
 
-# -- The comparison.
-
 # Clocks vary by less than this between runs.
 SAME_CLOCK = 0.01
 
 
 @dataclass(frozen=True)
-class Answer:
+class ModelPrediction:
     """One model's prediction for one launch, or the reason why there is none (`refused`)."""
 
     model: str
     prediction: Prediction | None
     refused: str = ""
 
-    def error(self, reference: Reference | None) -> float | None:
-        """The signed relative error of the cycles; None without a prediction or a reference's cycles."""
-        if self.prediction is None or reference is None or not reference.cycles:
-            return None
-        return relative_error(self.prediction.cycles, reference.cycles)
-
-    def time_error(self, reference: Reference | None) -> float | None:
-        """The signed relative error of the time; None without a prediction or a measured time."""
-        if self.prediction is None or reference is None or not reference.seconds:
-            return None
-        return relative_error(self.prediction.seconds, reference.seconds)
+    def error(self, reference: Reference | None, quantity: str = "cycles") -> float | None:
+        """The signed relative error of the cycles, or of the `seconds`; None without a prediction or a value of the reference."""
+        value = getattr(reference, quantity, None)
+        return relative_error(getattr(self.prediction, quantity), value) if self.prediction is not None and value else None
 
     def judged(self, reference: Reference | None) -> float | None:
         """The error that means and gates use: of the cycles, or of the time if no cycles were measured."""
         error = self.error(reference)
-        return self.time_error(reference) if error is None else error
+        return self.error(reference, "seconds") if error is None else error
 
     def most_off(self, reference: Reference | None) -> dict[str, Any] | None:
         """The component of the reference with the largest difference (predicted minus reference, CPI)."""
@@ -160,15 +147,15 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Launched:
-    """One launch: the trace's `header`, the answers in the order of the models, and the reference's row, if any.
+class ComparedLaunch:
+    """One launch: the trace's `header`, the predictions in the order of the models, and the reference's row, if any.
 
     `inputs` are the models' inputs with their measured values; `clock_hz` is that of the GPU's description.
     """
 
     label: str
     header: TraceHeader
-    answers: tuple[Answer, ...]
+    predictions: tuple[ModelPrediction, ...]
     reference: Reference | None
     inputs: tuple[InputRow, ...] = ()
     clock_hz: float = 0.0
@@ -176,27 +163,24 @@ class Launched:
     def to_json(self) -> dict[str, Any]:
         """The part of the result document."""
         header, reference = self.header, self.reference
-        shown = None
+        document = None
         if reference is not None:
-            shown = {"name": reference.name, "cycles": reference.cycles, "cpi_stack": reference.cpi_stack, "place": reference.place}
-            shown |= self._measured(reference)
+            document = {name: getattr(reference, name) for name in ("name", "cycles", "cpi_stack", "place")}
+            document |= self._measured(reference)
         return {
             "label": self.label,
             "kernel": header.kernel,
             "grid": list(header.grid),
             "block": list(header.block),
             "warp_instructions": header.warp_instructions,
-            "reference": shown,
+            "reference": document,
             "answers": [
                 {
-                    "model": answer.model,
-                    "error": answer.error(reference),
-                    "time_error": answer.time_error(reference),
-                    "most_off": answer.most_off(reference),
-                    "refused": answer.refused,
-                    "prediction": answer.prediction.to_json() if answer.prediction else None,
+                    "model": each.model, "error": each.error(reference), "time_error": each.error(reference, "seconds"),
+                    "most_off": each.most_off(reference), "refused": each.refused,
+                    "prediction": each.prediction.to_json() if each.prediction else None,
                 }
-                for answer in self.answers
+                for each in self.predictions
             ],
             "inputs": [row.to_json() for row in self.inputs],
         }
@@ -235,8 +219,8 @@ class Gate:
         except ValueError:
             value = -1.0
         if not model.strip() or not colon or not 0 <= value < float("inf"):
-            what = f'"{text}" is not a model and a limit in per cent'
-            raise UsageError(what, place="gates", remedy="write MODEL:PERCENT, as mdm:15")
+            message = f'"{text}" is not a model and a limit in per cent'
+            raise UsageError(message, place="gates", remedy="write MODEL:PERCENT, as mdm:15")
         return cls(model.strip(), value)
 
 
@@ -246,17 +230,17 @@ class Comparison:
 
     gpu: str
     models: tuple[str, ...]
-    launches: tuple[Launched, ...]
+    launches: tuple[ComparedLaunch, ...]
     against: str
     gates: tuple[Gate, ...]
     measured_by: str = ""
     notes: tuple[str, ...] = ()
 
     def errors(self, model: str) -> list[tuple[str, float]]:
-        """Label and signed relative error (`Answer.judged`) of every launch with a prediction and a reference."""
+        """Label and signed relative error (`ModelPrediction.judged`) of every launch with a prediction and a reference."""
         number = self.models.index(model)
-        found = [(launch.label, launch.answers[number].judged(launch.reference)) for launch in self.launches]
-        return [(label, error) for label, error in found if error is not None]
+        errors = [(launch.label, launch.predictions[number].judged(launch.reference)) for launch in self.launches]
+        return [(label, error) for label, error in errors if error is not None]
 
     def mape(self, model: str) -> float | None:
         """Mean absolute error in per cent; None without any error."""
@@ -284,37 +268,27 @@ class Comparison:
     def _summary(self, model: str) -> dict[str, Any]:
         errors = self.errors(model)
         worst = max(errors, key=lambda item: abs(item[1])) if errors else None
+        timed = [launch.reference is not None and not launch.reference.cycles for launch in self.launches]
         return {
             "model": model,
             "launches": len(errors),
-            "of": self._judged_by(),
+            "of": "time" if timed and all(timed) else "cycles or time" if any(timed) else "cycles",
             "mape": self.mape(model),
             "mean_error": sum(error for _, error in errors) / len(errors) if errors else None,
             "largest": {"label": worst[0], "error": worst[1]} if worst else None,
         }
 
-    def _judged_by(self) -> str:
-        """What the errors in the summary refer to: cycles, time, or a mix."""
-        timed = [launch.reference is not None and not launch.reference.cycles for launch in self.launches]
-        return "time" if timed and all(timed) else "cycles or time" if any(timed) else "cycles"
-
     def _gate_rows(self) -> list[dict[str, Any]]:
-        rows = []
-        for gate in self.gates:
-            mape = self.mape(gate.model)
-            rows.append({"model": gate.model, "limit": gate.limit, "mape": mape, "passed": mape is not None and mape <= gate.limit})
-        return rows
+        gated = [(gate, self.mape(gate.model)) for gate in self.gates]
+        return [
+            {"model": gate.model, "limit": gate.limit, "mape": mape, "passed": mape is not None and mape <= gate.limit}
+            for gate, mape in gated
+        ]
 
 
 def compare(
-    requests: Sequence[KernelRequest],
-    gpu: GpuSpec,
-    models: Sequence[str] | None = None,
-    method: Method = DEFAULT_METHOD,
-    *,
-    against: str | None = None,
-    gates: Sequence[str] = (),
-    watch: Watch | None = None,
+    requests: Sequence[KernelRequest], gpu: GpuSpec, models: Sequence[str] | None = None, method: Method = DEFAULT_METHOD, *,
+    against: str | None = None, gates: Sequence[str] = (), watch: Watch | None = None,
 ) -> Comparison:
     """Every model (all without `models`) on every request; a request's path may be `NAME=KERNEL`, its name in `against`.
 
@@ -326,50 +300,49 @@ def compare(
     names = tuple(models) if models is not None else tuple(model_names())
     for name in names:
         get_model(name)
-    wanted = tuple(Gate.parse(text) for text in gates)
-    _check_gates(wanted, names, against)
-    found = read_against(against) if against else None
+    parsed = tuple(Gate.parse(text) for text in gates)
+    _check_gates(parsed, names, against)
+    references = read_against(against) if against else None
     launches = [
-        _launched(part, label, gpu, names, method, found, models is not None, watch)
+        _compare_launch(part, label, gpu, names, method, references, models is not None, watch)
         for label, request in map(labelled, requests)
         for part in launches_apart(request, label)
     ]
-    measurements = found.measurements if found else None
+    measurements = references.measurements if references else None
     measured_by, notes = (measurements.tool, measurements.notes) if measurements else ("", ())
-    return Comparison(gpu.name, names, tuple(launches), against or "", wanted, measured_by, notes)
+    return Comparison(gpu.name, names, tuple(launches), against or "", parsed, measured_by, notes)
 
 
-def _launched(
+def _compare_launch(
     part: Part, label: str, gpu: GpuSpec, names: Sequence[str], method: Method, against: Against | None, named: bool,
     watch: Watch | None,
-) -> Launched:
+) -> ComparedLaunch:
     """One launch with every model; `named`: a model that cannot predict is an error."""
     trace = obtain_trace(part.request, gpu=gpu, watch=watch)
     reference = against.match(gpu.name, trace.header, label, part.turn) if against is not None else None
     profiled = profile_trace(trace, gpu, method, watch=watch)
-    answers = []
+    predictions = []
     for name in names:
         try:
             (prediction,) = predict_profiled(profiled, gpu, [name])
-            answers.append(Answer(name, prediction))
+            predictions.append(ModelPrediction(name, prediction))
         except WarpsightError as error:
             if named:
                 raise
-            answers.append(Answer(name, None, error.what))
+            predictions.append(ModelPrediction(name, None, error.what))
     shown = label or part.shown or (reference.name if reference and not reference.measured else trace.header.kernel)
     inputs = compare_inputs(profiled, gpu, reference.measured) if reference and reference.measured else ()
-    return Launched(shown, trace.header, tuple(answers), reference, inputs, gpu.core_clock_hz)
+    return ComparedLaunch(shown, trace.header, tuple(predictions), reference, inputs, gpu.core_clock_hz)
 
 
 def _check_gates(gates: Sequence[Gate], models: Sequence[str], against: str | None) -> None:
     for gate in gates:
         if against is None:
-            what = "needs a reference to compare with"
-            raise UsageError(what, place="gates", remedy="give `against`")
+            raise UsageError("needs a reference to compare with", place="gates", remedy="give `against`")
         if gate.model not in models:
             get_model(gate.model)
-            what = f"{gate.model} is not among the models: {', '.join(models)}"
-            raise UsageError(what, place="gates", remedy=f"add `model={gate.model}`")
+            message = f"{gate.model} is not among the models: {', '.join(models)}"
+            raise UsageError(message, place="gates", remedy=f"add `model={gate.model}`")
 
 
 def labelled(request: KernelRequest) -> tuple[str, KernelRequest]:

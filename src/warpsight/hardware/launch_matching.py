@@ -16,9 +16,9 @@ from warpsight.traces.schema import TraceHeader
 
 @dataclass(frozen=True)
 class Turn:
-    """The launch is number `place`, from 0, of the `of` launches with its kernel, grid and block, in program order."""
+    """The launch has `index`, from 0, among the `of` launches with its kernel, grid and block, in program order."""
 
-    place: int
+    index: int
     of: int
 
 
@@ -39,10 +39,9 @@ def launches_apart(request: KernelRequest, label: str) -> list[Part]:
     if not request.is_foreign:
         return [Part(request)]
     program = launches_of(replace(request, kernels=None, launches=None))
-    chosen = launches_of(request)
     sizes = {launch.number: (launch.header.name, launch.header.grid, launch.header.block) for launch in program}
     parts = []
-    for launch in chosen:
+    for launch in launches_of(request):
         alike = [number for number, size in sizes.items() if size == sizes[launch.number]]
         one = replace(request, path=str(launch.path), kernels=None, launches=None)
         parts.append(Part(one, f"launch {launch.number}", Turn(alike.index(launch.number), len(alike))))
@@ -50,8 +49,6 @@ def launches_apart(request: KernelRequest, label: str) -> list[Part]:
         return [Part(request)] if label else parts
     return [replace(parts[0], request=request, shown="")]
 
-
-# -- Matching by kernel name, grid and block.
 
 _CLOSING = {")": "(", ">": "<"}
 _CAST = re.compile(r"\((?:unsigned )?(?:int|long|long long|short|char|signed char|bool)\)(?=-?\d)")
@@ -78,39 +75,35 @@ def match_measured(measurements: Measurements, header: TraceHeader, label: str, 
 
     If several launches match and the traced program has as many (`turn`), they are matched in order.
     """
-    wanted, _, number = label.rpartition("#") if re.search(r"#[\w]+$", label) else (label, "", "")
-    named = _named(measurements.launches, (wanted,) if wanted else (header.kernel, header.mangled))
-    shown = wanted or header.kernel
+    kernel, _, number = label.rpartition("#") if re.search(r"#[\w]+$", label) else (label, "", "")
+    named = _named(measurements.launches, (kernel,) if kernel else (header.kernel, header.mangled))
+    shown = kernel or header.kernel
     if not named:
         known = sorted({base_name(launch.kernel) for launch in measurements.launches})
-        what = f'has no launch of "{shown}"{suggestion(shown, known)}'
-        raise UsageError(what, place=measurements.origin, remedy=f"select a kernel with NAME=KERNEL; measured: {_listed(known)}")
+        message = f'has no launch of "{shown}"{suggestion(shown, known)}'
+        raise UsageError(message, place=measurements.origin, remedy=f"select a kernel with NAME=KERNEL; measured: {_listed(known)}")
     if number:
         chosen = [launch for launch in named if launch.number == number]
         if not chosen:
-            what = f'"{shown}" has no launch #{number}'
-            raise UsageError(what, place=measurements.origin, remedy=f"it has {_numbers(named)}")
+            message = f'"{shown}" has no launch #{number}'
+            raise UsageError(message, place=measurements.origin, remedy=f"it has {_numbers(named)}")
         named = chosen
     return _fitting(named, header, shown, measurements.origin, turn)
 
 
-def _fitting(
-    named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, origin: str, turn: Turn | None
-) -> MeasuredLaunch:
+def _fitting(named: Sequence[MeasuredLaunch], header: TraceHeader, shown: str, origin: str, turn: Turn | None) -> MeasuredLaunch:
     """The one launch of `named` that has the grid and the block of the trace."""
     ours = f"grid {_shown(header.grid)} block {_shown(header.block)}"
     fitting = [launch for launch in named if launch.grid in (None, header.grid) and launch.block in (None, header.block)]
     if not fitting:
         sizes = dict.fromkeys(f"grid {_shown(launch.grid)} block {_shown(launch.block)}" for launch in named)
-        what = f"{shown} was measured with {_listed(list(sizes))}"
-        remedy = f"{header.kernel} was launched with {ours}; use the measured launch"
-        raise UsageError(what, place=named[0].place, remedy=remedy)
+        message = f"{shown} was measured with {_listed(list(sizes))}"
+        raise UsageError(message, place=named[0].place, remedy=f"{header.kernel} was launched with {ours}; use the measured launch")
     if turn is not None and turn.of == len(fitting):
-        return fitting[turn.place]
+        return fitting[turn.index]
     if len(fitting) > 1:
-        what = f"{len(fitting)} launches are {shown} with {ours}: {_numbers(fitting)}"
         remedy = f"select one, as '{base_name(fitting[0].kernel)}#{fitting[0].number}=KERNEL'"
-        raise UsageError(what, place=origin, remedy=remedy)
+        raise UsageError(f"{len(fitting)} launches are {shown} with {ours}: {_numbers(fitting)}", place=origin, remedy=remedy)
     return fitting[0]
 
 
@@ -138,14 +131,14 @@ def _without_last(text: str, closing: str) -> str:
     if not text.endswith(closing):
         return text
     depth = 0
-    for place in range(len(text) - 1, 0, -1):
+    for index in range(len(text) - 1, 0, -1):
         # not the end of an arrow or a comparison
-        if text[place] == closing and text[place - 1] not in "-=":
+        if text[index] == closing and text[index - 1] not in "-=":
             depth += 1
-        elif text[place] == _CLOSING[closing]:
+        elif text[index] == _CLOSING[closing]:
             depth -= 1
             if depth == 0:
-                return text[:place].rstrip()
+                return text[:index].rstrip()
     return text
 
 

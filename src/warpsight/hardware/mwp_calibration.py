@@ -21,7 +21,8 @@ from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import KernelCounts
-from warpsight.models.mwp_cwp import DEPARTURE_COALESCED, DEPARTURE_UNCOALESCED, ISSUE_CYCLES, MEMORY_LATENCY, parameters
+from warpsight.models.mwp_cwp import DEPARTURE_COALESCED, DEPARTURE_UNCOALESCED, ISSUE_CYCLES, MEMORY_LATENCY
+from warpsight.models.mwp_cwp import parameters as mwp_parameters
 from warpsight.pipeline.provenance import TOOL
 
 Floats = npt.NDArray[np.float64]
@@ -30,26 +31,11 @@ _STEPS = 200
 _ENOUGH = 1e-12
 
 
-@dataclass(frozen=True)
-class Fit:
-    """The minimum of the sum of squares: `parameters` [p], `residuals` [n], and the derivatives there, [n, p]."""
+def _least_squares(residuals: Callable[[Floats], Floats], start: Floats, least: Floats) -> tuple[float, Floats]:
+    """The minimum of the sum of squares from `start` [p], and the parameters there, [p], each of them at least `least` [p].
 
-    parameters: Floats
-    residuals: Floats
-    jacobian: Floats
-
-    @property
-    def cost(self) -> float:
-        """Sum of squares."""
-        return float(self.residuals @ self.residuals)
-
-
-def least_squares(residuals: Callable[[Floats], Floats], starts: list[Floats], least: Floats) -> Fit:
-    """The best fit from any of `starts` [p], with parameters of at least `least` [p]. `residuals` maps [p] to [n]."""
-    return min((_from(residuals, start, least) for start in starts), key=lambda fit: fit.cost)
-
-
-def _from(residuals: Callable[[Floats], Floats], start: Floats, least: Floats) -> Fit:
+    `residuals` maps [p] to [n].
+    """
     point, damping = np.maximum(start, least), 1e-3
     value = residuals(point)
     jacobian = _derivatives(residuals, point, value)
@@ -69,11 +55,11 @@ def _from(residuals: Callable[[Floats], Floats], start: Floats, least: Floats) -
             damping *= 4
             if damping > 1e12:
                 break
-    return Fit(point, value, jacobian)
+    return float(value @ value), point
 
 
 def _derivatives(residuals: Callable[[Floats], Floats], point: Floats, value: Floats) -> Floats:
-    """Forward differences."""
+    """Forward differences, [n, p]."""
     columns = []
     for k in range(len(point)):
         width = 1e-6 * max(abs(float(point[k])), 1.0)
@@ -82,8 +68,6 @@ def _derivatives(residuals: Callable[[Floats], Floats], point: Floats, value: Fl
         columns.append((residuals(moved) - value) / width)
     return np.stack(columns, axis=1)
 
-
-# -- Reading the timings.
 
 REQUIRED = ("Threads_per_block", "Blocks", "Active_blocks_per_SM", "Comp_insts", "Coal_Mem_insts", "Uncoal_Mem_insts", "cycles")
 OPTIONAL = {"Synch_insts": 0.0, "Uncoal_per_mw": 32.0, "Load_bytes_per_warp": 128.0}
@@ -133,8 +117,8 @@ def read_mwp_timings(path: str) -> MwpTimings:
     for number, row in rows[1:]:
         place = f"{path}:{number}"
         if len(row) != len(header):
-            what = f"has {len(row)} cells, but the header has {len(header)}"
-            raise FormatError(what, place=place, remedy="give one cell for each column")
+            message = f"has {len(row)} cells, but the header has {len(header)}"
+            raise FormatError(message, place=place, remedy="give one cell for each column")
         cells = dict(zip(header, (cell.strip() for cell in row), strict=True))
         names.append(cells.get("name", "") or f"line {number}")
         for name, column in values.items():
@@ -149,9 +133,8 @@ def read_mwp_timings(path: str) -> MwpTimings:
 def _check_header(header: list[str], place: str) -> None:
     for name in header:
         if name not in _COLUMNS:
-            what = f'"{name}" is not a column of timings{suggestion(name, _COLUMNS)}'
             remedy = f"columns: {', '.join(REQUIRED)}; optional: {', '.join((*OPTIONAL, 'name'))}"
-            raise FormatError(what, place=place, remedy=remedy)
+            raise FormatError(f'"{name}" is not a column of timings{suggestion(name, _COLUMNS)}', place=place, remedy=remedy)
         if header.count(name) > 1:
             raise FormatError(f"has two columns {name}", place=place, remedy="keep one of them")
     for name in REQUIRED:
@@ -166,11 +149,10 @@ def _number(name: str, text: str, place: str) -> float:
         number = math.nan
     least = "above 0" if name in _POSITIVE else "of 0 or more"
     if not 0 <= number < _MOST or (number == 0 and name in _POSITIVE):
-        what = f'{name} is "{text}", not a number {least} and below {_MOST:g}'
-        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+        message = f'{name} is "{text}", not a number {least} and below {_MOST:g}'
+        raise FormatError(message, place=place, remedy="correct the cell, or remove the line")
     if name in _WHOLE and not number.is_integer():
-        what = f'{name} is "{text}", not a whole number'
-        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+        raise FormatError(f'{name} is "{text}", not a whole number', place=place, remedy="correct the cell, or remove the line")
     return number
 
 
@@ -181,19 +163,19 @@ def calibrate(timings: MwpTimings, gpu: GpuSpec) -> dict[str, Any]:
     Least squares of the relative errors in cycles. A parameter without effect keeps the GPU's value. Raises UsageError if there
     are fewer timings than parameters, or no parameter has an effect.
     """
-    given, own = _parameters(timings, gpu)
+    parameters, own = _parameters(timings, gpu)
     measured = timings.columns["cycles"]
 
     def errors(point: Floats) -> Floats:
-        return _cycles(given, point) / measured - 1
+        return _cycles(parameters, point) / measured - 1
 
-    free = _determined(given, measured)
+    free = _determined(parameters, measured)
     if not free:
-        what = "no timing depends on Mem_LD or a departure delay"
-        raise UsageError(what, place=timings.origin, remedy="add micro-benchmarks with memory instructions and little computation")
+        remedy = "add micro-benchmarks with memory instructions and little computation"
+        raise UsageError("no timing depends on Mem_LD or a departure delay", place=timings.origin, remedy=remedy)
     if len(measured) < len(free):
-        what = f"{'1 timing does' if len(measured) == 1 else f'{len(measured)} timings do'} not determine {len(free)} parameters"
-        raise UsageError(what, place=timings.origin, remedy="give more micro-benchmarks")
+        message = f"{'1 timing does' if len(measured) == 1 else f'{len(measured)} timings do'} not determine {len(free)} parameters"
+        raise UsageError(message, place=timings.origin, remedy="give more micro-benchmarks")
 
     def with_free(values: Floats) -> Floats:
         point = own.copy()
@@ -202,12 +184,13 @@ def calibrate(timings: MwpTimings, gpu: GpuSpec) -> dict[str, Any]:
 
     grid = [np.array(point)[free] for point in itertools.product(*_STARTS)]
     starts = sorted(grid, key=lambda values: float(np.square(errors(with_free(values))).sum()))[:_BEST_STARTS]
-    fit = least_squares(lambda values: errors(with_free(values)), starts, np.full(len(free), 1e-3))
-    point = with_free(fit.parameters)
+    least = np.full(len(free), 1e-3)
+    fits = [_least_squares(lambda values: errors(with_free(values)), start, least) for start in starts]
+    point = with_free(min(fits, key=lambda fit: fit[0])[1])
     free = [k for k in free if not _is_idle(errors, point, own, k)]
     point = np.where(np.isin(np.arange(len(own)), free), point, own)
     whole = np.array([max(1.0, round(float(v))) for v in point])
-    return _document(timings, gpu, TOOL, point, whole, free, errors(point), errors(whole), _cycles(given, whole))
+    return _document(timings, gpu, point, whole, free, errors(point), errors(whole), _cycles(parameters, whole))
 
 
 def _parameters(timings: MwpTimings, gpu: GpuSpec) -> tuple[Parameters, Floats]:
@@ -215,35 +198,26 @@ def _parameters(timings: MwpTimings, gpu: GpuSpec) -> tuple[Parameters, Floats]:
     column = timings.columns
     design = Design.of(gpu)
     warps = np.ceil(column["Threads_per_block"] / 32)
-    base = parameters(KernelCounts(1, 0, 0, 1, 0, 0, gpu.sm_count, 1, 1, gpu.sm.coalescing), design)
+    base = mwp_parameters(KernelCounts(1, 0, 0, 1, 0, 0, gpu.sm_count, 1, 1, gpu.sm.coalescing), design)
     slots = np.minimum(design.sm_schedulers * design.sm_issue_width, column["Active_blocks_per_SM"] * warps)
-    given = replace(
-        base,
-        issue_cycles=design.parameter(ISSUE_CYCLES) / slots,
-        warps_per_block=warps,
-        blocks=column["Blocks"],
-        active_blocks=column["Active_blocks_per_SM"],
-        active_sms=np.minimum(gpu.sm_count, column["Blocks"]),
-        computation_instructions=column["Comp_insts"],
-        uncoalesced_instructions=column["Uncoal_Mem_insts"],
-        coalesced_instructions=column["Coal_Mem_insts"],
-        synchronizations=column["Synch_insts"],
-        transactions=column["Uncoal_per_mw"],
-        load_bytes=column["Load_bytes_per_warp"],
+    whole = replace(
+        base, issue_cycles=design.parameter(ISSUE_CYCLES) / slots, warps_per_block=warps, blocks=column["Blocks"],
+        active_blocks=column["Active_blocks_per_SM"], active_sms=np.minimum(gpu.sm_count, column["Blocks"]),
+        computation_instructions=column["Comp_insts"], uncoalesced_instructions=column["Uncoal_Mem_insts"],
+        coalesced_instructions=column["Coal_Mem_insts"], synchronizations=column["Synch_insts"],
+        transactions=column["Uncoal_per_mw"], load_bytes=column["Load_bytes_per_warp"],
     )
     own = [base.memory_latency, base.departure_uncoalesced, base.departure_coalesced]
-    return given, np.array([float(np.asarray(value).reshape(-1)[0]) for value in own])
+    return whole, np.array([float(np.asarray(value).reshape(-1)[0]) for value in own])
 
 
-def _cycles(given: Parameters, point: Floats) -> Floats:
+def _cycles(parameters: Parameters, point: Floats) -> Floats:
     latency, uncoalesced, coalesced = point.tolist()
-    found = solve(
-        replace(given, memory_latency=latency, departure_uncoalesced=uncoalesced, departure_coalesced=coalesced)
-    )
-    return np.asarray(found["Final_cycles"], dtype=np.float64)
+    own = replace(parameters, memory_latency=latency, departure_uncoalesced=uncoalesced, departure_coalesced=coalesced)
+    return np.asarray(solve(own)["Final_cycles"], dtype=np.float64)
 
 
-def _determined(given: Parameters, measured: Floats) -> list[int]:
+def _determined(parameters: Parameters, measured: Floats) -> list[int]:
     """The parameters that affect any timing anywhere in the search: their indices in `FITTED`."""
     free = []
     for k in range(len(FITTED)):
@@ -251,7 +225,7 @@ def _determined(given: Parameters, measured: Floats) -> list[int]:
             point = np.array(start)
             moved = point.copy()
             moved[k] *= 2
-            if np.abs((_cycles(given, moved) - _cycles(given, point)) / measured).max() > _NO_EFFECT:
+            if np.abs((_cycles(parameters, moved) - _cycles(parameters, point)) / measured).max() > _NO_EFFECT:
                 free.append(k)
                 break
     return free
@@ -260,14 +234,12 @@ def _determined(given: Parameters, measured: Floats) -> list[int]:
 def _is_idle(errors: Callable[[Floats], Floats], point: Floats, own: Floats, k: int) -> bool:
     """Whether parameter `k` affects no timing near the fit, nor with the GPU's own value."""
     here = errors(point)
-    others = [point.copy() for _ in range(3)]
-    for other, value in zip(others, (point[k] / 2, point[k] * 1.1, own[k]), strict=True):
-        other[k] = value
+    others = [np.where(np.arange(len(point)) == k, value, point) for value in (point[k] / 2, point[k] * 1.1, own[k])]
     return all(np.abs(errors(other) - here).max() <= _NO_EFFECT for other in others)
 
 
 def _document(
-    timings: MwpTimings, gpu: GpuSpec, tool: str, point: Floats, whole: Floats, free: list[int], exact: Floats, rounded: Floats,
+    timings: MwpTimings, gpu: GpuSpec, point: Floats, whole: Floats, free: list[int], exact: Floats, rounded: Floats,
     predicted: Floats,
 ) -> dict[str, Any]:
     rows = zip(timings.names, timings.columns["cycles"].tolist(), predicted.tolist(), rounded.tolist(), strict=True)
@@ -279,10 +251,7 @@ def _document(
     small = [p for p in parameters if p["value"] < 0.5]
     notes += [f"{p['name']} fits best at {p['value']:.3g} cycles; the minimum in a description is 1" for p in small]
     return {
-        "tool": tool,
-        "gpu": gpu.name,
-        "timings": timings.origin,
-        "parameters": parameters,
+        "tool": TOOL, "gpu": gpu.name, "timings": timings.origin, "parameters": parameters,
         "mean_absolute_error": float(np.abs(rounded).mean()),
         "mean_absolute_error_unrounded": float(np.abs(exact).mean()),
         "residuals": [dict(zip(("name", "cycles", "predicted", "relative_error"), row, strict=True)) for row in rows],
@@ -295,8 +264,7 @@ def mwp_description(document: dict[str, Any], like: str, name: str) -> str:
     fitted = [p for p in document["parameters"] if p["fitted"]]
     lines = ["schema: 1", f"like: {like}", f"name: {name}", "mwp-cwp:"]
     lines += [f"  {p['key'].partition('.')[2]}: {p['cycles']} {'cycle' if p['cycles'] == 1 else 'cycles'}" for p in fitted]
-    error = 100 * document["mean_absolute_error"]
-    count = len(document["residuals"])
-    file = Path(document["timings"]).name
-    source = f"fitted by warpsight calibrate to {count} timings of {file}, mean absolute error {error:.2g} %"
+    error, count = 100 * document["mean_absolute_error"], len(document["residuals"])
+    timings = Path(document["timings"]).name
+    source = f"fitted by warpsight calibrate to {count} timings of {timings}, mean absolute error {error:.2g} %"
     return "\n".join([*lines, "sources:", *(f"  {p['key']}: \"{source}\"" for p in fitted)]) + "\n"

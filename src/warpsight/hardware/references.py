@@ -61,14 +61,15 @@ def references_of(text: str, origin: str) -> list[Reference]:
     """The rows of the file `origin` with the content `text`. Raises FormatError with `file:line`."""
     reader = csv.DictReader(io.StringIO(text))
     _check_header(reader.fieldnames or [], origin)
-    rows: list[Reference] = []
-    for row in reader:
-        rows.append(_reference({name: (value or "").strip() for name, value in row.items() if name}, f"{origin}:{reader.line_num}"))
+    rows = [
+        _reference({name: (value or "").strip() for name, value in row.items() if name}, f"{origin}:{reader.line_num}")
+        for row in reader
+    ]
     seen: dict[tuple[object, ...], Reference] = {}
-    for found in rows:
-        first = seen.setdefault((found.gpu, found.name, found.grid, found.block), found)
-        if first is not found:
-            raise FormatError(f"is a duplicate of {first.place}", place=found.place, remedy="keep one row for each launch")
+    for reference in rows:
+        first = seen.setdefault((reference.gpu, reference.name, reference.grid, reference.block), reference)
+        if first is not reference:
+            raise FormatError(f"is a duplicate of {first.place}", place=reference.place, remedy="keep one row for each launch")
     return rows
 
 
@@ -80,31 +81,30 @@ def match(references: Sequence[Reference], gpu: str, header: TraceHeader, label:
     here = [row for row in references if row.gpu == gpu]
     if not here:
         known = sorted({row.gpu for row in references})
-        what = f"has no row for the GPU {gpu}{suggestion(gpu, known)}"
-        raise UsageError(what, place=place, remedy=f"set `gpu` to one of: {', '.join(known) or 'none, the file is empty'}")
+        message = f"has no row for the GPU {gpu}{suggestion(gpu, known)}"
+        raise UsageError(message, place=place, remedy=f"set `gpu` to one of: {', '.join(known) or 'none, the file is empty'}")
     named = [row for row in here if (row.name == label if label else row.kernel in (header.kernel, header.mangled))]
     if not named:
-        wanted, known = label or header.kernel, sorted({row.name for row in here})
-        what = f'has no row for "{wanted}" on {gpu}{suggestion(wanted, known)}'
-        raise UsageError(what, place=place, remedy=f"select a row with NAME=KERNEL; {gpu} has: {', '.join(known)}")
-    fitting = [row for row in named if _fits(row.grid, header.grid) and _fits(row.block, header.block)]
+        name, known = label or header.kernel, sorted({row.name for row in here})
+        message = f'has no row for "{name}" on {gpu}{suggestion(name, known)}'
+        raise UsageError(message, place=place, remedy=f"select a row with NAME=KERNEL; {gpu} has: {', '.join(known)}")
+    fitting = [row for row in named if row.grid in (None, header.grid) and row.block in (None, header.block)]
     if not fitting:
         row = named[0]
-        what = f"is of another launch: grid {_shown(row.grid)} block {_shown(row.block)}"
+        message = f"is of another launch: grid {_shown(row.grid)} block {_shown(row.block)}"
         ours = f"{header.kernel} was launched with grid {_shown(header.grid)} block {_shown(header.block)}"
-        raise UsageError(what, place=row.place, remedy=f"{ours}; use the same launch, or correct the row")
+        raise UsageError(message, place=row.place, remedy=f"{ours}; use the same launch, or correct the row")
     if len(fitting) > 1:
-        what = f"{len(fitting)} rows are for {header.kernel} on {gpu}: {', '.join(row.name for row in fitting)}"
-        raise UsageError(what, place=place, remedy=f"select one, as '{fitting[0].name}=KERNEL'")
+        message = f"{len(fitting)} rows are for {header.kernel} on {gpu}: {', '.join(row.name for row in fitting)}"
+        raise UsageError(message, place=place, remedy=f"select one, as '{fitting[0].name}=KERNEL'")
     return fitting[0]
 
 
 def _check_header(names: Sequence[str], origin: str) -> None:
     for name in REQUIRED:
         if name not in names:
-            what = f"has no column {name}{suggestion(name, names)}"
             remedy = f"give the columns {', '.join(REQUIRED)}, or a table of ncu or nvprof"
-            raise FormatError(what, place=f"{origin}:1", remedy=remedy)
+            raise FormatError(f"has no column {name}{suggestion(name, names)}", place=f"{origin}:1", remedy=remedy)
     for name in names:
         if names.count(name) > 1 and (name in KNOWN or name.startswith(_STACK)):
             raise FormatError(f'has two columns "{name}"', place=f"{origin}:1", remedy="keep one of them")
@@ -115,21 +115,21 @@ def _check_header(names: Sequence[str], origin: str) -> None:
                 with suppress(UsageError):  # a plug-in that cannot be loaded declares nothing
                     known |= components_of(get_model(model))
             if component not in known:
-                what = f'"{name}" is no component of the CPI stack of any model{suggestion(component, known)}'
-                raise FormatError(what, place=f"{origin}:1", remedy=f"known: {', '.join(known)}")
+                message = f'"{name}" is no component of the CPI stack of any model{suggestion(component, known)}'
+                raise FormatError(message, place=f"{origin}:1", remedy=f"known: {', '.join(known)}")
 
 
 def _reference(row: dict[str, str], place: str) -> Reference:
-    given = {name: value for name, value in row.items() if name.startswith(_STACK) and value}
-    stack = {name.removeprefix(_STACK): _number(value, name, place) for name, value in given.items()}
+    components = [(name, text) for name, text in row.items() if name.startswith(_STACK) and text]
+    stack = {name.removeprefix(_STACK): _number(text, name, place) for name, text in components}
     cycles = _number(row["cycles"], "cycles", place)
     if cycles < 1:
-        what = f"{cycles:g} cycles is less than any launch takes"
-        raise FormatError(what, place=place, remedy="leave the row out, or correct it")
+        message = f"{cycles:g} cycles is less than any launch takes"
+        raise FormatError(message, place=place, remedy="leave the row out, or correct it")
     if not row["kernel"] or not row["gpu"]:
         raise FormatError("has no kernel or no GPU", place=place, remedy="fill in both")
-    sizes = [_dimensions(row[name], name, place) if row.get(name) else None for name in ("grid", "block")]
-    return Reference(row["gpu"], row["kernel"], row.get("size", ""), cycles, sizes[0], sizes[1], stack, place)
+    grid, block = (_dimensions(row[name], name, place) if row.get(name) else None for name in ("grid", "block"))
+    return Reference(row["gpu"], row["kernel"], row.get("size", ""), cycles, grid, block, stack, place)
 
 
 def _number(text: str, name: str, place: str) -> float:
@@ -151,15 +151,9 @@ def _dimensions(text: str, name: str, place: str) -> tuple[int, ...]:
     return tuple(numbers + [1] * (3 - len(numbers)))
 
 
-def _fits(given: tuple[int, ...] | None, launched: tuple[int, ...]) -> bool:
-    return given is None or given == launched
-
-
 def _shown(size: tuple[int, ...] | None) -> str:
     return "unknown" if size is None else "x".join(map(str, size))
 
-
-# -- Reading a file of measurements of any supported tool.
 
 _REMEDY = (
     "give the output of `ncu --csv` (--page raw or details), `nvprof --csv` or Accel-Sim; see docs/reference/measurements.md"
@@ -172,10 +166,10 @@ def read_measurements(path: str) -> Measurements:
         data = Path(path).read_bytes()
     except OSError as error:
         raise UsageError(f"cannot be read: {error.strerror}", place=path, remedy=_REMEDY) from None
-    found = measurements_of(text_of(data, path), path)
-    if found is None:
+    measurements = measurements_of(text_of(data, path), path)
+    if measurements is None:
         raise FormatError("is not a table of Nsight Compute or nvprof, or a log of Accel-Sim", place=path, remedy=_REMEDY)
-    return found
+    return measurements
 
 
 def measurements_of(text: str, origin: str) -> Measurements | None:
@@ -196,8 +190,6 @@ def text_of(data: bytes, origin: str) -> str:
         raise FormatError("is not UTF-8 text", place=origin, remedy="write it as CSV") from None
 
 
-# -- A file to compare with: a CSV of references, or the file of a profiler.
-
 @dataclass(frozen=True)
 class Against:
     """The file `origin`: rows of references, or (`measurements` not None) launches that a profiler measured."""
@@ -215,16 +207,8 @@ class Against:
             return match(self.references, gpu, header, label, self.origin)
         launch = match_measured(self.measurements, header, label, turn)
         return Reference(
-            gpu="",
-            kernel=launch.kernel,
-            size="",
-            cycles=launch.value("cycles"),
-            grid=launch.grid,
-            block=launch.block,
-            cpi_stack={},
-            place=launch.place,
-            seconds=launch.value("seconds"),
-            measured=launch,
+            gpu="", kernel=launch.kernel, size="", cycles=launch.value("cycles"), grid=launch.grid, block=launch.block,
+            cpi_stack={}, place=launch.place, seconds=launch.value("seconds"), measured=launch,
         )
 
 

@@ -14,10 +14,8 @@ from warpsight.intervals.interchange import profile_from_document
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.jobs.fingerprint import PROFILE, SIMULATOR
 from warpsight.models.base import get_model
-from warpsight.pipeline.suites import Suite
+from warpsight.pipeline.suites import DIVERGENT, Suite, SuiteKernel
 from warpsight.result.prediction import Prediction
-
-DIVERGENT = "memory-divergent"
 
 
 @dataclass(frozen=True)
@@ -40,29 +38,15 @@ def _spec(gpu: str, overrides: tuple[str, ...]) -> GpuSpec:
 
 @dataclass(frozen=True)
 class Point:
-    """One computation: `kernel` (of the suite) on `variant`. `representative` is how a profile chooses its warp."""
+    """One computation of a `kind` (`SIMULATOR` or `PROFILE`): `kernel` (of the suite) on `variant`.
 
-    what: str
+    `representative` is how a profile chooses its warp.
+    """
+
+    kind: str
     kernel: str
     variant: Variant
     representative: str = "kmeans"
-
-
-@dataclass(frozen=True)
-class Member:
-    """A kernel of the suite, as its manifest says."""
-
-    name: str
-    title: str
-    domain: str
-    memory_class: str
-    holdout: bool
-    path: str
-
-    @property
-    def divergent(self) -> bool:
-        """Whether its manifest calls it memory-divergent."""
-        return self.memory_class == DIVERGENT
 
 
 @dataclass(frozen=True)
@@ -70,75 +54,70 @@ class Cast:
     """The kernels that a study is of, in the order of their names, from `suite`; `only` some, or (empty) all."""
 
     suite: str
-    members: tuple[Member, ...]
+    members: tuple[SuiteKernel, ...]
     only: tuple[str, ...] = ()
 
     @property
-    def divergent(self) -> tuple[Member, ...]:
+    def divergent(self) -> tuple[SuiteKernel, ...]:
         """MDM's MD-applications."""
         return tuple(member for member in self.members if member.divergent)
 
     @property
-    def others(self) -> tuple[Member, ...]:
+    def others(self) -> tuple[SuiteKernel, ...]:
         """MDM's NMD-applications."""
         return tuple(member for member in self.members if not member.divergent)
 
-    def by_class(self) -> tuple[Member, ...]:
+    def by_class(self) -> tuple[SuiteKernel, ...]:
         """The others, then the divergent ones, as MDM's figures have them."""
         return (*self.others, *self.divergent)
 
-    def prefer(self, name: str, *, divergent: bool) -> Member:
+    def prefer(self, name: str, *, divergent: bool) -> SuiteKernel:
         """The kernel called `name`, or else the first of that class. Raises UsageError when the class has none."""
         pool = self.divergent if divergent else self.others
         if not pool:
-            kind = DIVERGENT if divergent else f"not {DIVERGENT}"
-            raise UsageError(f"no kernel is {kind}, and a figure shows one", place="kernels", remedy="add a kernel of that class")
+            message = f"no kernel is {'' if divergent else 'not '}{DIVERGENT}, and a figure shows one"
+            raise UsageError(message, place="kernels", remedy="add a kernel of that class")
         return next((member for member in pool if member.name == name), pool[0])
 
 
 def cast_of(suite: Suite, names: Sequence[str] = ()) -> Cast:
     """The kernels called `names`, or all. Raises UsageError for a name that is none."""
     chosen = [suite.kernel(name) for name in dict.fromkeys(names)] if names else list(suite)
-    members = [Member(k.name, k.title, k.domain, k.expected_class, k.holdout, k.path) for k in chosen]
-    only = tuple(k.name for k in chosen) if names else ()
-    return Cast(suite.name, tuple(sorted(members, key=lambda member: member.name)), only)
+    only = tuple(kernel.name for kernel in chosen) if names else ()
+    return Cast(suite.name, tuple(sorted(chosen, key=lambda kernel: kernel.name)), only)
 
-
-# -- What a study found, for the figures to read: simulator's results, profiles, and predictions made from them.
 
 @dataclass
 class Results:
-    """Documents by point, and the reasons of points that failed. `traces` are what is known of each kernel's trace.
+    """What a study computed: `documents` by point (simulator's results, profiles), and the `reasons` of points that failed.
 
-    Reading a model's answer may add a reason: a model can refuse a profile.
+    `traces` are what is known of each kernel's trace. A prediction may add a reason: a model can refuse a profile.
     """
 
-    found: Mapping[Point, dict[str, Any]]
+    documents: Mapping[Point, dict[str, Any]]
     traces: Mapping[str, dict[str, Any]]
     reasons: dict[Point, str]
     refused: dict[tuple[str, Variant, str], str] = field(default_factory=dict)
     _profiles: dict[Point, IntervalProfile | None] = field(default_factory=dict)
 
     def simulator(self, kernel: str, variant: Variant) -> dict[str, Any] | None:
-        """What the simulator found (`compute._simulate`), or None."""
-        return self.found.get(Point(SIMULATOR, kernel, variant))
+        """The simulator's result (`simulation_document`), or None."""
+        return self.documents.get(Point(SIMULATOR, kernel, variant))
 
     def seconds(self, kernel: str, variant: Variant) -> dict[str, float] | None:
         """How long the kernel's trace, its simulation, its caches and profile, and MDM's equations took; None if one is missing."""
-        simulator, profile = (self.found.get(Point(what, kernel, variant)) for what in (SIMULATOR, PROFILE))
+        simulator, profile = (self.documents.get(Point(kind, kernel, variant)) for kind in (SIMULATOR, PROFILE))
         if simulator is None or profile is None:
             return None
         return {
-            "trace": self.traces[kernel]["trace_seconds"],
-            "simulation": simulator["simulation_seconds"],
-            "profile": profile["profile_seconds"],
-            "equations": profile["mdm_seconds"],
+            "trace": self.traces[kernel]["trace_seconds"], "simulation": simulator["simulation_seconds"],
+            "profile": profile["profile_seconds"], "equations": profile["mdm_seconds"],
         }
 
     def prediction(
         self, kernel: str, variant: Variant, model: str, representative: str = "kmeans", *, gpu: GpuSpec | None = None
     ) -> Prediction | None:
-        """`model` on the profile of that point, or None. `gpu` is the GPU that it is told instead of the variant's own."""
+        """`model` on the profile of that point, or None. `gpu` replaces the variant's own."""
         profile = self._profile(Point(PROFILE, kernel, variant, representative))
         if profile is None:
             return None
@@ -150,30 +129,28 @@ class Results:
 
     def _profile(self, point: Point) -> IntervalProfile | None:
         if point not in self._profiles:
-            document = self.found.get(point)
+            document = self.documents.get(point)
             try:
-                made = profile_from_document(document["profile"], origin=point.kernel) if document else None
+                profile = profile_from_document(document["profile"], origin=point.kernel) if document else None
             except WarpsightError as error:
-                made, self.reasons[point] = None, str(error)
-            self._profiles[point] = made
+                profile, self.reasons[point] = None, str(error)
+            self._profiles[point] = profile
         return self._profiles[point]
 
     def failures(self, points: Sequence[Point]) -> list[dict[str, str]]:
         """Rows for the points of a figure that failed, and for models that refused its profiles."""
-        rows = [
-            {"kernel": point.kernel, "design": point.variant.label, "what": point.what, "reason": _first(self.reasons[point])}
+        labels = {(point.kernel, point.variant): point.variant.label for point in points}
+        failed = [
+            (point.kernel, point.variant.label, point.kind, self.reasons[point])
             for point in dict.fromkeys(points)
             if point in self.reasons
         ]
-        places = {(point.kernel, point.variant): point.variant.label for point in points}
-        rows += [
-            {"kernel": kernel, "design": places[kernel, variant], "what": model, "reason": _first(reason)}
+        failed += [
+            (kernel, labels[kernel, variant], model, reason)
             for (kernel, variant, model), reason in self.refused.items()
-            if (kernel, variant) in places
+            if (kernel, variant) in labels
         ]
-        return rows
-
-
-def _first(reason: str) -> str:
-    """A reason in one line."""
-    return " ".join(reason.split())
+        return [
+            {"kernel": kernel, "design": label, "what": source, "reason": " ".join(reason.split())}
+            for kernel, label, source, reason in failed
+        ]

@@ -6,6 +6,7 @@ A point (a simulation or a profile) is computed in whichever process the executo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -61,8 +62,8 @@ def trace_key(path: str) -> str:
 def point_key(point: Point, trace: dict[str, Any]) -> str:
     """The key of a result: kernel and inputs by the hashes in the trace's document, the resolved GPU, the computing code."""
     hashes = (trace["kernel_hash"], trace["input_hash"], str(trace["sampled_blocks"]), spec_hash(point.variant.spec()))
-    method = "" if point.what == SIMULATOR else point.representative
-    return content_key(point.what, str(SCHEMA), *hashes, method, fingerprint(point.what))
+    method = "" if point.kind == SIMULATOR else point.representative
+    return content_key(point.kind, str(SCHEMA), *hashes, method, fingerprint(point.kind))
 
 
 def run_trace(task: TraceTask) -> str:
@@ -72,35 +73,26 @@ def run_trace(task: TraceTask) -> str:
     seconds = perf_counter() - started
     trace = open_trace(folder)
     header = trace.header
-    store.put(
-        TRACE,
-        task.key,
-        {
-            "kernel_hash": header.kernel_hash,
-            "input_hash": header.input_hash,
-            "sampled_blocks": header.sampled_blocks,
-            "warp_instructions": header.warp_instructions,
-            "active_share": header.thread_instructions / (32 * header.warp_instructions) if header.warp_instructions else 1.0,
-            "paths": len(trace.paths),
-            "blocks": header.blocks,
-            "warps_per_block": header.warps_per_block,
-            "trace_seconds": seconds,
-        },
-    )
+    copied = ("kernel_hash", "input_hash", "sampled_blocks", "warp_instructions", "blocks", "warps_per_block")
+    document = {name: getattr(header, name) for name in copied} | {
+        "active_share": header.thread_instructions / (32 * header.warp_instructions) if header.warp_instructions else 1.0,
+        "paths": len(trace.paths), "trace_seconds": seconds,
+    }  # fmt: skip
+    store.put(TRACE, task.key, document)
     return ""
 
 
 def run_point(task: PointTask) -> str:
     """Compute a point and keep it. A refusal (`WarpsightError`) is a result; other exceptions are reasons (`runs/attempt.py`)."""
-    store = ResultStore.reopen(task.store)
+    store, point = ResultStore.reopen(task.store), task.point
     try:
         trace = _opened(task.folder)
-        gpu = task.point.variant.spec()
-        _warm_up(task.point.what, trace, gpu)
-        found = simulation_document(trace, gpu) if task.point.what == SIMULATOR else _profile(trace, gpu, task.point.representative)
+        gpu = point.variant.spec()
+        _warm_up(point.kind, trace, gpu)
+        document = simulation_document(trace, gpu) if point.kind == SIMULATOR else _profile(trace, gpu, point.representative)
     except WarpsightError as error:
-        found = {"failed": str(error)}
-    store.put(task.point.what, task.key, found)
+        document = {"failed": str(error)}
+    store.put(point.kind, task.key, document)
     return ""
 
 
@@ -109,16 +101,14 @@ def _opened(folder: str) -> KernelTrace:
     return open_trace(folder)
 
 
-def _warm_up(what: str, trace: KernelTrace, gpu: GpuSpec) -> None:
+def _warm_up(kind: str, trace: KernelTrace, gpu: GpuSpec) -> None:
     """Loads or compiles the engine once in a process, so that no point's time holds it."""
-    if what in _WARM:
+    if kind in _WARM:
         return
-    _WARM.add(what)
-    if what == SIMULATOR:
-        try:
+    _WARM.add(kind)
+    if kind == SIMULATOR:
+        with suppress(LimitError):
             simulate_trace(trace, gpu, max_cycles=1)
-        except LimitError:
-            return
     else:
         _profile(trace, gpu, "kmeans")
 
@@ -133,14 +123,8 @@ def _profile(trace: KernelTrace, gpu: GpuSpec, representative: str) -> dict[str,
     return {"profile": profile_document(profiled.profile), "profile_seconds": seconds, "mdm_seconds": model_seconds}
 
 
-# -- A study: the points that figures need, from the results folder where they are there, else computed and kept.
-
 def run_study(
-    cast: Cast,
-    points: Sequence[Point],
-    *,
-    results: str | Path | None = None,
-    executor: Executor | None = None,
+    cast: Cast, points: Sequence[Point], *, results: str | Path | None = None, executor: Executor | None = None,
     watch: Watch | None = None,
 ) -> Results:
     """Everything that `points` ask for. What fails is in `Results.reasons`; what is kept already is not computed again.
@@ -150,11 +134,11 @@ def run_study(
     """
     store = ResultStore(results if results is not None else default_folder("validation"))
     executor = executor or make_executor("inline")
-    wanted = list(dict.fromkeys(points))
-    traces, no_trace = _traces(store, cast, {point.kernel for point in wanted}, executor, watch)
-    reasons = {point: no_trace[point.kernel] for point in wanted if point.kernel in no_trace}
-    keys = {point: point_key(point, traces[point.kernel]) for point in wanted if point.kernel in traces}
-    documents = {point: store.get(point.what, key) for point, key in keys.items()}
+    unique = list(dict.fromkeys(points))
+    traces, no_trace = _traces(store, cast, {point.kernel for point in unique}, executor, watch)
+    reasons = {point: no_trace[point.kernel] for point in unique if point.kernel in no_trace}
+    keys = {point: point_key(point, traces[point.kernel]) for point in unique if point.kernel in traces}
+    documents = {point: store.get(point.kind, key) for point, key in keys.items()}
     tasks = [
         PointTask(store.address, keys[point], traces[point.kernel]["folder"], point)
         for point, document in documents.items()
@@ -163,34 +147,32 @@ def run_study(
     if tasks:
         failed = executor.run(run_point, tasks, stage(watch, "simulating and profiling"))
         reasons |= {task.point: reason for task, reason in failed.items()}
-        documents |= {task.point: store.get(task.point.what, task.key) for task in tasks if task not in failed}
-    found = {point: document for point, document in documents.items() if document is not None and "failed" not in document}
-    reasons |= {point: document["failed"] for point, document in documents.items() if document and "failed" in document}
+        documents |= {task.point: store.get(task.point.kind, task.key) for task in tasks if task not in failed}
     for point, document in documents.items():
-        if document is None and point not in reasons:
-            reasons[point] = "its result could not be read back from the results folder"
-    return Results(found, traces, reasons)
+        if document is None:
+            reasons.setdefault(point, "its result could not be read back from the results folder")
+        elif "failed" in document:
+            reasons[point] = document["failed"]
+    return Results({point: document for point, document in documents.items() if document and point not in reasons}, traces, reasons)
 
 
 def _traces(
     store: ResultStore, cast: Cast, names: set[str], executor: Executor, watch: Watch | None
 ) -> tuple[dict[str, dict[str, Any]], dict[str, str]]:
     """What is known of the traces of the kernels `names`, recorded where they are missing; and why some have none."""
-    keys = {member.name: trace_key(member.path) for member in cast.members if member.name in names}
-    paths = {member.name: member.path for member in cast.members}
+    paths = {member.name: member.path for member in cast.members if member.name in names}
+    keys = {name: trace_key(path) for name, path in paths.items()}
     tasks = {
         name: TraceTask(store.address, key, paths[name])
         for name, key in keys.items()
         if store.get(TRACE, key) is None or not store.folder_of(key).is_dir()
     }
-    failed: dict[TraceTask, str] = {}
-    if tasks:
-        failed = executor.run(run_trace, list(tasks.values()), stage(watch, "running the kernels"))
+    failed = executor.run(run_trace, list(tasks.values()), stage(watch, "running the kernels")) if tasks else {}
     reasons = {name: failed[task] for name, task in tasks.items() if task in failed}
-    known: dict[str, dict[str, Any]] = {}
+    traces: dict[str, dict[str, Any]] = {}
     for name, key in keys.items():
-        document = store.get(TRACE, key)
-        if document is not None and name not in reasons:
-            known[name] = {**document, "folder": str(store.folder_of(key))}
-    reasons |= {name: "its trace could not be read back" for name in keys if name not in known and name not in reasons}
-    return known, reasons
+        if name not in reasons and (document := store.get(TRACE, key)) is not None:
+            traces[name] = {**document, "folder": str(store.folder_of(key))}
+        elif name not in reasons:
+            reasons[name] = "its trace could not be read back"
+    return traces, reasons

@@ -36,26 +36,19 @@ def figure_names() -> list[str]:
 def chosen_figures(names: Sequence[str]) -> list[Figure]:
     """The figures called `names` (`all`: every one), each once, in the order given. Raises UsageError for a name that is none."""
     known = figure_names()
-    wanted = [each for name in names for each in (known if name == ALL else [name])]
-    for name in wanted:
+    chosen = [each for name in names for each in (known if name == ALL else [name])]
+    for name in chosen:
         if name not in FIGURES:
-            what = f'"{name}" is not a figure that can be reproduced{suggestion(name, [*known, ALL])}'
-            raise UsageError(what, place="figures", remedy="`warpsight validate --list` lists them")
-    if not wanted:
+            message = f'"{name}" is not a figure that can be reproduced{suggestion(name, [*known, ALL])}'
+            raise UsageError(message, place="figures", remedy="`warpsight validate --list` lists them")
+    if not chosen:
         raise UsageError("no figure is named", place="figures", remedy="`warpsight validate --list` lists them")
-    return [FIGURES[name] for name in dict.fromkeys(wanted)]
+    return [FIGURES[name] for name in dict.fromkeys(chosen)]
 
-
-# -- Figures of the papers made again: from a suite and names of figures to result documents.
 
 def validate(
-    cast: Cast,
-    figures: Sequence[Figure],
-    *,
-    results: str | Path | None = None,
-    jobs: int | None = None,
-    executor: Executor | None = None,
-    watch: Watch | None = None,
+    cast: Cast, figures: Sequence[Figure], *, results: str | Path | None = None, jobs: int | None = None,
+    executor: Executor | None = None, watch: Watch | None = None,
 ) -> list[dict[str, Any]]:
     """The documents of `figures` on the kernels of `cast`, in order.
 
@@ -67,8 +60,8 @@ def validate(
     if executor is not None and jobs is not None:
         raise UsageError("an executor sets its own number of processes", place="jobs", remedy="leave out jobs or executor")
     with nullcontext(executor) if executor is not None else make_executor(None, jobs=jobs) as runner:
-        found = run_study(cast, points, results=results, executor=runner, watch=watch)
-    return [figure_document(figure, cast, found) for figure in figures]
+        computed = run_study(cast, points, results=results, executor=runner, watch=watch)
+    return [figure_document(figure, cast, computed) for figure in figures]
 
 
 def figure_list() -> list[dict[str, str]]:

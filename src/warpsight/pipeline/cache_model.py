@@ -34,7 +34,7 @@ HIGHEST_BIT = 62  # addresses are held as signed numbers of 64 bits
 
 @dataclass(frozen=True)
 class CacheOptions:
-    """What may be said about a run of the model; None: as the model or the GPU has it.
+    """The options of a run of the model; None: as the model or the GPU has it.
 
     `cores`: blocks go to so many; None: one for an access list, which says nothing of cores, else all SMs of the GPU. `max_threads`
     keeps to the first whole blocks (HPCA 2014, section 4.6 takes one core and 8,192 threads). `changes` are fields of
@@ -52,42 +52,39 @@ class CacheOptions:
 class Accesses:
     """Where accesses come from, to be coalesced for any line size: a trace or a list, with its GPU."""
 
-    given: KernelTrace | AccessList
+    source: KernelTrace | AccessList
     gpu: GpuSpec
     options: CacheOptions
 
     def stream(self, line_bytes: int) -> AccessStream:
         """The accesses for lines of that size."""
         bounds = {"stores": self.options.stores, "most_threads": self.options.max_threads}
-        if isinstance(self.given, access_list.AccessList):
-            return access_list.of_list(self.given, line_bytes, **bounds)  # type: ignore[arg-type]
-        return access_stream.of_trace(self.given, line_bytes, **bounds)  # type: ignore[arg-type]
+        if isinstance(self.source, AccessList):
+            return access_list.of_list(self.source, line_bytes, **bounds)  # type: ignore[arg-type]
+        return access_stream.of_trace(self.source, line_bytes, **bounds)  # type: ignore[arg-type]
 
     def placement(self) -> Placement:
         """How many cores, and blocks on each by the GPU's occupancy (of a list: without registers or shared memory)."""
-        listed = isinstance(self.given, AccessList)
-        if isinstance(self.given, AccessList):
-            resident = occupancy(self.gpu, self.given.threads_per_block, 0, 0)
+        if isinstance(self.source, AccessList):
+            resident, cores = occupancy(self.gpu, self.source.threads_per_block, 0, 0), 1
         else:
-            resident = trace_occupancy(self.given, self.gpu)
-        cores = (1 if listed else self.gpu.sm_count) if self.options.cores is None else self.options.cores
-        return Placement(cores, resident.blocks_per_sm)
+            resident, cores = trace_occupancy(self.source, self.gpu), self.gpu.sm_count
+        return Placement(cores if self.options.cores is None else self.options.cores, resident.blocks_per_sm)
 
     def settings(self) -> ReuseSettings:
-        """The GPU's L1 with the changes asked for. Raises SpecError or UsageError for what cannot be modelled.
+        """The GPU's L1 with the changes of the options. Raises SpecError or UsageError for what cannot be modelled.
 
-        Unless told, a list is issued by accesses, as in the paper and by other tools; a trace by requests, nearer to hardware.
+        By default a list is issued by accesses, as in the paper and by other tools; a trace by requests, nearer to hardware.
         """
-        listed = isinstance(self.given, AccessList)
-        base = replace(settings_of(self.gpu.l1), issue="access" if listed else "request")
-        given = replace(base, **self.options.changes)
-        given.check()
-        return given
+        issue = "access" if isinstance(self.source, AccessList) else "request"
+        settings = replace(settings_of(self.gpu.l1), **{"issue": issue, **self.options.changes})
+        settings.check()
+        return settings
 
     @property
     def name(self) -> str:
         """The kernel, or the file of the list."""
-        return self.given.origin if isinstance(self.given, AccessList) else self.given.header.kernel
+        return self.source.origin if isinstance(self.source, AccessList) else self.source.header.kernel
 
 
 def checked_changes(changes: dict[str, Any]) -> dict[str, Any]:
@@ -112,29 +109,25 @@ def accesses_of(
 
 
 def cache_result(accesses: Accesses) -> CacheResult:
-    """Run the model once and say what it found."""
+    """Run the model once: misses by class, set, instruction and source line."""
     settings, placement = accesses.settings(), accesses.placement()
     stream = accesses.stream(settings.line_bytes)
-    found = analyse(settings, stream, placement, keep_misses=accesses.options.l2)
-    return _result(accesses, stream, found)
-
-
-def _result(accesses: Accesses, stream: AccessStream, found: Analysis) -> CacheResult:
-    totals = found.totals()
-    misses, all_of_them = stream.transactions - totals["hits"], stream.transactions
-    settings = found.settings
-    by_set = _histogram(found.outcome.by_set)
-    instructions = _by_instruction(accesses, found)
+    analysis = analyse(settings, stream, placement, keep_misses=accesses.options.l2)
+    totals, outcome = analysis.totals(), analysis.outcome
+    transactions, misses = stream.transactions, stream.transactions - totals["hits"]
+    instructions, notes = _by_instruction(accesses, analysis), list(stream.notes)
+    if settings.index == "fermi" and settings.sets > FERMI_SETS:
+        used = f"the Fermi hash has six bits: {FERMI_SETS} of the {settings.sets} sets are used"
+        notes.append(f"{used}; l1.index=modulo uses all")
     return CacheResult(
-        kernel=accesses.name, gpu=accesses.gpu.name, accesses=stream.loads, transactions=all_of_them, misses=misses, **totals,
-        miss_rate=misses / all_of_them if all_of_them else 0.0,
-        miss_rate_without_latency=(misses - totals["latency"]) / all_of_them if all_of_them else 0.0,
-        mshr_difference=found.mshr_difference, cancelled=found.outcome.cancelled, histogram=by_set,
-        histogram_whole_cache=_histogram(found.outcome.by_cache), cores=min(found.placement.cores, max(1, stream.blocks)),
-        blocks_per_core=found.placement.blocks_per_core, blocks=stream.blocks, threads=stream.blocks * stream.threads_per_block,
+        kernel=accesses.name, gpu=accesses.gpu.name, accesses=stream.loads, transactions=transactions, misses=misses, **totals,
+        miss_rate=misses / transactions if transactions else 0.0,
+        miss_rate_without_latency=(misses - totals["latency"]) / transactions if transactions else 0.0,
+        mshr_difference=analysis.mshr_difference, cancelled=outcome.cancelled, histogram=_histogram(outcome.by_set),
+        histogram_whole_cache=_histogram(outcome.by_cache), cores=min(placement.cores, max(1, stream.blocks)),
+        blocks_per_core=placement.blocks_per_core, blocks=stream.blocks, threads=stream.blocks * stream.threads_per_block,
         settings=_document(settings), instructions=instructions, source_lines=_by_source_line(instructions),
-        l2=_second_level(accesses, stream, found) if accesses.options.l2 else {},
-        notes=[*stream.notes, *_notes(settings)], tool=TOOL,
+        l2=_second_level(accesses, stream, analysis) if accesses.options.l2 else {}, notes=notes, tool=TOOL,
     )
 
 
@@ -152,21 +145,15 @@ def _document(settings: ReuseSettings) -> dict[str, Any]:
     }
 
 
-def _notes(settings: ReuseSettings) -> list[str]:
-    if settings.index == "fermi" and settings.sets > FERMI_SETS:
-        return [f"the Fermi hash has six bits: {FERMI_SETS} of the {settings.sets} sets are used; l1.index=modulo uses all"]
-    return []
-
-
 _CLASSES = ("hits", "compulsory", "capacity", "associativity", "latency", "mshr")
 
 
-def _by_instruction(accesses: Accesses, found: Analysis) -> list[dict[str, Any]]:
+def _by_instruction(accesses: Accesses, analysis: Analysis) -> list[dict[str, Any]]:
     """A row for each instruction with transactions, the most misses first; none for a list, which has no instructions."""
-    if isinstance(accesses.given, AccessList):
+    if isinstance(accesses.source, AccessList):
         return []
     rows = []
-    for instruction, counts in zip(accesses.given.instructions, found.counts.tolist(), strict=False):
+    for instruction, counts in zip(accesses.source.instructions, analysis.counts.tolist(), strict=False):
         if sum(counts):
             classes = dict(zip(_CLASSES, counts, strict=True))
             place = {"pc": instruction.pc, "ptx_line": instruction.ptx_line, "file": instruction.file, "line": instruction.line}
@@ -184,11 +171,11 @@ def _by_source_line(instructions: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(rows.values(), key=lambda row: (-row["misses"], row["file"], row["line"]))
 
 
-def _second_level(accesses: Accesses, stream: AccessStream, found: Analysis) -> dict[str, Any]:
+def _second_level(accesses: Accesses, stream: AccessStream, analysis: Analysis) -> dict[str, Any]:
     """The L2 that takes the misses of all cores modelled."""
     cache = settings_of(accesses.gpu.l2)
     cache.check()
-    outcome = next_level(cache, stream, found.outcome.misses)
+    outcome = next_level(cache, stream, analysis.outcome.misses)
     hits, compulsory, capacity, associativity = (int(n) for n in outcome.counts.sum(axis=0)[:4])
     total, misses = hits + compulsory + capacity + associativity, compulsory + capacity + associativity
     return {
@@ -205,16 +192,16 @@ def parse_index_bits(text: str) -> tuple[tuple[int, ...], ...]:
     """
     groups = text.split(",")
     if not all(re.fullmatch(r"\d{1,2}(\^\d{1,2})*", group) for group in groups):
-        what = f'"{text}" is not a list of the address bits of each set index bit'
-        raise UsageError(what, place="index_bits", remedy="give for example 7^13,8^14,9^15,10^17,11^19,12")
+        message = f'"{text}" is not a list of the address bits of each set index bit'
+        raise UsageError(message, place="index_bits", remedy="give for example 7^13,8^14,9^15,10^17,11^19,12")
     bits = tuple(tuple(int(bit) for bit in group.split("^")) for group in groups)
     for group, written in zip(bits, groups, strict=True):
         if max(group) > HIGHEST_BIT:
-            what = f"bit {max(group)} is not a bit of an address"
-            raise UsageError(what, place="index_bits", remedy=f"give bits of up to {HIGHEST_BIT}")
+            message = f"bit {max(group)} is not a bit of an address"
+            raise UsageError(message, place="index_bits", remedy=f"give bits of up to {HIGHEST_BIT}")
         if len(set(group)) < len(group):
-            what = f'"{written}" has the same bit twice, which cancels out'
-            raise UsageError(what, place="index_bits", remedy="give each bit of a group once")
+            message = f'"{written}" has the same bit twice, which cancels out'
+            raise UsageError(message, place="index_bits", remedy="give each bit of a group once")
     return bits
 
 
@@ -223,27 +210,25 @@ def line_bits(bits: tuple[tuple[int, ...], ...], line_bytes: int) -> tuple[tuple
     shift = line_bytes.bit_length() - 1
     low = [bit for group in bits for bit in group if bit < shift]
     if low:
-        what = f"bit {low[0]} of the address lies within a line of {line_bytes} B"
-        raise UsageError(what, place="index_bits", remedy=f"give bits from {shift} on")
+        message = f"bit {low[0]} of the address lies within a line of {line_bytes} B"
+        raise UsageError(message, place="index_bits", remedy=f"give bits from {shift} on")
     return tuple(tuple(bit - shift for bit in group) for group in bits)
 
-
-# -- The reuse-distance model over cache sizes, ways, line sizes and miss registers (HPCA 2014, section 7 and Fig. 12).
 
 AXES = {"size": "size_bytes", "ways": "ways", "line": "line_bytes", "mshrs": "mshrs"}
 MOST_POINTS = 100_000
 
 
-def parse_axes(words: Sequence[str]) -> dict[str, list[int]]:
+def parse_axes(texts: Sequence[str]) -> dict[str, list[int]]:
     """`size=4K:64K ways=1,2,4,8`: values by axis. A range doubles from its first to its last. Raises UsageError."""
-    found: dict[str, list[int]] = {}
-    for word in words:
-        axis, _, text = word.partition("=")
-        if axis not in AXES or axis in found:
-            what = f'"{word}" is not one of {", ".join(AXES)} with values, each axis once'
-            raise UsageError(what, place="sweep", remedy="give for example size=4K:64K ways=1,2,4,8")
-        found[axis] = [value for part in text.split(",") for value in _values(axis, part)]
-    return found
+    axes: dict[str, list[int]] = {}
+    for text in texts:
+        axis, _, values = text.partition("=")
+        if axis not in AXES or axis in axes:
+            message = f'"{text}" is not one of {", ".join(AXES)} with values, each axis once'
+            raise UsageError(message, place="sweep", remedy="give for example size=4K:64K ways=1,2,4,8")
+        axes[axis] = [value for part in values.split(",") for value in _values(axis, part)]
+    return axes
 
 
 def _values(axis: str, text: str) -> list[int]:
@@ -264,8 +249,8 @@ def _number(axis: str, text: str) -> int:
     unit = {"K": 1024, "M": 1024**2}.get(text[-1:].upper(), 1)
     digits = text[:-1] if unit > 1 else text
     if not (digits.isascii() and digits.isdigit()) or int(digits) == 0 or len(digits) > 9:
-        remedy = "give a whole number of 1 or more, as 48K or 64"
-        raise UsageError(f'"{text}" is not a value of {axis}', place="sweep", remedy=remedy)
+        message = f'"{text}" is not a value of {axis}'
+        raise UsageError(message, place="sweep", remedy="give a whole number of 1 or more, as 48K or 64")
     return int(digits) * unit
 
 
@@ -275,29 +260,24 @@ def cache_sweep(accesses: Accesses, axes: dict[str, list[int]]) -> list[dict[str
     Without latencies the order of accesses does not depend on the cache: then one pass answers for all sizes and ways of a line.
     """
     base = accesses.settings()
-    points = []
-    for values in product(*axes.values()):
-        changes: dict[str, Any] = {AXES[axis]: value for axis, value in zip(axes, values, strict=True)}
-        points.append(replace(base, **changes))
+    names = [AXES[axis] for axis in axes]
+    points = [replace(base, **dict(zip(names, values, strict=True))) for values in product(*axes.values())]  # type: ignore[arg-type]
     if len(points) > MOST_POINTS:
-        what = f"{len(points):,} points are more than {MOST_POINTS:,}"
-        raise UsageError(what, place="sweep", remedy="give fewer values")
+        raise UsageError(f"{len(points):,} points are more than {MOST_POINTS:,}", place="sweep", remedy="give fewer values")
     for point in points:
         point.check()
-    rows: dict[int, dict[str, Any]] = {}
+    placement, rows = accesses.placement(), dict[int, dict[str, Any]]()
     for line in dict.fromkeys(point.line_bytes for point in points):
         stream = accesses.stream(line)
-        chosen = [k for k, point in enumerate(points) if point.line_bytes == line]
-        for k, counts in zip(chosen, _evaluated(accesses, stream, [points[k] for k in chosen]), strict=True):
-            rows[k] = _row(points[k], stream.transactions, counts)
+        chosen = {k: point for k, point in enumerate(points) if point.line_bytes == line}
+        if "latency" in base.without:
+            sizes = [(point.size_bytes, point.ways) for point in chosen.values()]
+            totals = all_sizes_and_ways(next(iter(chosen.values())), stream, placement, sizes)
+        else:
+            totals = [analyse(point, stream, placement).totals() for point in chosen.values()]
+        for (k, point), counts in zip(chosen.items(), totals, strict=True):
+            rows[k] = _row(point, stream.transactions, counts)
     return [rows[k] for k in range(len(points))]
-
-
-def _evaluated(accesses: Accesses, stream: Any, points: list[ReuseSettings]) -> list[dict[str, int]]:
-    placement = accesses.placement()
-    if "latency" in points[0].without:
-        return all_sizes_and_ways(points[0], stream, placement, [(point.size_bytes, point.ways) for point in points])
-    return [analyse(point, stream, placement).totals() for point in points]
 
 
 def _row(point: ReuseSettings, transactions: int, counts: dict[str, int]) -> dict[str, Any]:

@@ -99,24 +99,18 @@ class MemoryStore:
 
 
 def _array_bytes(value: object) -> int:
-    return sum(each.nbytes for each in vars(value).values() if isinstance(each, np.ndarray))
+    return sum(array.nbytes for array in vars(value).values() if isinstance(array, np.ndarray))
 
 
 def misses_key(gpu: GpuSpec, blocks_per_sm: int, method: Method) -> str:
     """The key of a trace's cache misses on `gpu` with so many resident blocks."""
-    view = view_hash(cache_view(gpu, method.order))
-    return content_key(MISSES, view, str(blocks_per_sm), *_how(method))
+    return content_key(MISSES, view_hash(cache_view(gpu, method.order)), str(blocks_per_sm), method.interleaving, method.caches)
 
 
 def profile_key(gpu: GpuSpec, method: Method, counts: bool, resident: Occupancy | None = None) -> str:
     """The key of a trace's interval profile on `gpu`."""
-    view = view_hash(profile_view(gpu, method.order))
-    return content_key(PROFILE, view, *_how(method), method.representative, str(counts), repr(resident))
-
-
-def _how(method: Method) -> tuple[str, ...]:
-    """How misses are found, besides the order of accesses, whose timing is a part of the view."""
-    return method.interleaving, method.caches
+    view = view_hash(profile_view(gpu, method.order))  # the timing by which accesses are ordered is a part of it
+    return content_key(PROFILE, view, method.interleaving, method.caches, method.representative, str(counts), repr(resident))
 
 
 def need_counts(models: Iterable[str]) -> bool:
@@ -138,9 +132,9 @@ class Stages:
             kept = self._store.get(PROFILE, profile_key(gpu, method, True, resident))
         if kept is None:
             trace = _opened(self._source)
-            at = resident or trace_occupancy(trace, gpu)
-            misses = self.misses(gpu, method, at)
-            kept = build_profile(trace, misses, gpu, at, representative=method.representative, counts=self._counts)
+            resident = resident or trace_occupancy(trace, gpu)
+            misses = self.misses(gpu, method, resident)
+            kept = build_profile(trace, misses, gpu, resident, representative=method.representative, counts=self._counts)
             self._store.put(PROFILE, key, kept)
         return kept
 
@@ -195,10 +189,7 @@ class Evaluation:
         designs, numbers = self.designs, number_columns(self.models)
         if self.gpu is None or self.profile is None:
             return [failed_rows(str(self.refused), designs.count, model, numbers) for model in self.models]
-        rows = []
-        for model in self.models:
-            rows.append(model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers))
-        return rows
+        return [model_rows(self.profile, self.gpu, designs.columns, designs.count, model, numbers) for model in self.models]
 
     def predictions(self) -> list[Prediction]:
         """For each model the prediction of the one design, with its provenance. Raises the refusal, and what the models raise."""
@@ -209,11 +200,8 @@ class Evaluation:
             provenance = profile_provenance(profile, gpu, self.origin)
         else:
             provenance = trace_provenance(_opened(self.origin), gpu, self.designs.method, profile.notes)
-        found = []
-        for name in self.models:
-            prediction = get_model(name).predict(profile, gpu)
-            found.append(replace(prediction, provenance=merged_provenance(prediction.provenance, provenance)))
-        return found
+        predictions = (get_model(name).predict(profile, gpu) for name in self.models)
+        return [replace(each, provenance=merged_provenance(each.provenance, provenance)) for each in predictions]
 
 
 def evaluate(
@@ -245,24 +233,16 @@ def known_models(models: Iterable[str]) -> None:
         get_model(name)
 
 
-# -- One design.
-
 def predict_trace(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    models: Sequence[str],
-    method: Method = DEFAULT_METHOD,
-    *,
-    resident: Occupancy | None = None,
-    store: StageStore | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *,
+    resident: Occupancy | None = None, store: StageStore | None = None, watch: Watch | None = None,
 ) -> list[Prediction]:
     """One prediction per model, in order. Raises UsageError for an unknown model and if a block does not fit an SM.
 
     `resident` replaces the residency that the launch would have; intermediate results are shared through `store`.
     """
-    (found,) = evaluate(trace, [Designs(gpu, method, resident=resident)], models, store, watch=watch)
-    return found.predictions()
+    (evaluation,) = evaluate(trace, [Designs(gpu, method, resident=resident)], models, store, watch=watch)
+    return evaluation.predictions()
 
 
 def predict_profile(profile: IntervalProfile, gpu: GpuSpec, models: Sequence[str], origin: str = "") -> list[Prediction]:
@@ -292,11 +272,7 @@ class ProfiledTrace:
 
 
 def profile_trace(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    method: Method = DEFAULT_METHOD,
-    *,
-    resident: Occupancy | None = None,
+    trace: KernelTrace, gpu: GpuSpec, method: Method = DEFAULT_METHOD, *, resident: Occupancy | None = None,
     watch: Watch | None = None,
 ) -> ProfiledTrace:
     """Residency, cache misses and the interval profile of `trace` on `gpu`. Raises UsageError if a block does not fit an SM.
@@ -306,8 +282,8 @@ def profile_trace(
     store = MemoryStore()
     stages = Stages(trace, store, watch=watch)
     profile = stages.profile(gpu, method, resident)
-    at = resident or trace_occupancy(trace, gpu)
-    return ProfiledTrace(trace, at, stages.misses(gpu, method, at), profile, method, store)
+    resident = resident or trace_occupancy(trace, gpu)
+    return ProfiledTrace(trace, resident, stages.misses(gpu, method, resident), profile, method, store)
 
 
 def predict_profiled(profiled: ProfiledTrace, gpu: GpuSpec, models: Sequence[str]) -> list[Prediction]:

@@ -1,4 +1,4 @@
-"""Interval profiles and traces in files: profiles read and written, traces stored in folders or written for other tools.
+"""Files: profiles read and written, traces stored in folders or written for other tools, sources that come with Warpsight.
 
 The summary of a stored trace says what was kept and how fast it was made.
 """
@@ -6,6 +6,8 @@ The summary of a stored trace says what was kept and how fast it was made.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.kernel_input import prepare
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import KernelRequest
-from warpsight.pipeline.tracing import WithPtx, convert_launches, obtain_trace, run_ready
+from warpsight.pipeline.tracing import PtxFolderSink, convert_launches, obtain_trace, run_ready
 from warpsight.traces.exporters.accelsim.writer import KERNEL, LIST, export_accelsim
 from warpsight.traces.schema import KernelTrace
-from warpsight.traces.store import FolderSink, trace_bytes
+from warpsight.traces.store import trace_bytes
 
 
 def read_profile_file(path: str) -> IntervalProfile:
@@ -42,7 +44,22 @@ def write_profile_file(profile: IntervalProfile, path: str) -> None:
         raise UsageError(f"cannot be written: {error.strerror}", place=path, remedy="name another file with -o") from None
 
 
-# -- Traces kept in folders, with the figures that say what was kept and how fast it was made.
+def save_package_files(package: str, names: Sequence[str], folder: str | Path, conflict: str) -> list[Path]:
+    """Write the files `names` of `package` into `folder` and give their paths. Raises `UsageError`, which says `conflict`, rather
+    than replace a file with other content, and if a file cannot be written.
+    """
+    texts = {Path(folder) / name: files(package).joinpath(name).read_text("utf-8") for name in names}
+    try:
+        for path, text in texts.items():
+            if path.exists() and path.read_text("utf-8", errors="replace") != text:
+                raise UsageError(conflict, place=str(path), remedy="name another folder")
+        Path(folder).mkdir(parents=True, exist_ok=True)
+        for path, text in texts.items():
+            path.write_text(text, "utf-8")
+    except OSError as error:
+        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy="name another folder") from None
+    return list(texts)
+
 
 def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None) -> KernelTrace:
     """Run the kernel and stream its trace into `folder`; nothing is left there if the run fails.
@@ -54,8 +71,9 @@ def trace_into(request: KernelRequest, folder: str | Path, *, overwrite: bool = 
         remedy = "copy the folder, or give the kernel it was made from"
         raise UsageError("is a trace already", place=str(request.path), remedy=remedy)
     ready = prepare(request)
-    with FolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
-        return run_ready(ready, sink=WithPtx(sink, ready.source.ptx), watch=watch)
+    with PtxFolderSink(folder, overwrite=overwrite, notes=ready.notes) as sink:
+        sink.ptx = ready.source.ptx
+        return run_ready(ready, sink=sink, watch=watch)
 
 
 def store_trace(
@@ -76,29 +94,14 @@ def summary_of(trace: KernelTrace, folder: str | Path) -> dict[str, Any]:
     """The summary document of the trace that was stored in `folder`."""
     header = trace.header
     return {
-        "tool": TOOL,
-        "kernel": header.kernel,
-        "source": header.source,
-        "grid": list(header.grid),
-        "block": list(header.block),
-        "target": header.target,
-        "warp_instructions": header.warp_instructions,
-        "thread_instructions": header.thread_instructions,
-        "warps": header.warps,
-        "recorded_blocks": header.recorded_blocks,
-        "paths": len(trace.paths),
-        "registers_per_thread": header.registers_per_thread,
-        "registers_from": header.registers_from,
-        "emulation_seconds": header.emulation_seconds,
-        "trace_bytes": trace_bytes(folder),
-        "folder": str(folder),
-        "kernel_hash": header.kernel_hash,
-        "input_hash": header.input_hash,
-        "notes": list(trace.notes),
+        "tool": TOOL, "kernel": header.kernel, "source": header.source, "grid": list(header.grid), "block": list(header.block),
+        "target": header.target, "warp_instructions": header.warp_instructions, "thread_instructions": header.thread_instructions,
+        "warps": header.warps, "recorded_blocks": header.recorded_blocks, "paths": len(trace.paths),
+        "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from,
+        "emulation_seconds": header.emulation_seconds, "trace_bytes": trace_bytes(folder), "folder": str(folder),
+        "kernel_hash": header.kernel_hash, "input_hash": header.input_hash, "notes": list(trace.notes),
     }
 
-
-# -- Traces for other tools.
 
 def export_trace(
     request: KernelRequest, folder: str | Path, *, overwrite: bool = False, watch: Watch | None = None
@@ -108,18 +111,9 @@ def export_trace(
     Raises UsageError where the folder is in the way, and what obtaining the trace raises.
     """
     trace = obtain_trace(request, watch=watch)
-    done = export_accelsim(trace, folder, overwrite=overwrite, progress=stage(watch, "writing the trace"))
+    export = export_accelsim(trace, folder, overwrite=overwrite, progress=stage(watch, "writing the trace"))
     return {
-        "tool": TOOL,
-        "kernel": trace.header.kernel,
-        "source": trace.header.source,
-        "grid": list(trace.header.grid),
-        "block": list(trace.header.block),
-        "folder": str(done.folder),
-        "files": [LIST, KERNEL],
-        "blocks": done.blocks,
-        "warps": done.warps,
-        "lines": done.instructions,
-        "bytes": done.bytes,
-        "notes": [*trace.notes, *done.notes],
+        "tool": TOOL, "kernel": trace.header.kernel, "source": trace.header.source, "grid": list(trace.header.grid),
+        "block": list(trace.header.block), "folder": str(export.folder), "files": [LIST, KERNEL], "blocks": export.blocks,
+        "warps": export.warps, "lines": export.instructions, "bytes": export.bytes, "notes": [*trace.notes, *export.notes],
     }

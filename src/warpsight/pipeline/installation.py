@@ -28,31 +28,19 @@ def instruction_table() -> list[dict[str, Any]]:
     Keys: `opcode`, `op_class` (the class, or the rule that gives it), `access` (load, store, atomic or empty), `executed`, `what`,
     and `why_not` (empty if executed).
     """
-    rows = []
-    for name, row in OPCODES.items():
-        rows.append(_row(name, row.rule, row.access, row.what, "" if row.handler else "not executed yet"))
+    rows = [_row(name, row.rule, row.access, row.what, "" if row.handler else "not executed yet") for name, row in OPCODES.items()]
     rows += [_row(name, "", "", why, "refused") for name, why in REFUSED.items()]
     return sorted(rows, key=lambda row: row["opcode"])
 
 
 def native_table() -> list[dict[str, Any]]:
     """A row for each native opcode (SASS) of imported traces: `opcode`, `op_class`, `space`, `access`, `what`."""
-    rows = [
-        {"opcode": row.name, "op_class": row.op_class, "space": row.space, "access": row.access, "what": row.what}
-        for row in TABLE.values()
-    ]
-    return sorted(rows, key=lambda row: row["opcode"])
+    rows = sorted(TABLE.values(), key=lambda row: row.name)
+    return [{"opcode": row.name, **{key: getattr(row, key) for key in ("op_class", "space", "access", "what")}} for row in rows]
 
 
 def _row(opcode: str, op_class: str, access: str, what: str, why_not: str) -> dict[str, Any]:
-    return {
-        "opcode": opcode,
-        "op_class": op_class,
-        "access": access,
-        "executed": not why_not,
-        "what": what,
-        "why_not": why_not,
-    }
+    return {"opcode": opcode, "op_class": op_class, "access": access, "executed": not why_not, "what": what, "why_not": why_not}
 
 
 def environment() -> dict[str, Any]:
@@ -66,7 +54,7 @@ def environment() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "machine": f"{platform.system()} {platform.machine()}, {llvm.get_host_cpu_name()}, vectors: {vectors}",
         "packages": {name: _version(name) for name in _PACKAGES},
-        "tools": {"nvcc": find_nvcc(), "C compiler": _c_compiler()},
+        "tools": {"nvcc": find_nvcc(), "C compiler": shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")},
         "cache": {"folder": str(folder), "files": len(files), "bytes": sum(path.stat().st_size for path in files)},
     }
 
@@ -77,12 +65,6 @@ def _version(package: str) -> str | None:
     except metadata.PackageNotFoundError:
         return None
 
-
-def _c_compiler() -> str | None:
-    return shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-
-
-# -- The performance models as documents.
 
 def list_models() -> list[dict[str, Any]]:
     """Every model by name. Raises `UsageError` if a plug-in cannot be loaded."""
@@ -101,23 +83,16 @@ def describe_model(name: str) -> dict[str, Any]:
     the equation of each. Raises `UsageError` for an unknown name.
     """
     model = get_model(name)
-    components = components_of(model)
-    described = model.about.description or inspect.cleandoc(type(model).__doc__ or "")
+    about, components = model.about, components_of(model)
+    description = about.description or inspect.cleandoc(type(model).__doc__ or "")
     return {
-        "name": name,
-        "title": model.title,
-        "source": model.source,
-        "description": " ".join(described.split()),
-        "equations": list(model.about.equations),
-        "needs": sorted(model.needs),
+        "name": name, "title": model.title, "source": model.source, "description": " ".join(description.split()),
+        "equations": list(about.equations), "needs": sorted(model.needs),
         "parameters": [
             {"name": key.name, "kind": key.kind, "default": key.default, "meaning": key.meaning}
             for key in parameters_of(name).values()
         ],
-        "assumptions": list(model.about.assumptions),
-        "fails": list(model.about.fails),
-        "stack": list(model.about.stack),
-        "meanings": {component: components[component].meaning for component in model.about.stack},
-        "by_component": dict(model.about.by_component),
-        "citation": model.about.citation,
+        "assumptions": list(about.assumptions), "fails": list(about.fails), "stack": list(about.stack),
+        "meanings": {component: components[component].meaning for component in about.stack},
+        "by_component": dict(about.by_component), "citation": about.citation,
     }

@@ -22,8 +22,6 @@ from warpsight.kernels.values import check_kinds, parse_integer
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, KernelRequest
 from warpsight.pipeline.suites import MANIFEST, read_manifest
 
-_PTX_REMEDY = "give a path, PTX text, what numba.cuda.compile returns, or a compiled Numba or Triton kernel"
-
 
 def ptx_of(kernel: Any) -> str:
     """The path or source text that `kernel` is, or the PTX that it holds. Raises `UsageError` if it holds none, or several.
@@ -38,24 +36,17 @@ def ptx_of(kernel: Any) -> str:
     asm = getattr(kernel, "asm", None)
     if isinstance(asm, Mapping) and "ptx" in asm:
         return str(asm["ptx"])
-    if callable(getattr(kernel, "inspect_asm", None)):
-        return _only_ptx(kernel.inspect_asm())
-    raise UsageError(f"a {type(kernel).__name__} contains no PTX", place="source", remedy=_PTX_REMEDY)
-
-
-def _only_ptx(listing: Any) -> str:
-    """The PTX of a dispatcher's listing by signature."""
-    if isinstance(listing, str):
-        return listing
-    texts = list(listing.values())
+    if not callable(getattr(kernel, "inspect_asm", None)):
+        remedy = "give a path, PTX text, what numba.cuda.compile returns, or a compiled Numba or Triton kernel"
+        raise UsageError(f"a {type(kernel).__name__} contains no PTX", place="source", remedy=remedy)
+    listing = kernel.inspect_asm()
+    texts = [listing] if isinstance(listing, str) else list(listing.values())
     if len(texts) == 1:
         return str(texts[0])
-    what = "is not compiled for any signature" if not texts else f"is compiled for {len(texts)} signatures"
+    signatures = f"is compiled for {len(texts)} signatures" if texts else "is not compiled for any signature"
     remedy = "compile it for exactly one, or give one text of inspect_asm()"
-    raise UsageError(f"the Numba kernel {what}", place="source", remedy=remedy)
+    raise UsageError(f"the Numba kernel {signatures}", place="source", remedy=remedy)
 
-
-# -- From a request to kernels, a checked launch and the registers it takes.
 
 _LAUNCH_FILES = (".yaml", ".yml", ".py")
 MAX_THREADS = 1024
@@ -91,12 +82,13 @@ def prepare(request: KernelRequest) -> ReadyLaunch:
     check_kinds({name: getattr(request, name) for name in _CHECKED})
     limit = DEFAULT_MAX_INSTRUCTIONS if request.max_instructions is None else request.max_instructions
     if limit < 1:
-        what = "a limit of 0 instructions executes nothing"
-        raise UsageError(what, place="max_instructions", remedy="give 1 or more, or leave it out")
-    threads = _processors() if request.threads is None else request.threads
+        remedy = "give 1 or more, or leave it out"
+        raise UsageError("a limit of 0 instructions executes nothing", place="max_instructions", remedy=remedy)
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = processors if request.threads is None else request.threads
     if not 0 < threads <= MAX_THREADS:
-        what = f"blocks cannot run on {threads} threads"
-        raise UsageError(what, place="threads", remedy=f"give 1 to {MAX_THREADS:,}, or leave it out")
+        remedy = f"give 1 to {MAX_THREADS:,}, or leave it out"
+        raise UsageError(f"blocks cannot run on {threads} threads", place="threads", remedy=remedy)
     spec = launch_spec_of(request)
     source, launch = launch_spec.prepare(spec)
     with lines_of(source.path):
@@ -117,14 +109,9 @@ def sample_size(sample: str | int | None, blocks: int) -> int:
     elif re.fullmatch(r"[\d_,]+", text) and int(re.sub("[_,]", "", text) or 0) > 0:
         count = int(re.sub("[_,]", "", text))
     else:
-        what = f'"{text}" is neither a number of blocks nor a share of them'
-        raise UsageError(what, place="sample", remedy="give for example 256, or 5%")
+        message = f'"{text}" is neither a number of blocks nor a share of them'
+        raise UsageError(message, place="sample", remedy="give for example 256, or 5%")
     return 0 if count >= blocks else count
-
-
-def _processors() -> int:
-    """Processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run_options(request: KernelRequest) -> RunOptions:
@@ -134,30 +121,24 @@ def _run_options(request: KernelRequest) -> RunOptions:
         raise UsageError(f"{size} bytes of heap is negative", place="heap_bytes", remedy="give 0 or more bytes")
     stack = DEFAULT_STACK_BYTES if request.stack_bytes is None else request.stack_bytes
     if not 0 < stack <= MAX_STACK_BYTES:
-        what = f"a stack of {stack:,} bytes per thread is out of range"
-        raise UsageError(what, place="stack_bytes", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
+        message = f"a stack of {stack:,} bytes per thread is out of range"
+        raise UsageError(message, place="stack_bytes", remedy=f"give 1 to {MAX_STACK_BYTES:,} bytes")
     return RunOptions(size, request.output, bool(request.check), stack)
 
 
 def launch_spec_of(request: KernelRequest) -> LaunchSpec:
     """The launch as a file says it, with what the request says over it; or the request alone."""
-    given: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
+    settings: dict[str, Any] = {name: getattr(request, name) for name in _OVER_A_FILE if getattr(request, name) is not None}
     path = str(request.path) if hasattr(request.path, "__fspath__") else request.path
     if isinstance(path, str) and "\n" not in path and path.endswith(_LAUNCH_FILES):
-        return replace(_launch_of_file(path), **given)
+        is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
+        return replace(read_manifest(path).launch_spec() if is_manifest else read_launch_file(path), **settings)
     if not isinstance(path, (str, tuple)):
-        given = as_launch(path, given, request.constants) or given
-    for name in ("grid", "block"):
-        if name not in given:
-            what = "blocks in the grid" if name == "grid" else "threads in a block"
-            remedy = f"give --{name}, or a launch file (.yaml, .py)"
+        settings = as_launch(path, settings, request.constants) or settings
+    for name, unit in (("grid", "blocks in the grid"), ("block", "threads in a block")):
+        if name not in settings:
             if isinstance(path, str) and path != "-":
-                load_source(path, arch=given.get("arch"))  # what is wrong with the file itself comes first
-            raise UsageError(f"is missing: how many {what}?", place=f"--{name}", remedy=remedy)
-    return LaunchSpec(**{"source": ptx_of(path), **given} if "source" not in given else given)
-
-
-def _launch_of_file(path: str) -> LaunchSpec:
-    """The launch of a launch file, or of the manifest of a kernel in a suite."""
-    is_manifest = os.path.basename(path) == MANIFEST and os.path.isfile(path)
-    return read_manifest(path).launch_spec() if is_manifest else read_launch_file(path)
+                load_source(path, arch=settings.get("arch"))  # what is wrong with the file itself comes first
+            remedy = f"give --{name}, or a launch file (.yaml, .py)"
+            raise UsageError(f"is missing: how many {unit}?", place=f"--{name}", remedy=remedy)
+    return LaunchSpec(**settings if "source" in settings else {"source": ptx_of(path), **settings})

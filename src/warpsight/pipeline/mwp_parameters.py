@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -61,8 +62,8 @@ def read_parameters(path: str) -> dict[str, float]:
     texts, lines = read_yaml(path, needs="give the parameters of Table 1, one `NAME: value` a line")
     for name in texts:
         if name not in _NAMES:
-            what = f"{name} is not a parameter of the model{suggestion(name, _NAMES)}"
-            raise UsageError(what, place=f"{path}:{lines[name]}", remedy=f"known: {', '.join(_NAMES)}")
+            message = f"{name} is not a parameter of the model{suggestion(name, _NAMES)}"
+            raise UsageError(message, place=f"{path}:{lines[name]}", remedy=f"known: {', '.join(_NAMES)}")
     values: dict[str, float] = {}
     for entry in ENTRIES:
         if entry.name in texts:
@@ -70,36 +71,28 @@ def read_parameters(path: str) -> dict[str, float]:
         elif entry.default and entry.default != "none":
             values[entry.name] = float(entry.default)
     for entry in ENTRIES:
-        if entry.name in values or entry.default == "none":
-            continue
-        if entry.needs and values.get(entry.needs) == 0:
-            continue
-        raise UsageError(f"{entry.name} is missing ({entry.meaning})", place=path, remedy=_PAGE)
+        idle = entry.default == "none" or (entry.needs and values.get(entry.needs) == 0)
+        if entry.name not in values and not idle:
+            raise UsageError(f"{entry.name} is missing ({entry.meaning})", place=path, remedy=_PAGE)
     return values
 
 
 def _number(entry: Entry, text: Any, place: str) -> float:
     if not isinstance(text, str):
         raise UsageError(f"{entry.name} is not a single value", place=place, remedy=f"{entry.name}: {entry.meaning}")
-    if entry.kind == NUMBER:
-        number = _plain(entry, text, place)
+    if entry.kind == NUMBER:  # of cycles or instructions, which may be a mean
+        try:
+            number = float(text.removesuffix("cycles").removesuffix("cycle"))
+        except ValueError:
+            number = -1.0
+        if not 0 <= number < 1e18:
+            message = f'{entry.name} is not a number from 0 to 1e18: "{text}"'
+            raise SpecError(message, place=place, remedy=f"{entry.name}: {entry.meaning}")
     else:
         number = float(parse_quantity(text, entry.kind, key=entry.name, place=place))
     if number < entry.least:
-        what = f"{entry.name} is {text}, below its least value of {entry.least:g}"
-        raise SpecError(what, place=place, remedy=f"{entry.name}: {entry.meaning}")
-    return number
-
-
-def _plain(entry: Entry, text: str, place: str) -> float:
-    """A number of cycles or instructions, which may be a mean."""
-    try:
-        number = float(text.removesuffix("cycles").removesuffix("cycle"))
-    except ValueError:
-        number = -1.0
-    if not 0 <= number < 1e18:
-        what = f'{entry.name} is not a number from 0 to 1e18: "{text}"'
-        raise SpecError(what, place=place, remedy=f"{entry.name}: {entry.meaning}")
+        message = f"{entry.name} is {text}, below its least value of {entry.least:g}"
+        raise SpecError(message, place=place, remedy=f"{entry.name}: {entry.meaning}")
     return number
 
 
@@ -107,22 +100,14 @@ def parameters_of(values: dict[str, float]) -> Parameters:
     """The equations' parameters. What is not needed (a kind of memory instruction that does not occur) is 0, transactions 1."""
     decimals = values.get("MWP_decimals")
     return Parameters(
-        clock_hz=values["Freq"],
-        bandwidth_bytes_per_s=values["Mem_Bandwidth"],
-        memory_latency=values["Mem_LD"],
+        clock_hz=values["Freq"], bandwidth_bytes_per_s=values["Mem_Bandwidth"], memory_latency=values["Mem_LD"],
         departure_uncoalesced=values.get("Departure_del_uncoal", 0.0),
         departure_coalesced=values.get("Departure_del_coal", 0.0),
-        issue_cycles=values["Issue_cycles"],
-        warps_per_block=-(-values["Threads_per_block"] // values["Threads_per_warp"]),
-        blocks=values["Blocks"],
-        active_blocks=values["Active_blocks_per_SM"],
-        active_sms=values["Active_SMs"],
-        computation_instructions=values["Comp_insts"],
-        uncoalesced_instructions=values["Uncoal_Mem_insts"],
-        coalesced_instructions=values["Coal_Mem_insts"],
-        synchronizations=values["Synch_insts"],
-        transactions=values.get("Uncoal_per_mw", 1.0),
-        load_bytes=values["Load_bytes_per_warp"],
+        issue_cycles=values["Issue_cycles"], warps_per_block=-(-values["Threads_per_block"] // values["Threads_per_warp"]),
+        blocks=values["Blocks"], active_blocks=values["Active_blocks_per_SM"], active_sms=values["Active_SMs"],
+        computation_instructions=values["Comp_insts"], synchronizations=values["Synch_insts"],
+        uncoalesced_instructions=values["Uncoal_Mem_insts"], coalesced_instructions=values["Coal_Mem_insts"],
+        transactions=values.get("Uncoal_per_mw", 1.0), load_bytes=values["Load_bytes_per_warp"],
         mwp_decimals=None if decimals is None else int(decimals),
     )
 
@@ -160,23 +145,14 @@ RESULTS = (
 def evaluate_parameters(path: str) -> dict[str, Any]:
     """The result document of the parameters in `path`: they, every intermediate, cycles and seconds; notes on what is peculiar."""
     values = read_parameters(path)
-    found = {name: float(value) for name, value in solve(parameters_of(values)).items()}
-    notes = []
-    issue = found["Comp_cycles"] * found["Active_warps_per_SM"] * found["Rep"]
-    if found["Final_cycles"] < issue:
-        notes.append(f"an SM needs {issue:,.0f} cycles to issue all instructions, more than the equations predict")
+    solved = {name: float(value) for name, value in solve(parameters_of(values)).items()}
+    issue = solved["Comp_cycles"] * solved["Active_warps_per_SM"] * solved["Rep"]
+    note = f"an SM needs {issue:,.0f} cycles to issue all instructions, more than the equations predict"
+    # JSON has no word for infinity: what nothing limits is null
+    results = {name: solved[name] if math.isfinite(solved[name]) else None for name, _, _ in RESULTS}
     return {
-        "tool": TOOL,
-        "model": "mwp-cwp",
-        "parameters_file": path,
-        "parameters": values,
-        "results": {name: int(found[name]) if name == "Case" else _finite(found[name]) for name, _, _ in RESULTS},
-        "cycles": found["Final_cycles"],
-        "seconds": found["Final_cycles"] / values["Freq"],
-        "notes": notes,
+        "tool": TOOL, "model": "mwp-cwp", "parameters_file": path, "parameters": values,
+        "results": {**results, "Case": int(solved["Case"])},
+        "cycles": solved["Final_cycles"], "seconds": solved["Final_cycles"] / values["Freq"],
+        "notes": [note] if solved["Final_cycles"] < issue else [],
     }
-
-
-def _finite(number: float) -> float | None:
-    """JSON has no word for infinity: what nothing limits is null."""
-    return number if abs(number) < float("inf") else None

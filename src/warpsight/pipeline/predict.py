@@ -18,19 +18,12 @@ from warpsight.traces.schema import KernelTrace
 
 
 def predict_kernel(
-    request: KernelRequest,
-    gpu: GpuSpec,
-    models: Sequence[str],
-    method: Method = DEFAULT_METHOD,
-    *,
-    watch: Watch | None = None,
+    request: KernelRequest, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
 ) -> list[Prediction]:
     """From a kernel, or a trace folder, to one prediction per model."""
     known_models(models)
     return predict_trace(obtain_trace(request, gpu=gpu, watch=watch), gpu, models, method, watch=watch)
 
-
-# -- The launches of an application, from another tool's trace.
 
 def predict_launches(
     request: KernelRequest, gpu: GpuSpec, models: Sequence[str], method: Method = DEFAULT_METHOD, *, watch: Watch | None = None
@@ -40,61 +33,49 @@ def predict_launches(
     The provenance says `varied: {"launch": N, "kernel": NAME}`, of totals `{"launch": "total", ...}`.
     """
     known_models(models)
-    answers: list[Prediction] = []
+    predictions: list[Prediction] = []
     for launch in launches_of(request):
         trace = launch.trace(progress=stage(watch, f"reading launch {launch.number}"))
-        for answer in predict_trace(trace, gpu, models, method, watch=watch):
-            answers.append(_with_varied(answer, {"launch": launch.number, "kernel": answer.kernel}))
-    return [*answers, *(application_total([a for a in answers if a.model == model]) for model in models)]
+        for each in predict_trace(trace, gpu, models, method, watch=watch):
+            predictions.append(_with_varied(each, {"launch": launch.number, "kernel": each.kernel}))
+    return [*predictions, *(application_total([p for p in predictions if p.model == model]) for model in models)]
 
 
-def application_total(answers: Sequence[Prediction]) -> Prediction:
+def application_total(launches: Sequence[Prediction]) -> Prediction:
     """The application: launches one after the other by one model. IPC is all instructions over the sum of the cycles (MDM section
     V).
 
     CPI and its stack are means over instructions; what has no sum (what bounds it, class, limiter) is of the longest launch.
     """
-    count = sum(a.warp_instructions for a in answers)
-    cycles = sum(a.cycles for a in answers)
+    cycles, instructions = [p.cycles for p in launches], [float(p.warp_instructions) for p in launches]
 
-    def weighed(values: Sequence[float], weights: Sequence[float]) -> float:
+    def mean(values: Sequence[float], weights: Sequence[float]) -> float:
         return sum(v * w for v, w in zip(values, weights, strict=True)) / max(sum(weights), 1e-300)
 
-    instructions = [float(a.warp_instructions) for a in answers]
-    longest = max(answers, key=lambda a: a.cycles)
-    known = [(a.dpki, float(a.warp_instructions)) for a in answers if a.dpki is not None]
-    names = dict.fromkeys(name for a in answers for name in a.cpi_stack)
-    stack = {name: weighed([a.cpi_stack.get(name, 0.0) for a in answers], instructions) for name in names}
+    known = [(p.dpki, float(p.warp_instructions)) for p in launches if p.dpki is not None]
+    names = dict.fromkeys(name for p in launches for name in p.cpi_stack)
+    stack = {name: mean([p.cpi_stack.get(name, 0.0) for p in launches], instructions) for name in names}
     merged = replace(
-        longest,
-        kernel=f"{len(answers)} launches",
-        cycles=cycles,
-        seconds=sum(a.seconds for a in answers),
-        warp_instructions=count,
-        ipc_sm_warp=weighed([a.ipc_sm_warp for a in answers], [a.cycles for a in answers]),
-        ipc_gpu_warp=weighed([a.ipc_gpu_warp for a in answers], [a.cycles for a in answers]),
-        ipc_gpu_thread=weighed([a.ipc_gpu_thread for a in answers], [a.cycles for a in answers]),
-        cpi=sum(stack.values()),
-        cpi_stack=stack,
-        dpki=weighed([d for d, _ in known], [w for _, w in known]) if known else None,
-        occupancy=weighed([a.occupancy for a in answers], [a.cycles for a in answers]),
+        max(launches, key=lambda p: p.cycles), kernel=f"{len(launches)} launches",
+        cycles=sum(cycles), seconds=sum(p.seconds for p in launches), warp_instructions=sum(p.warp_instructions for p in launches),
+        ipc_sm_warp=mean([p.ipc_sm_warp for p in launches], cycles),
+        ipc_gpu_warp=mean([p.ipc_gpu_warp for p in launches], cycles),
+        ipc_gpu_thread=mean([p.ipc_gpu_thread for p in launches], cycles),
+        cpi=sum(stack.values()), cpi_stack=stack,
+        dpki=mean([d for d, _ in known], [w for _, w in known]) if known else None,
+        occupancy=mean([p.occupancy for p in launches], cycles),
     )
     return _with_varied(merged, {"launch": "total", "kernel": merged.kernel})
 
 
-def _with_varied(answer: Prediction, varied: dict[str, Any]) -> Prediction:
-    return replace(answer, provenance={**answer.provenance, "varied": varied})
+def _with_varied(prediction: Prediction, varied: dict[str, Any]) -> Prediction:
+    return replace(prediction, provenance={**prediction.provenance, "varied": varied})
 
 
 # -- One kernel at several residencies (GPUMech, MICRO 2014, Fig. 16), or by several representative warps (Fig. 7).
 
 def over_warps(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    models: Sequence[str],
-    warps: tuple[int, int],
-    method: Method = DEFAULT_METHOD,
-    *,
+    trace: KernelTrace, gpu: GpuSpec, models: Sequence[str], warps: tuple[int, int], method: Method = DEFAULT_METHOD, *,
     watch: Watch | None = None,
 ) -> list[Prediction]:
     """Predictions for each number of whole blocks with from the first to the second of `warps` on an SM, one per model.
@@ -106,8 +87,8 @@ def over_warps(
     designs = [Designs(gpu, method, resident=resident) for resident in residencies]
     return [
         _with_varied(prediction, {"warps_per_sm": resident.warps_per_sm})
-        for resident, found in zip(residencies, evaluate(trace, designs, models, watch=watch), strict=True)
-        for prediction in found.predictions()
+        for resident, evaluation in zip(residencies, evaluate(trace, designs, models, watch=watch), strict=True)
+        for prediction in evaluation.predictions()
     ]
 
 
@@ -120,9 +101,9 @@ def over_representatives(
     """
     designs = [Designs(gpu, replace(method, representative=name)) for name in REPRESENTATIVES]
     return [
-        _with_varied(prediction, {"representative": name})
-        for name, found in zip(REPRESENTATIVES, evaluate(trace, designs, models, watch=watch), strict=True)
-        for prediction in found.predictions()
+        _with_varied(prediction, {"representative": evaluation.designs.method.representative})
+        for evaluation in evaluate(trace, designs, models, watch=watch)
+        for prediction in evaluation.predictions()
     ]
 
 
@@ -134,18 +115,10 @@ def _residencies(trace: KernelTrace, gpu: GpuSpec, least: int, most: int) -> lis
     counts = [count for count in range(1, blocks + 1) if least <= count * header.warps_per_block <= most]
     if not counts:
         limit = f"{full.limiter} of {gpu.name} allow" if blocks == full.blocks_per_sm else "the launch has, per SM,"
-        what = f"no whole number of blocks has {least} to {most} warps: a block has {header.warps_per_block}"
-        remedy = f"{limit} up to {blocks * header.warps_per_block} warps"
-        raise UsageError(what, place="warps", remedy=remedy)
+        message = f"no whole number of blocks has {least} to {most} warps: a block has {header.warps_per_block}"
+        raise UsageError(message, place="warps", remedy=f"{limit} up to {blocks * header.warps_per_block} warps")
+    sizes = [(count, count * header.warps_per_block) for count in counts]
     return [
-        full
-        if count == full.blocks_per_sm
-        else replace(
-            full,
-            blocks_per_sm=count,
-            warps_per_sm=count * header.warps_per_block,
-            fraction=count * header.warps_per_block / gpu.sm.max_warps,
-            limiter="warps",
-        )
-        for count in counts
+        full if count == full.blocks_per_sm else Occupancy(count, resident, resident / gpu.sm.max_warps, "warps")
+        for count, resident in sizes
     ]

@@ -13,6 +13,7 @@ from warpsight.gpu.spec import GpuSpec
 from warpsight.pipeline.evaluate import MemoryStore, known_models, predict_trace
 from warpsight.pipeline.provenance import TOOL
 from warpsight.pipeline.request import DEFAULT_MAX_INSTRUCTIONS, DEFAULT_METHOD, DEFAULT_MODEL, Method
+from warpsight.pipeline.tracing import launch_folder
 from warpsight.programs.host import describe_signal, run_program
 from warpsight.programs.session import Ran
 from warpsight.traces.schema import TraceSink
@@ -38,21 +39,21 @@ class Selection:
         try:
             re.compile(kernels or "")
         except re.error as error:
-            what, remedy = f'"{kernels}" is not a regular expression: {error}', "write e.g. 'gemm|reduce'"
-            raise UsageError(what, place="kernels", remedy=remedy) from error
+            message = f'"{kernels}" is not a regular expression: {error}'
+            raise UsageError(message, place="kernels", remedy="write e.g. 'gemm|reduce'") from error
         if launches is None:
             return cls(kernels or "")
-        found = re.fullmatch(r"(\d*):(\d*)|(\d+)", launches.strip())
+        match = re.fullmatch(r"(\d*):(\d*)|(\d+)", launches.strip())
         remedy = "write e.g. 1:10 for the first ten launches of each kernel, or 3 for the third"
-        if found is None:
+        if match is None:
             raise UsageError(f'"{launches}" is not a range of launches', place="launches", remedy=remedy)
-        first = int(found[1] or found[3] or 1)
-        last = int(found[3] or found[2]) if found[3] or found[2] else None
+        first = int(match[1] or match[3] or 1)
+        last = int(match[3] or match[2]) if match[3] or match[2] else None
         if first < 1 or (last is not None and last < first):
             raise UsageError(f"{launches} contains no launch; launches are numbered from 1", place="launches", remedy=remedy)
         return cls(kernels or "", first, last)
 
-    def wants(self, kernel: str, number: int) -> bool:
+    def includes(self, kernel: str, number: int) -> bool:
         """Is launch `number` of this kernel, counted from 1, among them?"""
         return number >= self.first and (self.last is None or number <= self.last) and re.search(self.kernels, kernel) is not None
 
@@ -75,25 +76,20 @@ class _LaunchPredictor:
     def sink(self, number: int, kernel: str) -> TraceSink | None:
         """Where the trace of this launch goes."""
         self._count[kernel] = self._count.get(kernel, 0) + 1
-        if not self.selection.wants(kernel, self._count[kernel]):
+        if not self.selection.includes(kernel, self._count[kernel]):
             return None
         if self.folder is None:
             return SpillingSink()
-        name = re.sub(r"\W+", "-", kernel).strip("-")[:60]
-        self._folder_of[number] = self.folder / f"{number:04d}-{name}"
+        self._folder_of[number] = self.folder / launch_folder(number, kernel)
         return FolderSink(self._folder_of[number])
 
     def ran(self, launch: Ran) -> float:
         """Predict, or scale from the kernel's last prediction; the time in seconds by the first model."""
         store = MemoryStore()
-        first, *others = [self._answer(launch, model, store) for model in self.models]
+        first, *others = [self._model_columns(launch, model, store) for model in self.models]
         row: dict[str, Any] = {
-            "number": launch.number,
-            "kernel": launch.kernel,
-            "grid": list(launch.launch.grid),
-            "block": list(launch.launch.block),
-            "shared_bytes": launch.launch.shared_bytes,
-            "registers_per_thread": launch.registers.registers,
+            "number": launch.number, "kernel": launch.kernel, "grid": list(launch.launch.grid), "block": list(launch.launch.block),
+            "shared_bytes": launch.launch.shared_bytes, "registers_per_thread": launch.registers.registers,
             "warp_instructions": launch.warp_instructions,
             **first,
             "trace": str(self._folder_of.get(launch.number, "")) or None,
@@ -102,24 +98,23 @@ class _LaunchPredictor:
         self.rows.append(row)
         return float(row["seconds"] or 0.0)
 
-    def _answer(self, launch: Ran, model: str, store: MemoryStore) -> dict[str, Any]:
+    def _model_columns(self, launch: Ran, model: str, store: MemoryStore) -> dict[str, Any]:
         """The columns of a row that depend on the model; `store` keeps what its models share."""
-        answer: dict[str, Any] = {
-            "cycles": None, "seconds": None, "time": UNKNOWN, "bound_by": "", "occupancy": None, "prediction": None,
-        }  # fmt: skip
+        columns: dict[str, Any] = dict.fromkeys(("cycles", "seconds", "time", "bound_by", "occupancy", "prediction"))
+        columns |= {"time": UNKNOWN, "bound_by": ""}
         if launch.trace is None:
             pace = self._pace.get((launch.kernel, model))
             if pace is not None:
                 seconds = pace * launch.warp_instructions
-                answer |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
-            return answer
+                columns |= {"seconds": seconds, "cycles": seconds * self.gpu.core_clock_hz, "time": SCALED}
+            return columns
         try:
             (prediction,) = predict_trace(launch.trace, self.gpu, [model], self.method, store=store)
         except WarpsightError as error:
-            return answer | {"bound_by": f"not predicted: {error.what}"}
+            return columns | {"bound_by": f"not predicted: {error.what}"}
         self._pace[launch.kernel, model] = prediction.seconds / max(1, launch.warp_instructions)
-        known = {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
-        return answer | known | {"time": PREDICTED, "prediction": prediction.to_json()}
+        columns |= {name: getattr(prediction, name) for name in ("cycles", "seconds", "bound_by", "occupancy")}
+        return columns | {"time": PREDICTED, "prediction": prediction.to_json()}
 
     def refused(self, number: int, kernel: str, error: WarpsightError) -> None:
         """A launch, or with number 0 the loading of a module, has failed."""
@@ -129,14 +124,8 @@ class _LaunchPredictor:
 
 
 def predict_program(
-    command: Sequence[str],
-    gpu: GpuSpec,
-    *,
-    models: Sequence[str] = (DEFAULT_MODEL,),
-    method: Method = DEFAULT_METHOD,
-    selection: Selection | None = None,
-    folder: Path | None = None,
-    max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
+    command: Sequence[str], gpu: GpuSpec, *, models: Sequence[str] = (DEFAULT_MODEL,), method: Method = DEFAULT_METHOD,
+    selection: Selection | None = None, folder: Path | None = None, max_instructions: int = DEFAULT_MAX_INSTRUCTIONS,
     stdout: IO[Any] | None = None,
 ) -> dict[str, Any]:
     """Run a program built with `nvcc -cudart shared`; the result document, with `exit_code` as the program's.
@@ -148,18 +137,13 @@ def predict_program(
     known_models(models)
     if folder is not None and folder.exists() and any(folder.iterdir()):
         raise UsageError("the folder exists and is not empty", place=str(folder), remedy="name another folder")
-    watcher = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder)
-    outcome = run_program(command, gpu, watcher, max_instructions=max_instructions, stdout=stdout)
-    rows = watcher.rows
+    predictor = _LaunchPredictor(gpu, tuple(models), method, selection or Selection(), folder)
+    run = run_program(command, gpu, predictor, max_instructions=max_instructions, stdout=stdout)
+    rows = predictor.rows
     return {
-        "tool": TOOL,
-        "command": list(command),
-        "gpu": gpu.name,
-        "model": models[0],
-        "exit_code": outcome.exit_code,
-        "ended_by": describe_signal(outcome.exit_code),
-        "used_cuda": outcome.connected,
-        "refused": any(isinstance(error, UnsupportedError) for error in watcher.refusals),
+        "tool": TOOL, "command": list(command), "gpu": gpu.name, "model": models[0],
+        "exit_code": run.exit_code, "ended_by": describe_signal(run.exit_code), "used_cuda": run.connected,
+        "refused": any(isinstance(error, UnsupportedError) for error in predictor.refusals),
         "launches": rows,
         "kernels": by_kernel(rows),
         "totals": {
@@ -170,8 +154,8 @@ def predict_program(
             "warp_instructions": sum(row.get("warp_instructions", 0) for row in rows),
             **_sums(rows),
             "others": [
-                {"model": model, **_sums([row["others"][place] for row in rows if "others" in row])}
-                for place, model in enumerate(models[1:])
+                {"model": model, **_sums([row["others"][index] for row in rows if "others" in row])}
+                for index, model in enumerate(models[1:])
             ],
         },
     }

@@ -10,48 +10,38 @@ from warpsight.gpu.describe import order_document, resolved, spec_hash
 from warpsight.gpu.spec import GpuSpec
 from warpsight.intervals.interval_profile import IntervalProfile
 from warpsight.pipeline.request import Method
-from warpsight.traces.schema import KernelTrace, TraceHeader
+from warpsight.traces.schema import KernelTrace
 
 TOOL = f"warpsight {__version__}"
 
 
 def trace_provenance(trace: KernelTrace, gpu: GpuSpec, method: Method, profile_notes: tuple[str, ...]) -> dict[str, Any]:
     """The provenance of a prediction made from `trace`: JSON values. `notes` are for every reader."""
-    header = trace.header
+    header, notes = trace.header, list(trace.notes)
+    if header.sampled_blocks and "accelsim" not in trace.extra:
+        sample = f"{header.sampled_blocks:,} of {header.blocks:,} blocks ({100 * header.sampled_blocks / header.blocks:.2g} %)"
+        notes.append(f"made from {sample}, chosen at random; all were executed")
     return {
         "tool": TOOL,
-        **_gpu_provenance(gpu),
+        "gpu": resolved(gpu),
+        "gpu_hash": spec_hash(gpu),
         "launch": {
-            "source": header.source,
-            "mangled": header.mangled,
-            "grid": list(header.grid),
-            "block": list(header.block),
-            "static_shared_bytes": header.static_shared_bytes,
-            "dynamic_shared_bytes": header.dynamic_shared_bytes,
-            "registers_per_thread": header.registers_per_thread,
-            "registers_from": header.registers_from,
-            "target": header.target,
+            "source": header.source, "mangled": header.mangled, "grid": list(header.grid), "block": list(header.block),
+            "static_shared_bytes": header.static_shared_bytes, "dynamic_shared_bytes": header.dynamic_shared_bytes,
+            "registers_per_thread": header.registers_per_thread, "registers_from": header.registers_from, "target": header.target,
         },
         "kernel_hash": header.kernel_hash,
         "input_hash": header.input_hash,
         "trace": {"origin": trace.origin or "emulated", "tool_version": header.tool_version, "schema": header.schema},
         "method": {**asdict(method), "order_timing": order_document(gpu, method.order)},
         "profile_notes": list(profile_notes),
-        "notes": [*trace.notes, *([] if "accelsim" in trace.extra else _sampling(header))],
+        "notes": notes,
     }
-
-
-def _sampling(header: TraceHeader) -> list[str]:
-    """What a reader must know of a trace that holds only some blocks."""
-    if not header.sampled_blocks:
-        return []
-    share = 100 * header.sampled_blocks / header.blocks
-    return [f"made from {header.sampled_blocks:,} of {header.blocks:,} blocks ({share:.2g} %), chosen at random; all were executed"]
 
 
 def profile_provenance(profile: IntervalProfile, gpu: GpuSpec, origin: str) -> dict[str, Any]:
     """The provenance of a prediction made from an interval profile that was read from `origin`."""
-    return {"tool": TOOL, **_gpu_provenance(gpu), "profile": origin, "notes": list(profile.notes)}
+    return {"tool": TOOL, "gpu": resolved(gpu), "gpu_hash": spec_hash(gpu), "profile": origin, "notes": list(profile.notes)}
 
 
 def merged_provenance(by_model: dict[str, Any], by_run: dict[str, Any]) -> dict[str, Any]:
@@ -59,7 +49,3 @@ def merged_provenance(by_model: dict[str, Any], by_run: dict[str, Any]) -> dict[
     model = by_model.get("model")
     note = model.get("note") if isinstance(model, dict) else None
     return {**by_model, **by_run, "notes": [*by_run["notes"], *([note] if note else [])]}
-
-
-def _gpu_provenance(gpu: GpuSpec) -> dict[str, Any]:
-    return {"gpu": resolved(gpu), "gpu_hash": spec_hash(gpu)}

@@ -105,29 +105,27 @@ class KernelRequest:
 
     @property
     def _format(self) -> TraceFormat | None:
-        if not isinstance(self.path, (str, Path)) or self.path == "-" or not exists(self.path):
-            return None
-        found: TraceFormat | None = formats.format_of(self.path)
-        return found
+        is_path = isinstance(self.path, (str, Path)) and self.path != "-" and exists(self.path)
+        return formats.format_of(self.path) if is_path else None
 
     def refuse_import_options(self) -> None:
         """Raise `UsageError` if an option is given that only applies to the traces of other tools."""
         for name in IMPORTING:
             if getattr(self, name) is not None:
-                what = f"applies to a trace of another tool, and {self.path} is not one"
-                raise UsageError(what, place=name, remedy="leave it out")
+                message = f"applies to a trace of another tool, and {self.path} is not one"
+                raise UsageError(message, place=name, remedy="leave it out")
 
     def refuse_launch_options(self) -> None:
         """Raise `UsageError` if anything but the path is given: a trace's launch is over and cannot be changed.
 
         Formats that leave out facts of the launch take these.
         """
-        found = self._format
-        allowed = ("path", "output", *IMPORTING, *(found.takes if found else ()))
+        trace_format = self._format
+        allowed = ("path", "output", *IMPORTING, *(trace_format.takes if trace_format else ()))
         for each in fields(self):
             if each.name not in allowed and getattr(self, each.name) is not None:
-                what = f"applies to a kernel, and {self.path} is a trace folder, whose launch cannot change"
-                raise UsageError(what, place=each.name, remedy="leave it out, or trace the kernel again with it")
+                message = f"applies to a kernel, and {self.path} is a trace folder, whose launch cannot change"
+                raise UsageError(message, place=each.name, remedy="leave it out, or trace the kernel again with it")
 
 
 @dataclass(frozen=True)

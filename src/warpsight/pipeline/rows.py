@@ -56,7 +56,7 @@ def model_rows(
     while pending:
         designs = pending.pop()
         try:
-            found = evaluate(chosen, profile, designs)
+            evaluation = evaluate(chosen, profile, designs)
         except WarpsightError as error:
             if len(designs) == 1:
                 parts.append(failed_rows(str(error), 1, model, numbers))
@@ -64,22 +64,22 @@ def model_rows(
                 half = len(designs) // 2
                 pending += [designs.pick(slice(half, None)), designs.pick(slice(None, half))]
             continue
-        parts.append(_answered(model, components_of(chosen), found, profile, gpu.sm.max_warps, numbers))
+        parts.append(_evaluated(model, components_of(chosen), evaluation, profile, gpu.sm.max_warps, numbers))
     return joined(parts)
 
 
-def _answered(
-    model: str, components: Mapping[str, Component], found: Mapping[str, Any], profile: IntervalProfile, max_warps: int,
+def _evaluated(
+    model: str, components: Mapping[str, Component], evaluation: Mapping[str, Any], profile: IntervalProfile, max_warps: int,
     numbers: Sequence[str],
 ) -> Rows:
-    launch, count = profile.launch, len(found["cpi"])
+    launch, count = profile.launch, len(evaluation["cpi"])
     return {
         "model": [model] * count,
-        **{number: found.get(number, np.zeros(count)) for number in numbers},
+        **{number: evaluation.get(number, np.zeros(count)) for number in numbers},
         "warp_instructions": np.full(count, profile.total_warp_instructions, dtype=np.int64),
         "dpki": np.full(count, np.nan if profile.dpki is None else profile.dpki),
         "occupancy": np.full(count, launch.occupancy if launch else profile.warps_per_sm / max_warps),
-        "bound_by": bound_by_rows({name: found[f"{STACK_PREFIX}{name}"] for name in components}, components),
+        "bound_by": bound_by_rows({name: evaluation[f"{STACK_PREFIX}{name}"] for name in components}, components),
         "class": [memory_class(profile.dpki)] * count,
         "occupancy_limiter": [launch.limiter if launch else ""] * count,
         "failed": [""] * count,

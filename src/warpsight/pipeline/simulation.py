@@ -31,13 +31,8 @@ class SimulatedLaunch:
 
 
 def simulate_trace(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    *,
-    resident: Occupancy | None = None,
-    max_cycles: int | None = None,
-    watch_sm: int | None = None,
-    watch: Watch | None = None,
+    trace: KernelTrace, gpu: GpuSpec, *, resident: Occupancy | None = None, max_cycles: int | None = None,
+    watch_sm: int | None = None, watch: Watch | None = None,
 ) -> SimulatedLaunch:
     """Simulate `trace` on `gpu`. `resident` replaces the residency that the launch would have. Errors as `simulate_launch`."""
     occupancy = resident or trace_occupancy(trace, gpu)
@@ -60,8 +55,7 @@ def simulation_document(trace: KernelTrace, gpu: GpuSpec, max_cycles: int | None
 
 def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simulation: Simulation, seconds: float) -> Prediction:
     header, totals = trace.header, simulation.totals()
-    # a sample of the blocks is scaled to the launch
-    cycles = simulation.cycles * (header.blocks / header.recorded_blocks)
+    cycles = simulation.cycles * (header.blocks / header.recorded_blocks)  # a sample of the blocks is scaled to the launch
     stack = simulation.components(gpu.sm.schedulers, gpu.sm_count)
     ipc_gpu = simulation.warp_instructions / simulation.cycles
     dpki = 1000.0 * totals["divergent"] / simulation.warp_instructions
@@ -70,23 +64,11 @@ def _as_prediction(trace: KernelTrace, gpu: GpuSpec, occupancy: Occupancy, simul
     provenance["notes"] += _notes(gpu)
     provenance["model"] = {**_details(simulation, totals, gpu), "simulation_seconds": seconds}
     return Prediction(
-        kernel=header.kernel,
-        gpu=gpu.name,
-        model=NAME,
-        cycles=float(cycles),
-        seconds=cycles / gpu.core_clock_hz,
-        warp_instructions=header.warp_instructions,
-        ipc_sm_warp=ipc_gpu / gpu.sm_count,
-        ipc_gpu_warp=ipc_gpu,
-        ipc_gpu_thread=ipc_gpu * header.thread_instructions / header.warp_instructions,
-        cpi=gpu.sm_count / ipc_gpu,
-        cpi_stack=stack,
-        bound_by=bound_by(stack),
-        dpki=dpki,
-        memory_class=memory_class(dpki),
-        occupancy=occupancy.fraction,
-        occupancy_limiter=occupancy.limiter,
-        provenance=provenance,
+        kernel=header.kernel, gpu=gpu.name, model=NAME, cycles=float(cycles), seconds=cycles / gpu.core_clock_hz,
+        warp_instructions=header.warp_instructions, ipc_sm_warp=ipc_gpu / gpu.sm_count, ipc_gpu_warp=ipc_gpu,
+        ipc_gpu_thread=ipc_gpu * header.thread_instructions / header.warp_instructions, cpi=gpu.sm_count / ipc_gpu,
+        cpi_stack=stack, bound_by=bound_by(stack), dpki=dpki, memory_class=memory_class(dpki),
+        occupancy=occupancy.fraction, occupancy_limiter=occupancy.limiter, provenance=provenance,
     )
 
 
@@ -96,8 +78,8 @@ def _notes(gpu: GpuSpec) -> list[str]:
     for name, cache, on_miss in (("L1", gpu.l1, gpu.l1.allocation == "on-miss"), ("L2 slice", gpu.l2, True)):
         lines = cache.sets * cache.ways
         if lines < cache.mshrs and on_miss:
-            what = f"{name} of {lines} line{'s' if lines > 1 else ''}"
-            notes.append(f"an {what} limits the misses in flight to fewer than its {cache.mshrs} MSHRs (each takes a line)")
+            size = f"{name} of {lines} line{'s' if lines > 1 else ''}"
+            notes.append(f"an {size} limits the misses in flight to fewer than its {cache.mshrs} MSHRs (each takes a line)")
     return notes
 
 
@@ -133,19 +115,19 @@ def timeline_events(trace: KernelTrace, timeline: Timeline) -> list[dict[str, An
     columns = (timeline.issued, timeline.slot, timeline.warp, timeline.pc, timeline.ready, timeline.cause)
     for issued, slot, warp, pc, ready, cause in zip(*(column.tolist() for column in columns), strict=True):
         if slot not in last:
-            name = {"name": f"warp slot {slot}"}
-            events.append({"ph": "M", "pid": timeline.sm, "tid": slot, "name": "thread_name", "args": name})
+            args = {"name": f"warp slot {slot}"}
+            events.append({"ph": "M", "pid": timeline.sm, "tid": slot, "name": "thread_name", "args": args})
         before, resident = last.get(slot, (issued - 1, -1))
-        place = {"pid": timeline.sm, "tid": slot}
+        row = {"ph": "X", "pid": timeline.sm, "tid": slot}
         if resident == warp:
-            waited = max(before + 1, min(ready, issued))
-            if waited > before + 1:
-                events.append({"ph": "X", **place, "name": f"waits: {_WAITS[cause]}", "ts": before + 1, "dur": waited - before - 1})
-            if issued > waited:
-                events.append({"ph": "X", **place, "name": "eligible", "ts": waited, "dur": issued - waited})
+            eligible = max(before + 1, min(ready, issued))
+            if eligible > before + 1:
+                events.append({**row, "name": f"waits: {_WAITS[cause]}", "ts": before + 1, "dur": eligible - before - 1})
+            if issued > eligible:
+                events.append({**row, "name": "eligible", "ts": eligible, "dur": issued - eligible})
         instruction = trace.instructions[pc]
-        where = {"warp": warp, "pc": pc, "line": f"{instruction.file}:{instruction.line}"}
-        events.append({"ph": "X", **place, "name": instruction.opcode, "ts": issued, "dur": 1, "args": where})
+        args = {"warp": warp, "pc": pc, "line": f"{instruction.file}:{instruction.line}"}
+        events.append({**row, "name": instruction.opcode, "ts": issued, "dur": 1, "args": args})
         last[slot] = (issued, warp)
     return events
 

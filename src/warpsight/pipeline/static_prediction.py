@@ -34,17 +34,17 @@ def predict_static(request: KernelRequest, gpu: GpuSpec, models: Sequence[str], 
     chosen = [get_model(name) for name in models]
     for model in chosen:
         if model.needs != _ONLY_COUNTS:
-            what = f'the model "{model.name}" needs more than the program text of a kernel'
-            raise UsageError(what, place="static", remedy="use `model=mwp-cwp`, or leave `static` out")
+            message = f'the model "{model.name}" needs more than the program text of a kernel'
+            raise UsageError(message, place="static", remedy="use `model=mwp-cwp`, or leave `static` out")
     if request.is_trace:
-        what = f"{request.path} is a trace folder, which records the whole execution"
-        raise UsageError(what, place="static", remedy="leave `static` out")
+        message = f"{request.path} is a trace folder, which records the whole execution"
+        raise UsageError(message, place="static", remedy="leave `static` out")
     ready = prepare(request)
     ready.check_fit(gpu)
     profile = static_profile(ready, gpu, hints)
-    answers = [model.predict(profile, gpu) for model in chosen]
+    predictions = [model.predict(profile, gpu) for model in chosen]
     provenance = _provenance(ready, gpu, hints)
-    return [replace(answer, provenance=merged_provenance(answer.provenance, provenance)) for answer in answers]
+    return [replace(each, provenance=merged_provenance(each.provenance, provenance)) for each in predictions]
 
 
 def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> IntervalProfile:
@@ -55,28 +55,17 @@ def static_profile(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> Inte
         counts = static_counts(ready.source, launch, gpu, resident.blocks_per_sm, hints)
     none = np.zeros(0)
     return IntervalProfile(
-        kernel=_name(launch.kernel),
+        kernel=display_name(launch.kernel),
         warps_per_sm=min(resident.blocks_per_sm, -(-launch.blocks // gpu.sm_count)) * counts.warps_per_block,
         total_warp_instructions=round(counts.instructions * counts.blocks * counts.warps_per_block),
         llc_miss_ratio=1.0,
-        instructions=none,
-        stall_cycles=none,
-        cause=np.zeros(0, dtype=np.int8),
-        pc=np.zeros(0, dtype=np.int32),
-        memory_instructions=none,
-        read_misses=none,
-        write_misses=none,
-        dram_reads=none,
-        dram_writes=none,
+        instructions=none, stall_cycles=none, cause=np.zeros(0, dtype=np.int8), pc=np.zeros(0, dtype=np.int32),
+        memory_instructions=none, read_misses=none, write_misses=none, dram_reads=none, dram_writes=none,
         launch=LaunchShape(
             launch.blocks, counts.warps_per_block, resident.blocks_per_sm, resident.limiter, float(resident.fraction)
         ),
         counts=counts,
     )
-
-
-def _name(mangled: str) -> str:
-    return display_name(mangled)
 
 
 def _provenance(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> dict[str, Any]:
@@ -89,21 +78,13 @@ def _provenance(ready: ReadyLaunch, gpu: GpuSpec, hints: StaticHints) -> dict[st
         "gpu": resolved(gpu),
         "gpu_hash": spec_hash(gpu),
         "launch": {
-            "source": ready.source.path,
-            "mangled": launch.kernel,
-            "grid": list(launch.grid),
-            "block": list(launch.block),
-            "static_shared_bytes": use.static_shared_bytes,
-            "dynamic_shared_bytes": launch.shared_bytes,
-            "registers_per_thread": use.registers,
-            "target": ready.source.target,
+            "source": ready.source.path, "mangled": launch.kernel, "grid": list(launch.grid), "block": list(launch.block),
+            "static_shared_bytes": use.static_shared_bytes, "dynamic_shared_bytes": launch.shared_bytes,
+            "registers_per_thread": use.registers, "target": ready.source.target,
         },
         "method": {
-            "static": True,
-            "trips": dict(hints.trips),
-            "coalesced": sorted(hints.coalesced),
-            "uncoalesced": sorted(hints.uncoalesced),
-            "both_paths": hints.both_paths,
+            "static": True, "trips": dict(hints.trips), "coalesced": sorted(hints.coalesced),
+            "uncoalesced": sorted(hints.uncoalesced), "both_paths": hints.both_paths,
         },
         "notes": notes,
     }

@@ -44,8 +44,8 @@ class Difference:
 
     def __str__(self) -> str:
         """One line."""
-        where = f"{self.output}[{self.index}] is {self.found:.9g} and should be {self.expected:.9g}"
-        return f"{where}; {self.wrong:,} of {self.elements:,} elements differ"
+        first = f"{self.output}[{self.index}] is {self.found:.9g} and should be {self.expected:.9g}"
+        return f"{first}; {self.wrong:,} of {self.elements:,} elements differ"
 
 
 @dataclass(frozen=True)
@@ -82,25 +82,27 @@ def check_run(
     Raises as `check_kernel`.
     """
     expected, comparable = _functions(kernel)
-    names = _parameter_names(kernel, expected, ready)
-    before = _values(ready)
-    wanted = _call(kernel, expected, *before)
+    names, takes = list(inspect.signature(expected).parameters), len(ready.launch.arguments)
+    if len(names) != takes:
+        message = f"expected() takes {len(names)} argument(s), the kernel {takes}"
+        _refuse(kernel, message, "name each argument of the kernel, in order")
+    returned = _call(kernel, expected, *_values(ready))
     result = run()
     after = dict(zip(names, _values(ready), strict=True))
-    outputs = _arrays(kernel, "expected", wanted)
-    _require_outputs(kernel, outputs, after)
-    found = {name: after[name] for name in outputs}
+    right = _arrays(kernel, "expected", returned)
+    _require_outputs(kernel, right, after)
+    written = {name: after[name] for name in right}
     if comparable is not None:
-        outputs, found = (_arrays(kernel, "comparable", _call(kernel, comparable, each)) for each in (outputs, found))
-        if outputs.keys() != found.keys():
+        right, written = (_arrays(kernel, "comparable", _call(kernel, comparable, outputs)) for outputs in (right, written))
+        if right.keys() != written.keys():
             _refuse(kernel, "comparable() returned different names for the two results", "return the same names every time")
-    differences = [_difference(name, found[name], outputs[name], kernel.tolerance) for name in outputs]
-    elements = {name: each.size for name, each in outputs.items()}
-    return result, elements, tuple(each for each in differences if each is not None)
+    differences = [_difference(name, written[name], right[name], kernel.tolerance) for name in right]
+    elements = {name: output.size for name, output in right.items()}
+    return result, elements, tuple(difference for difference in differences if difference is not None)
 
 
-def _refuse(kernel: SuiteKernel, what: str, remedy: str) -> NoReturn:
-    raise UsageError(what, place=kernel.check, remedy=remedy)
+def _refuse(kernel: SuiteKernel, message: str, remedy: str) -> NoReturn:
+    raise UsageError(message, place=kernel.check, remedy=remedy)
 
 
 def _functions(kernel: SuiteKernel) -> tuple[Callable[..., Any], Callable[..., Any] | None]:
@@ -122,14 +124,6 @@ def _call(kernel: SuiteKernel, function: Callable[..., Any], *arguments: Any) ->
         line = error.lineno if isinstance(error, SyntaxError) else own[-1] if own else None
         place = f"{kernel.check}:{line}" if line else kernel.check
         raise UsageError(f"{type(error).__name__}: {error}", place=place, remedy="correct the check file") from error
-
-
-def _parameter_names(kernel: SuiteKernel, expected: Callable[..., Any], ready: ReadyLaunch) -> list[str]:
-    names, takes = list(inspect.signature(expected).parameters), len(ready.launch.arguments)
-    if len(names) != takes:
-        what = f"expected() takes {len(names)} argument(s), the kernel {takes}"
-        _refuse(kernel, what, "name each argument of the kernel, in order")
-    return names
 
 
 def _values(ready: ReadyLaunch) -> list[Any]:
@@ -167,22 +161,22 @@ def _require_outputs(kernel: SuiteKernel, outputs: Outputs, after: Mapping[str, 
         if name not in arrays:
             _refuse(kernel, f'expected() returned "{name}", which is not an array among its arguments', remedy)
         if contents.shape != after[name].shape:
-            what = f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}'
-            _refuse(kernel, what, "return an array of the shape that the launch gives")
+            message = f'expected() returned "{name}" of shape {contents.shape}; it has {after[name].shape}'
+            _refuse(kernel, message, "return an array of the shape that the launch gives")
 
 
-def _difference(name: str, found: Array, wanted: Array, tolerance: float) -> Difference | None:
-    if found.shape != wanted.shape:
+def _difference(name: str, written: Array, right: Array, tolerance: float) -> Difference | None:
+    if written.shape != right.shape:
         # of comparable(): not as many things were written
-        return Difference(f"size of {name}", wanted.size, abs(found.size - wanted.size), 0, found.size, wanted.size)
-    got, right = found.ravel(), wanted.ravel()
-    if got.dtype.kind == "f":
+        return Difference(f"size of {name}", right.size, abs(written.size - right.size), 0, written.size, right.size)
+    written, right = written.ravel(), right.ravel()
+    if written.dtype.kind == "f":
         finite = right[np.isfinite(right)].astype(np.float64)
         scale = float(np.sqrt(np.mean(finite**2))) if finite.size else 0.0
-        equal = np.isclose(got.astype(np.float64), right, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
+        equal = np.isclose(written.astype(np.float64), right, rtol=tolerance, atol=tolerance * scale, equal_nan=True)
     else:
-        equal = got == right
+        equal = written == right
     if equal.all():
         return None
     first = int(np.argmin(equal))
-    return Difference(name, got.size, int(np.count_nonzero(~equal)), first, float(got[first]), float(right[first]))
+    return Difference(name, right.size, int(np.count_nonzero(~equal)), first, float(written[first]), float(right[first]))

@@ -24,11 +24,12 @@ from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import MEMORY_CLASSES
 
 MANIFEST = "manifest.yaml"
+DIVERGENT = "memory-divergent"
 
 
 @dataclass(frozen=True)
 class SuiteKernel:
-    """One kernel of a suite, as its manifest says. `name` is its folder's, `path` the manifest's, which `place` names in messages.
+    """One kernel of a suite, as its manifest says. `name` is its folder's, `path` the manifest's.
 
     `expected_class` is by DPKI on mdm-pascal, in the words of a prediction's `class`. A `holdout` kernel takes no part in choosing
     or fitting anything. `check` is the Python file that knows the right result, `tolerance` how far floats may be from it.
@@ -47,9 +48,9 @@ class SuiteKernel:
     launch_file: str = ""
 
     @property
-    def place(self) -> str:
-        """Where messages about the kernel point to."""
-        return self.path
+    def divergent(self) -> bool:
+        """Whether its manifest calls it memory-divergent."""
+        return self.expected_class == DIVERGENT
 
     def launch_spec(self) -> LaunchSpec:
         """The launch, with arrays of its own each time: what one run writes, the next does not see.
@@ -59,7 +60,7 @@ class SuiteKernel:
         return self.launch if self.launch is not None else read_launch_file(self.launch_file)
 
     def request(self) -> KernelRequest:
-        """The kernel as every part of `explore` takes one: `pipeline.obtain_trace(kernel.request())`."""
+        """The kernel as the pipeline takes one: `obtain_trace(kernel.request())`."""
         return KernelRequest(path=self.path)
 
 
@@ -87,16 +88,12 @@ class Suite:
         """The others: those that may be looked at while something is built."""
         return tuple(kernel for kernel in self.kernels if not kernel.holdout)
 
-    def of_class(self, memory_class: str) -> tuple[SuiteKernel, ...]:
-        """Those whose manifest expects `memory_class`, as `memory-divergent`."""
-        return tuple(kernel for kernel in self.kernels if kernel.expected_class == memory_class)
-
     def kernel(self, name: str) -> SuiteKernel:
         """The kernel of that name. Raises UsageError when there is none."""
         names = [kernel.name for kernel in self.kernels]
         if name not in names:
-            what = f'"{name}" is not a kernel of the suite {self.name}{suggestion(name, names)}'
-            raise UsageError(what, place=self.path, remedy=f"it has: {', '.join(names)}")
+            message = f'"{name}" is not a kernel of the suite {self.name}{suggestion(name, names)}'
+            raise UsageError(message, place=self.path, remedy=f"it has: {', '.join(names)}")
         return self.kernels[names.index(name)]
 
 
@@ -121,11 +118,11 @@ def load_suite(suite: str | os.PathLike[str]) -> Suite:
     """
     folder = _locate(os.fspath(suite))
     try:
-        places = sorted(each for each in folder.iterdir() if each.is_dir() and each.name[:1] not in "._")
+        folders = sorted(path for path in folder.iterdir() if path.is_dir() and path.name[:1] not in "._")
     except OSError as error:
-        remedy = "give a folder that you may read"
-        raise UsageError(f"cannot be read: {error.strerror}", place=str(folder), remedy=remedy) from error
-    kernels = tuple(read_manifest(each / MANIFEST) for each in places)
+        message = f"cannot be read: {error.strerror}"
+        raise UsageError(message, place=str(folder), remedy="give a folder that you may read") from error
+    kernels = tuple(read_manifest(path / MANIFEST) for path in folders)
     if not kernels:
         remedy = f"give the folder above the kernels' own, each of which has a {MANIFEST}"
         raise UsageError("is not a suite: it contains no folder with a kernel", place=str(folder), remedy=remedy)
@@ -139,8 +136,8 @@ def _locate(suite: str) -> Path:
     if suite and "\0" not in suite and folder.is_dir():
         return folder
     known = shipped_suites()
-    what = f'"{suite}" is neither a folder nor a suite that comes with Warpsight{suggestion(suite, known)}'
-    raise UsageError(what, place="suite", remedy=f"known: {', '.join(known) or 'none'}; or give a folder of kernels")
+    message = f'"{suite}" is neither a folder nor a suite that comes with Warpsight{suggestion(suite, known)}'
+    raise UsageError(message, place="suite", remedy=f"known: {', '.join(known) or 'none'}; or give a folder of kernels")
 
 
 # -- The manifest of a kernel in a suite: what it is and what is expected of it, beside the keys of a launch file.
@@ -170,8 +167,8 @@ class _Manifest:
     def place(self, key: str) -> str:
         return f"{self.path}:{self.lines[key]}" if key in self.lines else self.path
 
-    def refuse(self, key: str, what: str, remedy: str = "") -> NoReturn:
-        raise UsageError(f"{key} {what}", place=self.place(key), remedy=remedy or _WRITE[key])
+    def refuse(self, key: str, message: str, remedy: str = "") -> NoReturn:
+        raise UsageError(f"{key} {message}", place=self.place(key), remedy=remedy or _WRITE[key])
 
     def text(self, key: str) -> str:
         value = self.values[key]
@@ -179,11 +176,11 @@ class _Manifest:
             self.refuse(key, f"is {shown(value)}, not a text of one line")
         return value.strip()
 
-    def one_of(self, key: str, words: tuple[str, ...]) -> str:
-        word = self.text(key)
-        if word not in words:
-            self.refuse(key, f"is {shown(word)}{suggestion(word, words)}")
-        return word
+    def one_of(self, key: str, choices: tuple[str, ...]) -> str:
+        choice = self.text(key)
+        if choice not in choices:
+            self.refuse(key, f"is {shown(choice)}{suggestion(choice, choices)}")
+        return choice
 
     def file(self, key: str, suffixes: tuple[str, ...]) -> str:
         """The file of a key, which lies relative to the manifest."""
@@ -210,7 +207,13 @@ def read_manifest(path: str | Path) -> SuiteKernel:
     needs = f"a manifest needs {', '.join(OWN_REQUIRED)}, and {', '.join(LAUNCH_REQUIRED)} or launch"
     manifest = _Manifest(name, *read_yaml(name, needs=needs))
     _known_and_complete(manifest)
-    launch = None if "launch" in manifest.values else _own_launch(manifest)
+    launch = None
+    if "launch" not in manifest.values:
+        values = {key: value for key, value in manifest.values.items() if key in LAUNCH_KEYS}
+        launch = spec_from_keys(values, manifest.lines, name)
+        for key in ("grid", "block"):
+            parse_dim3(getattr(launch, key), manifest.place(key))
+        manifest.file("source", (".cu", ".ptx"))
     return SuiteKernel(
         name=Path(os.path.abspath(name)).parent.name,
         title=manifest.text("title"),
@@ -230,25 +233,16 @@ def _known_and_complete(manifest: _Manifest) -> None:
     for key in manifest.values:
         if key not in known:
             manifest.refuse(key, f"is not a known key{suggestion(key, known)}", f"the keys are: {', '.join(known)}")
-    given = {key for key, value in manifest.values.items() if value is not None}
+    filled = {key for key, value in manifest.values.items() if value is not None}
     for key in OWN_REQUIRED:
-        if key not in given:
+        if key not in filled:
             manifest.refuse(key, "is missing")
     doubled = [key for key in manifest.values if key in LAUNCH_KEYS]
     if "launch" in manifest.values and doubled:
         manifest.refuse(doubled[0], f"belongs in the launch file that line {manifest.lines['launch']} names", "keep one of them")
-    if "launch" not in manifest.values and not given & set(LAUNCH_REQUIRED):
+    if "launch" not in manifest.values and not filled & set(LAUNCH_REQUIRED):
         remedy = f"give {', '.join(LAUNCH_REQUIRED)}, or launch: FILE.py, a launch file"
         raise UsageError("no launch is given", place=manifest.path, remedy=remedy)
-
-
-def _own_launch(manifest: _Manifest) -> LaunchSpec:
-    values = {key: value for key, value in manifest.values.items() if key in LAUNCH_KEYS}
-    spec = spec_from_keys(values, manifest.lines, manifest.path)
-    for key in ("grid", "block"):
-        parse_dim3(getattr(spec, key), manifest.place(key))
-    manifest.file("source", (".cu", ".ptx"))
-    return spec
 
 
 def _tolerance(manifest: _Manifest) -> float:

@@ -18,7 +18,7 @@ from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 from warpsight.traces.importers.formats import launches_in
 from warpsight.traces.importers.launch import Launch, LaunchFacts, select
-from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceChunk, TraceHeader, TraceSink
+from warpsight.traces.schema import KernelTrace, PathTable, StaticInstruction, TraceHeader, TraceSink
 from warpsight.traces.store import FolderSink, open_trace
 
 emulator = lazy.load("warpsight.emulator.run.launch", suppress_warning=True)  # compilers take long to load
@@ -30,38 +30,25 @@ def ptx_lines(ptx: str, instructions: tuple[StaticInstruction, ...]) -> dict[str
     Left out where that line does not name the opcode: an instruction of a linked library stands in another text.
     """
     lines = ptx.splitlines()
-    found = {}
+    texts = {}
     for instruction in instructions:
-        text = lines[instruction.ptx_line - 1].strip() if 0 < instruction.ptx_line <= len(lines) else ""
+        text = lines[instruction.ptx_line - 1] if 0 < instruction.ptx_line <= len(lines) else ""
         if instruction.opcode.partition(".")[0] in text:
-            found[str(instruction.pc)] = " ".join(text.split())
-    return found
+            texts[str(instruction.pc)] = " ".join(text.split())
+    return texts
 
 
-class WithPtx:
-    """A folder's sink that also keeps the PTX lines, which are known once the instructions are."""
+class PtxFolderSink(FolderSink):
+    """A folder's sink that also keeps the lines of `ptx`, which are known once the instructions are."""
 
-    def __init__(self, sink: FolderSink, ptx: str) -> None:
-        self._sink, self._ptx = sink, ptx
-
-    def add(self, chunk: TraceChunk) -> None:
-        """Take the next chunk."""
-        self._sink.add(chunk)
-
-    def restart(self) -> None:
-        """Forget all chunks."""
-        self._sink.restart()
+    ptx = ""
 
     def finish(
-        self,
-        header: TraceHeader,
-        instructions: tuple[StaticInstruction, ...],
-        block_start: npt.NDArray[np.int32],
-        paths: PathTable,
+        self, header: TraceHeader, instructions: tuple[StaticInstruction, ...], block_start: npt.NDArray[np.int32], paths: PathTable
     ) -> KernelTrace:
         """Close the trace and give it back, ready to be read."""
-        self._sink.extra["ptx"] = ptx_lines(self._ptx, instructions)
-        return self._sink.finish(header, instructions, block_start, paths)
+        self.extra["ptx"] = ptx_lines(self.ptx, instructions)
+        return super().finish(header, instructions, block_start, paths)
 
 
 def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: Watch | None = None) -> KernelTrace:
@@ -80,15 +67,8 @@ def trace_kernel(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
 def run_ready(ready: ReadyLaunch, *, sink: TraceSink | None = None, watch: Watch | None = None) -> KernelTrace:
     """Run a prepared launch, its trace into `sink`, or kept in memory without one."""
     trace: KernelTrace = emulator.emulate(
-        ready.source,
-        ready.launch,
-        sink=sink,
-        registers=ready.registers,
-        max_instructions=ready.max_instructions,
-        threads=ready.threads,
-        sample=ready.sample,
-        seed=ready.seed,
-        progress=stage(watch, "running the kernel"),
+        ready.source, ready.launch, sink=sink, registers=ready.registers, max_instructions=ready.max_instructions,
+        threads=ready.threads, sample=ready.sample, seed=ready.seed, progress=stage(watch, "running the kernel"),
         options=ready.options,
     )
     return trace
@@ -107,8 +87,6 @@ def obtain_trace(request: KernelRequest, *, gpu: GpuSpec | None = None, watch: W
     return open_trace(request.path)
 
 
-# -- Traces of other tools.
-
 _MOST_NAMED = 8
 
 
@@ -121,13 +99,19 @@ def launches_of(request: KernelRequest) -> list[Launch]:
 
 def import_one(request: KernelRequest, *, watch: Watch | None = None) -> KernelTrace:
     """The trace of the one launch that the request chooses. Raises UsageError where there are several."""
-    found = launches_of(request)
-    if len(found) > 1:
-        named = ", ".join(f"{launch.number} {launch.kernel}" for launch in found[:_MOST_NAMED])
-        more = f" and {len(found) - _MOST_NAMED} more" if len(found) > _MOST_NAMED else ""
-        what = f"has {len(found)} launches ({named}{more}), and one is needed here"
-        raise UsageError(what, place=str(request.path), remedy="choose one with `launches=N`, or name the kernel's file")
-    return found[0].trace(progress=stage(watch, "reading the trace"))
+    launches = launches_of(request)
+    if len(launches) > 1:
+        named = ", ".join(f"{launch.number} {launch.kernel}" for launch in launches[:_MOST_NAMED])
+        more = f" and {len(launches) - _MOST_NAMED} more" if len(launches) > _MOST_NAMED else ""
+        message = f"has {len(launches)} launches ({named}{more}), and one is needed here"
+        raise UsageError(message, place=str(request.path), remedy="choose one with `launches=N`, or name the kernel's file")
+    return launches[0].trace(progress=stage(watch, "reading the trace"))
+
+
+def launch_folder(number: int, kernel: str) -> str:
+    """The name of the folder of one launch of several: `0001-kernel-name`."""
+    name = re.sub(r"\W+", "-", kernel).strip("-")[:60]
+    return f"{number:04d}-{name}"
 
 
 def convert_launches(
@@ -137,11 +121,9 @@ def convert_launches(
 
     Raises UsageError where a folder is in the way, and what reading raises.
     """
-    found = launches_of(request)
-    traces = []
-    for launch in found:
-        name = re.sub(r"\W+", "-", launch.kernel).strip("-")[:60]
-        place = Path(folder) / f"{launch.number:04d}-{name}" if len(found) > 1 else Path(folder)
+    launches, traces = launches_of(request), []
+    for launch in launches:
+        place = Path(folder) / launch_folder(launch.number, launch.kernel) if len(launches) > 1 else Path(folder)
         with FolderSink(place, overwrite=overwrite) as sink:
             traces.append(launch.trace(sink, stage(watch, f"reading launch {launch.number}")))
     return traces

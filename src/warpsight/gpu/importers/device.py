@@ -46,15 +46,19 @@ class Device:
 
 def read_device(number: int) -> Device:
     """The GPU of that number. Raises UnsupportedError (exit code 3) without a driver or GPU, UsageError for a number too large."""
-    library = _load()
+    try:
+        library = ctypes.CDLL(LIBRARY)
+    except OSError:
+        message = f"this machine has no NVIDIA driver ({LIBRARY} cannot be loaded), so there is no GPU to describe"
+        raise UnsupportedError(message, remedy=_REMEDY) from None
     count, version = ctypes.c_int(), ctypes.c_int()
     _call(library, "cuInit", 0)
     _call(library, "cuDeviceGetCount", ctypes.byref(count))
     if count.value < 1:
         raise UnsupportedError("the NVIDIA driver of this machine finds no GPU", remedy=_REMEDY)
     if number >= count.value:
-        what = f"there is no GPU {number}: the driver finds {count.value}, numbered from 0"
-        raise UsageError(what, place="device", remedy="choose a smaller number")
+        message = f"there is no GPU {number}: the driver finds {count.value}, numbered from 0"
+        raise UsageError(message, place="device", remedy="choose a smaller number")
     _call(library, "cuDriverGetVersion", ctypes.byref(version))
     handle, name, bus = ctypes.c_int(), ctypes.create_string_buffer(256), ctypes.create_string_buffer(32)
     _call(library, "cuDeviceGet", ctypes.byref(handle), number)
@@ -63,15 +67,6 @@ def read_device(number: int) -> Device:
     attributes = {key: _attribute(library, code, handle) for key, code in ATTRIBUTES.items()}
     driver = f"{version.value // 1000}.{version.value % 1000 // 10}"
     return Device(name.value.decode("utf-8", "replace"), driver, attributes, *_nvml_clocks(bus.value))
-
-
-def _load() -> Any:
-    """The driver's library."""
-    try:
-        return ctypes.CDLL(LIBRARY)
-    except OSError:
-        what = f"this machine has no NVIDIA driver ({LIBRARY} cannot be loaded), so there is no GPU to describe"
-        raise UnsupportedError(what, remedy=_REMEDY) from None
 
 
 def _call(library: Any, function: str, *arguments: Any) -> None:
@@ -109,8 +104,6 @@ def _nvml_clocks(bus: bytes) -> tuple[float, float]:
     return clocks[0] * 1e6, clocks[1] * 1e6
 
 
-# -- A GPU of this machine as a description: what the driver reports, the rest from the catalogue's GPU of its compute capability.
-
 # compute capability -> the GPU of the catalogue with that SM
 OF_CAPABILITY = {
     (6, 1): "gtx1080", (7, 0): "v100", (7, 5): "rtx2060", (8, 0): "a100", (8, 6): "rtx3070", (8, 9): "rtx4090", (9, 0): "h100-sxm",
@@ -135,10 +128,19 @@ def describe(device: Device, *, name: str = "") -> Imported:
     capability = (device.attributes["major"], device.attributes["minor"])
     base_name = _base(device.name, capability)
     base = load_gpu(base_name)
-    values = _from_base(base, base_name)
+    values: dict[str, Value] = {}
+    for key, content in flatten(base).items():
+        source = base.sources.get(key, "")
+        if not source or source != key_of(key).reason:  # defaults stay defaults
+            marked = f"{_CALIBRATE}: as on {base_name} ({source})" if key_of(key).numeric else ""
+            values[key] = Value(content, f"the catalogue's {base_name}", marked)
     _put_device(values, device)
     channels, fits = _put_l2(values, device, base, base_name)
-    _put_network(values, base, base_name)
+    # the network has as many bytes per clock and slice as on the base
+    slices, clock = int(values["l2.slices"].content), float(values["core_clock"].content)
+    each = base.noc.bandwidth_bytes_per_s / base.core_clock_hz / base.l2.slices
+    how = f"{_CALIBRATE}: {slices} slices x {each:.4g} B per clock as on {base_name} x the core clock"
+    _put(values, "noc.bandwidth", each * clock * slices, "the network", how)
     check_sizes(values)
     notes = _notes(values, capability, base_name, device)
     if not fits:
@@ -153,21 +155,9 @@ def _base(name: str, capability: tuple[int, int]) -> str:
     """The GPU of the catalogue with that compute capability, or the nearest one below."""
     below = [known for known in OF_CAPABILITY if known <= capability]
     if not below:
-        what = f"{name} has compute capability {capability[0]}.{capability[1]}, and the catalogue begins at 6.1"
-        raise UnsupportedError(what, remedy="write its description by hand, `like:` a GPU of `warpsight gpus list`")
+        message = f"{name} has compute capability {capability[0]}.{capability[1]}, and the catalogue begins at 6.1"
+        raise UnsupportedError(message, remedy="write its description by hand, `like:` a GPU of `warpsight gpus list`")
     return OF_CAPABILITY[max(below)]
-
-
-def _from_base(base: GpuSpec, base_name: str) -> dict[str, Value]:
-    """Every value that the base states, with its source for another GPU. Defaults stay defaults."""
-    values: dict[str, Value] = {}
-    for key, content in flatten(base).items():
-        source = base.sources.get(key, "")
-        if source and source == key_of(key).reason:
-            continue
-        marked = f"{_CALIBRATE}: as on {base_name} ({source})" if key_of(key).numeric else ""
-        values[key] = Value(content, f"the catalogue's {base_name}", marked)
-    return values
 
 
 def _put(values: dict[str, Value], key: str, content: Content, place: str, source: str) -> None:
@@ -187,8 +177,8 @@ def _put_device(values: dict[str, Value], device: Device) -> None:
     ):  # fmt: skip
         if attributes[attribute]:
             _put(values, key, attributes[attribute] // divisor, f"{device.name}: {attribute}", f"{source}: {attribute}")
-    reserved = f"{device.name}: reserved_bytes"
-    _put(values, "sm.shared_memory_reserved", attributes["reserved_bytes"], reserved, f"{source}: reserved_bytes")
+    reserved = attributes["reserved_bytes"]  # of which 0 is a value
+    _put(values, "sm.shared_memory_reserved", reserved, f"{device.name}: reserved_bytes", f"{source}: reserved_bytes")
     clock = device.nvml_clock_hz or attributes["clock_khz"] * 1e3
     if clock:
         by = "NVML's highest SM clock" if device.nvml_clock_hz else f"{source}: clock rate, the highest"
@@ -204,35 +194,27 @@ def _put_l2(values: dict[str, Value], device: Device, base: GpuSpec, base_name: 
     """Set size, channels and slices so that each slice has whole sets. Returns the channels of the bus and whether they fit."""
     attributes = device.attributes
     width = _BUS_BITS[base_name] // base.dram.channels
-    wanted = max(1, attributes["bus_bits"] // width) if attributes["bus_bits"] else base.dram.channels
+    of_bus = max(1, attributes["bus_bits"] // width) if attributes["bus_bits"] else base.dram.channels
     size = attributes["l2_bytes"] or base.l2.size_bytes
     if attributes["l2_bytes"]:
         _put(values, "l2.size", size, f"{device.name}: l2_bytes", f"the driver of {device.name}, cuDeviceGetAttribute: l2_bytes")
     per = base.l2.slices // base.dram.channels
-    for channels in dict.fromkeys((wanted, base.dram.channels)):
+    for channels in dict.fromkeys((of_bus, base.dram.channels)):
         for each in sorted(range(1, 17), key=lambda each: abs(each - per)):
             sets, rest = divmod(size, channels * each * base.l2.line_bytes * base.l2.ways)
             if rest or not sets:
                 continue
             hashed = base.l2.index if sets & (sets - 1) == 0 else "modulo"
             how = f"{_CALIBRATE}: {attributes['bus_bits']} bits at {width} per channel as on {base_name}"
-            if channels != wanted:
-                how = f"{_CALIBRATE}: as on {base_name}, since the L2 does not divide among {wanted}"
+            if channels != of_bus:
+                how = f"{_CALIBRATE}: as on {base_name}, since the L2 does not divide among {of_bus}"
             _put(values, "dram.channels", channels, f"{device.name}: bus", how)
             near = f"{_CALIBRATE}: {each} per channel ({per} on {base_name}), so that a slice has whole sets"
             _put(values, "l2.slices", channels * each, f"{device.name}: L2", near)
             values["l2.index"] = Value(hashed, f"{device.name}: L2", "")
-            return wanted, channels == wanted
-    what = f"{device.name} has an L2 of {size:,} B, which does not divide into slices as on {base_name}"
-    raise UnsupportedError(what, remedy=f"write its description by hand, `like: {base_name}`")
-
-
-def _put_network(values: dict[str, Value], base: GpuSpec, base_name: str) -> None:
-    """Set the network: as many bytes per clock and slice as on the base."""
-    slices, clock = int(values["l2.slices"].content), float(values["core_clock"].content)
-    each = base.noc.bandwidth_bytes_per_s / base.core_clock_hz / base.l2.slices
-    how = f"{_CALIBRATE}: {slices} slices x {each:.4g} B per clock as on {base_name} x the core clock"
-    _put(values, "noc.bandwidth", each * clock * slices, "the network", how)
+            return of_bus, channels == of_bus
+    message = f"{device.name} has an L2 of {size:,} B, which does not divide into slices as on {base_name}"
+    raise UnsupportedError(message, remedy=f"write its description by hand, `like: {base_name}`")
 
 
 def _notes(values: dict[str, Value], capability: tuple[int, int], base_name: str, device: Device) -> list[str]:
@@ -240,8 +222,8 @@ def _notes(values: dict[str, Value], capability: tuple[int, int], base_name: str
     marked = [key for key in KEYS if key in values and values[key].source.startswith(_CALIBRATE)]
     notes = [f"{_CALIBRATE}, since no driver reports them: {', '.join(marked)}"]
     if capability not in OF_CAPABILITY:
-        what = f"no GPU of compute capability {capability[0]}.{capability[1]} is in the catalogue"
-        notes.append(f"{what}: {base_name} is the nearest below")
+        known = f"no GPU of compute capability {capability[0]}.{capability[1]} is in the catalogue"
+        notes.append(f"{known}: {base_name} is the nearest below")
     if not device.nvml_clock_hz:
         notes.append("NVML is not available (it needs nvidia-ml-py, extra `device`): clocks are those of the driver")
     return notes

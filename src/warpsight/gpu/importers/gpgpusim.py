@@ -11,7 +11,7 @@ from warpsight.gpu.describe import Imported
 from warpsight.gpu.document import check_sizes
 from warpsight.gpu.importers.gpgpusim_files import Option, Options, looks_like_network, read_network, read_options, read_text
 from warpsight.gpu.importers.gpgpusim_memory import put_dram, put_l1, put_l2, put_noc
-from warpsight.gpu.importers.gpgpusim_sm import Choices, Draft, check_warps, put_ops, put_sms
+from warpsight.gpu.importers.gpgpusim_sm import Choices, Draft, put_ops, put_sms
 from warpsight.gpu.spec import KEYS
 
 # options of the simulation, not of the machine: functional simulation, statistics, traces, power
@@ -77,18 +77,14 @@ _REASONS = (
 def rest(options: Options) -> list[str]:
     """One line for each reason why options are not in the description, with these options."""
     by_reason: dict[str, list[str]] = {}
-    aside = 0
-    for name, option in options.given.items():
-        if name in options.used:
-            continue
-        if name.startswith(_NOT_THE_GPU):
-            aside += 1
-            continue
+    unused = {name: option for name, option in options.given.items() if name not in options.used}
+    described = {name: option for name, option in unused.items() if not name.startswith(_NOT_THE_GPU)}
+    for name, option in described.items():
         reason = next((reason for prefix, reason in _REASONS if name.startswith(prefix)), "not known to this import")
         by_reason.setdefault(reason, []).append(f"{option.cite} {option.value}")
     notes = [f"{'; '.join(cites)}: {reason}" for reason, cites in by_reason.items()]
-    if aside:
-        notes.append(f"{aside} options of the simulation only: functional model, statistics, power")
+    if len(unused) > len(described):
+        notes.append(f"{len(unused) - len(described)} options of the simulation only: functional model, statistics, power")
     return [*notes, *options.repeated]
 
 
@@ -104,21 +100,16 @@ def import_configuration(paths: Sequence[str | Path], *, name: str = "", choices
         raise UsageError("no configuration", remedy="name gpgpusim.config, and trace.config with it if there is one")
     options, network = _read([Path(path) for path in paths])
     draft = Draft(options, choices or Choices())
-    put_sms(draft)
-    check_warps(draft)
-    put_ops(draft)
-    put_l1(draft)
-    put_l2(draft)
+    for put in (put_sms, put_ops, put_l1, put_l2):
+        put(draft)
     put_noc(draft, network)
     put_dram(draft)
     check_sizes(draft.values)
-    first = Path(paths[0])
-    folder = first.resolve().parent.name or first.stem
+    folder = Path(paths[0]).resolve().parent.name or Path(paths[0]).stem
     values = {key: draft.values[key] for key in KEYS if key in draft.values}
-    files = tuple(options.files)
     title = f"imported from the GPGPU-Sim configuration {folder}"
     notes = tuple(dict.fromkeys((*draft.notes, *rest(options))))
-    return Imported(name or re.sub(r"[^a-z0-9.]+", "-", folder.lower()), title, files, values, notes)
+    return Imported(name or re.sub(r"[^a-z0-9.]+", "-", folder.lower()), title, tuple(options.files), values, notes)
 
 
 def _read(paths: list[Path]) -> tuple[Options, dict[str, Option]]:

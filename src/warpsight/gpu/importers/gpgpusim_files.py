@@ -39,21 +39,21 @@ class Option:
 
     def wholes(self, separator: str, least: int = 0) -> list[int]:
         """The whole numbers between separators; with "" the value is one number."""
-        words = self.value.split(separator) if separator else [self.value]
-        if not all(_WHOLE.fullmatch(word.strip()) for word in words):
+        parts = self.value.split(separator) if separator else [self.value]
+        if not all(_WHOLE.fullmatch(part.strip()) for part in parts):
             kind = f'whole numbers with "{separator}" between them' if separator else "a whole number"
             raise self.wrong(f"is not {kind}", "write it as the simulator reads it")
-        numbers = [int(word) for word in words]
+        numbers = list(map(int, parts))
         if min(numbers) < least:
             raise self.wrong(f"is less than {least}", "check the number")
         return numbers
 
     def decimals(self, separator: str) -> list[float]:
         """The numbers between separators."""
-        words = [word.strip() for word in self.value.split(separator)]
-        if not all(_DECIMAL.fullmatch(word) for word in words):
+        parts = [part.strip() for part in self.value.split(separator)]
+        if not all(map(_DECIMAL.fullmatch, parts)):
             raise self.wrong(f'is not numbers with "{separator}" between them', "write it as the simulator reads it")
-        return [float(word) for word in words]
+        return list(map(float, parts))
 
     def flag(self) -> bool:
         """0 or 1."""
@@ -114,36 +114,31 @@ def read_text(path: Path) -> str:
         raise FormatError("is not text", place=str(path), remedy="name a configuration file, as text in UTF-8") from None
 
 
-def read_options(path: Path, text: str, into: Options, depth: int = 0) -> None:
-    """Read the options of a file's `text` into `into`. Raises FormatError, with its line: no option, no value, an open quote."""
+def read_options(path: Path, text: str, options: Options, depth: int = 0) -> None:
+    """Read the options of a file's `text` into `options`. Raises FormatError, with its line: no option, no value, an open quote."""
     name, line, pending = "", 0, False
-    for word, at in _words(path, text):
+    for word, word_line in _words(path, text):
         if pending:
             pending = False
             if word.startswith("-") and not _DECIMAL.fullmatch(word[1:]):
-                what = f'{name} has no value: "{word[:60]}" follows'
-                raise FormatError(what, place=f"{path}:{line}", remedy="write a value behind it")
+                message = f'{name} has no value: "{word[:60]}" follows'
+                raise FormatError(message, place=f"{path}:{line}", remedy="write a value behind it")
             option = Option(name, " ".join(word.split()), f"{path}:{line}", f"{path.name}:{line} {name}")
-            if name == "-config":
-                _nested(path, option, into, depth)
-            else:
-                into.add(option)
+            if name != "-config":
+                options.add(option)
+            elif depth >= _DEEPEST:
+                raise option.wrong(f"is more than {_DEEPEST} files deep", "does a file read itself?")
+            else:  # relative to the file that contains it
+                inner = path.parent / option.value
+                options.files.append(str(inner))
+                read_options(inner, read_text(inner), options, depth + 1)
         elif not re.fullmatch(r"-[A-Za-z][\w:.-]*", word, re.ASCII):
-            what = f'"{word[:60]}" is not an option'
-            raise FormatError(what, place=f"{path}:{at}", remedy="options begin with -, comments with #")
+            remedy = "options begin with -, comments with #"
+            raise FormatError(f'"{word[:60]}" is not an option', place=f"{path}:{word_line}", remedy=remedy)
         else:
-            name, line, pending = word, at, True
+            name, line, pending = word, word_line, True
     if pending:
         raise FormatError(f"{name} has no value: the file ends", place=f"{path}:{line}", remedy="write a value behind it")
-
-
-def _nested(path: Path, option: Option, into: Options, depth: int) -> None:
-    """`-config FILE`, relative to the file that contains it."""
-    if depth >= _DEEPEST:
-        raise option.wrong(f"is more than {_DEEPEST} files deep", "does a file read itself?")
-    inner = path.parent / option.value
-    into.files.append(str(inner))
-    read_options(inner, read_text(inner), into, depth + 1)
 
 
 def _words(path: Path, text: str) -> Iterator[tuple[str, int]]:
@@ -189,7 +184,7 @@ def read_network(path: Path, text: str) -> dict[str, Option]:
                 continue
             match = _ENTRY.fullmatch(part.strip())
             if match is None:
-                what = f'"{part.strip()[:60]}" is not a setting of a network'
-                raise FormatError(what, place=f"{path}:{number}", remedy="write `name = value;`, comments after //")
+                message = f'"{part.strip()[:60]}" is not a setting of a network'
+                raise FormatError(message, place=f"{path}:{number}", remedy="write `name = value;`, comments after //")
             settings[match[1]] = Option(match[1], match[2], f"{path}:{number}", f"{path.name}:{number} {match[1]}")
     return settings

@@ -21,8 +21,7 @@ _LETTERS: dict[str, dict[str, str]] = {
     "kind": {"N": "normal", "S": "sectored"},
     "replacement": {"L": "LRU", "F": "FIFO"},
     "write": {
-        "R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict",
-        "L": "local write-back, global write-through",
+        "R": "read-only", "B": "write-back", "T": "write-through", "E": "write-evict", "L": "local write-back, global write-through"
     },
     "allocation": {"m": "on-miss", "f": "on-fill", "s": "streaming"},
     "write_allocation": {"N": "no", "W": "write-allocate", "F": "fetch on write", "L": "lazy fetch on read"},
@@ -92,28 +91,15 @@ _NEEDED = ("nbk", "RCD", "RP", "CL", "CDLR")
 _MAPPING = re.compile(r"(?:dramid@(\d{1,2});)?([01DBRCSX.]+)", re.IGNORECASE)
 
 
-@dataclass(frozen=True)
-class Timing:
-    """Times in cycles of the DRAM's command clock, by the simulator's names."""
+def parse_timing(option: Option) -> dict[str, int]:
+    """Parse `nbk=16:CCD=2:...`, or only the numbers in this order: cycles of the DRAM's command clock, by the simulator's names.
 
-    values: dict[str, int]
-
-    @property
-    def turnaround(self) -> float:
-        """How long the data bus is idle when it changes direction, the mean of both directions.
-
-        Read to write the simulator waits CL + BL/ratio + 2 - WL cycles between commands, which leaves the data bus idle for 2;
-        write to read WL + BL/ratio + CDLR, which leaves it idle for CDLR + CL (gpu-sim.h, tRTW and tWTR).
-        """
-        return (2 + self.values["CDLR"] + self.values["CL"]) / 2
-
-
-def parse_timing(option: Option) -> Timing:
-    """Parse `nbk=16:CCD=2:...`, or only the numbers in this order. Raises FormatError for another form and missing values."""
-    words = [word for word in option.value.replace(" ", "").split(":") if word]
-    named = [word.partition("=") for word in words]
-    if all(not equals for _, equals, _ in named) and len(words) in (len(_ORDER), len(_ORDER) - 3):
-        named = [(name, "=", word) for name, word in zip(_ORDER, words, strict=False)]
+    Raises FormatError for another form and missing values.
+    """
+    parts = [part for part in option.value.replace(" ", "").split(":") if part]
+    named = [part.partition("=") for part in parts]
+    if all(not equals for _, equals, _ in named) and len(parts) in (len(_ORDER), len(_ORDER) - 3):
+        named = [(name, "=", part) for name, part in zip(_ORDER, parts, strict=False)]
     values: dict[str, int] = {}
     for name, equals, number in named:
         if not equals or not re.fullmatch(r"\d{1,6}", number, re.ASCII):
@@ -122,7 +108,7 @@ def parse_timing(option: Option) -> Timing:
     missing = [name for name in _NEEDED if name not in values]
     if missing:
         raise option.wrong(f"{', '.join(missing)} is missing", f"write {'=..:'.join(_ORDER)}=..")
-    return Timing(values)
+    return values
 
 
 @dataclass(frozen=True)
@@ -156,8 +142,6 @@ def _lowest(bits: str, letter: str) -> int | None:
     """The lowest bit of a letter; the bits are written from the highest."""
     return len(bits) - 1 - bits.rindex(letter) if letter in bits else None
 
-
-# -- From GPGPU-Sim's options to the keys of L1, network, L2 and DRAM.
 
 _HEADER_BYTES = 8
 _KIB = 1024
@@ -330,8 +314,8 @@ def put_noc(draft: Draft, network: dict[str, Option]) -> None:
 def _check_nodes(draft: Draft, network: dict[str, Option], nodes: int) -> None:
     """The network has a node for every cluster and slice. Its other settings are in one note."""
     if "k" in network and network.get("topology", network["k"]).value == "fly" and network["k"].whole() != nodes:
-        what = f"a network of {network['k'].whole()} nodes for {nodes} clusters and slices"
-        raise FormatError(what, place=network["k"].place, remedy="give the interconnect file of the configuration")
+        message = f"a network of {network['k'].whole()} nodes for {nodes} clusters and slices"
+        raise FormatError(message, place=network["k"].place, remedy="give the interconnect file of the configuration")
     others = sorted(set(network) - {"flit_size", "k"})
     if others:
         shown = ", ".join(others[:6]) + (", ..." if len(others) > 6 else "")
@@ -363,15 +347,18 @@ def _put_rows(draft: Draft, ratio: float) -> None:
     if mapping is None or timing is None:
         draft.notes.append("no rows: they need both -gpgpu_mem_addr_mapping and -gpgpu_dram_timing_opt")
         return
-    row, times = parse_mapping(mapping).row_bytes, parse_timing(timing)
-    draft.put("dram.row", row, mapping, "columns (C) and bytes within one (S)")
-    draft.put("dram.banks", times.values["nbk"], timing, "nbk")
+    times = parse_timing(timing)
+    draft.put("dram.row", parse_mapping(mapping).row_bytes, mapping, "columns (C) and bytes within one (S)")
+    draft.put("dram.banks", times["nbk"], timing, "nbk")
+    # From read to write the simulator waits CL + BL/ratio + 2 - WL cycles between commands, which leaves the data bus idle for 2;
+    # from write to read WL + BL/ratio + CDLR, which leaves it idle for CDLR + CL (gpu-sim.h, tRTW and tWTR).
+    turnaround = (2 + times["CDLR"] + times["CL"]) / 2
     domain = f"x {ratio:.4g} core cycles of a DRAM cycle, to the nearest"
     for key, cycles, name in (
-        ("dram.activate", times.values["RCD"], "RCD"),
-        ("dram.precharge", times.values["RP"], "RP"),
-        ("dram.turnaround", times.turnaround, "(2 + CDLR + CL) / 2, idle time of the data bus when it turns, mean of both ways"),
+        ("dram.activate", times["RCD"], "RCD"),
+        ("dram.precharge", times["RP"], "RP"),
+        ("dram.turnaround", turnaround, "(2 + CDLR + CL) / 2, idle time of the data bus when it turns, mean of both ways"),
     ):
         draft.put(key, int(cycles * ratio + 0.5), timing, f"{name} {domain}")
     kept = {"nbk", "RCD", "RP", "CDLR", "CL"}
-    draft.note(timing, f"{', '.join(name for name in times.values if name not in kept)} have no key")
+    draft.note(timing, f"{', '.join(name for name in times if name not in kept)} have no key")

@@ -58,8 +58,6 @@ class Draft:
         self.notes.append(f"{option.cite} {option.value}: {why}")
 
 
-# -- From GPGPU-Sim's options to the keys of the whole GPU, its SMs and its op classes.
-
 _WARP = 32
 _MHZ = 1e6
 
@@ -113,8 +111,11 @@ def put_sms(draft: Draft) -> None:
 def _put_issue(draft: Draft) -> None:
     """Schedulers, their policy and width, and instruction fetch."""
     options = draft.options
-    schedulers = options.default("1", "-gpgpu_num_sched_per_core")
+    schedulers, warps = options.default("1", "-gpgpu_num_sched_per_core"), draft.number("sm.max_warps")
     draft.put("sm.schedulers", schedulers.whole(1), schedulers)
+    if schedulers.whole() > warps:
+        message = f"{schedulers.whole()} schedulers for {warps} warps"
+        raise FormatError(message, place=schedulers.place, remedy="check the number")
     width = options.default("1", "-gpgpu_max_insn_issue_per_warp")
     draft.put("sm.issue_width", width.whole(1), width, "per warp, scheduler and cycle")
     different = options.get("-gpgpu_dual_issue_diff_exec_units")
@@ -122,10 +123,9 @@ def _put_issue(draft: Draft) -> None:
         draft.note(different, "in a description, two instructions of a cycle may use the same unit")
     _put_policy(draft)
     fetched = options.default("1", "-gpgpu_inst_fetch_throughput")
-    warps = fetched.whole(1)
-    if warps == 1:
+    if fetched.whole(1) == 1:
         draft.put("sm.fetch_width", 2, fetched, "one warp per cycle fills its buffer, which holds 2 instructions")
-    elif warps >= schedulers.whole():
+    elif fetched.whole() >= schedulers.whole():
         draft.put("sm.fetch_width", 0, fetched, "at least one warp per scheduler fetches in a cycle: fetch is not a limit")
     else:
         draft.note(fetched, "fewer warps than schedulers fetch in a cycle; a description has one warp per cycle, or no limit")
@@ -140,8 +140,7 @@ def _put_policy(draft: Draft) -> None:
             draft.note(option, f"{chosen} was chosen instead")
         draft.put("sm.policy", chosen or option.value, option)
     elif chosen is None:
-        why = "a description has no such scheduler"
-        raise option.wrong(why, "choose `policy=lrr` or `policy=gto`")
+        raise option.wrong("a description has no such scheduler", "choose `policy=lrr` or `policy=gto`")
     else:
         draft.put("sm.policy", chosen, option)
         draft.note(option, f"no such scheduler; {chosen} was chosen instead")
@@ -161,11 +160,11 @@ def put_ops(draft: Draft) -> None:
 
 def _units(draft: Draft, candidates: tuple[tuple[str, str], ...]) -> Option:
     """The number of units of an op class per SM."""
-    options = [draft.options.default(default, name) for name, default in candidates]
-    for option in options:
+    for name, default in candidates:
+        option = draft.options.default(default, name)
         if option.whole() > 0:
             return option
-    raise options[-1].wrong("no unit executes these instructions", "give the SM a unit")
+    raise option.wrong("no unit executes these instructions", "give the SM a unit")
 
 
 def _tensor_unit(draft: Draft) -> Option | None:
@@ -173,11 +172,11 @@ def _tensor_unit(draft: Draft) -> Option | None:
     tensor: Option | None = None
     for number in range(1, 9):
         unit = draft.options.get(f"-specialized_unit_{number}")
-        priced = draft.options.get(f"-trace_opcode_latency_initiation_spec_op_{number}")
+        timing = draft.options.get(f"-trace_opcode_latency_initiation_spec_op_{number}")
         if unit is None or not unit.value.startswith("1,"):
             continue
-        if unit.value.endswith(",TENSOR") and priced is not None:
-            tensor = priced
+        if unit.value.endswith(",TENSOR") and timing is not None:
+            tensor = timing
         else:
             draft.note(unit, "a specialized unit without a separate op class in a description")
     return tensor
@@ -219,11 +218,3 @@ def _put_initiation(draft: Draft, op: str, interval: int, option: Option, units:
     draft.put(f"initiation.{op}", cycles, [option, units], f"{interval} cycles per unit x {schedulers} schedulers / units")
     if cycles != exact:
         draft.note(units, f"initiation.{op} would be {exact:.3g} cycles a scheduler, and is {cycles}")
-
-
-def check_warps(draft: Draft) -> None:
-    """Every scheduler has warps. Raises FormatError otherwise."""
-    warps, schedulers = draft.number("sm.max_warps"), draft.number("sm.schedulers")
-    if schedulers > warps:
-        place = draft.values["sm.schedulers"].place
-        raise FormatError(f"{schedulers} schedulers for {warps} warps", place=place, remedy="check the number")

@@ -36,9 +36,9 @@ class Parameter:
     @property
     def expected(self) -> Array:
         """The array after the emulator's run."""
-        found = self.after if self.after is not None else self.before
-        assert found is not None
-        return found
+        array = self.after if self.after is not None else self.before
+        assert array is not None
+        return array
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ class Case:
             for name, array in (("before", parameter.before), ("after", parameter.after)):
                 if array is not None:
                     arrays[f"{name}{number}"] = array
-        plain = {key: value for key, value in self.__dict__.items() if key != "parameters"}
-        text = json.dumps({"schema": SCHEMA, **plain, "parameters": kinds})
+        text = json.dumps({"schema": SCHEMA, **self.__dict__, "parameters": kinds})
         arrays[_META] = np.frombuffer(text.encode(), np.uint8)
         try:
             with open(path, "wb") as file:
@@ -93,7 +92,7 @@ def load_case(path: str | Path) -> Case:
             content = json.loads(file[_META].tobytes())
             if content.pop("schema", None) != SCHEMA:
                 raise FormatError(f"is not a case of schema {SCHEMA}", place=place, remedy=remedy)
-            parameters = tuple(_parameter(each, file) for each in content.pop("parameters"))
+            parameters = tuple(_parameter(parameter, file) for parameter in content.pop("parameters"))
         content["grid"], content["block"] = tuple(content["grid"]), tuple(content["block"])
         return Case(**content, parameters=parameters)
     except OSError as error:

@@ -1,7 +1,7 @@
 """A GPU of this machine: memory, modules, launches and events, in its primary context on the default stream.
 
-Uses the CUDA driver API through ctypes on libcuda.so.1, which is loaded when a GPU is
-first used. Functions, constants and results: CUDA driver API reference (cuda.h). cuda.h's macros map names to those with `_v2`.
+Uses the CUDA driver API through ctypes on libcuda.so.1, which is loaded when a GPU is first used. Functions, constants and results:
+CUDA driver API reference (cuda.h). cuda.h's macros map names to those with `_v2`.
 """
 
 from __future__ import annotations
@@ -36,17 +36,12 @@ def for_driver(ptx: str, cuda: int) -> str:
     features that the version lacks.
     """
     newest = tuple(map(int, readable_version(cuda).split(".")))
-    found = _VERSION.search(ptx)
+    version = _VERSION.search(ptx)
     # a driver newer than the table supports at least the table's newest version
-    if found is None or cuda >= max(_READS) or (int(found[2]), int(found[3])) <= newest:
+    if version is None or cuda >= max(_READS) or (int(version[2]), int(version[3])) <= newest:
         return ptx
-    return f"{ptx[: found.start(2)]}{newest[0]}.{newest[1]}{ptx[found.end(3) :]}"
+    return f"{ptx[: version.start(2)]}{newest[0]}.{newest[1]}{ptx[version.end(3) :]}"
 
-
-# -- The functions of the CUDA driver API.
-#
-# Functions, their numbers and results: CUDA driver API reference (cuda.h). The names with `_v2` are those that cuda.h's macros
-# mean.
 
 _INT, _UNSIGNED, _SIZE, _POINTER, _ADDRESS = ctypes.c_int, ctypes.c_uint, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_uint64
 _OUT = ctypes.c_void_p  # address of a result: ctypes.byref is accepted
@@ -112,24 +107,18 @@ class Api:
         try:
             self._library = ctypes.CDLL(driver.LIBRARY)
         except OSError:
-            what = f"this machine has no NVIDIA driver ({driver.LIBRARY} cannot be loaded), so there is no GPU to run on"
-            raise UnsupportedError(what, remedy=NO_GPU) from None
-        self._functions: dict[str, Any] = {}
-
-    def _function(self, name: str) -> Any:
-        if name not in self._functions:
-            try:
-                function = getattr(self._library, name)
-            except AttributeError:
-                what = f"the NVIDIA driver of this machine has no {name}: it is too old"
-                raise UnsupportedError(what, remedy="install a newer driver") from None
-            function.argtypes, function.restype = PROTOTYPES[name], ctypes.c_int
-            self._functions[name] = function
-        return self._functions[name]
+            message = f"this machine has no NVIDIA driver ({driver.LIBRARY} cannot be loaded), so there is no GPU to run on"
+            raise UnsupportedError(message, remedy=NO_GPU) from None
 
     def result(self, name: str, *arguments: Any) -> int:
         """Call `name` and return its CUresult."""
-        return int(self._function(name)(*arguments))
+        try:
+            function = getattr(self._library, name)  # ctypes keeps it
+        except AttributeError:
+            message = f"the NVIDIA driver of this machine has no {name}: it is too old"
+            raise UnsupportedError(message, remedy="install a newer driver") from None
+        function.argtypes, function.restype = PROTOTYPES[name], ctypes.c_int
+        return int(function(*arguments))
 
     def call(self, name: str, *arguments: Any, doing: str = "") -> None:
         """Call `name`. Raises DeviceError with the driver's message and `doing`."""
@@ -140,20 +129,18 @@ class Api:
         if result == NO_DEVICE:
             raise UnsupportedError("the NVIDIA driver of this machine finds no GPU", remedy=NO_GPU)
         if result:
-            message = f"{doing or name}: {self._words(result)}"
+            message = f"{doing or name}: {self._description(result)}"
             raise DeviceError(f"{message}\n{detail}" if detail else message, remedy=_REMEDIES.get(result, ""), code=result)
 
-    def _words(self, result: int) -> str:
+    def _description(self, result: int) -> str:
         """`CUDA_ERROR_ILLEGAL_ADDRESS (700), an illegal memory access was encountered`."""
         texts = []
         for name in ("cuGetErrorName", "cuGetErrorString"):
-            found = ctypes.c_char_p()
-            known = self.result(name, result, ctypes.byref(found)) == 0 and found.value
-            texts.append(found.value.decode("utf-8", "replace") if known and found.value else "")
+            text = ctypes.c_char_p()
+            known = self.result(name, result, ctypes.byref(text)) == 0
+            texts.append((text.value or b"").decode("utf-8", "replace") if known else "")
         return f"{texts[0] or 'error'} ({result})" + (f", {texts[1]}" if texts[1] else "")
 
-
-# -- Launches and the GPU.
 
 Dim3 = tuple[int, int, int]
 
@@ -272,7 +259,7 @@ class Gpu:
         """Wait for all launches. Raises DeviceError for a fault."""
         self.api.call("cuCtxSynchronize", doing=doing)
 
-    def load(self, ptx: str, kernels: Sequence[str], what: str = "PTX") -> list[Function]:
+    def load(self, ptx: str, kernels: Sequence[str], title: str = "PTX") -> list[Function]:
         """Assemble PTX with the driver and return its `kernels`. Raises DeviceError with the assembler's log."""
         text = for_driver(ptx, self.cuda_version).encode() + b"\0"
         info, error = ctypes.create_string_buffer(_LOG_BYTES), ctypes.create_string_buffer(_LOG_BYTES)
@@ -282,14 +269,14 @@ class Gpu:
         module = ctypes.c_void_p()
         result = self.api.result("cuModuleLoadDataEx", ctypes.byref(module), text, len(options), options, values)
         log = error.value.decode("utf-8", "replace").strip()
-        self.api.check(result, "cuModuleLoadDataEx", f"the driver's assembler refuses {what}", log)
+        self.api.check(result, "cuModuleLoadDataEx", f"the driver's assembler refuses {title}", log)
         self._owned.append(("cuModuleUnload", module))
-        return [self._kernel(module, name, what) for name in kernels]
-
-    def _kernel(self, module: ctypes.c_void_p, name: str, what: str) -> Function:
-        handle = ctypes.c_void_p()
-        self.api.call("cuModuleGetFunction", ctypes.byref(handle), module, name.encode(), doing=f"looking for {name} in {what}")
-        return Function(self, handle, name)
+        functions = []
+        for name in kernels:
+            handle, doing = ctypes.c_void_p(), f"looking for {name} in {title}"
+            self.api.call("cuModuleGetFunction", ctypes.byref(handle), module, name.encode(), doing=doing)
+            functions.append(Function(self, handle, name))
+        return functions
 
     def event(self) -> ctypes.c_void_p:
         """An event that measures time."""
@@ -312,7 +299,7 @@ class Gpu:
 
 def refuse_old(major: int, minor: int, target: str) -> None:
     """Raise UnsupportedError if a GPU of that compute capability is older than the PTX's `.target`, such as `sm_75`."""
-    needed = int("".join(c for c in target.partition(",")[0] if c.isdigit()) or 0)
+    needed = int("".join(filter(str.isdigit, target.partition(",")[0])) or 0)
     if needed > 10 * major + minor:
-        what = f"the kernel is compiled for {target}, and this GPU has compute capability {major}.{minor}"
-        raise UnsupportedError(what, remedy="compile it for this GPU with `arch`, if the compiler supports it")
+        message = f"the kernel is compiled for {target}, and this GPU has compute capability {major}.{minor}"
+        raise UnsupportedError(message, remedy="compile it for this GPU with `arch`, if the compiler supports it")

@@ -1,6 +1,6 @@
 """Runs one case on a GPU: compares the written data with the emulator's, and measures the time.
 
-Runs as a separate process, as after a fault of one kernel every call fails:
+Runs as a separate process, because after a fault of one kernel every call fails:
 
     python -m warpsight.hardware.device.measure CASE.npz RESULT.json SETTINGS DEVICE
     python -m warpsight.hardware.device.measure --once DEVICE CASE.npz ...
@@ -14,6 +14,7 @@ import json
 import statistics
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,8 @@ def difference(found: Array, expected: Array) -> dict[str, Any]:
     }  # fmt: skip
     if not len(places):
         return document
-    at = int(places[0])
-    document["first"] = {"index": at, "found": repr(left[at].item()), "expected": repr(right[at].item())}
+    index = int(places[0])
+    document["first"] = {"index": index, "found": repr(left[index].item()), "expected": repr(right[index].item())}
     if left.dtype.kind == "f":
         a, b = left[places], right[places]
         numbers = ~(np.isnan(a) | np.isnan(b))
@@ -61,16 +62,13 @@ def difference(found: Array, expected: Array) -> dict[str, Any]:
 def _largest_ulp(left: Array, right: Array) -> int:
     """The maximum distance in ULP between two floats, given by their bits. +0 and -0 are one apart here."""
     ordered = (_ordered(left), _ordered(right))
-    apart = np.maximum(*ordered) - np.minimum(*ordered)
-    return int(apart.max())
+    return int((np.maximum(*ordered) - np.minimum(*ordered)).max())
 
 
 def _ordered(bits: Array) -> npt.NDArray[np.uint64]:
     """Unsigned integers in the order of the floats: negative ones are inverted, the others moved above them."""
-    width = 8 * bits.dtype.itemsize
-    wide = bits.astype(np.uint64)
-    sign = np.uint64(1 << (width - 1))
-    mask = np.uint64((1 << width) - 1)
+    width, wide = 8 * bits.dtype.itemsize, bits.astype(np.uint64)
+    sign, mask = np.uint64(1 << (width - 1)), np.uint64((1 << width) - 1)
     return np.where(wide & sign, ~wide & mask, wide | sign)
 
 
@@ -91,51 +89,42 @@ def nvml_state(bus: str) -> dict[str, Any]:
         import pynvml  # type: ignore[import-not-found,unused-ignore]
     except ImportError:
         return {}
-    found: dict[str, Any] = {}
-    try:
+    state: dict[str, Any] = {}
+    with suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
         device = pynvml.nvmlDeviceGetHandleByPciBusId(bus.encode())
-        asked: dict[str, Callable[[], Any]] = {
+        queries: dict[str, Callable[[], Any]] = {
             "driver": lambda: _text(pynvml.nvmlSystemGetDriverVersion()),
             "sm_clock_hz": lambda: 1e6 * pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_SM),
             "memory_clock_hz": lambda: 1e6 * pynvml.nvmlDeviceGetClockInfo(device, pynvml.NVML_CLOCK_MEM),
             "watts": lambda: pynvml.nvmlDeviceGetPowerUsage(device) / 1000,
             "celsius": lambda: pynvml.nvmlDeviceGetTemperature(device, pynvml.NVML_TEMPERATURE_GPU),
             "ecc": lambda: bool(pynvml.nvmlDeviceGetEccMode(device)[0]),
-            "held_by": lambda: _reasons(_asked_reasons(pynvml)(device)),
+            "held_by": lambda: _clock_reasons(pynvml, device),
         }
-        for name, ask in asked.items():
-            try:
-                found[name] = ask()
-            except (pynvml.NVMLError, AttributeError):
-                continue
+        for name, query in queries.items():
+            with suppress(pynvml.NVMLError, AttributeError):
+                state[name] = query()
         pynvml.nvmlShutdown()
-    except pynvml.NVMLError:
-        return found
-    return found
+    return state
 
 
-def _asked_reasons(nvml: Any) -> Callable[[Any], int]:
-    """NVML's function for the clock event reasons, under its current or its former name."""
-    today = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
-    found: Callable[[Any], int] = today or nvml.nvmlDeviceGetCurrentClocksThrottleReasons
-    return found
+def _clock_reasons(nvml: Any, device: Any) -> list[str]:
+    """The reasons that limit the clock, by NVML's function under its current or its former name."""
+    current = getattr(nvml, "nvmlDeviceGetCurrentClocksEventReasons", None)
+    bits = (current or nvml.nvmlDeviceGetCurrentClocksThrottleReasons)(device)
+    return [name for bit, name in _REASONS.items() if bits & bit]
 
 
 def _text(value: str | bytes) -> str:
     return value.decode() if isinstance(value, bytes) else value
 
 
-def _reasons(bits: int) -> list[str]:
-    """The reasons that limit the clock."""
-    return [name for bit, name in _REASONS.items() if bits & bit]
-
-
 # -- Measuring a case.
 #
-# A measured run is, in one stream without waiting: arrays restored; a helper kernel that reads the clock
-# for a while, so that the host finishes enqueuing; caches flushed; an event; the kernel; an event. Time is between the events. An
-# empty kernel with the same grid and block is measured in the same way, to know the launch overhead.
+# A measured run is, in one stream without waiting: arrays restored; a helper kernel that reads the clock for a while, so that the
+# host finishes enqueuing; caches flushed; an event; the kernel; an event. Time is between the events. An empty kernel with the same
+# grid and block is measured in the same way, to know the launch overhead.
 
 SWEPT_L2S = 4  # times the L2's size that is read to flush it
 _SWEEP_THREADS, _SWEEP_BLOCKS_PER_SM, _PIECE = 256, 8, 16
@@ -159,8 +148,7 @@ class Settings:
         for name, least in (("runs", 1), ("warm_up", 0), ("hold_microseconds", 10)):
             value = getattr(self, name)
             if not least <= value <= _MOST_RUNS:
-                what = f"{value} is out of range"
-                raise UsageError(what, place=name, remedy=f"give {least} to {_MOST_RUNS:,}")
+                raise UsageError(f"{value} is out of range", place=name, remedy=f"give {least} to {_MOST_RUNS:,}")
 
     def to_json(self) -> dict[str, Any]:
         """The document."""
@@ -203,12 +191,12 @@ class Loaded:
 
     def written(self) -> list[Array]:
         """The current content of each array on the GPU."""
-        found = []
+        arrays = []
         for address, _, parameter in self.arrays:
             array = np.empty_like(np.ascontiguousarray(parameter.expected))
             self.gpu.download(address, array)
-            found.append(array)
-        return found
+            arrays.append(array)
+        return arrays
 
 
 class Stopwatch:
@@ -220,7 +208,12 @@ class Stopwatch:
         self._first, self._second = gpu.event(), gpu.event()
         self._clocks = gpu.allocate(16)
         self.hold = self._reader(clock, 1000 * settings.hold_microseconds)
-        self._sweep = self._sweeper(sweep)
+        size = SWEPT_L2S * gpu.attribute(ATTRIBUTES["l2_bytes"])
+        blocks = _SWEEP_BLOCKS_PER_SM * gpu.attribute(ATTRIBUTES["sm_count"])
+        data, out = gpu.allocate(size), gpu.allocate(4)
+        gpu.fill(data, size)
+        values = [number.to_bytes(8, "little") for number in (data, size // _PIECE, out)]
+        self._sweep = PackedLaunch(gpu, sweep, (blocks, 1, 1), (_SWEEP_THREADS, 1, 1), values)
         self._settle(self._reader(clock, _SETTLING_NANOSECONDS))
 
     def _reader(self, clock: Function, nanoseconds: int) -> PackedLaunch:
@@ -243,15 +236,6 @@ class Stopwatch:
             if len(last) == 3 and max(last) - min(last) <= _SETTLED * max(last):
                 return
 
-    def _sweeper(self, sweep: Function) -> PackedLaunch:
-        gpu = self.gpu
-        size = SWEPT_L2S * gpu.attribute(ATTRIBUTES["l2_bytes"])
-        data, out = gpu.allocate(size), gpu.allocate(4)
-        gpu.fill(data, size)
-        blocks = _SWEEP_BLOCKS_PER_SM * gpu.attribute(ATTRIBUTES["sm_count"])
-        values = [number.to_bytes(8, "little") for number in (data, size // _PIECE, out)]
-        return PackedLaunch(gpu, sweep, (blocks, 1, 1), (_SWEEP_THREADS, 1, 1), values)
-
     def time(self, launch: PackedLaunch, before: Callable[[], None]) -> tuple[float, float]:
         """Seconds between the events around a launch, and the SMs' clock in Hz just before."""
         before()
@@ -270,9 +254,7 @@ class Stopwatch:
         times = [1e6 * seconds for seconds, _ in runs]
         quartiles = statistics.quantiles(times, method="inclusive") if len(times) > 1 else [times[0]] * 3
         return {
-            "median": statistics.median(times),
-            "spread": quartiles[2] - quartiles[0],
-            "microseconds": times,
+            "median": statistics.median(times), "spread": quartiles[2] - quartiles[0], "microseconds": times,
             "clock_hz": statistics.median(clock for _, clock in runs),
         }
 
@@ -286,11 +268,10 @@ def measure(gpu: Gpu, case: Case, settings: Settings) -> tuple[dict[str, Any], d
     Raises DeviceError for a launch that the GPU refuses or stops, UnsupportedError for a kernel of a newer GPU.
     """
     loaded = Loaded(gpu, case)
-    found = loaded.run_once()
-    numbers = [number for number, parameter in enumerate(case.parameters) if parameter.before is not None]
+    written = loaded.run_once()
+    numbered = [(number, parameter) for number, parameter in enumerate(case.parameters) if parameter.before is not None]
     buffers, differing = [], {}
-    for number, array in zip(numbers, found, strict=True):
-        parameter = case.parameters[number]
+    for (number, parameter), array in zip(numbered, written, strict=True):
         if not parameter.compared:
             continue
         row = difference(array, np.ascontiguousarray(parameter.expected))
@@ -302,41 +283,30 @@ def measure(gpu: Gpu, case: Case, settings: Settings) -> tuple[dict[str, Any], d
     again = loaded.written()
     state = nvml_state(gpu.bus_id())
     empty = watch.series(PackedLaunch(gpu, watch.empty, case.grid, case.block, [], case.shared), lambda: None)
+    function = loaded.function
     document = {
-        "registers": loaded.function.registers,
-        "static_shared": loaded.function.static_shared,
-        "local_bytes": loaded.function.local_bytes,
-        "buffers": buffers,
-        "equal": not differing,
-        "repeatable": all(a.tobytes() == b.tobytes() for a, b in zip(found, again, strict=True)),
-        "kernel": timed,
-        "empty": empty,
-        "state": state,
+        "registers": function.registers, "static_shared": function.static_shared, "local_bytes": function.local_bytes,
+        "buffers": buffers, "equal": not differing,
+        "repeatable": all(a.tobytes() == b.tobytes() for a, b in zip(written, again, strict=True)),
+        "kernel": timed, "empty": empty, "state": state,
     }
     return document, differing
 
 
-# -- The process, separate because after a fault of one kernel every call fails.
-#
-#     python -m warpsight.hardware.device.measure CASE.npz RESULT.json SETTINGS DEVICE
-#     python -m warpsight.hardware.device.measure --once DEVICE CASE.npz ...
-#
-# The first measures a case. The second launches each case once and no other kernel, for a profiler.
-
-def main(words: Sequence[str]) -> int:
-    """Do what the words say; 0, or 1 where a profiled launch failed."""
-    if words[0] == "--once":
-        return _once(int(words[1]), words[2:])
-    path, result, settings, device = words
+def main(arguments: Sequence[str]) -> int:
+    """Run one of the commands above; 0, or 1 where a profiled launch failed."""
+    if arguments[0] == "--once":
+        return _once(int(arguments[1]), arguments[2:])
+    path, result, settings, device = arguments
     try:
         with Gpu(int(device)) as gpu:
             document, arrays = measure(gpu, load_case(path), Settings(**json.loads(settings)))
-        found: dict[str, Any] = {"measured": document}
+        outcome: dict[str, Any] = {"measured": document}
         if arrays:
             np.savez(Path(result).with_suffix(".npz"), **{f"found{number}": array for number, array in arrays.items()})  # type: ignore[arg-type]
     except WarpsightError as error:
-        found = {"failed": str(error)}
-    Path(result).write_text(json.dumps(found), "utf-8")
+        outcome = {"failed": str(error)}
+    Path(result).write_text(json.dumps(outcome), "utf-8")
     return 0
 
 

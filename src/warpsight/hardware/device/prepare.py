@@ -23,7 +23,7 @@ from warpsight.kernels.cuda import CompileOptions, compile_cuda, supported_archi
 from warpsight.kernels.images import Image
 from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch, ScalarArgument, input_hash
 from warpsight.kernels.toolkit import DEFAULT_ARCHITECTURE, parse_architecture
-from warpsight.pipeline.kernel_input import prepare
+from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import run_ready
 
@@ -41,40 +41,37 @@ def make_case(request: KernelRequest, name: str) -> Case:
     ready = prepare(request)
     source, launch = ready.source, ready.launch
     _refuse(source, launch)
-    inputs, before = input_hash(launch), _arrays(launch)
+    program = _program(ready)
+    before = [each.array.copy() if isinstance(each, ArrayArgument) else None for each in launch.arguments]
     run_ready(ready)
     return Case(
-        name=name,
-        kernel=launch.kernel,
-        target=source.target,
-        ptx=source.ptx,
-        helpers=helpers_ptx(source.target),
-        grid=launch.grid,
-        block=launch.block,
-        shared=launch.shared_bytes,
-        registers=ready.registers.registers,
-        program={"ptx": program_hash(launch.kernel, source.ptx), "inputs": inputs, "source": _file_hash(source.path)},
-        may_differ=may_differ(source, launch.kernel),
-        parameters=_parameters(launch, before),
+        name=name, kernel=launch.kernel, target=source.target, ptx=source.ptx, helpers=helpers_ptx(source.target),
+        grid=launch.grid, block=launch.block, shared=launch.shared_bytes, registers=ready.registers.registers, program=program,
+        may_differ=may_differ(source, launch.kernel), parameters=_parameters(launch, before),
     )
 
 
 def case_identity(request: KernelRequest) -> dict[str, str]:
     """The hashes of a case's `program` without running it, to check whether a measurement still belongs to the kernel."""
-    ready = prepare(request)
+    return _program(prepare(request))
+
+
+def _program(ready: ReadyLaunch) -> dict[str, str]:
+    path = ready.source.path
+    source = hashlib.sha256(Path(path).read_bytes()).hexdigest() if os.path.isfile(path) else ""
     ptx = program_hash(ready.launch.kernel, ready.source.ptx)
-    return {"ptx": ptx, "inputs": input_hash(ready.launch), "source": _file_hash(ready.source.path)}
+    return {"ptx": ptx, "inputs": input_hash(ready.launch), "source": source}
 
 
 @cache
 def helpers_ptx(target: str) -> str:
     """The PTX of `helpers.cu` for a `.target`. Raises CompileError, or MissingLibraryError without NVRTC."""
-    wanted = parse_architecture(target.partition(",")[0])
+    architecture = parse_architecture(target.partition(",")[0])
     # a kernel for an architecture that the compiler no longer supports gets helpers for the oldest supported one
-    if wanted.number not in supported_architectures():
-        wanted = parse_architecture(DEFAULT_ARCHITECTURE)
+    if architecture.number not in supported_architectures():
+        architecture = parse_architecture(DEFAULT_ARCHITECTURE)
     text = files("warpsight.hardware.device").joinpath(HELPERS).read_text("utf-8")
-    return compile_cuda(text, HELPERS, CompileOptions(wanted)).ptx
+    return compile_cuda(text, HELPERS, CompileOptions(architecture)).ptx
 
 
 def may_differ(source: KernelSource, kernel: str) -> dict[str, list[str]]:
@@ -84,22 +81,21 @@ def may_differ(source: KernelSource, kernel: str) -> dict[str, list[str]]:
     and mul); floating-point atomics sum in any order, and the returned values of atomics depend on the order of threads.
     """
     module = source.module
-    found: dict[str, set[str]] = {}
+    by_reason: dict[str, set[str]] = {}
     for name, function in module.functions.items():
         if name != kernel and name in module.kernels:
             continue
-        named = Counter(register for each in function.instructions for register in _registers(each.operands))
+        uses = Counter(register for each in function.instructions for register in _registers(each.operands))
         for instruction in function.instructions:
-            why = _why(instruction, named)
-            if why:
-                found.setdefault(why, set()).add(instruction.text)
-    opcodes = {text.partition(".")[0] for text in found.get(FUSED, ())}
+            if reason := _reason(instruction, uses):
+                by_reason.setdefault(reason, set()).add(instruction.text)
+    opcodes = {text.partition(".")[0] for text in by_reason.get(FUSED, ())}
     if "mul" not in opcodes or opcodes == {"mul"}:
-        found.pop(FUSED, None)  # without both a product and a sum, nothing can be fused
-    return {why: sorted(texts) for why, texts in sorted(found.items())}
+        by_reason.pop(FUSED, None)  # without both a product and a sum, nothing can be fused
+    return {reason: sorted(texts) for reason, texts in sorted(by_reason.items())}
 
 
-def _why(instruction: Instruction, named: Counter[str]) -> str:
+def _reason(instruction: Instruction, uses: Counter[str]) -> str:
     opcode, modifiers = instruction.opcode, instruction.modifiers
     floats = any(kind in modifiers for kind in _FLOATS)
     if "approx" in modifiers or "full" in modifiers:
@@ -107,7 +103,7 @@ def _why(instruction: Instruction, named: Counter[str]) -> str:
     if opcode in ("add", "sub", "mul") and floats and not any(mode in modifiers for mode in _ROUNDED):
         return FUSED
     # a result that no other instruction reads is unused
-    used = opcode == "atom" and any(named[register] > 1 for register in _registers(instruction.operands[:1]))
+    used = opcode == "atom" and any(uses[register] > 1 for register in _registers(instruction.operands[:1]))
     return ORDER if used or (opcode in ("atom", "red") and floats) else ""
 
 
@@ -125,33 +121,24 @@ def _registers(operands: Iterable[Any]) -> Iterator[str]:
 
 
 def _refuse(source: KernelSource, launch: Launch) -> None:
-    what = ""
+    reason = ""
     if any(isinstance(argument, Image) for argument in launch.arguments):
-        what = "has textures or surfaces, which are not supported on a GPU yet"
+        reason = "has textures or surfaces, which are not supported on a GPU yet"
     elif needs_workspace(source.module.functions[launch.kernel]):
-        what = "synchronizes its grid, and cooperative launches are not supported on a GPU yet"
-    if what:
-        raise UnsupportedError(f"{launch.kernel} {what}", place=source.path, remedy="predictions and the emulator support it")
-
-
-def _arrays(launch: Launch) -> list[Any]:
-    """A copy of each array argument, None for a scalar."""
-    return [each.array.copy() if isinstance(each, ArrayArgument) else None for each in launch.arguments]
+        reason = "synchronizes its grid, and cooperative launches are not supported on a GPU yet"
+    if reason:
+        raise UnsupportedError(f"{launch.kernel} {reason}", place=source.path, remedy="predictions and the emulator support it")
 
 
 def _parameters(launch: Launch, before: list[Any]) -> tuple[Parameter, ...]:
-    made = []
+    parameters = []
     for argument, array in zip(launch.arguments, before, strict=True):
         if isinstance(argument, ArrayArgument):
             changed = argument.array.tobytes() != array.tobytes()
-            made.append(Parameter(None, array, argument.array.copy() if changed else None, argument.written_back))
+            parameters.append(Parameter(None, array, argument.array.copy() if changed else None, argument.written_back))
         elif isinstance(argument, ScalarArgument):
-            made.append(Parameter(bytes(argument.data)))
-    return tuple(made)
-
-
-def _file_hash(path: str) -> str:
-    return hashlib.sha256(Path(path).read_bytes()).hexdigest() if os.path.isfile(path) else ""
+            parameters.append(Parameter(bytes(argument.data)))
+    return tuple(parameters)
 
 
 def prepare_cases(

@@ -47,11 +47,8 @@ class Profiled:
 
 def find_ncu() -> str | None:
     """The program: on PATH, or in the folders of CUDA and Nsight Compute."""
-    found = shutil.which("ncu")
-    if found:
-        return found
     places = [Path(_PLACES[0]) / "ncu", *sorted(Path(_PLACES[1]).glob("*/ncu"), reverse=True)]
-    return next((str(path) for path in places if os.access(path, os.X_OK)), None)
+    return shutil.which("ncu") or next((str(path) for path in places if os.access(path, os.X_OK)), None)
 
 
 def profile_cases(paths: Sequence[Path], kernels: Sequence[str], *, device: int = 0, limit: float = LIMIT_SECONDS) -> Profiled:
@@ -63,23 +60,23 @@ def profile_cases(paths: Sequence[Path], kernels: Sequence[str], *, device: int 
     if program is None:
         return Profiled("", "", None, "ncu is neither on PATH nor in CUDA's folders")
     version, why = _version(program), ""
-    for wanted in (("--metrics", ",".join(METRICS)), ("--set", "full")):
-        command = [program, *_OPTIONS, *wanted, sys.executable, "-m", WORKER, "--once", str(device), *map(str, paths)]
+    for collected in (("--metrics", ",".join(METRICS)), ("--set", "full")):
+        command = [program, *_OPTIONS, *collected, sys.executable, "-m", WORKER, "--once", str(device), *map(str, paths)]
         try:
-            ended = subprocess.run(
+            process = subprocess.run(
                 command, capture_output=True, text=True, timeout=limit, check=False, env=worker_environment(), errors="replace"
             )
         except (subprocess.TimeoutExpired, OSError) as error:
             why = f"ncu did not finish within {limit:.0f} seconds" if isinstance(error, subprocess.TimeoutExpired) else str(error)
             break
         try:
-            found = _checked(ended.stdout, kernels)
+            measurements = _checked(process.stdout, kernels)
         except WarpsightError as error:
-            why = _reason(ended.stdout + ended.stderr) or f"ncu's output cannot be parsed: {error}"
+            why = _reason(process.stdout + process.stderr) or f"ncu's output cannot be parsed: {error}"
             if _PERMISSION in why:
                 break
             continue
-        return Profiled(version, ended.stdout, found, "")
+        return Profiled(version, process.stdout, measurements, "")
     return Profiled(version, "", None, why)
 
 
@@ -89,22 +86,22 @@ def _version(program: str) -> str:
         text = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    found = re.search(r"Version\s+(\S+)", text)
-    return found[1] if found else ""
+    match = re.search(r"Version\s+(\S+)", text)
+    return match[1] if match else ""
 
 
 def _checked(text: str, kernels: Sequence[str]) -> Measurements:
     """ncu's output, if it has the expected launches. Raises FormatError otherwise."""
     if not is_ncu(text):
         raise FormatError("its output has no table", place="ncu", remedy="profile again")
-    found = read_ncu(text, "ncu")
-    names = [base_name(launch.kernel) for launch in found.launches]
+    measurements = read_ncu(text, "ncu")
+    names = [base_name(launch.kernel) for launch in measurements.launches]
     if names != [base_name(kernel) for kernel in kernels]:
-        what = f"has {len(names)} launches instead of {len(kernels)}, or other kernels"
-        raise FormatError(what, place=found.origin, remedy="profile again")
-    if any(launch.value("cycles") is None for launch in found.launches):
-        raise FormatError("has launches without cycles", place=found.origin, remedy="profile again")
-    return found
+        message = f"has {len(names)} launches instead of {len(kernels)}, or other kernels"
+        raise FormatError(message, place=measurements.origin, remedy="profile again")
+    if any(launch.value("cycles") is None for launch in measurements.launches):
+        raise FormatError("has launches without cycles", place=measurements.origin, remedy="profile again")
+    return measurements
 
 
 def _reason(text: str) -> str:

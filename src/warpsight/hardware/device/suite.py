@@ -49,11 +49,6 @@ def device_document(number: int) -> dict[str, Any]:
     return {**device.__dict__, "memory_bytes": memory, "idle": nvml_state(bus)}
 
 
-def device_of(document: Mapping[str, Any]) -> Device:
-    """The device of a `device_document`."""
-    return Device(**{name: document[name] for name in Device.__dataclass_fields__})
-
-
 def measure_cases(
     kernels: Iterable[SuiteKernel], folder: Path, settings: Settings, *, device: int = 0, log: Log | None = None
 ) -> dict[str, Any]:
@@ -98,29 +93,28 @@ def _row(kernel: SuiteKernel, path: Path, settings: Settings, device: int) -> di
         "name": kernel.name, "kernel": case.kernel, "grid": list(case.grid), "block": list(case.block), "shared": case.shared,
         "registers": case.registers, "target": case.target, "program": case.program, "may_differ": case.may_differ,
     }  # fmt: skip
-    with TemporaryDirectory() as place:
-        result = Path(place) / "result.json"
-        words = [str(path), str(result), json.dumps(settings.to_json()), str(device)]
-        reason = run_worker(words)
+    with TemporaryDirectory() as folder:
+        result = Path(folder) / "result.json"
+        reason = run_worker([str(path), str(result), json.dumps(settings.to_json()), str(device)])
         if not result.exists():
             return {**row, "failed": reason or "the process ended without a result"}
-        found = json.loads(result.read_text("utf-8"))
-        if "measured" in found:
-            found["measured"]["right"] = _verdict(kernel, case, found["measured"]["equal"], result.with_suffix(".npz"))
-        return {**row, **found}
+        document = json.loads(result.read_text("utf-8"))
+        if "measured" in document:
+            document["measured"]["right"] = _verdict(kernel, case, document["measured"]["equal"], result.with_suffix(".npz"))
+        return {**row, **document}
 
 
-def run_worker(words: Sequence[str], limit: float = LIMIT_SECONDS) -> str:
+def run_worker(arguments: Sequence[str], limit: float = LIMIT_SECONDS) -> str:
     """Run the worker's process; returns the reason of failure, or ""."""
-    command, environment = [sys.executable, "-m", WORKER, *words], worker_environment()
+    command, environment = [sys.executable, "-m", WORKER, *arguments], worker_environment()
     try:
-        ended = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=environment)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=False, env=environment)
     except subprocess.TimeoutExpired:
         return f"it did not finish within {limit:.0f} seconds"
-    if ended.returncode == 0:
+    if process.returncode == 0:
         return ""
-    lines = ended.stderr.strip().splitlines()
-    return f"the process ended with exit code {ended.returncode}: {lines[-1] if lines else 'no message'}"
+    lines = process.stderr.strip().splitlines()
+    return f"the process ended with exit code {process.returncode}: {lines[-1] if lines else 'no message'}"
 
 
 def worker_environment() -> dict[str, str]:
@@ -152,8 +146,6 @@ def _verdict(kernel: SuiteKernel, case: Case, equal: bool, path: Path) -> dict[s
     return {"by": "check file", "right": not differences, "why": "; ".join(map(str, differences))}
 
 
-# -- The description of a measured GPU: the catalogue's by its name, else from its driver, at the measured clock.
-
 # Names by the driver -> names in the catalogue.
 _NAMES = (
     (r"NVIDIA H200", "h200"), (r"NVIDIA H100 80GB HBM3", "h100-sxm"), (r"NVIDIA H100 PCIe", "h100-pcie"), (r"NVIDIA L4", "l4"),
@@ -175,13 +167,12 @@ def gpu_of(document: Mapping[str, Any], clock_hz: float | None = None) -> tuple[
     Raises as `describe` for invalid values of the driver.
     """
     overrides = [f"core_clock={clock_hz / 1e6:.1f} MHz"] if clock_hz else []
-    device = device_of(document)
-    at = f", at the measured {clock_hz / 1e6:,.0f} MHz" if clock_hz else ""
-    name = catalogue_name(device.name)
-    if name:
-        return load_gpu(name, overrides), f"`{name}` of the catalogue{at}"
-    made = describe(device)
-    with TemporaryDirectory() as place:
-        path = Path(place) / f"{made.name}.yaml"
-        path.write_text(made_yaml(made), "utf-8")
-        return load_gpu(path, overrides), f"as `warpsight gpus from-device` describes it (not in the catalogue){at}"
+    device = Device(**{name: document[name] for name in Device.__dataclass_fields__})
+    clock = f", at the measured {clock_hz / 1e6:,.0f} MHz" if clock_hz else ""
+    if name := catalogue_name(device.name):
+        return load_gpu(name, overrides), f"`{name}` of the catalogue{clock}"
+    imported = describe(device)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / f"{imported.name}.yaml"
+        path.write_text(made_yaml(imported), "utf-8")
+        return load_gpu(path, overrides), f"as `warpsight gpus from-device` describes it (not in the catalogue){clock}"

@@ -8,6 +8,7 @@ starts. Source: the simulator's gpu-sim.cc, gpu-cache.cc, mem_latency_stat.cc.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ _L2_READS = ("GLOBAL_ACC_R", "LOCAL_ACC_R", "CONST_ACC_R", "TEXTURE_ACC_R", "INS
 _L2_WRITES = ("GLOBAL_ACC_W", "LOCAL_ACC_W", "L1_WRBK_ACC")
 _BY_SECTOR = 40  # from this -gpgpu_coalesce_arch on, an access has 32 B
 _MEGA = 1e6
+_REMEDY = "give the log as it was written"
 
 _Size = tuple[int, int, int]
 
@@ -51,18 +53,35 @@ class _Statistics:
     uid: str = ""
     stream: str = ""
     counts: dict[str, int] = field(default_factory=dict)
-    ends: int = 0
 
 
 @dataclass
 class _Log:
-    """The contents of a log: `options` with their places; grid and block by uid (`sizes`), else in order by kernel (`waiting`)."""
+    """The contents of a log: `options` with their places; grid and block by uid (`sizes`), else in order by kernel (`waiting`).
+
+    `header` is the kernel of the trace's header that is being read, and the sizes that it has so far.
+    """
 
     options: dict[str, tuple[str, str]] = field(default_factory=dict)
     sizes: dict[str, tuple[_Size, _Size]] = field(default_factory=dict)
     waiting: dict[str, list[tuple[_Size, _Size]]] = field(default_factory=dict)
     statistics: list[_Statistics] = field(default_factory=list)
     launched: int = 0
+    header: tuple[str, dict[str, _Size]] | None = None
+
+    def option(self, name: str) -> int | None:
+        """The count that option `name` sets, None without it. Raises FormatError."""
+        if name not in self.options:
+            return None
+        text, place = self.options[name]
+        if not re.fullmatch(r"\d{1,9}", text):
+            raise FormatError(f'-{name} is "{text[:40]}", which is not a count', place=place, remedy=_REMEDY)
+        return int(text)
+
+    @property
+    def latency(self) -> int:
+        """Cycles of a launch before its kernel starts."""
+        return self.option("gpgpu_kernel_launch_latency") or 0
 
 
 def is_accelsim(text: str) -> bool:
@@ -73,48 +92,48 @@ def is_accelsim(text: str) -> bool:
 def read_accelsim(text: str, origin: str) -> Measurements:
     """The launches of a log. Raises FormatError with `file:line`."""
     log = _collect(text, origin)
-    made: list[MeasuredLaunch] = []
-    together = 0
-    shown: dict[str, dict[str, int]] = {}
+    launches: list[MeasuredLaunch] = []
+    printed: dict[str, dict[str, int]] = {}
     for statistics in log.statistics:
-        single = len(statistics.kernel.split()) == 1
-        together += not single
-        counts = _since(statistics, shown)
-        if single:
-            made.append(_launch(statistics, counts, log, origin))
-    notes = [_latency_note(log)] if _latency(log) else []
-    if together:
-        notes.append(f"{together} statistics of several kernels that ran concurrently are ignored")
+        counts = _since(statistics, printed)
+        if len(statistics.kernel.split()) == 1:
+            launches.append(_launch(statistics, counts, log, origin))
+    notes = []
+    if log.latency:
+        subtracted = f"{log.latency:,} cycles of -gpgpu_kernel_launch_latency are subtracted from each launch"
+        notes.append(f"{subtracted}: predictions do not include them")
+    concurrent = len(log.statistics) - len(launches)
+    if concurrent:
+        notes.append(f"{concurrent} statistics of several kernels that ran concurrently are ignored")
     unfinished = log.launched - sum(len(each.kernel.split()) for each in log.statistics)
     if unfinished > 0:
         notes.append(f"the log ends before the statistics of {unfinished} launch{'es' if unfinished > 1 else ''}")
-    if not made:
+    if not launches:
         raise FormatError("has no statistics of a single kernel", place=origin, remedy="simulate one kernel at a time")
-    return Measurements(TOOL, origin, tuple(made), tuple(notes))
+    return Measurements(TOOL, origin, tuple(launches), tuple(notes))
 
 
 def _collect(text: str, origin: str) -> _Log:
     log = _Log()
-    line, at = 1, 0
-    pending: dict[str, tuple[str, dict[str, _Size]]] = {}
+    line, start = 1, 0
     for match in _LINE.finditer(text):
-        line += text.count("\n", at, match.start())
-        at = match.start()
+        line += text.count("\n", start, match.start())
+        start = match.start()
         if match["name"] or match["cache"]:
             _statistic(log, match, f"{origin}:{line}", line)
         elif match["option"]:
             log.options[match["option"]] = (match["setting"], f"{origin}:{line}")
         else:
-            _launch_line(log, match, pending, f"{origin}:{line}")
+            _launch_line(log, match, f"{origin}:{line}")
     return log
 
 
-def _launch_line(log: _Log, match: re.Match[str], pending: dict[str, tuple[str, dict[str, _Size]]], place: str) -> None:
+def _launch_line(log: _Log, match: re.Match[str], place: str) -> None:
     """A line of a trace's header, or of a launch."""
     if match["read"] is not None:
-        pending["read"] = (match["read"].strip(), {})
-    elif match["what"] and "read" in pending:
-        kernel, sizes = pending["read"]
+        log.header = (match["read"].strip(), {})
+    elif match["what"] and log.header is not None:
+        kernel, sizes = log.header
         sizes[match["what"]] = _size(match["size"], place)
         if len(sizes) == 2:
             log.waiting.setdefault(kernel, []).append((sizes["grid"], sizes["block"]))
@@ -143,7 +162,7 @@ def _statistic(log: _Log, match: re.Match[str], place: str, line: int) -> None:
     elif name == "kernel_stream_id":
         last.stream = value
     elif not re.fullmatch(r"\d{1,20}", value):
-        raise FormatError(f'{name} is "{value[:40]}", which is not a count', place=place, remedy="give the log as it was written")
+        raise FormatError(f'{name} is "{value[:40]}", which is not a count', place=place, remedy=_REMEDY)
     else:
         last.counts[name] = int(value)
 
@@ -151,12 +170,12 @@ def _statistic(log: _Log, match: re.Match[str], place: str, line: int) -> None:
 _SINGLE = ("gpu_sim_cycle", "gpu_sim_insn")
 
 
-def _since(statistics: _Statistics, shown: dict[str, dict[str, int]]) -> dict[str, int]:
+def _since(statistics: _Statistics, printed: dict[str, dict[str, int]]) -> dict[str, int]:
     """The counts of one kernel: those printed less those printed after the previous kernel, for caches of the same stream."""
     counts: dict[str, int] = {}
     for name, count in statistics.counts.items():
         # Versions that print the stream print the counts of that stream's caches.
-        before = shown.setdefault(statistics.stream if "_ACC" in name else "", {})
+        before = printed.setdefault(statistics.stream if "_ACC" in name else "", {})
         counts[name] = count if name in _SINGLE else count - before.get(name, 0)
         before[name] = count
     return counts
@@ -164,33 +183,24 @@ def _since(statistics: _Statistics, shown: dict[str, dict[str, int]]) -> dict[st
 
 def _launch(statistics: _Statistics, counts: dict[str, int], log: _Log, origin: str) -> MeasuredLaunch:
     place = f"{origin}:{statistics.line}"
-    wrong = [name for name, count in counts.items() if count < 0]
-    if wrong:
-        what = f"{wrong[0]} is less than after the kernel before"
-        raise FormatError(what, place=place, remedy="keep one run in a file")
+    for name, count in counts.items():
+        if count < 0:
+            raise FormatError(f"{name} is less than after the kernel before", place=place, remedy="keep one run in a file")
     kernel, uid = statistics.kernel.strip(), statistics.uid.strip()
     sizes = log.sizes.get(uid)
     if sizes is None and log.waiting.get(kernel):
         sizes = log.waiting[kernel].pop(0)
     grid, block = sizes if sizes else (None, None)
+    measures = {name: measure for name, measure in _measures(counts, log) if measure is not None}
     return MeasuredLaunch(
-        number=uid or str(statistics.line),
-        kernel=kernel,
-        device="",
-        grid=grid,
-        block=block,
-        invocations=1,
-        measures={name: measure for name, measure in _measures(counts, log) if measure is not None},
-        stalls=(),
-        absent=(),
-        place=place,
+        number=uid or str(statistics.line), kernel=kernel, device="", grid=grid, block=block, invocations=1, measures=measures,
+        stalls=(), absent=(), place=place,
     )
 
 
 def _measures(counts: dict[str, int], log: _Log) -> Iterator[tuple[str, Measure | None]]:
     """Fields of `launch.FIELDS`; None for those that the log does not have."""
-    latency = _latency(log)
-    cycles = counts.get("gpu_sim_cycle")
+    latency, cycles = log.latency, counts.get("gpu_sim_cycle")
     if cycles is not None:
         # Below the latency, the launch began while the previous one was running.
         whole = cycles > latency
@@ -199,13 +209,11 @@ def _measures(counts: dict[str, int], log: _Log) -> Iterator[tuple[str, Measure 
         yield "sm_clock", _clock(*log.options["gpgpu_clock_domains"])
     yield "thread_instructions", _plain(counts, "gpu_sim_insn")
     yield "warp_instructions", _plain(counts, "gpgpu_n_tot_w_icount")
-    yield from _cache_measures(counts, _option(log, "gpgpu_coalesce_arch"))
-    parts = [_option(log, f"gpgpu_{name}") for name in ("n_mem_per_ctrlr", "dram_buswidth", "dram_burst_length")]
+    yield from _cache_measures(counts, log.option("gpgpu_coalesce_arch"))
+    factors = [log.option(f"gpgpu_{name}") for name in ("n_mem_per_ctrlr", "dram_buswidth", "dram_burst_length")]
     reads, writes = counts.get("total dram reads"), counts.get("total dram writes")
-    if reads is not None and writes is not None and all(part is not None for part in parts):
-        atom = 1
-        for part in parts:
-            atom *= part or 0
+    if reads is not None and writes is not None and None not in factors:
+        atom = math.prod(factor or 0 for factor in factors)
         yield "dram_read_bytes", Measure(float(reads * atom), f"total dram reads x {atom} B")
         yield "dram_write_bytes", Measure(float(writes * atom), f"total dram writes x {atom} B")
         yield "dram_bytes", Measure(float((reads + writes) * atom), f"total dram reads and writes x {atom} B")
@@ -245,31 +253,13 @@ def _plain(counts: dict[str, int], name: str) -> Measure | None:
 def _clock(text: str, place: str) -> Measure:
     first = text.split(":", maxsplit=1)[0]
     if not re.fullmatch(r"\d+(\.\d+)?", first):
-        raise FormatError(f'-gpgpu_clock_domains is "{text[:40]}"', place=place, remedy="give the log as it was written")
+        raise FormatError(f'-gpgpu_clock_domains is "{text[:40]}"', place=place, remedy=_REMEDY)
     return Measure(float(first) * _MEGA, "-gpgpu_clock_domains")
-
-
-def _option(log: _Log, name: str) -> int | None:
-    if name not in log.options:
-        return None
-    text, place = log.options[name]
-    if not re.fullmatch(r"\d{1,9}", text):
-        raise FormatError(f'-{name} is "{text[:40]}", which is not a count', place=place, remedy="give the log as it was written")
-    return int(text)
-
-
-def _latency(log: _Log) -> int:
-    return _option(log, "gpgpu_kernel_launch_latency") or 0
-
-
-def _latency_note(log: _Log) -> str:
-    what = f"{_latency(log):,} cycles of -gpgpu_kernel_launch_latency are subtracted from each launch"
-    return f"{what}: predictions do not include them"
 
 
 def _size(text: str, place: str) -> _Size:
     numbers = [int(part) for part in text.split(",") if part]
     if len(numbers) != 3 or min(numbers) < 1:
-        raise FormatError(f'a size is "({text[:60]})", not three counts', place=place, remedy="give the log as it was written")
+        raise FormatError(f'a size is "({text[:60]})", not three counts', place=place, remedy=_REMEDY)
     x, y, z = numbers
     return x, y, z

@@ -98,25 +98,16 @@ class MeasuredLaunch:
     def to_json(self) -> dict[str, Any]:
         """The document of a launch: every field of `FIELDS`, None for what was not measured."""
 
-        def document(measure: Measure | None) -> dict[str, Any] | None:
-            return {"value": measure.value, "metric": measure.metric} if measure else None
-
+        measures = {name: dict(self.measures[name].__dict__) if name in self.measures else None for name in FIELDS}
         return {
-            "number": self.number,
-            "kernel": self.kernel,
-            "device": self.device or None,
-            "grid": list(self.grid) if self.grid else None,
-            "block": list(self.block) if self.block else None,
+            "number": self.number, "kernel": self.kernel, "device": self.device or None,
+            "grid": list(self.grid) if self.grid else None, "block": list(self.block) if self.block else None,
             "invocations": self.invocations,
-            **{name: document(self.measures.get(name)) for name in FIELDS},
-            "stalls": [
-                {"reason": stall.reason, "value": stall.value, "share": stall.share, "component": stall.component or None,
-                 "metric": stall.metric}
-                for stall in self.stalls
-            ],
+            **measures,
+            "stalls": [{**stall.__dict__, "component": stall.component or None} for stall in self.stalls],
             "absent": list(self.absent),
             "place": self.place,
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -127,11 +118,6 @@ class Measurements:
     origin: str
     launches: tuple[MeasuredLaunch, ...]
     notes: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """The whole document."""
-        launches = [launch.to_json() for launch in self.launches]
-        return {"measured_by": self.tool, "file": self.origin, "launches": launches, "notes": list(self.notes)}
 
 
 _SHARES = ("l1_hit_rate", "l1_load_hit_rate", "l2_hit_rate", "occupancy")

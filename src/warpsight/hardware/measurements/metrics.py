@@ -39,25 +39,25 @@ class Notation:
 
     decimal: str
 
-    def number(self, text: str, what: str, place: str) -> float:
-        """The number `text` of the metric `what`. Raises FormatError."""
+    def number(self, text: str, metric: str, place: str) -> float:
+        """The number `text` of `metric`. Raises FormatError."""
         bare = _bare(text)
         if len(bare) > _LONGEST or not _NUMBER.fullmatch(bare):
-            raise FormatError(f'{what} is "{text[:_LONGEST]}", which is not a number', place=place, remedy="correct the cell")
+            raise FormatError(f'{metric} is "{text[:_LONGEST]}", which is not a number', place=place, remedy="correct the cell")
         other = "," if self.decimal == "." else "."
         digits = re.sub(f"[{_GROUPING}{other}]", "", bare)
         whole = bare.partition(self.decimal)[0]
         groups = re.split(f"[{_GROUPING}{other}]", whole.lstrip("+-"))
         # groups of three digits, or as in India of two before the last
         if len(groups) > 1 and (len(groups[-1].lower().partition("e")[0]) != 3 or any(len(g) not in (2, 3) for g in groups[1:-1])):
-            what = f'{what} is "{text}", whose digits are not in groups of three'
-            raise FormatError(what, place=place, remedy="correct the cell")
+            message = f'{metric} is "{text}", whose digits are not in groups of three'
+            raise FormatError(message, place=place, remedy="correct the cell")
         try:
             value = float(digits.replace(self.decimal, "."))
         except ValueError:
             value = math.nan
         if not math.isfinite(value):
-            raise FormatError(f'{what} is "{text}", which is not a number', place=place, remedy="correct the cell")
+            raise FormatError(f'{metric} is "{text}", which is not a number', place=place, remedy="correct the cell")
         return value
 
 
@@ -65,13 +65,12 @@ def notation_of(cells: Iterable[tuple[str, str]]) -> Notation:
     """The notation of a file, from its cells with values, each (text, place). Raises FormatError if two differ."""
     marks: dict[str, tuple[str, str]] = {}
     for text, place in cells:
-        decimal = _decimal_of(_bare(text))
-        if decimal:
+        if decimal := _decimal_of(_bare(text)):
             marks.setdefault(decimal, (text, place))
     if len(marks) > 1:
         (point, first), (comma, second) = marks["."], marks[","]
-        what = f'"{comma}" has a decimal comma, and "{point}" of {first} a decimal point'
-        raise FormatError(what, place=second, remedy="use one decimal mark for all numbers; LC_ALL=C makes the tools use the point")
+        remedy = "use one decimal mark for all numbers; LC_ALL=C makes the tools use the point"
+        raise FormatError(f'"{comma}" has a decimal comma, and "{point}" of {first} a decimal point', place=second, remedy=remedy)
     return Notation(next(iter(marks), "."))
 
 
@@ -160,6 +159,10 @@ class Source:
     kind: str
     scale: float = 1.0
 
+    def measure(self, values: Mapping[str, float]) -> Measure | None:
+        """The field by this metric, from `values` in base units; None without it."""
+        return Measure(values[self.metric] * self.scale, self.metric) if self.metric in values else None
+
 
 @dataclass(frozen=True)
 class Quotient:
@@ -168,6 +171,15 @@ class Quotient:
     first: Source
     second: Source
     times: bool = False
+
+    def measure(self, values: Mapping[str, float]) -> Measure | None:
+        """As `Source.measure`; None too for a quotient by 0."""
+        first, second = self.first.measure(values), self.second.measure(values)
+        if first is None or second is None or not (self.times or second.value):
+            return None
+        if self.times:
+            return Measure(first.value * second.value, f"{first.metric} x {second.metric}")
+        return Measure(first.value / second.value, f"{first.metric} / {second.metric}")
 
 
 def _counts(*metrics: str, scale: float = 1.0) -> tuple[Source, ...]:
@@ -227,8 +239,7 @@ SOURCES: dict[str, tuple[Source | Quotient, ...]] = {
     "dram_read_bytes": (*_BYTES_READ, *_counts("dram_read_transactions", scale=SECTOR), Source("dram_read_bytes", BYTES)),
     "dram_write_bytes": (*_BYTES_WRITTEN, *_counts("dram_write_transactions", scale=SECTOR), Source("dram_write_bytes", BYTES)),
     "occupancy": (
-        *_shares("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"),
-        Source("achieved_occupancy", RATIO),
+        *_shares("sm__warps_active.avg.pct_of_peak_sustained_active", "Achieved Occupancy"), Source("achieved_occupancy", RATIO)
     ),
 }  # fmt: skip
 
@@ -245,19 +256,13 @@ DESCRIPTIONS = {
 }  # fmt: skip
 
 
-def wanted() -> dict[str, str]:
-    """Every metric that a field is computed from, and the kind of its unit."""
-    parts = [part for sources in SOURCES.values() for source in sources for part in _parts(source)]
-    return {part.metric: part.kind for part in parts}
-
-
-def _parts(source: Source | Quotient) -> tuple[Source, ...]:
-    return (source,) if isinstance(source, Source) else (source.first, source.second)
-
-
-# -- From the metrics of a launch to its measures.
-
-_KINDS = wanted()
+# every metric that a field is computed from, and the kind of its unit
+METRIC_KINDS: dict[str, str] = {
+    part.metric: part.kind
+    for sources in SOURCES.values()
+    for source in sources
+    for part in ((source,) if isinstance(source, Source) else (source.first, source.second))
+}
 
 
 @dataclass(frozen=True)
@@ -270,9 +275,9 @@ class Cell:
     place: str
 
 
-def says_something(metric: str) -> bool:
+def is_used(metric: str) -> bool:
     """Whether a field or a stall reason is computed from the metric."""
-    return metric in _KINDS or is_stall(metric)
+    return metric in METRIC_KINDS or is_stall(metric)
 
 
 def measured(
@@ -284,18 +289,17 @@ def measured(
     """
     values: dict[str, float] = {}
     stalls: dict[str, float] = {}
-    absent: dict[str, None] = {}
+    absent: list[str] = []
     for cell in cells:
         if is_none(cell.text):
-            absent[cell.metric] = None
+            absent.append(cell.metric)
         elif is_stall(cell.metric):
             stalls[cell.metric] = notation.number(cell.text, cell.metric, cell.place)
         elif (value := _in_base_unit(cell, notation)) is not None:
             if once and values.setdefault(cell.metric, value) != value and " " not in cell.metric:
-                what = f"has {cell.metric} again, with another value"
-                raise FormatError(what, place=cell.place, remedy="keep one run in a file")
+                raise FormatError(f"has {cell.metric} again, with another value", place=cell.place, remedy="keep one run in a file")
             values[cell.metric] = values[cell.metric] if once else value
-    return measures_of(values), stalls_of(stalls), tuple(metric for metric in absent if metric not in values)
+    return measures_of(values), stalls_of(stalls), tuple(metric for metric in dict.fromkeys(absent) if metric not in values)
 
 
 def _in_base_unit(cell: Cell, notation: Notation) -> float | None:
@@ -303,13 +307,14 @@ def _in_base_unit(cell: Cell, notation: Notation) -> float | None:
 
     Raises FormatError for text that is not a number, for a negative number, and for a unit that the metric cannot have.
     """
-    metric, kind = cell.metric, _KINDS[cell.metric]
+    metric, kind = cell.metric, METRIC_KINDS[cell.metric]
     scale = factor(cell.unit, kind)
     if scale is None:
         if " " in metric:
             return None  # a details page has Memory Throughput both in % and in byte/second
-        what = f'{metric} has the unit "{cell.unit}", and {_article(kind)} is expected'
-        raise FormatError(what, place=cell.place, remedy="keep the row of units, as the profiler writes it")
+        expected = "a share in %" if kind == PERCENT else f"one of {kind}"
+        message = f'{metric} has the unit "{cell.unit}", and {expected} is expected'
+        raise FormatError(message, place=cell.place, remedy="keep the row of units, as the profiler writes it")
     value = notation.number(cell.text, metric, cell.place) * scale
     if value < 0:
         raise FormatError(f'{metric} is "{cell.text}", which is negative', place=cell.place, remedy="measure it again")
@@ -320,29 +325,10 @@ def measures_of(values: Mapping[str, float]) -> dict[str, Measure]:
     """The fields that follow from `values` (base units, by metric), each from the best available metric."""
     measures: dict[str, Measure] = {}
     for name, sources in SOURCES.items():
-        for source in sources:
-            measure = _single(source, values) if isinstance(source, Source) else _combined(source, values)
-            if measure is not None:
-                measures[name] = measure
-                break
+        available = (source.measure(values) for source in sources)
+        if (best := next((measure for measure in available if measure is not None), None)) is not None:
+            measures[name] = best
     if "dram_bytes" not in measures and {"dram_read_bytes", "dram_write_bytes"} <= set(measures):
         read, write = measures["dram_read_bytes"], measures["dram_write_bytes"]
         measures["dram_bytes"] = Measure(read.value + write.value, f"{read.metric} + {write.metric}")
     return measures
-
-
-def _single(source: Source, values: Mapping[str, float]) -> Measure | None:
-    return Measure(values[source.metric] * source.scale, source.metric) if source.metric in values else None
-
-
-def _combined(source: Quotient, values: Mapping[str, float]) -> Measure | None:
-    first, second = _single(source.first, values), _single(source.second, values)
-    if first is None or second is None or not (source.times or second.value):
-        return None
-    if source.times:
-        return Measure(first.value * second.value, f"{first.metric} x {second.metric}")
-    return Measure(first.value / second.value, f"{first.metric} / {second.metric}")
-
-
-def _article(kind: str) -> str:
-    return "a share in %" if kind == PERCENT else f"one of {kind}"

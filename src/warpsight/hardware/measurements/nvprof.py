@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from warpsight.base.errors import FormatError
 from warpsight.hardware.measurements.launch import MeasuredLaunch, Measurements, above_one
-from warpsight.hardware.measurements.metrics import DESCRIPTIONS, Cell, Notation, measured, notation_of, says_something
+from warpsight.hardware.measurements.metrics import DESCRIPTIONS, Cell, Notation, is_used, measured, notation_of
 from warpsight.hardware.measurements.tables import Table, TableKind, TableRow, has_table, read_tables
 
 TOOL = "nvprof"
@@ -42,11 +42,10 @@ class _LaunchCells:
     cells: list[Cell] = field(default_factory=list)
 
     def add(self, metric: str, unit: str, text: str, place: str) -> None:
-        """Add the cell of a metric if it says something of a launch; a unit behind the number goes before the column's."""
-        metric = DESCRIPTIONS.get(metric, metric)
-        parts = _VALUE.fullmatch(text)
-        if says_something(metric):
-            self.cells.append(Cell(metric, (parts and parts["unit"]) or unit, parts["number"] if parts else text, place))
+        """Add the cell of a metric if it is used; a unit behind the number goes before the column's."""
+        metric, match = DESCRIPTIONS.get(metric, metric), _VALUE.fullmatch(text)
+        if is_used(metric):
+            self.cells.append(Cell(metric, (match and match["unit"]) or unit, match["number"] if match else text, place))
 
 
 def is_nvprof(text: str) -> bool:
@@ -61,34 +60,30 @@ def read_nvprof(text: str, origin: str) -> Measurements:
     notation = notation_of((match["number"], place) for cell, place in cells if (match := _VALUE.fullmatch(cell.strip())))
     launches: dict[_Key, _LaunchCells] = {}
     for table in tables:
-        _take(table, launches, origin)
+        _add_table(table, launches, origin)
     if not launches:
-        what = "has a table of nvprof, but no kernel"
-        raise FormatError(what, place=f"{origin}:{tables[0].line}", remedy="profile a program that launches a kernel")
+        remedy = "profile a program that launches a kernel"
+        raise FormatError("has a table of nvprof, but no kernel", place=f"{origin}:{tables[0].line}", remedy=remedy)
     notes = []
-    means = sum(launch.invocations > 1 for launch in launches.values())
-    if means:
+    if any(launch.invocations > 1 for launch in launches.values()):
         notes.append("nvprof's summary gives the mean of a kernel's launches; nvprof --print-gpu-trace lists each")
-    own = sum(bool(re.match("=", line)) for line in text.splitlines())
-    if others > own:
-        count = others - own
+    count = others - sum(line.startswith("=") for line in text.splitlines())
+    if count > 0:
         notes.append(f"{count} line{'s' if count > 1 else ''} outside of tables ignored")
-    made = tuple(_launch(key, launch, notation, origin) for key, launch in launches.items())
-    return Measurements(TOOL, origin, made, (*notes, *above_one(made)))
+    measured_launches = tuple(_launch(key, launch, notation, origin) for key, launch in launches.items())
+    return Measurements(TOOL, origin, measured_launches, (*notes, *above_one(measured_launches)))
 
 
 def _least_cells(header: Sequence[str]) -> int:
-    kinds = (_TRACE, _SUMMARY, _METRICS)
-    if any(all(name in header for name in kind) for kind in kinds):
-        return len(header)
-    per_launch = all(name in header for name in _PER_LAUNCH) and not any(name in header for name in _NOT_PER_LAUNCH)
-    return len(header) if per_launch and len(header) > len(_PER_LAUNCH) else 0
+    names = set(header)
+    per_launch = names.issuperset(_PER_LAUNCH) and names.isdisjoint(_NOT_PER_LAUNCH) and len(header) > len(_PER_LAUNCH)
+    return len(header) if per_launch or any(names.issuperset(kind) for kind in (_TRACE, _SUMMARY, _METRICS)) else 0
 
 
 _TABLES = TableKind(_least_cells, strict=True)
 
 
-def _take(table: Table, launches: dict[_Key, _LaunchCells], origin: str) -> None:
+def _add_table(table: Table, launches: dict[_Key, _LaunchCells], origin: str) -> None:
     name = "Name" if "Name" in table.header else "Kernel"
     rows = list(table.rows)
     units: dict[str, str] = {}
@@ -103,7 +98,8 @@ def _take(table: Table, launches: dict[_Key, _LaunchCells], origin: str) -> None
         if _passed_over(by_column, kernel):
             continue
         if "Metric Name" in by_column or "Event Name" in by_column:
-            _summary_metric(by_column, kernel, row, launches, place)
+            metric = by_column.get("Metric Name") or by_column.get("Event Name") or ""
+            _mean(by_column, kernel, "Invocations", row, launches, place).add(metric, "", by_column["Avg"], place)
         elif "Calls" in by_column:
             launch = _mean(by_column, kernel, "Calls", row, launches, place)
             launch.add("Duration", units.get("Avg", ""), by_column["Avg"], place)
@@ -132,24 +128,19 @@ def _mean(
     return launch
 
 
-def _summary_metric(by_column: dict[str, str], kernel: str, row: TableRow, launches: dict[_Key, _LaunchCells], place: str) -> None:
-    metric = by_column.get("Metric Name") or by_column.get("Event Name") or ""
-    _mean(by_column, kernel, "Invocations", row, launches, place).add(metric, "", by_column["Avg"], place)
-
-
 def _single(by_column: dict[str, str], units: dict[str, str], launch: _LaunchCells, place: str) -> None:
     """A row of a trace: a launch's size and time, or its metrics."""
     if "Duration" in by_column:
         launch.grid, launch.block = (
-            _size([by_column[f"{what} {axis}"] for axis in "XYZ"], what, place) for what in ("Grid", "Block")
+            _size([by_column[f"{name} {axis}"] for axis in "XYZ"], name, place) for name in ("Grid", "Block")
         )
     for column, text in by_column.items():
         launch.add(column, units.get(column, ""), text, place)
 
 
-def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
+def _size(texts: Sequence[str], name: str, place: str) -> tuple[int, int, int]:
     if not all(re.fullmatch(r"[1-9]\d{0,9}", text) for text in texts):
-        raise FormatError(f'{what} is "{" ".join(texts)[:60]}", not three counts', place=place, remedy="export the file again")
+        raise FormatError(f'{name} is "{" ".join(texts)[:60]}", not three counts', place=place, remedy="export the file again")
     x, y, z = (int(text) for text in texts)
     return x, y, z
 
@@ -157,15 +148,7 @@ def _size(texts: Sequence[str], what: str, place: str) -> tuple[int, int, int]:
 def _launch(key: _Key, launch: _LaunchCells, notation: Notation, origin: str) -> MeasuredLaunch:
     measures, stalls, absent = measured(launch.cells, notation)
     return MeasuredLaunch(
-        number=key[1],
-        kernel=key[0],
-        device=launch.device,
-        grid=launch.grid,
-        block=launch.block,
-        invocations=launch.invocations,
-        measures=measures,
-        stalls=stalls,
-        absent=absent,
-        place=f"{origin}:{launch.line}",
+        number=key[1], kernel=key[0], device=launch.device, grid=launch.grid, block=launch.block, invocations=launch.invocations,
+        measures=measures, stalls=stalls, absent=absent, place=f"{origin}:{launch.line}",
     )
 

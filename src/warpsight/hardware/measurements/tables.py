@@ -65,7 +65,8 @@ def read_tables(text: str, origin: str, kind: TableKind) -> tuple[list[Table], i
         if opened:
             cells, delimiter, least = opened
             table = Table(line, cells, record.startswith('"'), least)
-            _check_twice(table, origin)
+            if twice := next((name for name in cells if name and cells.count(name) > 1), ""):
+                raise FormatError(f'has two columns "{twice}"', place=f"{origin}:{line}", remedy="keep one of them")
             tables.append(table)
         elif not record.strip() or record.startswith("=="):
             others += bool(record.strip())
@@ -115,9 +116,7 @@ def _cells(record: str, delimiter: str) -> list[str]:
 
 
 def _belongs(record: str, table: Table, delimiter: str, strict: bool) -> bool:
-    if strict:
-        return True
-    if record.startswith('"'):
+    if strict or record.startswith('"'):
         return True
     # A program's own output may begin with a number too, between quoted rows.
     numbered = delimiter in record and (record[0].isdigit() or record.startswith(delimiter))
@@ -127,12 +126,6 @@ def _belongs(record: str, table: Table, delimiter: str, strict: bool) -> bool:
 def _row(record: str, line: int, table: Table, delimiter: str, origin: str) -> TableRow:
     cells = _cells(record, delimiter)
     if not table.least <= len(cells) <= len(table.header):
-        what = f"has {len(cells)} cells, and the header in line {table.line} names {len(table.header)}"
-        raise FormatError(what, place=f"{origin}:{line}", remedy="the line is cut, or not of this table; export the file again")
+        message = f"has {len(cells)} cells, and the header in line {table.line} names {len(table.header)}"
+        raise FormatError(message, place=f"{origin}:{line}", remedy="the line is cut, or not of this table; export the file again")
     return TableRow(line, tuple(cells))
-
-
-def _check_twice(table: Table, origin: str) -> None:
-    for name in table.header:
-        if name and table.header.count(name) > 1:
-            raise FormatError(f'has two columns "{name}"', place=f"{origin}:{table.line}", remedy="keep one of them")

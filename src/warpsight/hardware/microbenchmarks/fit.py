@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from warpsight.addressing.mapping import SET_INDEX_RULES, set_index
 from warpsight.base.units import format_quantity
-from warpsight.gpu.describe import resolved
+from warpsight.gpu.describe import describe
 from warpsight.gpu.key import WORD
 from warpsight.gpu.spec import KEYS, GpuSpec
 from warpsight.hardware.microbenchmarks.timings import CHASE, MISSES, RESIDENT, STREAM, Timing, Timings
@@ -45,7 +45,7 @@ class Refused:
     reason: str
 
 
-Answer = Fitted | Refused
+FitResult = Fitted | Refused
 
 
 def spread(values: Sequence[float]) -> float:
@@ -63,7 +63,7 @@ FLAT, ENOUGH = 0.1, 2
 _APART = 1.2
 
 
-def latencies(timings: Timings, gpu: GpuSpec) -> list[Answer]:
+def latencies(timings: Timings, gpu: GpuSpec) -> list[FitResult]:
     """`l1.latency`, `l2.latency` and `dram.latency` in cycles (in addition to an L2 hit).
 
     Uses working sets of adjacent lines. The level that serves a set follows from the approximate cache sizes of `gpu` and from the
@@ -73,16 +73,15 @@ def latencies(timings: Timings, gpu: GpuSpec) -> list[Answer]:
     line, l2_size = gpu.l1.line_bytes, gpu.l2.size_bytes
     rows = timings.of(CHASE, lambda row: row.stride == line)
     first = _level(rows, 0, gpu.l1.size_bytes // 2, 0.0, line)
-    answers: list[Answer] = [_answer("l1.latency", first, 0.0)]
+    l1 = _latency("l1.latency", first, 0.0)
     if isinstance(first, str):
-        reason = "requires l1.latency"
-        return [*answers, Refused("l2.latency", reason), Refused("dram.latency", reason)]
+        return [l1, *(Refused(key, "requires l1.latency") for key in ("l2.latency", "dram.latency"))]
     second = _level(rows, 2 * first.reach, l2_size // 2, first.cycles, line)
-    answers.append(_answer("l2.latency", second, 0.0))
+    l2 = _latency("l2.latency", second, 0.0)
     if isinstance(second, str):
-        return [*answers, Refused("dram.latency", "requires l2.latency")]
+        return [l1, l2, Refused("dram.latency", "requires l2.latency")]
     third = _level(rows, 2 * max(second.reach, l2_size), None, second.cycles, line)
-    return [*answers, _answer("dram.latency", third, second.cycles)]
+    return [l1, l2, _latency("dram.latency", third, second.cycles)]
 
 
 @dataclass(frozen=True)
@@ -99,21 +98,21 @@ def _level(rows: Sequence[Timing], least: int, most: int | None, before: float, 
     """The plateau of working sets from `least` to `most` bytes, above the latency `before`; or the reason why there is none."""
     if most is not None and least > most:
         return f"working sets of {least // 2:,} B have the latency of the previous level; the next should end at {2 * most:,} B"
-    found = [row for row in rows if row.size >= least and (most is None or row.size <= most)]
+    times = [row.each for row in rows if row.size >= least and (most is None or row.size <= most)]
     where = f"at least {least:,} B" if most is None else f"{least:,} to {most:,} B"
-    if len(found) < ENOUGH:
-        return f"{len(found)} chases with a stride of one line ({line} B) have working sets of {where}; {ENOUGH} are needed"
-    flat = spread([row.each for row in found])
+    if len(times) < ENOUGH:
+        return f"{len(times)} chases with a stride of one line ({line} B) have working sets of {where}; {ENOUGH} are needed"
+    flat = spread(times)
     if flat > FLAT:
         return f"latencies of working sets of {where} differ by {100 * flat:.0f} %: no plateau"
-    cycles = float(np.median([row.each for row in found]))
+    cycles = float(np.median(times))
     if cycles < _APART * before:
         return f"working sets of {where} take {cycles:.1f} cycles per load, like the previous level ({before:.1f})"
     reach = max(row.size for row in rows if row.each <= (1 + FLAT) * cycles)
-    return _Level(cycles, flat, len(found), reach)
+    return _Level(cycles, flat, len(times), reach)
 
 
-def _answer(key: str, level: _Level | str, before: float) -> Answer:
+def _latency(key: str, level: _Level | str, before: float) -> FitResult:
     if isinstance(level, str):
         return Refused(key, level)
     quality = f"{level.cycles:.1f} cycles per load, flat within {100 * level.spread:.1f} %"
@@ -133,7 +132,7 @@ _LEAST_MISS_ROWS = 8
 _JUMP_LATENCIES, _JUMP_STEPS = 2.0, 8.0
 
 
-def miss_registers(timings: Timings, l1_latency: float | None) -> Fitted | Refused:
+def miss_registers(timings: Timings, l1_latency: float | None) -> FitResult:
     """`l1.mshrs`, where the time jumps; refused without a jump, or if the counts next to it were not both timed."""
     rows = sorted(timings.of(MISSES), key=lambda row: row.count)
     if len(rows) < _LEAST_MISS_ROWS:
@@ -145,12 +144,11 @@ def miss_registers(timings: Timings, l1_latency: float | None) -> Fitted | Refus
     jumps, steps = np.diff(times), np.diff(counts)
     usual = float(np.median(np.abs(jumps / steps)))
     least = np.maximum(_JUMP_LATENCIES * l1_latency, _JUMP_STEPS * usual * steps)
-    found = np.flatnonzero(jumps > least)
-    if not len(found):
-        most = int(counts[-1])
-        what = f"up to {most} misses in flight delay no hit"
-        return Refused(MSHRS_KEY, f"{what}: there are more MSHRs, or misses do not block the L1")
-    first = int(found[0])
+    long = np.flatnonzero(jumps > least)
+    if not len(long):
+        reason = f"up to {int(counts[-1])} misses in flight delay no hit: there are more MSHRs, or misses do not block the L1"
+        return Refused(MSHRS_KEY, reason)
+    first = int(long[0])
     if steps[first] > 1:
         low, high = int(counts[first]), int(counts[first + 1])
         return Refused(MSHRS_KEY, f"between {low} and {high - 1}; time each count of misses from {low} to {high}")
@@ -194,7 +192,7 @@ class _Cache:
         return self.sets * self.ways
 
 
-def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latency: float | None) -> list[Answer]:
+def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latency: float | None) -> list[FitResult]:
     """`l1.size` (bytes), `l1.ways` and `l1.index`, for lines of the length in `gpu`."""
     if l1_latency is None or l2_latency is None:
         return [Refused(key, "requires l1.latency and l2.latency") for key in GEOMETRY_KEYS]
@@ -220,15 +218,15 @@ def geometry(timings: Timings, gpu: GpuSpec, l1_latency: float | None, l2_latenc
         "l1.ways": (float(best.ways), {cache.ways for cache in near}),
         "l1.index": (best.rule, {cache.rule for cache in near}),
     }
-    answers: list[Answer] = []
+    results: list[FitResult] = []
     for key, (value, others) in values.items():
         if len(others) > 1:
             listed = ", ".join(map(str, sorted(others, key=str)[:6]))
-            what = "lines" if key == "l1.size" else key
-            answers.append(Refused(key, f"the rings do not distinguish {what} {listed}; {between}"))
+            name = "lines" if key == "l1.size" else key
+            results.append(Refused(key, f"the rings do not distinguish {name} {listed}; {between}"))
         else:
-            answers.append(Fitted(key, value, len(rings), best.error, quality))
-    return answers
+            results.append(Fitted(key, value, len(rings), best.error, quality))
+    return results
 
 
 def _bracket(rings: Sequence[Timing], parts: Floats, line: int) -> tuple[int, int] | str:
@@ -243,17 +241,17 @@ def _bracket(rings: Sequence[Timing], parts: Floats, line: int) -> tuple[int, in
 
 def _candidates(rings: Sequence[Timing], parts: Floats, line: int, low: int, high: int) -> list[_Cache]:
     """Caches that hold between `low` and `high` adjacent lines, the best first; of equally good ones the simplest first."""
-    found: list[_Cache] = []
+    caches: list[_Cache] = []
     for rule, number in SET_INDEX_RULES.items():
         sets = 1
         while sets <= min(_MOST_SETS, high):
             ways = range(max(1, -(-low // sets)), -(-high // sets))
             if ways and (rule == "modulo" or sets > 1):
                 errors = _errors(rings, parts, line, sets, number, ways)
-                found += [_Cache(rule, sets, way, error) for way, error in zip(ways, errors, strict=True)]
+                caches += [_Cache(rule, sets, way, error) for way, error in zip(ways, errors, strict=True)]
             sets *= 2
     order = list(SET_INDEX_RULES)
-    return sorted(found, key=lambda cache: (round(cache.error, 6), order.index(cache.rule), cache.sets))
+    return sorted(caches, key=lambda cache: (round(cache.error, 6), order.index(cache.rule), cache.sets))
 
 
 def _errors(rings: Sequence[Timing], parts: Floats, line: int, sets: int, rule: int, ways: range) -> list[float]:
@@ -290,7 +288,7 @@ class _Slope:
     grid: str
 
 
-def bandwidths(timings: Timings, gpu: GpuSpec, mshrs: float | None, l2: float | None, dram: float | None) -> list[Answer]:
+def bandwidths(timings: Timings, gpu: GpuSpec, mshrs: float | None, l2: float | None, dram: float | None) -> list[FitResult]:
     """`dram.bandwidth` and `noc.bandwidth` in bytes per second.
 
     `mshrs` and the latencies `l2` and `dram` (cycles; additional ones of DRAM) are the fitted ones, None if unknown.
@@ -302,7 +300,7 @@ def bandwidths(timings: Timings, gpu: GpuSpec, mshrs: float | None, l2: float | 
     ]
 
 
-def _bandwidth(key: str, rows: Sequence[Timing], gpu: GpuSpec, mshrs: float | None, latency: float | None) -> Answer:
+def _bandwidth(key: str, rows: Sequence[Timing], gpu: GpuSpec, mshrs: float | None, latency: float | None) -> FitResult:
     grids: dict[tuple[int, int], list[Timing]] = {}
     for row in rows:
         grids.setdefault((row.blocks, row.threads), []).append(row)
@@ -349,33 +347,23 @@ def fit(timings: Timings, gpu: GpuSpec) -> dict[str, Any]:
     `gpu` has what the timings lack: the number of SMs, the clock, the L1's line, and the approximate sizes of L1 and L2.
     """
     levels = latencies(timings, gpu)
-    l1, l2, dram = (_value(answer) for answer in levels)
+    l1, l2, dram = map(_value, levels)
     registers = miss_registers(timings, l1)
-    answers: list[Answer] = [*levels, registers, *geometry(timings, gpu, l1, l2)]
-    answers += bandwidths(timings, gpu, _value(registers), l2, dram)
-    described = resolved(gpu)
+    results: list[FitResult] = [*levels, registers, *geometry(timings, gpu, l1, l2)]
+    results += bandwidths(timings, gpu, _value(registers), l2, dram)
+    described = {row.key: row.value for row in describe(gpu)}
     fitted = [
         {
-            "key": answer.key,
-            "value": answer.value,
-            "text": _text(answer),
-            "described": _described(described, answer.key),
-            "timings": answer.rows,
-            "deviation": answer.deviation,
-            "quality": answer.quality,
+            "key": result.key, "value": result.value, "text": _text(result), "described": described[result.key],
+            "timings": result.rows, "deviation": result.deviation, "quality": result.quality,
         }
-        for answer in answers
-        if isinstance(answer, Fitted)
+        for result in results
+        if isinstance(result, Fitted)
     ]
-    refused = [{"key": answer.key, "reason": answer.reason} for answer in answers if not isinstance(answer, Fitted)]
+    refused = [{"key": result.key, "reason": result.reason} for result in results if isinstance(result, Refused)]
     return {
-        "tool": TOOL,
-        "gpu": gpu.name,
-        "timings": timings.origin,
-        "device": timings.device or None,
-        "rows": len(timings.rows),
-        "fitted": fitted,
-        "refused": refused,
+        "tool": TOOL, "gpu": gpu.name, "timings": timings.origin, "device": timings.device or None, "rows": len(timings.rows),
+        "fitted": fitted, "refused": refused,
     }
 
 
@@ -396,20 +384,15 @@ def description(document: dict[str, Any], like: str, name: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _value(answer: Answer) -> float | None:
-    return float(answer.value) if isinstance(answer, Fitted) else None
+def _value(result: FitResult) -> float | None:
+    return float(result.value) if isinstance(result, Fitted) else None
 
 
-def _described(document: dict[str, Any], key: str) -> str:
-    section, _, name = key.partition(".")
-    return str(document[section][name])
-
-
-def _text(answer: Fitted) -> str:
-    kind = KEYS[answer.key].kind
+def _text(fitted: Fitted) -> str:
+    kind = KEYS[fitted.key].kind
     if kind == WORD:
-        return str(answer.value)
-    number = float(answer.value)
+        return str(fitted.value)
+    number = float(fitted.value)
     # four digits of a bandwidth, as clocks vary
     return format_quantity(float(f"{number:.4g}") if kind == "bandwidth" else int(number), kind)
 

@@ -8,40 +8,24 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.resources import files
+from itertools import count
 from pathlib import Path
 
 import numpy as np
 
-from warpsight.base.errors import UsageError
 from warpsight.gpu.importers.device import ATTRIBUTES, read_device
 from warpsight.hardware.device.gpu import Function, Gpu, PackedLaunch, refuse_old
 from warpsight.hardware.microbenchmarks.timings import HEADER
 from warpsight.kernels.cuda import CompileOptions, compile_cuda
 from warpsight.kernels.toolkit import parse_architecture
+from warpsight.pipeline.files import save_package_files
 
 KERNELS, PROGRAM = "kernels.cuh", "microbenchmarks.cu"
 
 
-def kernels_path() -> str:
-    """The file with the kernels."""
-    return str(files(__package__).joinpath(KERNELS))
-
-
 def save(folder: str | Path) -> list[Path]:
     """Write the sources into `folder` and return their paths. Raises `UsageError` instead of replacing a different file."""
-    target, package = Path(folder), files(__package__)
-    texts = {target / name: package.joinpath(name).read_text("utf-8") for name in (PROGRAM, KERNELS)}
-    try:
-        for path, text in texts.items():
-            if path.exists() and path.read_text("utf-8", errors="replace") != text:
-                raise UsageError("exists with other content", place=str(path), remedy="name another folder")
-        target.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, "utf-8")
-    except OSError as error:
-        remedy = "name another folder"
-        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy=remedy) from None
-    return list(texts)
+    return save_package_files(__package__, (PROGRAM, KERNELS), folder, "exists with other content")
 
 
 # -- The configurations for a GPU: the loops of `microbenchmarks.cu` as data.
@@ -86,10 +70,7 @@ class Chase:
         """Whole rounds, a multiple of 8, enough to make start and end negligible; for a long ring only a part of it."""
         if self.lines > 1 << 16:
             return 1 << 14
-        rounds = -(-2048 // self.lines)
-        while rounds * self.lines % 8:
-            rounds += 1
-        return rounds * self.lines
+        return next(steps for steps in count(-(-2048 // self.lines) * self.lines, self.lines) if steps % 8 == 0)
 
 
 def chases(machine: Machine) -> Iterator[Chase]:
@@ -99,16 +80,16 @@ def chases(machine: Machine) -> Iterator[Chase]:
     while size <= 4 * machine.l2:
         sizes.append(size)
         size += size // 4 // LINE * LINE
-    found = [Chase(LINE, size // LINE) for size in sizes]
+    rings = [Chase(LINE, size // LINE) for size in sizes]
     for apart in (2, 4, 8, 16, 32, 64, 128):
         for stride in ((apart - 1) * LINE, apart * LINE, (apart + 1) * LINE):
             if stride == LINE or (stride == 3 * LINE and apart == 2):
                 continue
             lines = 1
             while lines * stride <= ALIGN and lines <= 1024:
-                found.append(Chase(stride, lines))
+                rings.append(Chase(stride, lines))
                 lines += 1 if lines < 32 else lines // 16
-    return (chase for chase in found if ALIGN + chase.lines * chase.stride <= machine.room)
+    return (chase for chase in rings if ALIGN + chase.lines * chase.stride <= machine.room)
 
 
 def streams(machine: Machine) -> Iterator[tuple[int, int, int]]:
@@ -118,8 +99,7 @@ def streams(machine: Machine) -> Iterator[tuple[int, int, int]]:
         while blocks <= 8 * machine.sms and blocks * threads <= machine.sms * _SLOTS:
             piece = 64 * blocks * threads  # of one round of all threads
             for part in (1, 2, 3, 4):
-                rounds = machine.room * part // 4 // piece
-                if rounds:
+                if rounds := machine.room * part // 4 // piece:
                     yield blocks, threads, rounds * piece
             blocks *= 2
 
@@ -131,10 +111,6 @@ def residents(machine: Machine) -> Iterator[tuple[int, int, int]]:
         for passes in (8, 16, 24, 32):
             yield threads, footprint // (64 * threads) * (64 * threads), passes
 
-
-# -- Running the micro-benchmarks on a GPU of this machine, through its driver.
-#
-# NVRTC compiles the kernels; no toolkit is needed.
 
 Progress = Callable[[int, int], None]
 TARGET = "75"  # PTX for the oldest architecture of the compiler; the driver assembles it for its GPU
@@ -195,12 +171,12 @@ class Bench:
             for _ in range(RUNS):
                 self._flush()
                 yield f"stream,{size},16,1,{blocks},{threads},,{self._timed(launch):.1f}"
-        for count in range(1, MOST_MISSES + 1):
+        for misses in range(1, MOST_MISSES + 1):
             room = (_long(self._room), _long(ALIGN), _long(LINE))
-            launch = self._packed(self._misses, 1, 32, *room, _int(count), _long(self._out))
+            launch = self._packed(self._misses, 1, 32, *room, _int(misses), _long(self._out))
             for _ in range(MISS_RUNS):
                 self._flush()
-                yield f"misses,{count * LINE},{LINE},{count},1,32,{self._counted(launch)},"
+                yield f"misses,{misses * LINE},{LINE},{misses},1,32,{self._counted(launch)},"
         for ring in chases(machine):
             places = (_long(self._room), _long(ALIGN), _long(ring.stride), _int(ring.lines))
             launch = self._packed(self._chase, 1, 32, *places, _int(ring.warm), _int(ring.steps), _long(self._out))

@@ -48,17 +48,15 @@ class Timings:
     device: str
     rows: tuple[Timing, ...]
 
-    def of(self, benchmark: str, wanted: Callable[[Timing], bool] = lambda row: True) -> list[Timing]:
+    def of(self, benchmark: str, accept: Callable[[Timing], bool] = lambda row: True) -> list[Timing]:
         """The rows of a benchmark, by size."""
-        return sorted((row for row in self.rows if row.benchmark == benchmark and wanted(row)), key=lambda row: row.size)
+        return sorted((row for row in self.rows if row.benchmark == benchmark and accept(row)), key=lambda row: row.size)
 
 
 def is_timings(text: str) -> bool:
     """Whether the first line other than comments starts like the header of timings."""
-    for line in text.splitlines():
-        if line.strip() and not line.startswith("#"):
-            return line.replace('"', "").split(",")[0].strip() == HEADER[0]
-    return False
+    first = next((line for line in text.splitlines() if line.strip() and not line.startswith("#")), "")
+    return first.replace('"', "").split(",")[0].strip() == HEADER[0]
 
 
 def read_timings(text: str, origin: str) -> Timings:
@@ -87,25 +85,25 @@ def read_timings(text: str, origin: str) -> Timings:
 def _check_header(header: Sequence[str], place: str) -> None:
     for name in header:
         if name not in HEADER:
-            what = f'"{name}" is not a column of timings{suggestion(name, HEADER)}'
-            raise FormatError(what, place=place, remedy=f"the columns are {','.join(HEADER)}")
+            message = f'"{name}" is not a column of timings{suggestion(name, HEADER)}'
+            raise FormatError(message, place=place, remedy=f"the columns are {','.join(HEADER)}")
     if tuple(header) != HEADER:
         raise FormatError("is not the header of timings", place=place, remedy=f"the columns are {','.join(HEADER)}, in this order")
 
 
 def _timing(cells: Sequence[str], place: str) -> Timing:
     if len(cells) != len(HEADER):
-        what = f"has {len(cells)} cells, but the header has {len(HEADER)}"
-        raise FormatError(what, place=place, remedy="the file is truncated; run the program again")
+        message = f"has {len(cells)} cells, but the header has {len(HEADER)}"
+        raise FormatError(message, place=place, remedy="the file is truncated; run the program again")
     cells_by_name = dict(zip(HEADER, (cell.strip() for cell in cells), strict=True))
     benchmark = cells_by_name["benchmark"]
     if benchmark not in _TIMED:
-        what = f'"{benchmark[:40]}" is not a micro-benchmark{suggestion(benchmark, _TIMED)}'
-        raise FormatError(what, place=place, remedy=f"known: {', '.join(_TIMED)}")
+        message = f'"{benchmark[:40]}" is not a micro-benchmark{suggestion(benchmark, _TIMED)}'
+        raise FormatError(message, place=place, remedy=f"known: {', '.join(_TIMED)}")
     size, stride, count, blocks, threads = (int(_number(cells_by_name, name, place, whole=True)) for name in HEADER[1:6])
     if benchmark in (CHASE, MISSES) and size % stride:
-        what = f"{size} bytes is not a multiple of the stride of {stride} bytes"
-        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+        message = f"{size} bytes is not a multiple of the stride of {stride} bytes"
+        raise FormatError(message, place=place, remedy="correct the cell, or remove the line")
     time = _number(cells_by_name, _TIMED[benchmark], place)
     return Timing(benchmark, size, stride, count, blocks, threads, time, 1, place)
 
@@ -117,6 +115,6 @@ def _number(cells_by_name: dict[str, str], name: str, place: str, *, whole: bool
         value = math.nan
     if not 0 < value < _MOST or (whole and not value.is_integer()):
         kind = "whole number" if whole else "number"
-        what = f'{name} is "{cells_by_name[name][:40]}", not a {kind} above 0 and below {_MOST:g}'
-        raise FormatError(what, place=place, remedy="correct the cell, or remove the line")
+        message = f'{name} is "{cells_by_name[name][:40]}", not a {kind} above 0 and below {_MOST:g}'
+        raise FormatError(message, place=place, remedy="correct the cell, or remove the line")
     return value

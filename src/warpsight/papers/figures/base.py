@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from warpsight.gpu.describe import resolved, spec_hash
 from warpsight.gpu.loader import load_gpu
-from warpsight.papers.results import Cast, Member, Point, Results
+from warpsight.papers.results import Cast, Point, Results
 from warpsight.pipeline.provenance import TOOL
 
 SCHEMA = 1
@@ -52,26 +52,6 @@ class Figure(Protocol):
         """What it shows, from the results for its points; of those that failed nothing."""
 
 
-class OfMember(Protocol):
-    """A row about one kernel of the suite."""
-
-    @property
-    def member(self) -> Member:
-        """The kernel."""
-
-
-Row = TypeVar("Row", bound=OfMember)
-
-
-def halves(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    """The rows of the kernels that may be looked at, of those set aside, and all, each with its title."""
-    return [
-        ("development", [row for row in rows if not row.member.holdout]),
-        ("set aside (holdout)", [row for row in rows if row.member.holdout]),
-        ("all", list(rows)),
-    ]
-
-
 @dataclass(frozen=True)
 class Number:
     """`what` in `unit`: the `paper`'s number (None: none in its words), `ours` (None: nothing to make it of), `where` it stands."""
@@ -96,10 +76,6 @@ class Claim:
     where: str
     holds: bool | None
     ours: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Its part of the document."""
-        return dict(self.__dict__)
 
 
 @dataclass(frozen=True)
@@ -137,20 +113,22 @@ def figure_document(figure: Figure, cast: Cast, results: Results) -> dict[str, A
     points = figure.points(cast)
     content = figure.content(cast, results)
     gpu = load_gpu(about.gpu)
-    shown = {point.kernel for point in points} or {member.name for member in cast.members}
+    names = {point.kernel for point in points} or {member.name for member in cast.members}
+    members = [member for member in cast.members if member.name in names]
+    only = f" --kernels {','.join(cast.only)}" if cast.only else ""
     document = {
         "schema": SCHEMA,
         "figure": about.name,
         "title": about.title,
         "paper": {"cite": about.cite, "place": about.place, "shows": about.shows},
         "tool": TOOL,
-        "command": f"warpsight validate --suite {cast.suite} --figure {about.name}{_only(cast)}",
+        "command": f"warpsight validate --suite {cast.suite} --figure {about.name}{only}",
         "suite": cast.suite,
-        "kernels": [member.name for member in cast.members if member.name in shown],
-        "holdout": [member.name for member in cast.members if member.name in shown and member.holdout],
+        "kernels": [member.name for member in members],
+        "holdout": [member.name for member in members if member.holdout],
         "gpu": {"name": about.gpu, "hash": spec_hash(gpu), "resolved": resolved(gpu)},
         "numbers": [number.to_json() for number in content.numbers],
-        "claims": [claim.to_json() for claim in content.claims],
+        "claims": [dict(vars(claim)) for claim in content.claims],
         "differences": content.differences,
         "notes": [OTHER_KERNELS[about.cite], *content.notes],
         "panels": content.panels,
@@ -160,10 +138,6 @@ def figure_document(figure: Figure, cast: Cast, results: Results) -> dict[str, A
     }
     rounded: dict[str, Any] = _rounded(document)
     return rounded
-
-
-def _only(cast: Cast) -> str:
-    return f" --kernels {','.join(cast.only)}" if cast.only else ""
 
 
 def _rounded(value: Any) -> Any:

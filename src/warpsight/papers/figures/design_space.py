@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
-from warpsight.papers.figures.errors import Judged, both, judge, kernels_table, said, worst
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.figures.errors import Judged, both, judge, kernels_table, nonempty, worst
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
 
 SMS, BANDWIDTHS = (15, 28, 40, 60, 80), (240, 480, 720, 960)
-BASE = (28, 480)
+BASE, _LARGEST = (28, 480), (SMS[-1], BANDWIDTHS[-1])
 _SIMULATOR = "simulator"
 _MODELS = ("gpumech", "mdm", "warpsight")
 Cell = tuple[int, int]
@@ -42,32 +43,33 @@ class DesignSpace:
         by_variant = {row.variant: row for row in rows}
         cells = {cell: by_variant[variant] for cell, variant in variants.items() if variant in by_variant}
         maps = _maps(cells)
+        most = max((value for each in maps.values() for value in each.values()), default=1.0)
         return Content(
-            panels=[self._panel(name, member, each, _most(maps)) for name, each in maps.items()],
+            panels=[self._panel(name, member, each, most) for name, each in maps.items()],
             rows=[{"sms": cell[0], "dram_gb_per_s": cell[1], **row.to_json(stacks=False)} for cell, row in cells.items()],
             tables=[_gains_table(maps), kernels_table([cells[BASE]] if BASE in cells else [], _MODELS)],
             numbers=_numbers(maps),
             claims=self._claims(maps),
-            differences=said([worst(rows, model) for model in _MODELS]),
+            differences=nonempty([worst(rows, model) for model in _MODELS]),
             notes=[
                 f"`{member.name}` ({member.title}) stands for the paper's {self.original}. Its grid is made for 28 SMs.",
                 "The paper's text does not give the values of the axes; these are ours.",
             ],
         )
 
-    def _member(self, cast: Cast) -> Member:
+    def _member(self, cast: Cast) -> SuiteKernel:
         return cast.prefer(self.kernel, divergent=self.divergent)
 
     def _variants(self) -> dict[Cell, Variant]:
-        found = {}
+        variants = {}
         for bandwidth in BANDWIDTHS:
             for sms in SMS:
                 changes = [f"sm_count={sms}"] if sms != BASE[0] else []
                 changes += [f"dram.bandwidth={bandwidth}GB/s"] if bandwidth != BASE[1] else []
-                found[sms, bandwidth] = Variant(self.about.gpu, tuple(changes), f"{sms} SMs, {bandwidth} GB/s")
-        return found
+                variants[sms, bandwidth] = Variant(self.about.gpu, tuple(changes), f"{sms} SMs, {bandwidth} GB/s")
+        return variants
 
-    def _panel(self, name: str, member: Member, values: Map, most: float) -> dict[str, Any]:
+    def _panel(self, name: str, member: SuiteKernel, values: Map, most: float) -> dict[str, Any]:
         return {
             "chart": "heat map",
             "title": f"{name}: performance of {member.name}, simulator at 28 SMs and 480 GB/s is 1",
@@ -80,7 +82,7 @@ class DesignSpace:
         }
 
     def _claims(self, maps: Mapping[str, Map]) -> list[Claim]:
-        gains = {name: _gain(each) for name, each in maps.items()}
+        gains = {name: _gain(each, _LARGEST) for name, each in maps.items()}
         if any(gains.get(name) is None for name in (_SIMULATOR, "gpumech", "mdm")):
             return []
         simulator, gpumech, mdm = (gains[name] or 0.0 for name in (_SIMULATOR, "gpumech", "mdm"))
@@ -103,19 +105,14 @@ def _maps(cells: Mapping[Cell, Judged]) -> dict[str, Map]:
     base = cells[BASE].reference["cycles"]
     maps: dict[str, Map] = {_SIMULATOR: {cell: base / row.reference["cycles"] for cell, row in cells.items()}}
     for model in _MODELS:
-        answers = {cell: row.answers[model] for cell, row in cells.items()}
-        maps[model] = {cell: base / answer.cycles for cell, answer in answers.items() if answer is not None}
+        predictions = {cell: row.predictions[model] for cell, row in cells.items()}
+        maps[model] = {cell: base / prediction.cycles for cell, prediction in predictions.items() if prediction is not None}
     return maps
 
 
-def _most(maps: Mapping[str, Map]) -> float:
-    return max((value for each in maps.values() for value in each.values()), default=1.0)
-
-
-def _gain(values: Map) -> float | None:
-    """From the base design to the largest."""
-    last = (SMS[-1], BANDWIDTHS[-1])
-    return values[last] / values[BASE] if last in values and BASE in values else None
+def _gain(values: Map, cell: Cell) -> float | None:
+    """From the base design to that of `cell`."""
+    return values[cell] / values[BASE] if cell in values and BASE in values else None
 
 
 def _trend_error(values: Map, truth: Map) -> float | None:
@@ -136,15 +133,10 @@ def _numbers(maps: Mapping[str, Map]) -> list[Number]:
 
 
 def _gains_table(maps: Mapping[str, Map]) -> Table:
-    def ratio(values: Map, cell: Cell) -> float | None:
-        return values[cell] / values[BASE] if cell in values and BASE in values else None
-
-    steps: Sequence[tuple[str, Cell]] = (
-        (f"{SMS[-1]} SMs", (SMS[-1], BASE[1])),
-        (f"{BANDWIDTHS[-1]} GB/s", (BASE[0], BANDWIDTHS[-1])),
-        ("both", (SMS[-1], BANDWIDTHS[-1])),
-    )
-    lines = [[name, *(ratio(values, cell) for values in maps.values())] for name, cell in steps]
+    steps: dict[str, Cell] = {
+        f"{SMS[-1]} SMs": (SMS[-1], BASE[1]), f"{BANDWIDTHS[-1]} GB/s": (BASE[0], BANDWIDTHS[-1]), "both": _LARGEST
+    }
+    lines = [[name, *(_gain(values, cell) for values in maps.values())] for name, cell in steps.items()]
     return Table("Performance gained over each one's own base design, times", ["change", *maps], lines)
 
 

@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from warpsight.gpu.loader import load_gpu
 from warpsight.models.crisp import TARGET_CLOCK
-from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table, halves
-from warpsight.papers.figures.errors import both, compared, said
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
-from warpsight.result.prediction import mean_absolute_percentage_error, relative_error
+from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
+from warpsight.papers.figures.errors import both, compared, error_bars, halves_table, mape, nonempty
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
+from warpsight.result.prediction import relative_error
 
 FAST_GHZ, SLOW_GHZ = 2.0, 1.4
 # L2 and DRAM have clocks of their own: what takes 120 and 220 cycles at 1.4 GHz takes as many seconds, so more cycles, at 2 GHz.
 FAST = ("core_clock=2GHz", "l2.latency=171cycles", "dram.latency=314cycles")
 _MODELS = ("gpumech", "crisp", "mdm", "warpsight")
-_JUDGED = ("gpumech", "crisp", "mdm")
+_EXPLAINED = ("gpumech", "crisp", "mdm")
 
 
 @dataclass(frozen=True)
-class Slowed:
+class ClockRatio:
     """One kernel's time at 1.4 GHz over that at 2 GHz, by the simulator and by each model (None: no answer)."""
 
-    member: Member
+    member: SuiteKernel
     simulator: float
     models: dict[str, float | None]
 
@@ -40,32 +40,32 @@ class Dvfs:
 
     about: About
 
-    def _fast(self) -> Variant:
-        return Variant(self.about.gpu, FAST, "2 GHz")
-
-    def _slow(self) -> Variant:
-        return Variant(self.about.gpu, (), "1.4 GHz")
+    def _variants(self) -> tuple[Variant, Variant]:
+        return Variant(self.about.gpu, FAST, "2 GHz"), Variant(self.about.gpu, (), "1.4 GHz")
 
     def points(self, cast: Cast) -> list[Point]:
         """See `Figure`."""
-        return both(cast.divergent, [self._fast(), self._slow()])
+        return both(cast.divergent, self._variants())
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
         rows = self._rows(cast, results)
         numbers = [
-            Number(f"{model}, mean", "%", paper, _mean(rows, model), "section VII, Fig. 13" if paper else "")
+            Number(f"{model}, mean", "%", paper, mape(rows, model), "section VII, Fig. 13" if paper else "")
             for model, paper in (("crisp", 3.7), ("mdm", 4.6), ("gpumech", 28.0), ("warpsight", None))
         ]
-        differences = [*(compared(number) for number in numbers), *(_worst(rows, model) for model in _JUDGED)]
+        differences = [*(compared(number) for number in numbers), *(_worst(rows, model) for model in _EXPLAINED)]
+        title = "Error of the time at 1.4 GHz relative to that at 2 GHz: memory-divergent"
+        axis = {"label": "absolute error of the ratio", "unit": "%"}
+        models = dict(zip(_MODELS, _MODELS, strict=True))
         return Content(
-            panels=[self._panel(rows)] if rows else [],
+            panels=[error_bars(title, axis, rows, models)] if rows else [],
             rows=[{"kernel": row.member.name, "holdout": row.member.holdout, "simulator_ratio": row.simulator, "ratios": row.models,
                    "errors": {model: row.error(model) for model in _MODELS}} for row in rows],
-            tables=[_halves(rows), _table(rows)],
+            tables=[halves_table(rows, models, "error of the ratio"), _table(rows)],
             numbers=numbers,
             claims=_claims(rows),
-            differences=said(differences),
+            differences=nonempty(differences),
             notes=[
                 f"The design at 2 GHz is the baseline with {', '.join(f'`{each}`' for each in FAST)}: L2 and DRAM take the same "
                 "time in seconds at both clocks. Bandwidths are the same in bytes a second.",
@@ -74,51 +74,27 @@ class Dvfs:
             ],
         )  # fmt: skip
 
-    def _rows(self, cast: Cast, results: Results) -> list[Slowed]:
-        fast, slow, rows = self._fast(), self._slow(), []
+    def _rows(self, cast: Cast, results: Results) -> list[ClockRatio]:
+        (fast, slow), rows = self._variants(), []
         # CRISP predicts from the higher clock for a lower one
         crisp = load_gpu(self.about.gpu, overrides=(*FAST, f"{TARGET_CLOCK.name}={SLOW_GHZ}GHz"))
         for member in cast.divergent:
-            times = [results.simulator(member.name, variant) for variant in (slow, fast)]
-            if times[0] is None or times[1] is None:
+            simulated = [results.simulator(member.name, variant) for variant in (slow, fast)]
+            if simulated[0] is None or simulated[1] is None:
                 continue
             ratios: dict[str, float | None] = {}
             for model in _MODELS:
                 at_fast = results.prediction(member.name, fast, model)
-                at_slow = (
-                    results.prediction(member.name, fast, model, gpu=crisp)
-                    if model == "crisp"
-                    else results.prediction(member.name, slow, model)
-                )
+                variant, gpu = (fast, crisp) if model == "crisp" else (slow, None)
+                at_slow = results.prediction(member.name, variant, model, gpu=gpu)
                 ratios[model] = at_slow.seconds / at_fast.seconds if at_slow and at_fast else None
-            rows.append(Slowed(member, times[0]["seconds"] / times[1]["seconds"], ratios))
+            rows.append(ClockRatio(member, simulated[0]["seconds"] / simulated[1]["seconds"], ratios))
         return rows
 
-    def _panel(self, rows: Sequence[Slowed]) -> dict[str, Any]:
-        def height(row: Slowed, model: str) -> float | None:
-            error = row.error(model)
-            return None if error is None else 100 * abs(error)
 
-        return {
-            "chart": "bars",
-            "title": "Error of the time at 1.4 GHz relative to that at 2 GHz: memory-divergent",
-            "axis": {"label": "absolute error of the ratio", "unit": "%"},
-            "groups": [*(row.member.name for row in rows), "mean"],
-            "series": [
-                {"name": model, "values": [*(height(row, model) for row in rows), _mean(rows, model)]} for model in _MODELS
-            ],
-        }
-
-
-def _mean(rows: Sequence[Slowed], model: str) -> float | None:
-    errors = [error for row in rows if (error := row.error(model)) is not None]
-    return mean_absolute_percentage_error(errors) if errors else None
-
-
-def _claims(rows: Sequence[Slowed]) -> list[Claim]:
-    means = {model: _mean(rows, model) for model in _JUDGED}
-    known = {model: mean for model, mean in means.items() if mean is not None}
-    if len(known) < len(_JUDGED):
+def _claims(rows: Sequence[ClockRatio]) -> list[Claim]:
+    known = {model: mean for model in _EXPLAINED if (mean := mape(rows, model)) is not None}
+    if len(known) < len(_EXPLAINED):
         return []
     shown = ", ".join(f"{model} {mean:.1f} %" for model, mean in known.items())
     where = "section VII, Fig. 13"
@@ -129,7 +105,7 @@ def _claims(rows: Sequence[Slowed]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _worst(rows: Sequence[Slowed], model: str) -> str:
+def _worst(rows: Sequence[ClockRatio], model: str) -> str:
     known = [(row, error) for row in rows if (error := row.error(model)) is not None]
     if not known:
         return ""
@@ -140,12 +116,7 @@ def _worst(rows: Sequence[Slowed], model: str) -> str:
     )
 
 
-def _halves(rows: Sequence[Slowed]) -> Table:
-    lines = [[name, len(some), *(_mean(some, model) for model in _MODELS)] for name, some in halves(rows)]
-    return Table("Mean absolute error of the ratio by half of the suite, %", ["half", "kernels", *_MODELS], lines)
-
-
-def _table(rows: Sequence[Slowed]) -> Table:
+def _table(rows: Sequence[ClockRatio]) -> Table:
     lines = [
         [row.member.name, "yes" if row.member.holdout else "", row.simulator, *(row.models[model] for model in _MODELS)]
         for row in rows

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
-from warpsight.papers.figures.errors import both, said
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.figures.errors import both, nonempty
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 
 # As the simulator and MDM's prediction call them, and what they are.
 PARTS = {
@@ -28,10 +29,10 @@ _CLASSES = ("not memory-divergent", "memory-divergent")
 
 
 @dataclass(frozen=True)
-class Missed:
+class MissLatency:
     """One kernel's mean L1 read miss: cycles by part, by the simulator and by MDM (None: no answer)."""
 
-    member: Member
+    member: SuiteKernel
     simulator: dict[str, float]
     model: dict[str, float] | None
 
@@ -58,38 +59,37 @@ class Latency:
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
         rows = self._rows(cast, results)
-        spread = [row for row in rows if row.member.divergent]
-        others = [row for row in rows if not row.member.divergent]
+        spread, others = ([row for row in rows if row.member.divergent is divergent] for divergent in (True, False))
         missing = len(cast.members) - len(rows)
         return Content(
             panels=[self._panel(name, some) for name, some in zip(_CLASSES, (others, spread), strict=True) if some],
-            rows=[{"kernel": row.member.name, "class": row.member.memory_class, "holdout": row.member.holdout,
+            rows=[{"kernel": row.member.name, "class": row.member.expected_class, "holdout": row.member.holdout,
                    "simulator": row.simulator, _MODEL: row.model} for row in rows],
             tables=[_table(rows)],
             numbers=_numbers(spread, others),
             claims=_claims(spread, others),
-            differences=said([_farthest(rows)]),
+            differences=nonempty([_farthest(rows)]),
             notes=[_MEANING, *([f"{missing} kernels have no L1 read miss, or no result, and are left out."] if missing else [])],
         )  # fmt: skip
 
-    def _rows(self, cast: Cast, results: Results) -> list[Missed]:
+    def _rows(self, cast: Cast, results: Results) -> list[MissLatency]:
         rows, variant = [], Variant(self.about.gpu)
         for member in cast.by_class():
-            found = results.simulator(member.name, variant)
-            if found is None or not sum(found["l1_miss_latency"].values()):
+            simulated = results.simulator(member.name, variant)
+            if simulated is None or not sum(simulated["l1_miss_latency"].values()):
                 continue
-            answer = results.prediction(member.name, variant, _MODEL)
-            model = answer.provenance["model"].get("l1_miss_latency") if answer is not None else None
-            rows.append(Missed(member, found["l1_miss_latency"], model))
+            prediction = results.prediction(member.name, variant, _MODEL)
+            model = prediction.provenance["model"].get("l1_miss_latency") if prediction is not None else None
+            rows.append(MissLatency(member, simulated["l1_miss_latency"], model))
         return rows
 
-    def _panel(self, name: str, rows: Sequence[Missed]) -> dict[str, Any]:
+    def _panel(self, name: str, rows: Sequence[MissLatency]) -> dict[str, Any]:
         return {
             "chart": "bars",
             "title": f"A mean L1 read miss by the simulator: {name}",
             "axis": {"label": "latency", "unit": "cycles"},
             "groups": [row.member.name for row in rows],
-            "series": [{"name": words, "values": [row.simulator[part] for row in rows]} for part, words in PARTS.items()],
+            "series": [{"name": name, "values": [row.simulator[part] for row in rows]} for part, name in PARTS.items()],
             "stacked": True,
         }
 
@@ -98,7 +98,7 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _numbers(spread: Sequence[Missed], others: Sequence[Missed]) -> list[Number]:
+def _numbers(spread: Sequence[MissLatency], others: Sequence[MissLatency]) -> list[Number]:
     numbers = []
     for name, rows in (("divergent", spread), ("not divergent", others)):
         numbers += [
@@ -110,12 +110,13 @@ def _numbers(spread: Sequence[Missed], others: Sequence[Missed]) -> list[Number]
     return numbers
 
 
-def _claims(spread: Sequence[Missed], others: Sequence[Missed]) -> list[Claim]:
+def _claims(spread: Sequence[MissLatency], others: Sequence[MissLatency]) -> list[Claim]:
     if not spread or not others:
         return []
     totals = [sum(row.total for row in rows) / len(rows) for rows in (spread, others)]
-    waits = [100 * sum(row.share(_WAITS) for row in rows) / len(rows) for rows in (spread, others)]
-    mshr = [100 * sum(row.share(["mshr"]) for row in rows) / len(rows) for rows in (spread, others)]
+    waits, mshr = (
+        [100 * sum(row.share(parts) for row in rows) / len(rows) for rows in (spread, others)] for parts in (_WAITS, ["mshr"])
+    )
     return [
         Claim("Misses take longer in divergent kernels", "section III-A, Fig. 3", totals[0] > totals[1],
               f"{totals[0]:,.0f} against {totals[1]:,.0f} cycles"),
@@ -126,7 +127,7 @@ def _claims(spread: Sequence[Missed], others: Sequence[Missed]) -> list[Claim]:
     ]  # fmt: skip
 
 
-def _table(rows: Sequence[Missed]) -> Table:
+def _table(rows: Sequence[MissLatency]) -> Table:
     columns = ["kernel", "class", "holdout", *(f"{part}, cycles" for part in PARTS), "all, cycles", f"`{_MODEL}` says, cycles"]
     lines = [
         [row.member.name, "MD" if row.member.divergent else "NMD", "yes" if row.member.holdout else "",
@@ -136,7 +137,7 @@ def _table(rows: Sequence[Missed]) -> Table:
     return Table("Cycles of a mean L1 read miss", columns, lines)
 
 
-def _farthest(rows: Sequence[Missed]) -> str:
+def _farthest(rows: Sequence[MissLatency]) -> str:
     """Where MDM's own account of a miss is farthest from the simulator's."""
     known = [(row, row.model) for row in rows if row.model is not None]
     if not known:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
+from warpsight.papers.figures import errors
 from warpsight.papers.figures.base import MDM, About, Claim, Figure, Number
-from warpsight.papers.figures.error_figures import Accuracy, Curves, Step, Sweep, at, lowest, trend
-from warpsight.papers.figures.errors import IPC, Judged, divergent, largest, mape, not_divergent
+from warpsight.papers.figures.errors import IPC, Accuracy, Curves, Judged, Step, Sweep, divergent, largest, mape, not_divergent
 from warpsight.papers.results import Variant
 
 GPU = "mdm-pascal"
@@ -24,22 +24,21 @@ def _numbers_5(rows: Sequence[Judged]) -> list[Number]:
     return [
         Number("mdm, all kernels, mean", "%", 13.9, mape(rows, "mdm"), where),
         Number("gpumech, all kernels, mean", "%", 162.0, mape(rows, "gpumech"), where),
-        Number("mdm, divergent, mean", "%", 18.0, mape(rows, "mdm", divergent), where),
-        Number("gpumech, divergent, mean", "%", 298.0, mape(rows, "gpumech", divergent), where),
-        Number("mdm, divergent, largest", "%", 50.0, largest(rows, "mdm", divergent), where),
-        Number("gpumech, divergent, largest", "%", 750.0, largest(rows, "gpumech", divergent), where),
-        Number("mdm, not divergent, mean", "%", 9.0, mape(rows, "mdm", not_divergent), where),
-        Number("gpumech, not divergent, mean", "%", 9.0, mape(rows, "gpumech", not_divergent), where),
-        Number("gpumech-plus, divergent, mean", "%", 131.0, mape(rows, "gpumech-plus", divergent), where),
-        Number("mdm-queue, divergent, mean", "%", 63.0, mape(rows, "mdm-queue", divergent), where),
-        Number("mdm-mshr, divergent, mean", "%", 60.3, mape(rows, "mdm-mshr", divergent), where),
+        Number("mdm, divergent, mean", "%", 18.0, mape(divergent(rows), "mdm"), where),
+        Number("gpumech, divergent, mean", "%", 298.0, mape(divergent(rows), "gpumech"), where),
+        Number("mdm, divergent, largest", "%", 50.0, largest(divergent(rows), "mdm"), where),
+        Number("gpumech, divergent, largest", "%", 750.0, largest(divergent(rows), "gpumech"), where),
+        Number("mdm, not divergent, mean", "%", 9.0, mape(not_divergent(rows), "mdm"), where),
+        Number("gpumech, not divergent, mean", "%", 9.0, mape(not_divergent(rows), "gpumech"), where),
+        Number("gpumech-plus, divergent, mean", "%", 131.0, mape(divergent(rows), "gpumech-plus"), where),
+        Number("mdm-queue, divergent, mean", "%", 63.0, mape(divergent(rows), "mdm-queue"), where),
+        Number("mdm-mshr, divergent, mean", "%", 60.3, mape(divergent(rows), "mdm-mshr"), where),
         Number("warpsight, all kernels, mean", "%", None, mape(rows, "warpsight"), ""),
     ]
 
 
 def _claims_5(rows: Sequence[Judged]) -> list[Claim]:
-    errors = {model: mape(rows, model, divergent) for model in PAPERS}
-    known = {model: error for model, error in errors.items() if error is not None}
+    known = {model: error for model in PAPERS if (error := mape(divergent(rows), model)) is not None}
     shown = ", ".join(f"{model} {error:.1f} %" for model, error in known.items())
     ordered = [known[model] for model in PAPERS if model in known]
     best = bool(ordered) and "mdm" in known and known["mdm"] == min(ordered)
@@ -49,7 +48,7 @@ def _claims_5(rows: Sequence[Judged]) -> list[Claim]:
 
 
 def _numbers_15(rows: Sequence[Judged]) -> list[Number]:
-    mdm, gpumech = (mape(rows, model, divergent) for model in ("mdm", "gpumech"))
+    mdm, gpumech = (mape(divergent(rows), model) for model in ("mdm", "gpumech"))
     ratio = gpumech / mdm if mdm and gpumech is not None else None
     return [
         Number("gpumech's mean error over mdm's, divergent", "times", 8.66, ratio, "section VII"),
@@ -59,7 +58,7 @@ def _numbers_15(rows: Sequence[Judged]) -> list[Number]:
 
 
 def _claims_15(rows: Sequence[Judged]) -> list[Claim]:
-    mdm, gpumech = (mape(rows, model, divergent) for model in ("mdm", "gpumech"))
+    mdm, gpumech = (mape(divergent(rows), model) for model in ("mdm", "gpumech"))
     if mdm is None or gpumech is None:
         return []
     says = "MDM keeps its lead over GPUMech with a streaming L1"
@@ -72,8 +71,8 @@ def _claims_over(number: int, says: str, *, rises: bool) -> Callable[[Sequence[f
     def claims(values: Sequence[float], curves: Curves) -> list[Claim]:
         where = f"section V-B, Fig. {number}"
         return [
-            trend(says, where, values, curves["gpumech"], rises=rises),
-            lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
+            errors.trend(says, where, values, curves["gpumech"], rises=rises),
+            errors.lowest("MDM is the most accurate of the paper's models", where, values, curves, "mdm", PAPERS[:-1]),
         ]
 
     return claims
@@ -82,11 +81,11 @@ def _claims_over(number: int, says: str, *, rises: bool) -> Callable[[Sequence[f
 def _numbers_8(values: Sequence[float], curves: Curves) -> list[Number]:
     where = "section V-B, Fig. 8"
     return [
-        Number("gpumech, 32 MSHRs", "%", 98.0, at(values, curves["gpumech"], 32), where),
-        Number("gpumech, 256 MSHRs", "%", 317.0, at(values, curves["gpumech"], 256), where),
-        Number("gpumech-plus, 128 MSHRs", "%", 124.0, at(values, curves["gpumech-plus"], 128), where),
-        Number("gpumech-plus, 256 MSHRs", "%", 133.0, at(values, curves["gpumech-plus"], 256), where),
-        Number("mdm, 128 MSHRs", "%", 18.0, at(values, curves["mdm"], 128), "section V-A"),
+        Number("gpumech, 32 MSHRs", "%", 98.0, errors.error_at(values, curves["gpumech"], 32), where),
+        Number("gpumech, 256 MSHRs", "%", 317.0, errors.error_at(values, curves["gpumech"], 256), where),
+        Number("gpumech-plus, 128 MSHRs", "%", 124.0, errors.error_at(values, curves["gpumech-plus"], 128), where),
+        Number("gpumech-plus, 256 MSHRs", "%", 133.0, errors.error_at(values, curves["gpumech-plus"], 256), where),
+        Number("mdm, 128 MSHRs", "%", 18.0, errors.error_at(values, curves["mdm"], 128), "section V-A"),
     ]
 
 
@@ -94,14 +93,10 @@ def _numbers_9(values: Sequence[float], curves: Curves) -> list[Number]:
     where = "section V-B, Fig. 9"
     known = [error for error in curves["mdm"] if error is not None]
     return [
-        Number("gpumech, 15 SMs", "%", 124.0, at(values, curves["gpumech"], 15), where),
-        Number("gpumech, 80 SMs", "%", 450.0, at(values, curves["gpumech"], 80), where),
+        Number("gpumech, 15 SMs", "%", 124.0, errors.error_at(values, curves["gpumech"], 15), where),
+        Number("gpumech, 80 SMs", "%", 450.0, errors.error_at(values, curves["gpumech"], 80), where),
         Number("mdm, largest mean over SM counts", "%", 26.0, max(known, default=None), f"{where}: less than 26 %"),
     ]
-
-
-def _none(values: Sequence[float], curves: Curves) -> list[Number]:
-    return []
 
 
 def _steps(key: str, values: Sequence[int], unit: str, base: int) -> tuple[Step, ...]:
@@ -121,13 +116,13 @@ FIGURES: tuple[Figure, ...] = (
     Sweep(
         _about(6, "Error over NoC bandwidth", "Mean error of the divergent applications by model, over NoC bandwidth"),
         "NoC bandwidth", "GB/s", _steps("noc.bandwidth", (525, 700, 1050, 1400, 2100), "GB/s", 1050), MODELS,
-        ("gpumech", "mdm"), IPC, True, _none, _claims_over(6, "GPUMech's error falls as the NoC's bandwidth grows", rises=False),
+        ("gpumech", "mdm"), IPC, True, None, _claims_over(6, "GPUMech's error falls as the NoC's bandwidth grows", rises=False),
         (OWN, CHOSEN),
     ),
     Sweep(
         _about(7, "Error over DRAM bandwidth", "Mean error of the divergent applications by model, over DRAM bandwidth"),
         "DRAM bandwidth", "GB/s", _steps("dram.bandwidth", (240, 320, 480, 640, 960), "GB/s", 480), MODELS,
-        ("gpumech", "mdm"), IPC, True, _none, _claims_over(7, "GPUMech's error grows with DRAM bandwidth", rises=True),
+        ("gpumech", "mdm"), IPC, True, None, _claims_over(7, "GPUMech's error grows with DRAM bandwidth", rises=True),
         (OWN, CHOSEN),
     ),
     Sweep(

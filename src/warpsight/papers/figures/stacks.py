@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpsight.papers.figures.base import GPUMECH, MDM, About, Claim, Content, Figure, Number, Table
-from warpsight.papers.figures.errors import CPI, Judged, both, judge, mape, said, worst
+from warpsight.papers.figures.errors import CPI, Judged, both, judge, mape, nonempty, worst
 from warpsight.papers.figures.gpumech_errors import warp_overrides
-from warpsight.papers.results import Cast, Member, Point, Results, Variant
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import SuiteKernel
 from warpsight.result.prediction import COMPONENTS
 
 _SIMULATOR = "simulator"
@@ -42,7 +43,7 @@ class Stacks:
 
     def points(self, cast: Cast) -> list[Point]:
         """See `Figure`."""
-        return both(list(dict.fromkeys(self._members(cast).values())), list(self._variants().values()))
+        return both(list(self._members(cast).values()), list(self._variants().values()))
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
@@ -61,21 +62,21 @@ class Stacks:
                 Number(f"{member.name}, {model}: mean error of CPI", "%", None, mape(rows, model)) for model in self.models
             ]
             content.claims += self._claims(member, rows)
-            content.differences += said([worst(rows, model) for model in self.models])
+            content.differences += nonempty([worst(rows, model) for model in self.models])
         return content
 
-    def _members(self, cast: Cast) -> dict[Role, Member]:
+    def _members(self, cast: Cast) -> dict[Role, SuiteKernel]:
         return {role: cast.prefer(role.kernel, divergent=role.divergent) for role in self.roles}
 
     def _variants(self) -> dict[str, Variant]:
         return {label: Variant(self.about.gpu, overrides, label) for label, overrides in self.steps}
 
-    def _panel(self, member: Member, rows: Sequence[Judged], base: float) -> dict[str, Any]:
+    def _panel(self, member: SuiteKernel, rows: Sequence[Judged], base: float) -> dict[str, Any]:
         bars: list[tuple[str, Stack]] = []
         for row in rows:
             bars.append((_SIMULATOR, row.reference["cpi_stack"]))
-            bars += [(model, answer.cpi_stack) for model, answer in row.answers.items() if answer is not None]
-        spans = [[row.variant.label, 1 + sum(answer is not None for answer in row.answers.values())] for row in rows]
+            bars += [(model, prediction.cpi_stack) for model, prediction in row.predictions.items() if prediction is not None]
+        spans = [[row.variant.label, 1 + sum(each is not None for each in row.predictions.values())] for row in rows]
         return {
             "chart": "bars",
             "title": f"CPI of {member.name} over {self.what}; the simulator's at {self.base} is 1",
@@ -90,53 +91,45 @@ class Stacks:
             "spans": spans,
         }
 
-    def _table(self, member: Member, rows: Sequence[Judged]) -> Table:
+    def _table(self, member: SuiteKernel, rows: Sequence[Judged]) -> Table:
         lines: list[list[Any]] = []
         for row in rows:
             head = [row.variant.label, row.reference["warps_per_sm"]]
             stack = row.reference["cpi_stack"]
             lines.append([*head, _SIMULATOR, row.reference["cpi"], None, *(stack[part] for part in COMPONENTS)])
-            for model, answer in row.answers.items():
-                if answer is not None:
+            for model, prediction in row.predictions.items():
+                if prediction is not None:
                     error = 100 * (row.error(model) or 0.0)
-                    lines.append([*head, model, answer.cpi, error, *(answer.cpi_stack[part] for part in COMPONENTS)])
+                    lines.append([*head, model, prediction.cpi, error, *(prediction.cpi_stack[part] for part in COMPONENTS)])
         columns = [self.what, "warps that fit an SM", "by", "CPI", "error, %", *COMPONENTS]
         return Table(f"CPI stacks of {member.name}, cycles", columns, lines)
 
-    def _claims(self, member: Member, rows: Sequence[Judged]) -> list[Claim]:
-        where = f"section VII, {self.about.place}" if self.about.cite == MDM else f"section VII-A, {self.about.place}"
+    def _claims(self, member: SuiteKernel, rows: Sequence[Judged]) -> list[Claim]:
         if self.about.cite == GPUMECH:
-            return _scaling(member, rows, where)
+            return _scaling(member, rows, f"section VII-A, {self.about.place}")
+        where = f"section VII, {self.about.place}"
         pairs = [(row.error("mdm"), row.error("gpumech")) for row in rows]
         known = [(abs(mdm), abs(gpumech)) for mdm, gpumech in pairs if mdm is not None and gpumech is not None]
-        shares = [_share(row, "mdm", ("mshr", "noc", "dram")) for row in rows]
-        there = [share for share in shares if share is not None]
+        stacks = [(each.cpi, each.cpi_stack) for row in rows if (each := row.predictions["mdm"]) is not None]
+        shares = [sum(stack[part] for part in ("mshr", "noc", "dram")) / cpi for cpi, stack in stacks]
         return [
             Claim("MDM predicts the CPI better than GPUMech at every bandwidth", where,
                   all(mdm < gpumech for mdm, gpumech in known) if known else None,
                   f"mdm {_list(row.error('mdm') for row in rows)}; gpumech {_list(row.error('gpumech') for row in rows)}"),
-            Claim("MSHRs and queues make most of MDM's CPI", where, min(there) > 0.5 if there else None,
-                  f"{', '.join(f'{100 * share:.0f} %' for share in there)} of it"),
+            Claim("MSHRs and queues make most of MDM's CPI", where, min(shares) > 0.5 if shares else None,
+                  f"{', '.join(f'{100 * share:.0f} %' for share in shares)} of it"),
         ]  # fmt: skip
 
 
-def _scaling(member: Member, rows: Sequence[Judged], where: str) -> list[Claim]:
+def _scaling(member: SuiteKernel, rows: Sequence[Judged], where: str) -> list[Claim]:
     """GPUMech finds the number of warps at which the kernel is fastest."""
-    def best(cpis: Mapping[str, float]) -> str:
-        return min(cpis, key=lambda label: cpis[label])
-
     simulator = {row.variant.label: float(row.reference["cpi"]) for row in rows}
-    model = {row.variant.label: answer.cpi for row in rows if (answer := row.answers["gpumech"]) is not None}
+    model = {row.variant.label: prediction.cpi for row in rows if (prediction := row.predictions["gpumech"]) is not None}
     if len(model) < 2:
         return []
-    shown = f"simulator {best(simulator)}, gpumech {best(model)}"
+    simulated, predicted = min(simulator, key=simulator.__getitem__), min(model, key=model.__getitem__)
     says = f"GPUMech predicts how {member.name} scales: the same number of warps is best"
-    return [Claim(says, where, best(simulator) == best(model), shown)]
-
-
-def _share(row: Judged, model: str, parts: Sequence[str]) -> float | None:
-    answer = row.answers[model]
-    return None if answer is None else sum(answer.cpi_stack[part] for part in parts) / answer.cpi
+    return [Claim(says, where, simulated == predicted, f"simulator {simulated}, gpumech {predicted}")]
 
 
 def _list(errors: Any) -> str:

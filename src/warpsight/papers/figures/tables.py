@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from warpsight.jobs.fingerprint import SIMULATOR
 from warpsight.papers.figures.base import MDM, About, Claim, Content, Figure, Number, Table
-from warpsight.papers.figures.errors import both, compared, said
-from warpsight.papers.results import DIVERGENT, Cast, Member, Point, Results, Variant
+from warpsight.papers.figures.errors import both, compared, nonempty
+from warpsight.papers.results import Cast, Point, Results, Variant
+from warpsight.pipeline.suites import DIVERGENT, SuiteKernel
 
 _LIMIT_DPKI = 10
 _DESIGNS = (1, 10, 100, 1000)
@@ -27,26 +27,30 @@ class Prevalence:
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
-        known: list[tuple[Member, float, bool]] = []
+        known: list[tuple[SuiteKernel, float, bool]] = []
         for member in cast.members:
-            found = results.simulator(member.name, Variant(self.about.gpu))
-            if found is not None:
-                known.append((member, found["dpki"], found["class"] == DIVERGENT))
+            simulated = results.simulator(member.name, Variant(self.about.gpu))
+            if simulated is not None:
+                known.append((member, simulated["dpki"], simulated["class"] == DIVERGENT))
         domains = sorted({member.domain for member, _, _ in known})
         counts = {
-            domain: [sum(spread == want for m, _, spread in known if m.domain == domain) for want in (True, False)]
+            domain: [sum(spread == counted for m, _, spread in known if m.domain == domain) for counted in (True, False)]
             for domain in domains
         }
         many = sum(spread for _, _, spread in known)
         share = 100 * many / len(known) if known else None
+        spread_dpki, others_dpki = ([dpki for _, dpki, spread in known if spread == counted] for counted in (True, False))
+        mean = sum(spread_dpki) / len(spread_dpki) if spread_dpki else None
         numbers = [
             Number("share of divergent kernels", "%", 38.0, share, "section I, Table I: 21 of 56"),
-            *_dpki_numbers([(dpki, spread) for _, dpki, spread in known]),
+            Number("mean DPKI of the divergent", "", 64.0, mean, "section I"),
+            Number("largest DPKI of the others", "", 3.0, max(others_dpki, default=None), "section I"),
         ]
-        wrong = [member.name for member, _, spread in known if spread != member.divergent]
+        misclassified = [member.name for member, _, spread in known if spread != member.divergent]
         notes = [f"Divergent: more than {_LIMIT_DPKI} divergent loads in 1,000 warp instructions (DPKI), as in the paper."]
-        if wrong:
-            notes.append(f"By the simulator's count these are of another class than their manifests say: {', '.join(wrong)}.")
+        if misclassified:
+            listed = ", ".join(misclassified)
+            notes.append(f"By the simulator's count these are of another class than their manifests say: {listed}.")
         return Content(
             panels=[self._panel(counts)] if counts else [],
             rows=[{"kernel": member.name, "domain": member.domain, "dpki": dpki, "divergent": spread}
@@ -59,7 +63,7 @@ class Prevalence:
             numbers=numbers,
             claims=[Claim("Divergent kernels are common", "section I, Table I", 3 * many >= len(known), f"{many} of {len(known)}")]
             if known else [],
-            differences=said([compared(number) for number in numbers]),
+            differences=nonempty([compared(number) for number in numbers]),
             notes=[*notes, "Warpsight's suite was made to have about as many of one class as of the other; the paper counts what "
                    "is there."],
         )  # fmt: skip
@@ -78,15 +82,6 @@ class Prevalence:
         }
 
 
-def _dpki_numbers(found: Sequence[tuple[float, bool]]) -> list[Number]:
-    spread = [dpki for dpki, divergent in found if divergent]
-    others = [dpki for dpki, divergent in found if not divergent]
-    return [
-        Number("mean DPKI of the divergent", "", 64.0, sum(spread) / len(spread) if spread else None, "section I"),
-        Number("largest DPKI of the others", "", 3.0, max(others, default=None), "section I"),
-    ]
-
-
 @dataclass(frozen=True)
 class Cost:
     """Seconds of simulation and of models over the number of designs (Table II)."""
@@ -99,8 +94,8 @@ class Cost:
 
     def content(self, cast: Cast, results: Results) -> Content:
         """See `Figure`."""
-        found = {m.name: times for m in cast.members if (times := results.seconds(m.name, Variant(self.about.gpu))) is not None}
-        sums = {part: sum(times[part] for times in found.values()) for part in ("trace", "simulation", "profile", "equations")}
+        seconds = {m.name: times for m in cast.members if (times := results.seconds(m.name, Variant(self.about.gpu))) is not None}
+        sums = {part: sum(times[part] for times in seconds.values()) for part in ("trace", "simulation", "profile", "equations")}
         once, recurring, equations = sums["trace"], sums["profile"] + sums["equations"], sums["equations"]
         curves = {
             "simulation": [sums["simulation"] * n for n in _DESIGNS],
@@ -108,7 +103,7 @@ class Cost:
             "models, caches once": [once + sums["profile"] + equations * n for n in _DESIGNS],
         }
         numbers = []
-        if found:
+        if seconds:
             simulated, again, kept = curves.values()
             numbers = [
                 Number("1 design: models faster by", "times", 65.0, simulated[0] / again[0], "section II, Table II"),
@@ -118,12 +113,12 @@ class Cost:
                        "section II, Table II: 9.8 days, 2 minutes"),
             ]  # fmt: skip
         return Content(
-            panels=[self._panel(curves)] if found else [],
-            rows=[{"kernel": name, **{f"{part}_seconds": value for part, value in times.items()}} for name, times in found.items()],
+            panels=[self._panel(curves)] if seconds else [],
+            rows=[{"kernel": name, **{f"{part}_seconds": s for part, s in times.items()}} for name, times in seconds.items()],
             tables=[self._table(curves, once, recurring)],
             numbers=numbers,
-            claims=_cost_claims(curves) if found else [],
-            differences=said([compared(number) for number in numbers]),
+            claims=_cost_claims(curves) if seconds else [],
+            differences=nonempty([compared(number) for number in numbers]),
             notes=[
                 "Seconds of one core of the machine that made this page, as each kernel was computed; engines were loaded before. "
                 "They change from run to run and are not to be compared between machines.",

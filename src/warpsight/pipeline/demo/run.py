@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 
-from warpsight.base.errors import UsageError
 from warpsight.base.progress import Watch
 from warpsight.gpu.spec import GpuSpec
+from warpsight.pipeline.files import save_package_files
 from warpsight.pipeline.predict import predict_kernel
 from warpsight.pipeline.request import KernelRequest
 from warpsight.result.prediction import Prediction
@@ -29,15 +29,5 @@ def predictions(gpu: GpuSpec, models: Sequence[str], *, watch: Watch | None = No
 
 def save(folder: str | Path) -> list[Path]:
     """Write the kernel and its launches into `folder` and give their paths. Raises `UsageError` rather than replace a file."""
-    target, package = Path(folder), files(__package__)
-    texts = {target / name: package.joinpath(name).read_text("utf-8") for name in (KERNEL, *LAUNCHES.values())}
-    for path, text in texts.items():
-        if path.exists() and path.read_text("utf-8", errors="replace") != text:
-            raise UsageError("exists and differs from the demonstration's file", place=str(path), remedy="name another folder")
-    try:
-        target.mkdir(parents=True, exist_ok=True)
-        for path, text in texts.items():
-            path.write_text(text, "utf-8")
-    except OSError as error:
-        raise UsageError(f"cannot be written: {error.strerror}", place=str(folder), remedy="name another folder") from None
-    return list(texts)
+    conflict = "exists and differs from the demonstration's file"
+    return save_package_files(__package__, (KERNEL, *LAUNCHES.values()), folder, conflict)
