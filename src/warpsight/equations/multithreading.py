@@ -22,8 +22,7 @@ def issue_probability(instructions: Floats, stall_cycles: Floats) -> float:
 
 def nonoverlapped_round_robin(instructions: Floats, probability: float, warps: Any) -> Floats:
     """Eqs. 10-11: instructions of the other warps issued between two of the representative's, per interval."""
-    waiting_slots = instructions - 1
-    return np.asarray(probability * (warps - 1) * waiting_slots)
+    return np.asarray(probability * (warps - 1) * (instructions - 1))
 
 
 def nonoverlapped_greedy(stall_cycles: Floats, probability: float, average: float, warps: Any, *, issue_rate: Any) -> Floats:

@@ -12,14 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from warpsight.intervals.interval_profile import Floats
 
 
 def _ratio(above: Any, below: Any, otherwise: float) -> Floats:
     """`above / below`, and `otherwise` where `below` is 0."""
     top, bottom = np.broadcast_arrays(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
-    found: Floats = np.divide(top, bottom, out=np.full(top.shape, otherwise), where=bottom > 0)
-    return found
+    return np.asarray(np.divide(top, bottom, out=np.full(top.shape, otherwise), where=bottom > 0))
 
 
 def uncoalesced_latency(memory_latency: Any, transactions: Any, departure_uncoalesced: Any) -> Any:
@@ -167,79 +166,70 @@ class Parameters:
     mwp_decimals: int | None = None
 
 
-def solve(given: Parameters) -> dict[str, Floats]:
+def solve(inputs: Parameters) -> dict[str, Floats]:
     """Every intermediate and result by the paper's name (without its #), as arrays; `Case` is the equation that held, 22 to 24.
 
     `Exec_cycles_app` is eqs. 22-24, `Final_cycles` eq. 27, over all repetitions. A kernel without memory instructions is not among
     the paper's cases: it takes Comp_cycles x N (eq. 24 with Mem_L 0).
     """
-    found: dict[str, Any] = {}
-    warps = found["Active_warps_per_SM"] = np.asarray(given.warps_per_block * given.active_blocks, dtype=np.float64)
-    memory_instructions = found["Mem_insts"] = given.uncoalesced_instructions + given.coalesced_instructions
-    instructions = found["Total_insts"] = given.computation_instructions + memory_instructions
-    found |= _latencies(given)
-    found |= _parallelism(given, found)
-    memory = found["Mem_cycles"] = memory_cycles(
-        found["Mem_L_Uncoal"], given.uncoalesced_instructions, found["Mem_L_Coal"], given.coalesced_instructions
+    solution: dict[str, Any] = {}
+    warps = solution["Active_warps_per_SM"] = np.asarray(inputs.warps_per_block * inputs.active_blocks, dtype=np.float64)
+    memory_instructions = solution["Mem_insts"] = inputs.uncoalesced_instructions + inputs.coalesced_instructions
+    instructions = solution["Total_insts"] = inputs.computation_instructions + memory_instructions
+    solution |= _latencies(inputs)
+    solution |= _parallelism(inputs, solution)
+    memory = solution["Mem_cycles"] = memory_cycles(
+        solution["Mem_L_Uncoal"], inputs.uncoalesced_instructions, solution["Mem_L_Coal"], inputs.coalesced_instructions
     )
-    computation = found["Comp_cycles"] = computation_cycles(given.issue_cycles, instructions)
-    full = found["CWP_full"] = cwp_full(memory, computation)
-    cwp = found["CWP"] = at_most(full, warps)
-    repeated = found["Rep"] = repetitions(given.blocks, given.active_blocks, given.active_sms)
-    mwp = found["MWP"]
-    period = found["Comp_p"] = computation_period(computation, memory_instructions)
-    chosen = found["Case"] = np.where(
-        memory_instructions > 0, case(mwp, cwp, warps, memory, computation), COMPUTATION_BOUND
-    )
+    computation = solution["Comp_cycles"] = computation_cycles(inputs.issue_cycles, instructions)
+    full = solution["CWP_full"] = cwp_full(memory, computation)
+    mwp, cwp = solution["MWP"], at_most(full, warps)
+    solution["CWP"] = cwp
+    repeated = solution["Rep"] = repetitions(inputs.blocks, inputs.active_blocks, inputs.active_sms)
+    period = solution["Comp_p"] = computation_period(computation, memory_instructions)
+    equation = np.where(memory_instructions > 0, case(mwp, cwp, warps, memory, computation), COMPUTATION_BOUND)
+    solution["Case"] = equation
     cycles = np.select(
-        [chosen == FEW_WARPS, chosen == MEMORY_BOUND],
+        [equation == FEW_WARPS, equation == MEMORY_BOUND],
         [cycles_few_warps(memory, computation, period, mwp), cycles_memory_bound(memory, warps, mwp, period)],
-        cycles_computation_bound(found["Mem_L"], computation, warps),
+        cycles_computation_bound(solution["Mem_L"], computation, warps),
     )
-    found["Exec_cycles_app"] = cycles * repeated
-    found["Synch_cost"] = synchronization_cycles(
-        found["Departure_delay"], mwp, given.synchronizations, given.active_blocks, repeated
+    solution["Exec_cycles_app"] = cycles * repeated
+    solution["Synch_cost"] = synchronization_cycles(
+        solution["Departure_delay"], mwp, inputs.synchronizations, inputs.active_blocks, repeated
     )
-    found["Final_cycles"] = found["Exec_cycles_app"] + found["Synch_cost"]
-    found["CPI"] = cycles_per_instruction(
-        found["Final_cycles"], instructions, given.warps_per_block, given.blocks, given.active_sms
-    )
-    return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
+    final = solution["Final_cycles"] = solution["Exec_cycles_app"] + solution["Synch_cost"]
+    solution["CPI"] = cycles_per_instruction(final, instructions, inputs.warps_per_block, inputs.blocks, inputs.active_sms)
+    return {name: np.asarray(value, dtype=np.float64) for name, value in solution.items()}
 
 
-def _latencies(given: Parameters) -> dict[str, Any]:
+def _latencies(inputs: Parameters) -> dict[str, Any]:
     """Eqs. 10-15."""
-    uncoalesced = uncoalesced_latency(given.memory_latency, given.transactions, given.departure_uncoalesced)
+    uncoalesced = uncoalesced_latency(inputs.memory_latency, inputs.transactions, inputs.departure_uncoalesced)
     weights = (
-        weight(given.uncoalesced_instructions, given.coalesced_instructions),
-        weight(given.coalesced_instructions, given.uncoalesced_instructions),
+        weight(inputs.uncoalesced_instructions, inputs.coalesced_instructions),
+        weight(inputs.coalesced_instructions, inputs.uncoalesced_instructions),
+    )
+    delay = departure_delay(
+        inputs.departure_uncoalesced, inputs.transactions, weights[0], inputs.departure_coalesced, weights[1]
     )
     return {
-        "Mem_L_Uncoal": uncoalesced,
-        "Mem_L_Coal": given.memory_latency,
-        "Weight_uncoal": weights[0],
-        "Weight_coal": weights[1],
-        "Mem_L": mean_latency(uncoalesced, given.memory_latency, *weights),
-        "Departure_delay": departure_delay(
-            given.departure_uncoalesced, given.transactions, weights[0], given.departure_coalesced, weights[1]
-        ),
+        "Mem_L_Uncoal": uncoalesced, "Mem_L_Coal": inputs.memory_latency, "Weight_uncoal": weights[0], "Weight_coal": weights[1],
+        "Mem_L": mean_latency(uncoalesced, inputs.memory_latency, *weights), "Departure_delay": delay,
     }
 
 
-def _parallelism(given: Parameters, found: dict[str, Any]) -> dict[str, Any]:
+def _parallelism(inputs: Parameters, solution: dict[str, Any]) -> dict[str, Any]:
     """Eqs. 5-7, 16 and 17."""
-    warps, latency = found["Active_warps_per_SM"], found["Mem_L"]
-    full = mwp_by_departure(latency, found["Departure_delay"])
+    warps, latency = solution["Active_warps_per_SM"], solution["Mem_L"]
+    full = mwp_by_departure(latency, solution["Departure_delay"])
     by_departure = at_most(full, warps)
-    per_warp = bandwidth_per_warp(given.clock_hz, given.load_bytes, latency)
-    by_bandwidth = mwp_by_bandwidth(given.bandwidth_bytes_per_s, per_warp, given.active_sms)
+    per_warp = bandwidth_per_warp(inputs.clock_hz, inputs.load_bytes, latency)
+    by_bandwidth = mwp_by_bandwidth(inputs.bandwidth_bytes_per_s, per_warp, inputs.active_sms)
     mwp = memory_warp_parallelism(by_departure, by_bandwidth, warps)
-    if given.mwp_decimals is not None:
-        mwp = np.round(mwp, given.mwp_decimals)
+    if inputs.mwp_decimals is not None:
+        mwp = np.round(mwp, inputs.mwp_decimals)
     return {
-        "MWP_Without_BW_full": full,
-        "MWP_Without_BW": by_departure,
-        "BW_per_warp": per_warp,
-        "MWP_peak_BW": by_bandwidth,
+        "MWP_Without_BW_full": full, "MWP_Without_BW": by_departure, "BW_per_warp": per_warp, "MWP_peak_BW": by_bandwidth,
         "MWP": mwp,
     }

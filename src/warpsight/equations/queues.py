@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from warpsight.equations.multithreading import pieces
-
-Floats = npt.NDArray[np.float64]
+from warpsight.equations.multithreading import Floats, pieces
 
 
 def core_requests(warp_requests: Any, warps: Any) -> Any:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import IDLE, launch_answer, residency
-
-Floats = npt.NDArray[np.float64]
 
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 

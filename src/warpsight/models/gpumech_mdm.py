@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations import queues
 from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.contention import Waiting, gpumech_mshrs, gpumech_queues, mdm_mshrs, mdm_queues
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components, residency
-
-Floats = npt.NDArray[np.float64]
 
 # Models of the wait for MSHRs: GPUMech's expected delay at the latency without queues, the same "w/ queue", MDM's batches.
 NO, EXPECTED, EXPECTED_QUEUED, BATCHES = "none", "expected delay", "expected delay w/ queue", "batches"
@@ -56,13 +53,9 @@ class Variant:
         waits = {"mshr": _MSHR[self.mshr, self.noc], "noc": _NOC[self.noc], "dram": _DRAM[self.dram]}
         checks = [key for key, model in (("noc-load", self.noc), ("dram-load", self.dram)) if model == NO]
         return About(
-            equations=self.equations,
-            assumptions=("one representative warp stands for all warps", *self.assumptions),
-            fails=self.fails,
-            citation=self.citation,
+            self.equations, ("one representative warp stands for all warps", *self.assumptions), self.fails, self.citation,
             by_component=interval_components(**{name: text for name, text in waits.items() if text}),
-            checks=(*INTERVAL_CHECKS, *checks),
-            description=self.description,
+            checks=(*INTERVAL_CHECKS, *checks), description=self.description,
         )
 
 
@@ -137,19 +130,12 @@ def _md1(line: str, level: str, requests: str) -> str:
     return f"{queue}, {service}, {load}{_VISIBLE}"
 
 
-def _mdm_noc(equations: str, condition: str) -> str:
-    return _mdm(equations, "clock x L1 line / NoC bandwidth", condition)
-
-
-def _mdm_dram(equations: str, condition: str) -> str:
-    return _mdm(equations, "LLC miss ratio x clock x L2 line / DRAM bandwidth", condition)
-
-
 def _mdm(equations: str, service: str, condition: str) -> str:
     misses = "(min(read misses x W, MSHRs) + write misses x W)"
     return f"{equations}: sum of {misses} x SMs x s, s = {service}; in full {condition}, else by half{_VISIBLE}"
 
 
+_NOC_SERVICE, _DRAM_SERVICE = "clock x L1 line / NoC bandwidth", "LLC miss ratio x clock x L2 line / DRAM bandwidth"
 _IF_DIVERGENT = "where the interval is divergent"
 _IF_SATURATED = "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"
 # by the model of the MSHRs and of the NoC's queue, since the letter numbers the equations of the batches otherwise
@@ -165,14 +151,14 @@ _MSHR = {
 _NOC = {
     NO: "",
     MD1: _md1("L1", "NoC", "read + write misses"),
-    DIVERGENT: _mdm_noc("CAL 2019, eqs. 2, 4 and 5", _IF_DIVERGENT),
-    SATURATED: _mdm_noc("MDM eqs. 3, 7, 9 and 10", _IF_SATURATED),
+    DIVERGENT: _mdm("CAL 2019, eqs. 2, 4 and 5", _NOC_SERVICE, _IF_DIVERGENT),
+    SATURATED: _mdm("MDM eqs. 3, 7, 9 and 10", _NOC_SERVICE, _IF_SATURATED),
 }
 _DRAM = {
     NO: "",
     MD1: _md1("L2", "DRAM", "DRAM reads + writes"),
-    DIVERGENT: _mdm_dram("CAL 2019, eqs. 3-5", _IF_DIVERGENT),
-    SATURATED: _mdm_dram("MDM eqs. 3 and 8-10", _IF_SATURATED),
+    DIVERGENT: _mdm("CAL 2019, eqs. 3-5", _DRAM_SERVICE, _IF_DIVERGENT),
+    SATURATED: _mdm("MDM eqs. 3 and 8-10", _DRAM_SERVICE, _IF_SATURATED),
 }
 
 # -- The table.

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
-
-Floats = npt.NDArray[np.float64]
 
 
 class NaiveInterval(IntervalModel):
