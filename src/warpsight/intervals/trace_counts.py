@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import numpy.typing as npt
 
@@ -28,17 +30,17 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     """
     times = occurrences(trace, warps)
     barriers = [instruction.is_block_barrier for instruction in trace.instructions]
-    starts, table = _memory_instructions(trace, gpu)
-    found = np.zeros(4, dtype=np.int64)
     rule = transaction_rule_number(gpu.sm.coalescing)
+    starts, table = _memory_instructions(trace, gpu, rule)
+    sums = np.zeros(4, dtype=np.int64)
     paths = trace.paths
     for chunk in trace.chunks:
         _count(
             plain(paths.offset, np.int64), plain(paths.block, np.int32), plain(paths.lanes, np.uint8),
             plain(paths.repeat, np.int32), starts, table, plain(chunk.path, np.int32), plain(chunk.event_offset, np.int64),
-            plain(chunk.events, np.uint8), plain(chunk.sector_offset, np.int64), plain(chunk.sectors, np.uint32), rule, found,
+            plain(chunk.events, np.uint8), plain(chunk.sector_offset, np.int64), plain(chunk.sectors, np.uint32), rule, sums,
         )  # fmt: skip
-    coalesced, uncoalesced, transactions, access_bytes = found.astype(np.float64).tolist()
+    coalesced, uncoalesced, transactions, access_bytes = sums.astype(np.float64).tolist()
     instructions, synchronizations = float(times.sum()), float(times[barriers].sum())
     totals = LaunchTotals(instructions, coalesced, uncoalesced, transactions, access_bytes, synchronizations)
     header = trace.header
@@ -47,12 +49,11 @@ def trace_counts(trace: KernelTrace, gpu: GpuSpec, warps: Longs, blocks_per_sm: 
     )
 
 
-def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs]:
+def _memory_instructions(trace: KernelTrace, gpu: GpuSpec, rule: int) -> tuple[Longs, Longs]:
     """Rows of each basic block, int64 [blocks + 1], and the rows [n, 4]."""
-    rule = transaction_rule_number(gpu.sm.coalescing)
     rows, starts = [], [0]
-    for block in range(len(trace.block_start) - 1):
-        for instruction in trace.instructions[trace.block_start[block] : trace.block_start[block + 1]]:
+    for begin, end in pairwise(trace.block_start.tolist()):
+        for instruction in trace.instructions[begin:end]:
             if instruction.event_bytes:
                 size = instruction.access_bytes
                 segment = segment_bytes(rule, max(size, 1), gpu.l1.sector_bytes)
@@ -64,9 +65,9 @@ def _memory_instructions(trace: KernelTrace, gpu: GpuSpec) -> tuple[Longs, Longs
 @kept_until_changed("addressing")
 def _count(
     offset: Longs, block: Longs, lanes: Longs, repeat: Longs, starts: Longs, table: Longs, path: Longs, event_offset: Longs,
-    events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, found: Longs,
+    events: Longs, sector_offset: Longs, sectors: npt.NDArray[np.uint32], rule: int, sums: Longs,
 ) -> None:
-    """Adds coalesced, uncoalesced, their transactions, and the word sizes of both to `found` int64 [4]."""
+    """Adds coalesced, uncoalesced, their transactions, and the word sizes of both to `sums` int64 [4]."""
     for warp in range(len(path)):
         event, sector = event_offset[warp], sector_offset[warp]
         for run in range(offset[path[warp]], offset[path[warp] + 1]):
@@ -83,9 +84,9 @@ def _count(
                     size = table[row, _SIZE]
                     made = transactions_of_sectors(sectors, int(sector), int(count), size, int(active), rule, table[row, _SEGMENT])
                     sector += count
-                    found[3] += size
+                    sums[3] += size
                     if made < 0:
-                        found[0] += 1
+                        sums[0] += 1
                     else:
-                        found[1] += 1
-                        found[2] += made
+                        sums[1] += 1
+                        sums[2] += made

@@ -12,6 +12,7 @@ from warpsight.gpu.spec import CacheSpec
 from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, KernelTrace, StaticInstruction
 
 Longs = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:
@@ -36,8 +37,6 @@ def occurrences(trace: KernelTrace, warps: Longs) -> Longs:
 
 
 # -- The memory requests of each instruction, from the counts of the caches: one definition for demands, intervals and explanations.
-
-Floats = npt.NDArray[np.float64]
 
 
 def atomics(instructions: Sequence[StaticInstruction]) -> npt.NDArray[np.bool_]:

@@ -18,9 +18,8 @@ import numpy.typing as npt
 from warpsight.base.compiled import compiled_and_kept
 from warpsight.base.errors import FormatError, LimitError
 from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks, coalesced
+from warpsight.caches.reuse.structures import Longs
 from warpsight.traces.schema import WARP_SIZE
-
-Longs = npt.NDArray[np.int64]
 
 SUFFIXES = (".trc", ".trc.gz")
 _SIZES = (1, 2, 4, 8, 16)
@@ -66,7 +65,9 @@ def read_access_list(path: str | Path) -> AccessList:
     if not 0 < block[0] * block[1] * block[2] <= 1024:
         what = "the first line is not `blocksize: BX BY BZ` with 1 to 1,024 threads"
         raise FormatError(what, place=f"{path}:1", remedy="begin the file with the block size")
-    thread, store, address, size = _columns(data, len(head), str(path))
+    columns = np.empty((4, data.count(b"\n") + 1), np.int64)
+    rows = _numbers(np.frombuffer(data, np.uint8), len(head), columns)
+    thread, store, address, size = columns[:, :rows] if rows >= 0 else _any_columns(data[len(head) :], str(path))
     accesses = AccessList((block[0], block[1], block[2]), thread, store, address, size, str(path))
     _check(accesses)
     return accesses
@@ -99,14 +100,8 @@ def _numbers(text: npt.NDArray[np.uint8], start: int, columns: Longs) -> int:
     return row if column == 0 else -1
 
 
-def _columns(data: bytes, start: int, path: str) -> list[Longs]:
-    columns = np.empty((4, data.count(b"\n") + 1), np.int64)
-    rows = _numbers(np.frombuffer(data, np.uint8), start, columns)
-    return _any_columns(data[start:], path) if rows < 0 else [column[:rows] for column in columns]
-
-
 def _any_columns(body: bytes, path: str) -> list[Longs]:
-    """As `_columns`, for numbers with signs or line ends of another kind. Raises FormatError for a line that is not an access."""
+    """As `_numbers`, with any signs and line ends. Raises FormatError for a line that is not an access."""
     from pyarrow import ArrowInvalid, csv, int64  # not at the top: it takes long to load, and most lists do not need it
 
     names = ["thread", "store", "address", "size"]
@@ -121,13 +116,10 @@ def _any_columns(body: bytes, path: str) -> list[Longs]:
         table = csv.read_csv(io.BytesIO(body), options, form, types)
     except ArrowInvalid as error:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
-        raise _malformed(path, int(row[1]) + 1 if row else 0) from None
+        what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four integers below 2^63, one space between"
+        place = f"{path}:{int(row[1]) + 1}" if row else path
+        raise FormatError(what, place=place, remedy="write one access per line") from None
     return [table[name].to_numpy().astype(np.int64) for name in names]
-
-
-def _malformed(path: str, line: int) -> FormatError:
-    what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four integers below 2^63, one space between"
-    return FormatError(what, place=f"{path}:{line}" if line else path, remedy="write one access per line")
 
 
 def _check(accesses: AccessList) -> None:

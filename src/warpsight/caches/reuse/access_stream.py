@@ -13,11 +13,9 @@ import numpy.typing as npt
 from warpsight.base.compiled import compiled_and_kept, inlined
 from warpsight.base.errors import UsageError
 from warpsight.caches.reuse.state import Stream
+from warpsight.caches.reuse.structures import Ints, Longs
 from warpsight.traces.events import EventReader
 from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE, KernelTrace
-
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
 
 # An entry's key: its turn, then the lane, then the logarithm of its bytes.
 _SIZE_BITS, _LANE_BITS = 3, 5
@@ -88,8 +86,7 @@ def _count(
     kept = 0
     for i in range(len(thread)):
         bytes_ = size[i]
-        invalid = thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0
-        if invalid:
+        if thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0:
             return -1 - i
         if thread[i] < threads and (stores or store[i] == 0):
             warp = place[thread[i]] >> _LANE_BITS
@@ -247,7 +244,7 @@ def coalesced(
     return stream, lines, count, crossing
 
 
-# -- The accesses of a launch: per warp, coalesced, for one cache line size.
+# -- The accesses of a launch.
 
 @dataclass(frozen=True)
 class AccessStream:
@@ -274,55 +271,33 @@ class AccessStream:
 
 
 @compiled_and_kept
-def _first_of_its_line(access: Longs, lane: Longs, together: Longs, line: Longs) -> npt.NDArray[np.bool_]:
-    """The entries whose line no earlier entry of the same access has, among the `together` lanes that an entry is coalesced with.
-
-    The entries of an access stand together, in the order of lanes.
-    """
+def _first_of_its_line(access: Longs, line: Longs) -> npt.NDArray[np.bool_]:
+    """The entries whose line no earlier entry of the same access has. The entries of an access stand together."""
     first = np.ones(len(line), np.bool_)
     begin = 0
     for i in range(len(line)):
         if access[i] != access[begin]:
             begin = i
         for k in range(begin, i):
-            if line[k] == line[i] and lane[k] >= lane[i] - lane[i] % together[i]:
+            if line[k] == line[i]:
                 first[i] = False
                 break
     return first
 
 
-@compiled_and_kept
-def _first_of_its_group(access: Longs, lane: Longs, together: Longs) -> npt.NDArray[np.uint8]:
-    """1 where a group of lanes that look up at once begins; the first entry of an access decides how many lanes a group has."""
-    first = np.ones(len(lane), np.uint8)
-    begin = 0
-    for i in range(1, len(lane)):
-        if access[i] != access[begin]:
-            begin = i
-        else:
-            first[i] = lane[i] // together[begin] != lane[i - 1] // together[begin]
-    return first
+def packed(warps: int, warp: Longs, access: Longs, line: Longs, pc: Longs) -> tuple[Stream, Longs]:
+    """The stream and its line numbers, from the lines of each access, which merge; an access looks up all its lines at once.
 
-
-def packed(
-    warps: int, warp: Longs, access: Longs, lanes: tuple[Longs, Longs], line: Longs, pc: Longs
-) -> tuple[Stream, Longs]:
-    """The stream and its line numbers, from one entry per lane and access in the order (warp, access, lane).
-
-    `warp` of each entry; `access` a number that grows with each access. `lanes`: the lane of each entry, and how many lanes (32, or
-    fewer for wide accesses) it is coalesced with; lines of an access merge among those.
+    Of each entry, in the order (warp, access): `warp`, `access`, a number that grows with each access, `line` and `pc`.
     """
-    lane, together = lanes
-    kept = np.flatnonzero(_first_of_its_line(access, lane, together, line))
-    access, line = access[kept], line[kept]
-    group = _first_of_its_group(access, lane[kept], together[kept])
+    kept = np.flatnonzero(_first_of_its_line(access, line))
     starts = np.ones(len(kept), np.bool_)
-    starts[1:] = np.diff(access) != 0
+    starts[1:] = np.diff(access[kept]) != 0
     begin = np.flatnonzero(starts)
     offsets = np.append(begin, len(kept)).astype(np.int64)
     per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
-    numbers, dense = numbered(line)
-    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense, group), numbers
+    numbers, dense = numbered(line[kept])
+    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense, starts.astype(np.uint8)), numbers
 
 
 def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:
@@ -348,26 +323,23 @@ def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_
     blocks = bounded_blocks(header.recorded_blocks, header.threads_per_block, most_threads)
     warps = blocks * header.warps_per_block
     kinds = (LOAD, STORE) if stores else (LOAD,)
-    wanted = np.array([i.has_sectors and i.access in kinds for i in trace.instructions], np.bool_)
+    counted = np.array([i.has_sectors and i.access in kinds for i in trace.instructions], np.bool_)
     reader, loads, number = EventReader(trace), 0, 0
     parts: list[tuple[Longs, Longs, Longs, Longs]] = []
     for chunk in trace.chunks:
         if chunk.first_warp >= warps:
             break
         events = reader.read(chunk)
-        keep = np.flatnonzero(wanted[events.pc] & (events.sectors > 0) & (events.warp + chunk.first_warp < warps))
+        keep = np.flatnonzero(counted[events.pc] & (events.sectors > 0) & (events.warp + chunk.first_warp < warps))
         count = events.sectors[keep]
         loads += int(events.lanes[keep].sum())
         each = np.repeat(np.arange(len(keep)), count)
-        at = events.first[keep][each] + np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
-        line = np.asarray(chunk.sectors)[at].astype(np.int64) // (line_bytes // SECTOR_BYTES)
+        sector = events.first[keep][each] + np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
+        line = np.asarray(chunk.sectors)[sector].astype(np.int64) // (line_bytes // SECTOR_BYTES)
         parts.append((events.warp[keep][each] + chunk.first_warp, each + number, line, events.pc[keep][each]))
         number += len(keep)
-    warp, access, line, pc = (
-        np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4)
-    )
-    together = np.full(len(line), WARP_SIZE)
-    stream, numbers = packed(warps, warp, access, (np.zeros(len(line), np.int64), together), line, pc)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 4
+    stream, numbers = packed(warps, *columns)
     notes = () if blocks == header.recorded_blocks else (f"the first {blocks:,} of {header.recorded_blocks:,} blocks",)
     return AccessStream(
         stream, numbers, line_bytes, blocks, header.threads_per_block, header.warps_per_block, loads, len(trace.instructions), notes

@@ -13,11 +13,11 @@ from llvmlite import ir
 
 from warpsight.addressing.integers import quotient, set_bits, signed
 from warpsight.base.compiled import compiled_and_kept, inlined, intrinsic, kept_until_changed, pointer
-from warpsight.caches.reuse import state as at
+from warpsight.caches.reuse import state
 from warpsight.caches.reuse.access_stream import AccessStream, numbered
-from warpsight.caches.reuse.model import Outcome, Placement, evaluate
+from warpsight.caches.reuse.model import NAMES, ModelRun, Placement, evaluate
 from warpsight.caches.reuse.settings import ReuseSettings, set_numbers
-from warpsight.caches.reuse.structures import NEVER_USED
+from warpsight.caches.reuse.structures import NEVER_USED, Ints, Longs
 
 numba = lazy.load("numba")
 
@@ -158,9 +158,6 @@ rows_of_4, rows_of_8, rows_of_16 = (_short_rows(width) for width in (4, 8, LANES
 # hits with w ways hits with more. So each number of sets needs one look at its stack, and that tells all ways. What all numbers of
 # sets need, the last use of the same line and its distance in one stack of all lines, is computed once.
 
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
-
 # A block of transactions stays in the cache while all numbers of sets pass over it, and so should the sets of its lines.
 _BLOCK = 1 << 14
 _MOST_ENTRIES = 1 << 26
@@ -281,8 +278,8 @@ def _many_ways(uses: Ints, group: _Group) -> Misses:
     """As `_few_ways` for any ways."""
     counts = np.zeros((2, group.width + 2), np.int64)
     _many(uses, min(group.sets, _MOST_SETS), group.width, group.row_of, _aligned(group.rows * group.width), counts)
-    found = {w: (int(counts[0, w + 1 :].sum()), int(counts[1, w + 1 :].sum())) for w in group.ways}
-    return {(group.sets, w): (capacity, misses - capacity) for w, (misses, capacity) in found.items()}
+    beyond = {w: counts[:, w + 1 :].sum(axis=1).tolist() for w in group.ways}
+    return {(group.sets, w): (capacity, misses - capacity) for w, (misses, capacity) in beyond.items()}
 
 
 def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[int, list[int]]) -> Iterator[_Group]:
@@ -307,38 +304,37 @@ def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[in
 
 def _misses(uses: Ints, groups: Iterable[_Group]) -> Misses:
     """Capacity and associativity misses by number of sets and ways, in memory that does not grow with the groups."""
-    found: Misses = {}
+    misses: Misses = {}
     waiting: dict[int, list[_Group]] = {4: [], 8: [], LANES: []}
     for group in groups:
         if group.width > LANES:
-            found |= _many_ways(uses, group)
+            misses |= _many_ways(uses, group)
             continue
         same = waiting[group.width]
         same.append(group)
         if sum(one.rows * one.width + len(one.row_of) for one in same) > _MOST_ENTRIES:
-            found |= _few_ways(uses, group.width, same)
+            misses |= _few_ways(uses, group.width, same)
             same.clear()
     for width, same in waiting.items():
         if same:
-            found |= _few_ways(uses, width, same)
-    return found
+            misses |= _few_ways(uses, width, same)
+    return misses
 
 
-def _order(settings: ReuseSettings, accesses: AccessStream, placement: Placement) -> tuple[Outcome, Ints, npt.NDArray[Any]]:
+def _order(settings: ReuseSettings, accesses: AccessStream, placement: Placement) -> tuple[ModelRun, Ints, npt.NDArray[Any]]:
     """The run of all accesses on one stack of all lines; the rows of `_uses`; the number of each of its lines."""
     order = evaluate(settings.off("associativity"), accesses, placement, keep_all=True)
-    by_core = np.argsort(order.misses[at.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
-    line, core, whole = (
-        np.ascontiguousarray(order.misses[row][by_core]) for row in (at.KEPT_LINE, at.KEPT_CORE, at.KEPT_DISTANCE)
-    )
-    found, lines = np.empty((3, len(line)), np.int32), len(accesses.line_number)
+    by_core = np.argsort(order.misses[state.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
+    rows = (state.KEPT_LINE, state.KEPT_CORE, state.KEPT_DISTANCE)
+    line, core, whole = (np.ascontiguousarray(order.misses[row][by_core]) for row in rows)
+    uses, lines = np.empty((3, len(line)), np.int32), len(accesses.line_number)
     number = np.full(lines, -1, np.int32)
-    kept = _uses(line, whole, core, number, np.empty(lines, np.int32), found)
+    kept = _uses(line, whole, core, number, np.empty(lines, np.int32), uses)
     # half as wide where they fit: divisions take half the time
     narrow = accesses.line_number.max(initial=0) < 1 << 32
     numbers = np.empty(lines, np.uint32 if narrow else np.int64)
     numbers[number] = accesses.line_number
-    return order, np.ascontiguousarray(found[:, :kept]), numbers
+    return order, np.ascontiguousarray(uses[:, :kept]), numbers
 
 
 def all_sizes_and_ways(
@@ -350,26 +346,23 @@ def all_sizes_and_ways(
     """
     if "latency" not in settings.without:
         raise ValueError("with latencies the order of accesses depends on the cache")
-    made = [replace(settings, size_bytes=size, ways=ways) for size, ways in points]
-    for one in dict.fromkeys(made):
-        one.check()
+    caches = [replace(settings, size_bytes=size, ways=ways) for size, ways in points]
+    for cache in dict.fromkeys(caches):
+        cache.check()
     order, uses, numbers = _order(settings, accesses, placement)
     groups: dict[int, list[int]] = {}
-    for sets, ways in dict.fromkeys((one.sets, one.ways_modelled) for one in made):
+    for sets, ways in dict.fromkeys((cache.sets, cache.ways_modelled) for cache in caches):
         groups.setdefault(sets, []).append(ways)
     # one set: its stack is that of the whole cache
-    answers = {(1, ways): (int(order.by_cache[ways + 1 :].sum()), 0) for ways in groups.pop(1, [])}
+    misses = {(1, ways): (int(order.by_cache[ways + 1 :].sum()), 0) for ways in groups.pop(1, [])}
     # no line stands deeper in its set than in one stack of all lines
     farthest = int(uses[2].max(initial=0))
     groups = {sets: ways for sets, ways in groups.items() if min(ways) <= farthest}
-    answers |= _misses(uses, _groups(settings, numbers, groups))
+    misses |= _misses(uses, _groups(settings, numbers, groups))
     compulsory = int(order.by_cache[0])
     rest = accesses.transactions - compulsory
-    found = [answers.get((one.sets, one.ways_modelled), (0, 0)) for one in made]
+    classes = [misses.get((cache.sets, cache.ways_modelled), (0, 0)) for cache in caches]
     return [
-        {
-            "hits": rest - capacity - associativity, "compulsory": compulsory, "capacity": capacity, "associativity": associativity,
-            "latency": 0, "mshr": 0,
-        }
-        for capacity, associativity in found
+        dict(zip(NAMES, (rest - capacity - associativity, compulsory, capacity, associativity, 0, 0), strict=True))
+        for capacity, associativity in classes
     ]

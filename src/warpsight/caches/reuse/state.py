@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.reuse.structures import Calendar, Stacks, new_calendar, new_stacks
-
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
+from warpsight.caches.reuse.structures import Calendar, Ints, Longs, Stacks, new_calendar, new_stacks
 
 # Entries of the parameters, int64.
 (

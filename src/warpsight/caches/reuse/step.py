@@ -17,8 +17,7 @@ import numpy as np
 
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.reuse import state
-from warpsight.caches.reuse.state import Longs
-from warpsight.caches.reuse.structures import NEVER_USED, distance, enter, pop, push, soonest, use
+from warpsight.caches.reuse.structures import NEVER_USED, Longs, distance, enter, pop, push, soonest, use
 
 # A request in flight that hit: it holds no MSHR.
 FOUND = 1 << 40
@@ -191,9 +190,7 @@ def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None
 
 
 @inlined
-def _effects(
-    core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, first: int, end: int, now: int, used: int
-) -> int:
+def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, first: int, end: int, now: int, used: int) -> int:
     """The effects of the transactions from `first` to `end` of an access, just looked up; returns their latency.
 
     Those without latency take effect at once, hits and then misses, in the order of lanes. The others are sent in that order too.
