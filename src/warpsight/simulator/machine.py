@@ -21,30 +21,19 @@ def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
     check_hierarchy(gpu, blocks_per_sm)
     slots = blocks_per_sm * warps_per_block
     if -(-slots // gpu.sm.schedulers) > codes.WHEEL:
-        raise LimitError(
-            f"{slots} warps on {gpu.sm.schedulers} schedulers: the simulator has {codes.WHEEL} warps a scheduler at most",
-            place=f"{gpu.name}: sm.max_warps",
-            remedy="lower sm.max_warps, or give more sm.schedulers",
-        )
+        what = f"{slots} warps on {gpu.sm.schedulers} schedulers: the simulator has {codes.WHEEL} warps a scheduler at most"
+        raise LimitError(what, place=f"{gpu.name}: sm.max_warps", remedy="lower sm.max_warps, or give more sm.schedulers")
     for name, cache in (("l1", gpu.l1), ("l2", gpu.l2)):
         if cache.mshrs * cache.targets > _MOST_TARGETS:
-            raise LimitError(
-                f"{cache.mshrs:,} MSHRs x {cache.targets:,} targets are more than {_MOST_TARGETS:,} waiting requests",
-                place=f"{gpu.name}: {name}.targets",
-                remedy=f"lower {name}.mshrs or {name}.targets",
-            )
+            what = f"{cache.mshrs:,} MSHRs x {cache.targets:,} targets are more than {_MOST_TARGETS:,} waiting requests"
+            raise LimitError(what, place=f"{gpu.name}: {name}.targets", remedy=f"lower {name}.mshrs or {name}.targets")
     if gpu.dram.row_bytes % gpu.l2.line_bytes:
-        raise SpecError(
-            f"a row of {gpu.dram.row_bytes} B is not a whole number of L2 lines of {gpu.l2.line_bytes} B",
-            place=f"{gpu.name}: dram.row",
-            remedy="make it a multiple of l2.line, for example 2 KiB, or 0 B for memory without rows",
-        )
+        what = f"a row of {gpu.dram.row_bytes} B is not a whole number of L2 lines of {gpu.l2.line_bytes} B"
+        remedy = "make it a multiple of l2.line, for example 2 KiB, or 0 B for memory without rows"
+        raise SpecError(what, place=f"{gpu.name}: dram.row", remedy=remedy)
     if gpu.l2.slices % gpu.dram.channels:
-        raise SpecError(
-            f"{gpu.l2.slices} L2 slices do not divide evenly among {gpu.dram.channels} memory channels",
-            place=f"{gpu.name}: dram.channels",
-            remedy="make l2.slices a multiple of dram.channels",
-        )
+        what = f"{gpu.l2.slices} L2 slices do not divide evenly among {gpu.dram.channels} memory channels"
+        raise SpecError(what, place=f"{gpu.name}: dram.channels", remedy="make l2.slices a multiple of dram.channels")
 
 
 def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int) -> Numbers:
@@ -120,11 +109,9 @@ def _latencies(gpu: GpuSpec) -> Numbers:
     there, back = math.ceil(flit / codes.TICKS), math.ceil(max(1, -(-line_bytes // flit_bytes)) * flit / codes.TICKS)
     fixed = address + pipeline + there + back + 1
     if l2 < fixed:
-        raise SpecError(
-            f"an L2 round trip of {l2} cycles is shorter than its way: the L1 ({l1} cycles) and the ports ({there + back})",
-            place=f"{gpu.name}: l2.latency",
-            remedy=f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth",
-        )
+        what = f"an L2 round trip of {l2} cycles is shorter than its way: the L1 ({l1} cycles) and the ports ({there + back})"
+        remedy = f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth"
+        raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
     return {
         "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
         "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),

@@ -76,13 +76,11 @@ def simulation_of(memory: Memory, samples: list[Sample]) -> Simulation:
     """The result that the final state of `memory`, a `state.State`, holds."""
     counters, stack, launch = memory["counters"], memory["stack"], memory.root
     return Simulation(
-        cycles=int(launch["last_end"]) + 1,
-        warp_instructions=int(launch["issued"]),
+        cycles=int(launch["last_end"]) + 1, warp_instructions=int(launch["issued"]),
         stack=np.stack([stack[name] for name in COMPONENTS], axis=1),
         counts={name: counters[name].copy() for name in _COUNTS},
         miss_latency=_miss_latency({name: float(counters[name].sum()) for name in fields_of(Counters)}),
-        samples=tuple(samples),
-        timeline=_timeline(memory) if launch["machine"]["watch_room"] else None,
+        samples=tuple(samples), timeline=_timeline(memory) if launch["machine"]["watch_room"] else None,
     )
 
 
@@ -91,8 +89,7 @@ def _miss_latency(totals: dict[str, float]) -> dict[str, float]:
     misses = totals["l1_misses"]
     if not misses:
         return {}
-    parts = ("mshr", "noc", "dram_queue", "dram")
-    mshr, noc, queue, dram = (totals[f"miss_{part}"] / misses for part in parts)
+    mshr, noc, queue, dram = (totals[f"miss_{part}"] / misses for part in ("mshr", "noc", "dram_queue", "dram"))
     rest = max(0.0, totals["miss_latency"] / misses - mshr - noc - queue - dram)
     return {"mshr": mshr, "noc_queue": noc, "l2": rest, "dram_queue": queue, "dram": dram}
 

@@ -27,12 +27,7 @@ Progress = Callable[[int, int], None]
 
 
 def simulate_launch(
-    trace: KernelTrace,
-    gpu: GpuSpec,
-    blocks_per_sm: int,
-    *,
-    max_cycles: int = DEFAULT_MAX_CYCLES,
-    watch_sm: int | None = None,
+    trace: KernelTrace, gpu: GpuSpec, blocks_per_sm: int, *, max_cycles: int = DEFAULT_MAX_CYCLES, watch_sm: int | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
     """Simulate the launch of `trace` on `gpu`, cold caches; `blocks_per_sm` blocks fit each SM.
@@ -44,10 +39,11 @@ def simulate_launch(
     """
     header = trace.header
     machine = machine_of(gpu, header.recorded_blocks, header.warps_per_block, blocks_per_sm)
-    watched_sm, watch_room = _watched(watch_sm, gpu)
+    if watch_sm is not None and not 0 <= watch_sm < gpu.sm_count:
+        raise UsageError(f"{gpu.name} has no SM {watch_sm}", place="watch_sm", remedy=f"give 0 to {gpu.sm_count - 1}")
     code = code_of(trace, gpu)
-    machine |= {"registers": code.registers, "loads": code.loads, "units": len(code.initiation)}
-    machine |= {"max_cycles": max_cycles, "watched_sm": watched_sm, "watch_room": watch_room}
+    machine |= {"registers": code.registers, "loads": code.loads, "units": len(code.initiation), "max_cycles": max_cycles}
+    machine["watched_sm"], machine["watch_room"] = (-1, 0) if watch_sm is None else (watch_sm, WATCHED_INSTRUCTIONS)
     memory = new_memory(trace, gpu, machine, code)
     state, launch, window = memory.state, memory.state.root, TraceWindow(trace)
     samples = _Samples()
@@ -81,15 +77,6 @@ class _Samples:
         if len(self.taken) >= _SAMPLES:
             self.taken = self.taken[1::2]
             self.period *= 2
-
-
-def _watched(watch_sm: int | None, gpu: GpuSpec) -> tuple[int, int]:
-    if watch_sm is None:
-        return -1, 0
-    if not 0 <= watch_sm < gpu.sm_count:
-        what = f"{gpu.name} has no SM {watch_sm}"
-        raise UsageError(what, place="watch_sm", remedy=f"give 0 to {gpu.sm_count - 1}")
-    return watch_sm, WATCHED_INSTRUCTIONS
 
 
 def _check(outcome: int, trace: KernelTrace, warp: int, max_cycles: int, ended: int) -> None:
