@@ -6,6 +6,7 @@ Times are core cycles. Ports and buses that pass a fraction of a packet per cycl
 from __future__ import annotations
 
 from warpsight.base.records import Int32, Record, Table, UInt8, UInt32
+from warpsight.caches.exact.state import PathEntry
 from warpsight.simulator.structures import Cache, Geometry, Queue
 from warpsight.traces.window import WindowWarp
 
@@ -27,14 +28,6 @@ class Instruction(Record):
     has_sectors: bool
     has_degree: bool
     load: int  # its number among the instructions whose data returns later; -1: none of them
-
-
-class PathEntry(Record):
-    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
-
-    block: int
-    lanes: int
-    repeat: int
 
 
 class Counters(Record):

@@ -98,7 +98,7 @@ class Instruction(Record):
 
 
 class PathEntry(Record):
-    """Consecutive executions of a basic block."""
+    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
 
     block: int
     lanes: int
