@@ -76,27 +76,27 @@ def read_access_list(path: str | Path) -> AccessList:
 @compiled_and_kept
 def _numbers(text: npt.NDArray[np.uint8], start: int, columns: Longs) -> int:
     """Parse lines of four integers, one space between, from byte `start` on, into `columns` [4, rows]; returns the count or -1."""
-    row, column, at = 0, 0, start
-    while at < len(text):
+    row, column, place = 0, 0, start
+    while place < len(text):
         if row == columns.shape[1]:
             return -1
-        value, first = np.int64(0), at
-        while at < len(text) and 48 <= text[at] <= 57:
-            value = 10 * value + text[at] - 48
-            at += 1
-        if at == first or at - first > 18:
+        value, first = np.int64(0), place
+        while place < len(text) and 48 <= text[place] <= 57:
+            value = 10 * value + text[place] - 48
+            place += 1
+        if place == first or place - first > 18:
             return -1
         columns[column, row] = value
         if column < 3:
-            if at == len(text) or text[at] != 32:
+            if place == len(text) or text[place] != 32:
                 return -1
             column += 1
         else:
-            if at < len(text) and text[at] != 10:
+            if place < len(text) and text[place] != 10:
                 return -1
             column = 0
             row += 1
-        at += 1
+        place += 1
     return row if column == 0 else -1
 
 

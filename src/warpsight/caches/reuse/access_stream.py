@@ -43,15 +43,15 @@ def _by_hash(line: Longs, table: Ints, known: Longs, dense: Ints) -> int:
     count = 0
     mask = len(table) - 1
     for i in range(len(line)):
-        own = line[i]
-        at = (own * -7046029254386353131 >> 20) & mask
-        while table[at] >= 0 and known[table[at]] != own:
-            at = (at + 1) & mask
-        if table[at] < 0:
-            table[at] = count
-            known[count] = own
+        number = line[i]
+        bucket = (number * -7046029254386353131 >> 20) & mask
+        while table[bucket] >= 0 and known[table[bucket]] != number:
+            bucket = (bucket + 1) & mask
+        if table[bucket] < 0:
+            table[bucket] = count
+            known[count] = number
             count += 1
-        dense[i] = table[at]
+        dense[i] = table[bucket]
     return count
 
 
@@ -110,19 +110,19 @@ def _deal(
     power = np.int64(1) << shift == line_bytes
     crossing = 0
     for i in range(len(thread)):
-        own = thread[i]
-        if own >= len(place) or not (stores or store[i] == 0):
+        own_thread = thread[i]
+        if own_thread >= len(place) or not (stores or store[i] == 0):
             continue
-        bytes_, at = size[i], address[i]
+        bytes_, first_byte = size[i], address[i]
         logarithm = (bytes_ > 1) + np.int64(bytes_ > 2) + (bytes_ > 4) + (bytes_ > 8)
-        warp, lane = place[own] >> _LANE_BITS, place[own] & (WARP_SIZE - 1)
+        warp, lane = place[own_thread] >> _LANE_BITS, place[own_thread] & (WARP_SIZE - 1)
         to = free[warp]
         free[warp] = to + 1
-        number = at >> shift if power else at // line_bytes
-        key[to] = np.int64(turn[own]) << (_LANE_BITS + _SIZE_BITS) | lane << _SIZE_BITS | logarithm
+        number = first_byte >> shift if power else first_byte // line_bytes
+        key[to] = np.int64(turn[own_thread]) << (_LANE_BITS + _SIZE_BITS) | lane << _SIZE_BITS | logarithm
         line[to] = number
-        turn[own] += 1
-        crossing += at - number * line_bytes + bytes_ > line_bytes
+        turn[own_thread] += 1
+        crossing += first_byte - number * line_bytes + bytes_ > line_bytes
     return crossing
 
 
@@ -139,16 +139,16 @@ def _in_turn(key: Longs, line: Longs, begin: Longs) -> None:
         if sorted_:
             continue
         # turns are numbered without gaps, so that there are at most as many as entries
-        at = np.zeros(last + 2, np.int64)
+        position = np.zeros(last + 2, np.int64)
         for i in range(first, end):
-            at[(key[i] >> (_SIZE_BITS + _LANE_BITS)) + 1] += 1
+            position[(key[i] >> (_SIZE_BITS + _LANE_BITS)) + 1] += 1
         for k in range(last + 1):
-            at[k + 1] += at[k]
+            position[k + 1] += position[k]
         keys, lines = key[first:end].copy(), line[first:end].copy()
         for i in range(end - first):
             turn = keys[i] >> (_SIZE_BITS + _LANE_BITS)
-            key[first + at[turn]], line[first + at[turn]] = keys[i], lines[i]
-            at[turn] += 1
+            key[first + position[turn]], line[first + position[turn]] = keys[i], lines[i]
+            position[turn] += 1
         # by turn they are sorted, and a turn has at most one entry of each lane: none moves far
         for i in range(first + 1, end):
             k, own, to = key[i], line[i], i

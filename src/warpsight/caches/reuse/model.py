@@ -90,7 +90,7 @@ def _stacks(k: Any) -> Stacks:
 @inlined
 def _calendar(k: Any) -> Calendar:
     return Calendar(
-        pointer(k.first), pointer(k.last), pointer(k.some), pointer(k.time), pointer(k.what), pointer(k.following), pointer(k.cell)
+        pointer(k.first), pointer(k.last), pointer(k.some), pointer(k.time), pointer(k.item), pointer(k.following), pointer(k.cell)
     )
 
 
@@ -101,7 +101,7 @@ def _core(c: Any) -> Core:
         pointer(c.local), pointer(c.line_of), pointer(c.set_of), _stacks(c.sets), _stacks(c.whole), pointer(c.flights),
         pointer(c.due), pointer(c.owner), pointer(c.arrived), pointer(c.seen), pointer(c.queue), pointer(c.next),
         pointer(c.part), pointer(c.slowest), pointer(c.held), pointer(c.left), _calendar(c.waiting), _calendar(c.flying),
-        pointer(c.now), pointer(c.found), pointer(c.cell),
+        pointer(c.now), pointer(c.lookups), pointer(c.cell),
     )
 
 
