@@ -18,8 +18,7 @@ from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
 from warpsight.intervals.algorithm import PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
-from warpsight.intervals.trace_counts import trace_counts
-from warpsight.intervals.usage import leaving, occurrences, path_use
+from warpsight.intervals.usage import leaving, occurrences, path_use, trace_counts
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")

@@ -97,7 +97,9 @@ class Crisp(IntervalModel):
         stack = {name: nominal[f"{STACK_PREFIX}{name}"] for name in COMPONENTS}
         busy = sum(stack.values(), np.zeros(len(design))) - stack["idle"]
         spread = stack["idle"] / busy
-        scaled = _scaled(stack, _memory_cpi(profile, design), _store_share(profile), slowdown)
+        writes, reads = float(profile.dram_writes.sum()), float(profile.dram_reads.sum())
+        store_share = writes / (reads + writes) if writes else 0.0
+        scaled = _scaled(stack, _memory_cpi(profile, design), store_share, slowdown)
         scaled["idle"] = sum(scaled.values(), np.zeros(len(design))) * spread
         return answer_of(profile, design, scaled, clock_hz=_target(design))
 
@@ -120,12 +122,6 @@ def _memory_cpi(profile: IntervalProfile, design: Design) -> Floats:
     stalls = float(profile.stall_cycles @ (profile.cause == CAUSES.index("memory")))
     executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * profile.instructions.sum()
     return np.asarray(np.bincount(waves.point, waves.times, len(design)) * stalls / executed, dtype=np.float64)
-
-
-def _store_share(profile: IntervalProfile) -> float:
-    """The share of stores in the requests to DRAM."""
-    writes, reads = float(profile.dram_writes.sum()), float(profile.dram_reads.sum())
-    return writes / (reads + writes) if writes else 0.0
 
 
 def _scaled(stack: dict[str, Floats], alone: Floats, store_share: float, slowdown: Floats) -> dict[str, Floats]:

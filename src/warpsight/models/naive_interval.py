@@ -22,10 +22,7 @@ class NaiveInterval(IntervalModel):
     source = "Huang, Lee, Kim and Lee: GPUMech, MICRO 2014, eq. 1"
     needs = frozenset()
     about = About(
-        equations=(
-            "GPUMech eq. 4: intervals of the representative warp",
-            "GPUMech eqs. 1 and 5: its IPC alone, times the warps",
-        ),
+        equations=("GPUMech eq. 4: intervals of the representative warp", "GPUMech eqs. 1 and 5: its IPC alone, times the warps"),
         assumptions=(
             "one representative warp stands for all warps",
             "the instructions of all other warps fit into the stalls of the representative warp",

@@ -147,8 +147,8 @@ def _short_rows(width: int) -> Any:
 #
 # The rows of stack k begin at `rows[first[k]]`, that of set s `s * width` behind; `set_of` [stacks, lines]. `uses` [3, n]: of each
 # use its line, the time of its last use, and its distance in one stack of all lines, below 0 if there was none. `counted` [32]
-# gets, for each way w of each stack, the capacity misses (the distance is at least the lines of such a cache, `least` [16]), and from 16
-# on the others, but for first uses. All are pointers, `first` to int64, the others to int32.
+# gets, for each way w of each stack, the capacity misses (the distance is at least the lines of such a cache, `least` [16]), and
+# from 16 on the others, but for first uses. All are pointers, `first` to int64, the others to int32.
 rows_of_4, rows_of_8, rows_of_16 = (_short_rows(width) for width in (4, 8, LANES))
 
 

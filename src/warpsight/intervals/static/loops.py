@@ -74,7 +74,6 @@ class Loop:
     body: frozenset[int]
     latches: tuple[int, ...]
     exits: tuple[tuple[int, int], ...]
-    parent: str | None
     ptx_line: int
 
 
@@ -89,15 +88,12 @@ def find_loops(function: Function, graph: ControlFlowGraph, dominators: list[int
                 latches.setdefault(target, []).append(block)
     _check_reducible(function, graph, dominators)
     names = {index: label for label, index in reversed(function.labels.items())}
-    labels = {header: names.get(int(graph.block_start[header]), f"block{header}") for header in bodies}
     loops = {}
     for header, body in bodies.items():
-        around = [other for other, outer in bodies.items() if other != header and header in outer]
-        parent = min(around, key=lambda other: len(bodies[other]), default=None)
         exits = tuple((b, t) for b in sorted(body) for t in graph.successors[b] if t not in body)
         line = function.instructions[int(graph.block_start[header])].ptx_line
-        name = labels[parent] if parent is not None else None
-        loops[header] = Loop(labels[header], header, frozenset(body), tuple(latches[header]), exits, name, line)
+        label = names.get(int(graph.block_start[header]), f"block{header}")
+        loops[header] = Loop(label, header, frozenset(body), tuple(latches[header]), exits, line)
     return loops
 
 
