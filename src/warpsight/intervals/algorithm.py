@@ -15,12 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
+from warpsight.intervals.interval_profile import Floats
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
 Indices = npt.NDArray[np.uint32]
-Floats = npt.NDArray[np.float64]
 
 SOURCES_PER_STEP = 3
 

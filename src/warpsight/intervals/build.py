@@ -15,7 +15,7 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
-from warpsight.intervals.algorithm import PathIntervals, dependences, path_intervals, path_stats, steps
+from warpsight.intervals.algorithm import Longs, PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
 from warpsight.intervals.usage import leaving, occurrences, path_use, trace_counts
@@ -39,7 +39,7 @@ class LatencyTable:
 
 
 def latency_table(
-    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: npt.NDArray[np.int64]
+    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: Longs
 ) -> LatencyTable:
     """Latencies of `instructions` on `gpu` with the misses found on its caches.
 
@@ -105,8 +105,6 @@ def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, 
 
 
 # -- The choice of the representative warp (GPUMech section III-C): two clusters over performance and length, or an extreme.
-
-Longs = npt.NDArray[np.int64]
 
 _MAX_ROUNDS = 300
 
@@ -237,7 +235,7 @@ def build_profile(
     )
 
 
-def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
+def traffic(trace: KernelTrace, misses: MissProfile, times: Longs) -> Floats:
     """The contribution of one occurrence of each pc to an interval, float64 [instructions, 6].
 
     Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
@@ -270,7 +268,7 @@ def _banks(misses: MissProfile, gpu: GpuSpec) -> tuple[str, ...]:
     return (f"bank conflicts are those of {TRACED_BANKS} shared-memory banks; {gpu.name} has {gpu.sm.shared_memory_banks}",)
 
 
-def _representative(warp: int, warps_per_block: int, method: str, warps: npt.NDArray[np.int64], path: int) -> str:
+def _representative(warp: int, warps_per_block: int, method: str, warps: Longs, path: int) -> str:
     block, place = divmod(warp, warps_per_block)
     return (
         f"representative ({method}): warp {place} of block {block}, whose path {warps[path]:,} of {warps.sum():,} warps took; "

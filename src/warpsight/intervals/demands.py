@@ -9,7 +9,6 @@ GPU description: the time from the issue of an instruction to the issue of the f
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.compiled import jit
 from warpsight.caches.miss_profile import SHARES, MissProfile
@@ -260,6 +259,9 @@ def demands_of(
     atomic = atomics(trace.instructions)
     store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
+    # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
+    reads = ~atomic
+    fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
     port = l1_cycles(trace, misses)
@@ -268,12 +270,12 @@ def demands_of(
     return ResourceDemands(
         unit_cycles=_unit_cycles(trace, gpu, times) / count,
         l1_cycles=float(port.sum()) / count,
-        read_misses=float(misses.l1_misses[~atomic].sum()) / count,
-        fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
+        read_misses=float(misses.l1_misses[reads].sum()) / count,
+        fetched_bytes=(float((misses.l1_misses[reads] * fetched).sum()) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
         dram_bytes=sum(dram_bytes(misses, gpu.l2)) / count,
-        slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[~atomic].sum()) / count,
+        slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,
         atomic_repeats=float(misses.atomic_repeats.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
         **{name: getattr(misses, name) for name in SHARES},
@@ -295,12 +297,6 @@ def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
         if initiation > 1 and not instruction.access:
             busy[instruction.op_class] = busy.get(instruction.op_class, 0.0) + initiation * float(times[instruction.pc])
     return max(busy.values(), default=0.0)
-
-
-def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool_]) -> float:
-    """Bytes that L1 misses fetch: whole sectors of the L1, as many of a line as its requests touch on average."""
-    each = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
-    return float((misses.l1_misses[reads] * each).sum())
 
 
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:

@@ -12,12 +12,9 @@ from warpsight.addressing.coalescing import segment_bytes, transaction_rule_numb
 from warpsight.base.compiled import kept_until_changed
 from warpsight.caches.miss_profile import Counts, MissProfile
 from warpsight.gpu.spec import CacheSpec, GpuSpec
-from warpsight.intervals.algorithm import plain
-from warpsight.intervals.interval_profile import KernelCounts, LaunchTotals
+from warpsight.intervals.algorithm import Longs, plain
+from warpsight.intervals.interval_profile import Floats, KernelCounts, LaunchTotals
 from warpsight.traces.schema import ATOMIC, SECTOR_BYTES, KernelTrace, StaticInstruction
-
-Longs = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
 
 
 def path_use(trace: KernelTrace) -> tuple[Longs, Longs]:

@@ -48,26 +48,22 @@ class Variant:
     fails: tuple[str, ...]
     citation: str
 
-    def about(self) -> About:
-        """What a reader must know of the model."""
-        waits = {"mshr": _MSHR[self.mshr, self.noc], "noc": _NOC[self.noc], "dram": _DRAM[self.dram]}
-        checks = [key for key, model in (("noc-load", self.noc), ("dram-load", self.dram)) if model == NO]
-        return About(
-            self.equations, ("one representative warp stands for all warps", *self.assumptions), self.fails, self.citation,
-            by_component=interval_components(**{name: text for name, text in waits.items() if text}),
-            checks=(*INTERVAL_CHECKS, *checks), description=self.description,
-        )
-
 
 class GpumechMdm(IntervalModel):
     """A model of the family, as its row of the table says."""
 
-    def __init__(self, variant: Variant) -> None:
-        self.name, self.title, self.source = variant.name, variant.title, variant.source
-        self.about = variant.about()
-        needs = {"misses": variant.mshr != NO, "dram": variant.dram == MD1}
+    def __init__(self, row: Variant) -> None:
+        self.name, self.title, self.source = row.name, row.title, row.source
+        waits = {"mshr": _MSHR[row.mshr, row.noc], "noc": _NOC[row.noc], "dram": _DRAM[row.dram]}
+        checks = [key for key, model in (("noc-load", row.noc), ("dram-load", row.dram)) if model == NO]
+        self.about = About(
+            row.equations, ("one representative warp stands for all warps", *row.assumptions), row.fails, row.citation,
+            by_component=interval_components(**{name: text for name, text in waits.items() if text}),
+            checks=(*INTERVAL_CHECKS, *checks), description=row.description,
+        )
+        needs = {"misses": row.mshr != NO, "dram": row.dram == MD1}
         self.needs = frozenset(part for part, needed in needs.items() if needed)
-        self._variant = variant
+        self._variant = row
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:
         """The waits in each interval, for `warps` [R] resident warps on each design point [R]."""
@@ -102,10 +98,7 @@ class GpumechMdm(IntervalModel):
         return {"l1_miss_latency": {name: float((weight * cycles).sum() / weight.sum()) for name, cycles in parts.items()}}
 
 
-# -- The equation of each component (`About.by_component`), by the model of the wait.
-#
-# W are the warps resident on an SM. Every sum is over the intervals of the representative warp and the waves of the launch, divided
-# by the instructions that the SM executes in them.
+# -- The equation of each component (`About.by_component`), by the model of the wait; W and sums as in `interval_model`.
 
 _LATENCY = "L2 latency + LLC miss ratio x DRAM latency"
 _VISIBLE = "; where issue is the bound, only the part that exceeds it"

@@ -80,20 +80,15 @@ def geometry_of(cache: CacheSpec) -> Numbers:
 
 def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
     """How many elements each queue (`structures.Queue`) of an SM, of a slice and of a channel has room for."""
-    per_channel = gpu.l2.slices // gpu.dram.channels
     return {
         "sm": {
-            "access_queue": gpu.sm.access_queue,
-            "pipeline": machine["pipeline_cycles"] + 1,
+            "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1, "arrival_queue": gpu.noc.buffer,
             # a line that lies in several lines of the L2 is sent as a whole
             "miss_queue": max(1, gpu.l1.miss_queue, gpu.l1.line_bytes // gpu.l2.line_bytes),
-            "arrival_queue": gpu.noc.buffer,
         },
-        "slice": {
-            "inbox": machine["l2_cycles"] + gpu.noc.buffer,
-            "outbox": gpu.noc.buffer + gpu.l2.targets,  # a line that comes from memory answers all its requests at once
-        },
-        "channel": {"returning": gpu.l2.mshrs * per_channel * (gpu.l2.line_bytes // SECTOR_BYTES)},
+        # a line that comes from memory answers all its requests at once
+        "slice": {"inbox": machine["l2_cycles"] + gpu.noc.buffer, "outbox": gpu.noc.buffer + gpu.l2.targets},
+        "channel": {"returning": gpu.l2.mshrs * machine["slices_per_channel"] * (gpu.l2.line_bytes // SECTOR_BYTES)},
     }
 
 
@@ -259,18 +254,14 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     return warps
 
 
-def _slices(tables: _Tables, slices: Rows, machine: Numbers, rooms: Numbers) -> None:
-    slices["number"] = np.arange(len(slices))
+def _slices_and_channels(tables: _Tables, slices: Rows, channels: Rows, machine: Numbers, rooms: dict[str, Numbers]) -> None:
+    slices["number"], channels["number"] = np.arange(len(slices)), np.arange(len(channels))
     slices["channel"] = slices["number"] // machine["slices_per_channel"]
     slices["waits_for"] = -1
-    _queues(tables, slices, Slice, {"inbox": "packets", "outbox": "replies"}, rooms)
-
-
-def _channels(tables: _Tables, channels: Rows, machine: Numbers, rooms: Numbers) -> None:
-    channels["number"] = np.arange(len(channels))
+    _queues(tables, slices, Slice, {"inbox": "packets", "outbox": "replies"}, rooms["slice"])
     tables.give(channels, Channel, "accesses", machine["dram_queue"])
     tables.give(channels, Channel, "banks", machine["banks"])["row"] = -1
-    _queues(tables, channels, Channel, {"returning": "replies"}, rooms)
+    _queues(tables, channels, Channel, {"returning": "replies"}, rooms["channel"])
 
 
 # -- The whole.
@@ -317,8 +308,7 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     memory.put("initiation", code.initiation)
     tables, rooms = _Tables(), queues_of(gpu, machine)
     warps = _sms(tables, memory["sms"], machine, rooms["sm"])
-    _slices(tables, memory["slices"], machine, rooms["slice"])
-    _channels(tables, memory["channels"], machine, rooms["channel"])
+    _slices_and_channels(tables, memory["slices"], memory["channels"], machine, rooms)
     for name, cache, caches in (("l1", gpu.l1, memory["sms"]["l1"]), ("l2", gpu.l2, memory["slices"]["cache"])):
         geometry, groups = geometry_of(cache), sector_groups(cache)
         for field, value in {**geometry, "sector_groups": groups.ctypes.data}.items():

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,7 +43,7 @@ class AccessList:
     @property
     def threads_per_block(self) -> int:
         """Threads in a block."""
-        return self.block[0] * self.block[1] * self.block[2]
+        return math.prod(self.block)
 
 
 def is_access_list(path: object) -> bool:
@@ -62,7 +63,7 @@ def read_access_list(path: str | Path) -> AccessList:
     head = data[: data.find(b"\n") + 1 or len(data)]
     match = re.fullmatch(rb"blocksize: +(\d{1,9}) +(\d{1,9}) +(\d{1,9})\s*", head)
     block = tuple(int(x) for x in match.groups()) if match else (0, 0, 0)
-    if not 0 < block[0] * block[1] * block[2] <= 1024:
+    if not 0 < math.prod(block) <= 1024:
         what = "the first line is not `blocksize: BX BY BZ` with 1 to 1,024 threads"
         raise FormatError(what, place=f"{path}:1", remedy="begin the file with the block size")
     columns = np.empty((4, data.count(b"\n") + 1), np.int64)
