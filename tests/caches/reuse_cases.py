@@ -15,6 +15,6 @@ def warps_stream(warps: list[list[list[int]]], warps_per_block: int = 1) -> Acce
     )
     warp, line = (np.array([row[k] for row in rows], np.int64) for k in range(2))
     zeros = np.zeros(len(rows), np.int64)
-    stream, numbers = packed(len(warps), warp, access, (zeros, zeros + 32), line, zeros)
+    stream, numbers = packed(len(warps), warp, access, line, zeros)
     blocks = len(warps) // warps_per_block
     return AccessStream(stream, numbers, 128, blocks, 32 * warps_per_block, warps_per_block, 32 * len(access), 1)

@@ -12,7 +12,7 @@ from interleaved_lru import BASE, KINDS, Record, misses
 
 from warpsight.base.errors import LimitError
 from warpsight.caches.reuse.access_list import AccessList, of_list
-from warpsight.caches.reuse.model import Outcome, Placement, evaluate
+from warpsight.caches.reuse.model import ModelRun, Placement, evaluate
 from warpsight.caches.reuse.settings import ReuseSettings
 
 pytestmark = pytest.mark.property
@@ -25,7 +25,7 @@ def list_of(block: tuple[int, int, int], records: list[Record]) -> AccessList:
     return AccessList(block, *(np.ascontiguousarray(flat[:, k]) for k in range(4)))
 
 
-def without_latency(block: tuple[int, int, int], records: list[Record], line: int, sets: int, ways: int) -> tuple[Outcome, int]:
+def without_latency(block: tuple[int, int, int], records: list[Record], line: int, sets: int, ways: int) -> tuple[ModelRun, int]:
     stream = of_list(list_of(block, records), line)
     asked = ReuseSettings(sets * ways * line, line, ways, "fermi", miss_latency=0, sigma=0.0)
     return evaluate(asked, stream, Placement(1, max(1, stream.blocks))), stream.transactions

@@ -31,7 +31,7 @@ def naive(lines: list[int], sets: int) -> dict[int, int]:
 def one_warp(lines: list[int]) -> AccessStream:
     """One warp that accesses one line after the other."""
     numbers, zeros = np.array(lines, np.int64), np.zeros(len(lines), np.int64)
-    stream, known = packed(1, zeros, np.arange(len(lines)), (zeros, zeros + 32), numbers, zeros)
+    stream, known = packed(1, zeros, np.arange(len(lines)), numbers, zeros)
     return AccessStream(stream, known, 128, 1, 32, 1, len(lines), 1)
 
 

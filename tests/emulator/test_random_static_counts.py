@@ -13,8 +13,7 @@ from random_kernels import OUT_WORDS, RandomKernel, branching, exchanging
 from warpsight.base.errors import WarpsightError
 from warpsight.gpu.loader import load_gpu
 from warpsight.intervals.static.counts import static_counts
-from warpsight.intervals.trace_counts import trace_counts
-from warpsight.intervals.usage import path_use
+from warpsight.intervals.usage import path_use, trace_counts
 from warpsight.pipeline.kernel_input import prepare
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import run_ready

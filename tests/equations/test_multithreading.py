@@ -10,7 +10,6 @@ from warpsight.equations.multithreading import (
     multithreaded_cycles,
     nonoverlapped,
     nonoverlapped_greedy,
-    nonoverlapped_round_robin,
 )
 
 pytestmark = pytest.mark.unit
@@ -54,7 +53,8 @@ def test_overlapped_stall_leaves_no_negative_count() -> None:
 
 
 def test_one_warp_has_nothing_to_wait_for() -> None:
-    assert nonoverlapped_round_robin(INSTRUCTIONS, 0.375, 1).tolist() == [0, 0, 0]
+    one = np.ones(1)
+    assert nonoverlapped(INSTRUCTIONS, STALLS, one, one, greedy=np.array([False])).tolist() == [0]
     assert nonoverlapped_greedy(STALLS, 0.375, 4.0, 1, issue_rate=1.0).tolist() == [0, 0, 0]
 
 

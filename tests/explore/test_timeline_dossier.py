@@ -18,7 +18,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.hardware.references import Reference
 from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.simulation import simulate_trace
-from warpsight.simulator.result import Simulation, Timeline
+from warpsight.simulator.simulate import Simulation, Timeline
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit

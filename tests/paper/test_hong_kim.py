@@ -79,8 +79,7 @@ def test_fx5600_and_the_counts_of_figure_13_are_the_parameters_of_table_2() -> N
 
 # Section 3.2, Figures 5 to 8: one computation period is a third of a memory period where it is not said otherwise.
 def test_figure_5_two_memory_warps_of_eight_take_two_computations_and_four_memory_periods() -> None:
-    assert eq.cycles_memory_bound_by_periods(3.0, 8, 2, 1.0) == 4 * 3 + 2
-    assert eq.cycles_memory_bound(3.0, 8, 2, 1.0) == 4 * 3 + 1  # eq. 23 counts one computation period less
+    assert eq.cycles_memory_bound(3.0, 8, 2, 1.0) == 4 * 3 + 1  # one period less than in the figure
     assert eq.cwp_full(3.0, 1.0) == 4
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from warpsight.caches.reuse import state as at
 from warpsight.caches.reuse.access_stream import AccessStream, packed
-from warpsight.caches.reuse.model import Outcome, Placement, evaluate
+from warpsight.caches.reuse.model import ModelRun, Placement, evaluate
 from warpsight.caches.reuse.settings import EXTENSIONS, ReuseSettings
 
 pytestmark = pytest.mark.paper
@@ -20,21 +20,20 @@ def stream_of(addresses: list[list[int]], line: int) -> AccessStream:
     """Warps of one thread, each with its addresses, in elements; `line` elements a cache line."""
     warp = np.repeat(np.arange(len(addresses)), [len(one) for one in addresses])
     flat = np.concatenate([np.array(one, np.int64) for one in addresses])
-    none = np.zeros_like(flat)
-    stream, numbers = packed(len(addresses), warp, np.arange(len(flat)), (none, none + 32), flat // line, none)
+    stream, numbers = packed(len(addresses), warp, np.arange(len(flat)), flat // line, np.zeros_like(flat))
     return AccessStream(stream, numbers, line, 1, len(addresses), len(addresses), len(flat), 1)
 
 
-def outcome(addresses: list[list[int]], line: int = 4, cache_lines: int = 1024, **given: object) -> Outcome:
+def outcome(addresses: list[list[int]], line: int = 4, cache_lines: int = 1024, **given: object) -> ModelRun:
     settings = ReuseSettings(cache_lines * line, line, cache_lines, sigma=0.0, clip=False, **given)  # type: ignore[arg-type]
     return evaluate(settings, stream_of(addresses, line), Placement(1, 1), log=64)
 
 
-def column(found: Outcome, which: int) -> list[int]:
+def column(found: ModelRun, which: int) -> list[int]:
     return [int(x) for x in found.log[:, which]]
 
 
-def missed(found: Outcome) -> str:
+def missed(found: ModelRun) -> str:
     return "".join("h" if kind == at.HIT else "m" for kind in column(found, at.LOG_CLASS))
 
 

@@ -15,8 +15,7 @@ from warpsight.intervals.interval_profile import KernelCounts
 from warpsight.intervals.static import counts as iterations
 from warpsight.intervals.static.counts import NEVER, first_iteration, static_counts
 from warpsight.intervals.static.loops import StaticHints, parse_lines, parse_trips
-from warpsight.intervals.trace_counts import trace_counts
-from warpsight.intervals.usage import path_use
+from warpsight.intervals.usage import path_use, trace_counts
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import run_ready

@@ -9,8 +9,7 @@ from warpsight.gpu.loader import load_gpu
 from warpsight.intervals.interval_profile import KernelCounts
 from warpsight.intervals.static.counts import static_counts
 from warpsight.intervals.static.loops import StaticHints
-from warpsight.intervals.trace_counts import trace_counts
-from warpsight.intervals.usage import path_use
+from warpsight.intervals.usage import path_use, trace_counts
 from warpsight.pipeline.kernel_input import ReadyLaunch, prepare
 from warpsight.pipeline.request import KernelRequest
 from warpsight.pipeline.tracing import run_ready

@@ -14,8 +14,7 @@ from small_gpu import small_gpu
 from trace_by_hand import Warp, build_trace
 
 from warpsight.gpu.spec import DramSpec, GpuSpec, L1Spec, L2Spec, NocSpec
-from warpsight.simulator.result import Simulation
-from warpsight.simulator.simulate import simulate_launch
+from warpsight.simulator.simulate import Simulation, simulate_launch
 from warpsight.traces.schema import KernelTrace
 
 L1_LATENCY, L2_LATENCY, DRAM_LATENCY = 25, 120, 220

@@ -7,7 +7,7 @@ from micro import FAST, MISS, gpu, loop, run, uses, word
 from trace_by_hand import Warp, build_trace
 
 from warpsight.gpu.spec import GpuSpec
-from warpsight.simulator.result import COMPONENTS, Simulation
+from warpsight.simulator.simulate import COMPONENTS, Simulation
 from warpsight.traces.schema import KernelTrace
 
 pytestmark = pytest.mark.unit

@@ -20,12 +20,6 @@ def issue_probability(instructions: Floats, stall_cycles: Floats) -> float:
     return float(instructions.sum() / (instructions.sum() + stall_cycles.sum()))
 
 
-def nonoverlapped_round_robin(instructions: Floats, probability: float, warps: Any) -> Floats:
-    """Eqs. 10-11: instructions of the other warps issued between two of the representative's, per interval."""
-    waiting_slots = instructions - 1
-    return np.asarray(probability * (warps - 1) * waiting_slots)
-
-
 def nonoverlapped_greedy(stall_cycles: Floats, probability: float, average: float, warps: Any, *, issue_rate: Any) -> Floats:
     """Eqs. 12-16: instructions of other warps still to be issued when an interval's stall is over, per interval.
 
@@ -45,7 +39,8 @@ def nonoverlapped(
     `greedy` is True for greedy-then-oldest, False for loose round-robin.
     """
     probability = issue_probability(instructions, stall_cycles)
-    # eq. 11 is linear in the instructions, so its sum over the intervals needs only their sum
+    # eqs. 10-11: instructions of the other warps issued between two of the representative's. They are linear in the instructions of
+    # an interval, so the sum over the intervals needs only their sum.
     robin: Floats = probability * (warps - 1) * (instructions.sum() - len(instructions))
     if not greedy.any():
         return robin

@@ -1,4 +1,4 @@
-"""MWP-CWP (Hong and Kim, ISCA 2009), eqs. 1-27: the equations as pure functions, and their solution with all intermediates.
+"""MWP-CWP (Hong and Kim, ISCA 2009), eqs. 2-27: its cases as pure functions, and the solution with all intermediates.
 
 Numbers and arrays broadcast. Cycles are of the SM clock, counts are per warp ("in one thread" in Table 1 of the paper),
 bandwidths bytes per second, frequencies hertz. MWP and CWP count warps of one SM.
@@ -12,91 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from warpsight.intervals.interval_profile import Floats
 
 
 def _ratio(above: Any, below: Any, otherwise: float) -> Floats:
     """`above / below`, and `otherwise` where `below` is 0."""
     top, bottom = np.broadcast_arrays(np.asarray(above, dtype=np.float64), np.asarray(below, dtype=np.float64))
-    found: Floats = np.divide(top, bottom, out=np.full(top.shape, otherwise), where=bottom > 0)
-    return found
-
-
-def uncoalesced_latency(memory_latency: Any, transactions: Any, departure_uncoalesced: Any) -> Any:
-    """Eq. 10, Mem_L_Uncoal: the last of a warp's transactions leaves so many departure delays after the first."""
-    return memory_latency + (transactions - 1) * departure_uncoalesced
-
-
-def mean_latency(uncoalesced: Any, coalesced: Any, weight_uncoalesced: Any, weight_coalesced: Any) -> Any:
-    """Eq. 12, Mem_L; the coalesced latency is Mem_LD (eq. 11)."""
-    return uncoalesced * weight_uncoalesced + coalesced * weight_coalesced
-
-
-def weight(instructions: Any, others: Any) -> Floats:
-    """Eqs. 13-14: the share of one kind of memory instruction in both; 0 where there are none of either."""
-    return _ratio(instructions, instructions + others, 0.0)
-
-
-def departure_delay(
-    departure_uncoalesced: Any, transactions: Any, weight_uncoalesced: Any, departure_coalesced: Any, weight_coalesced: Any
-) -> Any:
-    """Eq. 15: least cycles between two memory warps."""
-    return departure_uncoalesced * transactions * weight_uncoalesced + departure_coalesced * weight_coalesced
-
-
-def mwp_by_departure(latency: Any, departure: Any) -> Floats:
-    """Eq. 16, MWP_Without_BW_full; infinite where nothing delays a departure."""
-    return _ratio(latency, departure, np.inf)
-
-
-def at_most(parallelism: Any, warps: Any) -> Any:
-    """Eq. 17 for MWP_Without_BW, eq. 9 for CWP: no more warps than there are."""
-    return np.minimum(parallelism, warps)
-
-
-def bandwidth_per_warp(clock_hz: Any, load_bytes: Any, latency: Any) -> Floats:
-    """Eq. 7, BW_per_warp: bytes per second of a warp whose loads follow each other; 0 without memory instructions."""
-    return _ratio(clock_hz * load_bytes, latency, 0.0)
-
-
-def mwp_by_bandwidth(bandwidth: Any, per_warp: Any, active_sms: Any) -> Floats:
-    """Eq. 6, MWP_peak_BW: warps of each active SM that together take the whole bandwidth; infinite where none takes any."""
-    return _ratio(bandwidth, per_warp * active_sms, np.inf)
-
-
-def memory_warp_parallelism(by_departure: Any, by_bandwidth: Any, warps: Any) -> Any:
-    """Eq. 5."""
-    return np.minimum(np.minimum(by_departure, by_bandwidth), warps)
-
-
-def memory_cycles(uncoalesced: Any, uncoalesced_instructions: Any, coalesced: Any, coalesced_instructions: Any) -> Any:
-    """Eq. 18: a warp's cycles of waiting for memory."""
-    return uncoalesced * uncoalesced_instructions + coalesced * coalesced_instructions
-
-
-def computation_cycles(issue_cycles: Any, instructions: Any) -> Any:
-    """Eq. 19: a warp's cycles of issue, memory instructions included."""
-    return issue_cycles * instructions
-
-
-def computation_period(computation: Any, memory_instructions: Any) -> Floats:
-    """Eq. 2, Comp_p: issue cycles between two memory instructions; 0 where there are none, and no equation asks for it."""
-    return _ratio(computation, memory_instructions, 0.0)
+    return np.asarray(np.divide(top, bottom, out=np.full(top.shape, otherwise), where=bottom > 0))
 
 
 def cwp_full(memory: Any, computation: Any) -> Any:
     """Eq. 8."""
     return (memory + computation) / computation
-
-
-def repetitions(blocks: Any, active_blocks: Any, active_sms: Any) -> Any:
-    """Eq. 21: how often an SM executes its active blocks; a fraction where they do not divide the grid."""
-    return blocks / (active_blocks * active_sms)
-
-
-def cycles_memory_bound_by_periods(memory: Any, warps: Any, parallelism: Any, period: Any) -> Any:
-    """Eq. 1, of section 3.2's figures: one computation period more than eq. 23 for the same warps."""
-    return memory * (warps / parallelism) + period * parallelism
 
 
 def cycles_memory_bound(memory: Any, warps: Any, parallelism: Any, period: Any) -> Any:
@@ -127,17 +54,7 @@ def case(parallelism: Any, computation_parallelism: Any, warps: Any, memory: Any
     return np.where(few, FEW_WARPS, np.where(bound, MEMORY_BOUND, COMPUTATION_BOUND))
 
 
-def synchronization_cycles(departure: Any, parallelism: Any, synchronizations: Any, active_blocks: Any, repeated: Any) -> Any:
-    """Eq. 26, Synch_cost, over all repetitions: a barrier waits for the departures of MWP - 1 warps, if there are any."""
-    return departure * np.maximum(parallelism - 1, 0.0) * synchronizations * active_blocks * repeated
-
-
-def cycles_per_instruction(cycles: Any, instructions: Any, warps_per_block: Any, blocks: Any, active_sms: Any) -> Any:
-    """Eq. 25: cycles of an active SM per warp instruction that it executes (with eq. 27's cycles for `cycles`)."""
-    return cycles / (instructions * warps_per_block * (blocks / active_sms))
-
-
-# -- MWP-CWP's equations (Hong and Kim, ISCA 2009, eqs. 5-27) solved from the parameters of Table 1, every intermediate kept.
+# -- Eqs. 5-27 solved from the parameters of Table 1, every intermediate kept.
 
 @dataclass(frozen=True)
 class Parameters:
@@ -167,79 +84,75 @@ class Parameters:
     mwp_decimals: int | None = None
 
 
-def solve(given: Parameters) -> dict[str, Floats]:
+def solve(inputs: Parameters) -> dict[str, Floats]:
     """Every intermediate and result by the paper's name (without its #), as arrays; `Case` is the equation that held, 22 to 24.
 
     `Exec_cycles_app` is eqs. 22-24, `Final_cycles` eq. 27, over all repetitions. A kernel without memory instructions is not among
     the paper's cases: it takes Comp_cycles x N (eq. 24 with Mem_L 0).
     """
-    found: dict[str, Any] = {}
-    warps = found["Active_warps_per_SM"] = np.asarray(given.warps_per_block * given.active_blocks, dtype=np.float64)
-    memory_instructions = found["Mem_insts"] = given.uncoalesced_instructions + given.coalesced_instructions
-    instructions = found["Total_insts"] = given.computation_instructions + memory_instructions
-    found |= _latencies(given)
-    found |= _parallelism(given, found)
-    memory = found["Mem_cycles"] = memory_cycles(
-        found["Mem_L_Uncoal"], given.uncoalesced_instructions, found["Mem_L_Coal"], given.coalesced_instructions
+    solution: dict[str, Any] = {}
+    warps = solution["Active_warps_per_SM"] = np.asarray(inputs.warps_per_block * inputs.active_blocks, dtype=np.float64)
+    memory_instructions = solution["Mem_insts"] = inputs.uncoalesced_instructions + inputs.coalesced_instructions
+    instructions = solution["Total_insts"] = inputs.computation_instructions + memory_instructions
+    solution |= _latencies(inputs)
+    solution |= _parallelism(inputs, solution)
+    # eq. 18: a warp's cycles of waiting for memory; eq. 19: its cycles of issue, memory instructions included
+    memory = solution["Mem_cycles"] = (
+        solution["Mem_L_Uncoal"] * inputs.uncoalesced_instructions + solution["Mem_L_Coal"] * inputs.coalesced_instructions
     )
-    computation = found["Comp_cycles"] = computation_cycles(given.issue_cycles, instructions)
-    full = found["CWP_full"] = cwp_full(memory, computation)
-    cwp = found["CWP"] = at_most(full, warps)
-    repeated = found["Rep"] = repetitions(given.blocks, given.active_blocks, given.active_sms)
-    mwp = found["MWP"]
-    period = found["Comp_p"] = computation_period(computation, memory_instructions)
-    chosen = found["Case"] = np.where(
-        memory_instructions > 0, case(mwp, cwp, warps, memory, computation), COMPUTATION_BOUND
-    )
+    computation = solution["Comp_cycles"] = inputs.issue_cycles * instructions
+    full = solution["CWP_full"] = cwp_full(memory, computation)
+    cwp = solution["CWP"] = np.minimum(full, warps)  # eq. 9
+    # eq. 21: how often an SM executes its active blocks; a fraction where they do not divide the grid
+    repeated = solution["Rep"] = inputs.blocks / (inputs.active_blocks * inputs.active_sms)
+    # eq. 2: issue cycles between two memory instructions; 0 where there are none, and no equation asks for it
+    mwp, period = solution["MWP"], _ratio(computation, memory_instructions, 0.0)
+    equation = np.where(memory_instructions > 0, case(mwp, cwp, warps, memory, computation), COMPUTATION_BOUND)
+    solution |= {"Comp_p": period, "Case": equation}
     cycles = np.select(
-        [chosen == FEW_WARPS, chosen == MEMORY_BOUND],
+        [equation == FEW_WARPS, equation == MEMORY_BOUND],
         [cycles_few_warps(memory, computation, period, mwp), cycles_memory_bound(memory, warps, mwp, period)],
-        cycles_computation_bound(found["Mem_L"], computation, warps),
+        cycles_computation_bound(solution["Mem_L"], computation, warps),
     )
-    found["Exec_cycles_app"] = cycles * repeated
-    found["Synch_cost"] = synchronization_cycles(
-        found["Departure_delay"], mwp, given.synchronizations, given.active_blocks, repeated
-    )
-    found["Final_cycles"] = found["Exec_cycles_app"] + found["Synch_cost"]
-    found["CPI"] = cycles_per_instruction(
-        found["Final_cycles"], instructions, given.warps_per_block, given.blocks, given.active_sms
-    )
-    return {name: np.asarray(value, dtype=np.float64) for name, value in found.items()}
+    solution["Exec_cycles_app"] = cycles * repeated
+    # eq. 26, over all repetitions: a barrier waits for the departures of MWP - 1 warps, if there are any
+    waiting = solution["Departure_delay"] * np.maximum(mwp - 1, 0.0)
+    solution["Synch_cost"] = waiting * inputs.synchronizations * inputs.active_blocks * repeated
+    final = solution["Final_cycles"] = solution["Exec_cycles_app"] + solution["Synch_cost"]
+    # eq. 25: cycles of an active SM per warp instruction that it executes
+    solution["CPI"] = final / (instructions * inputs.warps_per_block * (inputs.blocks / inputs.active_sms))
+    return {name: np.asarray(value, dtype=np.float64) for name, value in solution.items()}
 
 
-def _latencies(given: Parameters) -> dict[str, Any]:
-    """Eqs. 10-15."""
-    uncoalesced = uncoalesced_latency(given.memory_latency, given.transactions, given.departure_uncoalesced)
-    weights = (
-        weight(given.uncoalesced_instructions, given.coalesced_instructions),
-        weight(given.coalesced_instructions, given.uncoalesced_instructions),
-    )
+def _latencies(inputs: Parameters) -> dict[str, Any]:
+    """Eqs. 10-15. The coalesced latency is Mem_LD (eq. 11)."""
+    uncoalesced, coalesced = inputs.uncoalesced_instructions, inputs.coalesced_instructions
+    # eq. 10: the last of a warp's transactions leaves so many departure delays after the first
+    latency = inputs.memory_latency + (inputs.transactions - 1) * inputs.departure_uncoalesced
+    # eqs. 13-14: the share of each kind of memory instruction in both; 0 where there are none of either
+    share_uncoalesced, share_coalesced = (_ratio(kind, uncoalesced + coalesced, 0.0) for kind in (uncoalesced, coalesced))
+    # eq. 15: least cycles between two memory warps
+    delay = inputs.departure_uncoalesced * inputs.transactions * share_uncoalesced + inputs.departure_coalesced * share_coalesced
     return {
-        "Mem_L_Uncoal": uncoalesced,
-        "Mem_L_Coal": given.memory_latency,
-        "Weight_uncoal": weights[0],
-        "Weight_coal": weights[1],
-        "Mem_L": mean_latency(uncoalesced, given.memory_latency, *weights),
-        "Departure_delay": departure_delay(
-            given.departure_uncoalesced, given.transactions, weights[0], given.departure_coalesced, weights[1]
-        ),
+        "Mem_L_Uncoal": latency, "Mem_L_Coal": inputs.memory_latency, "Weight_uncoal": share_uncoalesced,
+        "Weight_coal": share_coalesced, "Mem_L": latency * share_uncoalesced + inputs.memory_latency * share_coalesced,  # eq. 12
+        "Departure_delay": delay,
     }
 
 
-def _parallelism(given: Parameters, found: dict[str, Any]) -> dict[str, Any]:
+def _parallelism(inputs: Parameters, solution: dict[str, Any]) -> dict[str, Any]:
     """Eqs. 5-7, 16 and 17."""
-    warps, latency = found["Active_warps_per_SM"], found["Mem_L"]
-    full = mwp_by_departure(latency, found["Departure_delay"])
-    by_departure = at_most(full, warps)
-    per_warp = bandwidth_per_warp(given.clock_hz, given.load_bytes, latency)
-    by_bandwidth = mwp_by_bandwidth(given.bandwidth_bytes_per_s, per_warp, given.active_sms)
-    mwp = memory_warp_parallelism(by_departure, by_bandwidth, warps)
-    if given.mwp_decimals is not None:
-        mwp = np.round(mwp, given.mwp_decimals)
+    warps, latency = solution["Active_warps_per_SM"], solution["Mem_L"]
+    full = _ratio(latency, solution["Departure_delay"], np.inf)  # eq. 16: infinite where nothing delays a departure
+    by_departure = np.minimum(full, warps)  # eq. 17
+    # eq. 7: bytes per second of a warp whose loads follow each other; 0 without memory instructions
+    per_warp = _ratio(inputs.clock_hz * inputs.load_bytes, latency, 0.0)
+    # eq. 6: warps of each active SM that together take the whole bandwidth; infinite where none takes any
+    by_bandwidth = _ratio(inputs.bandwidth_bytes_per_s, per_warp * inputs.active_sms, np.inf)
+    mwp = np.minimum(np.minimum(by_departure, by_bandwidth), warps)  # eq. 5
+    if inputs.mwp_decimals is not None:
+        mwp = np.round(mwp, inputs.mwp_decimals)
     return {
-        "MWP_Without_BW_full": full,
-        "MWP_Without_BW": by_departure,
-        "BW_per_warp": per_warp,
-        "MWP_peak_BW": by_bandwidth,
+        "MWP_Without_BW_full": full, "MWP_Without_BW": by_departure, "BW_per_warp": per_warp, "MWP_peak_BW": by_bandwidth,
         "MWP": mwp,
     }

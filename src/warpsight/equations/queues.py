@@ -9,11 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from warpsight.equations.multithreading import pieces
-
-Floats = npt.NDArray[np.float64]
+from warpsight.equations.multithreading import Floats, pieces
 
 
 def core_requests(warp_requests: Any, warps: Any) -> Any:
@@ -80,18 +77,13 @@ def dram_service_cycles(clock_hz: Any, block_bytes: Any, bandwidth_bytes_per_s: 
     return llc_miss_ratio * service_cycles(clock_hz, block_bytes, bandwidth_bytes_per_s)
 
 
-def arrival_rate(core_requests: Any, sm_count: Any, interval_cycles: Any) -> Any:
-    """GPUMech eq. 23: requests of all SMs per cycle of an interval of one warp alone (its instructions and its stall)."""
-    return core_requests * sm_count / interval_cycles
-
-
 def bandwidth_delay(core_requests: Any, sm_count: Any, service: Any, interval_cycles: Any) -> Floats:
-    """GPUMech eqs. 21-22: expected cycles in an M/D/1 queue, at most the service time of half of all requests.
+    """GPUMech eqs. 21-23: expected cycles in an M/D/1 queue, at most the service time of half of all requests.
 
-    A queue with a utilisation of 1 or more has no steady state: its delay is that maximum.
+    `interval_cycles` are those of an interval of one warp alone (its instructions and its stall). A queue with a utilisation of 1
+    or more has no steady state: its delay is that maximum.
     """
-    rate = arrival_rate(core_requests, sm_count, interval_cycles)
-    utilisation = rate * service
+    utilisation = core_requests * sm_count / interval_cycles * service
     cap = service * core_requests * sm_count / 2
     with np.errstate(divide="ignore"):
         waiting = utilisation * service / (2 * np.maximum(1 - utilisation, 0.0))

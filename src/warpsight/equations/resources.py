@@ -9,14 +9,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.caches.miss_profile import SHARES
 from warpsight.equations.queues import latency_without_contention
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
-
-Floats = npt.NDArray[np.float64]
+from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 
 
 def instructions_per_warp(profile: IntervalProfile) -> float:

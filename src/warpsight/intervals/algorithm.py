@@ -15,10 +15,12 @@ import numpy as np
 import numpy.typing as npt
 
 from warpsight.base.compiled import jit
+from warpsight.intervals.interval_profile import Floats
 from warpsight.traces.schema import KernelTrace, StaticInstruction
 
 Ints = npt.NDArray[np.int32]
 Longs = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.uint32]
 
 SOURCES_PER_STEP = 3
 
@@ -48,8 +50,8 @@ class Steps:
     """
 
     start: Longs
-    sources: npt.NDArray[np.uint32]
-    destination: npt.NDArray[np.uint32]
+    sources: Indices
+    destination: Indices
     ends: npt.NDArray[np.bool_]
     pc: Ints
     registers: int
@@ -70,7 +72,7 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
     so the earlier instruction has waited for it, and it cannot stall the warp again.
     """
     registers = dependences(instructions).registers
-    rows: list[_Row] = []
+    rows: list[_Step] = []
     start = [0]
     for begin, end in pairwise(block_start.tolist()):
         waited: set[int] = set()
@@ -79,20 +81,17 @@ def steps(instructions: tuple[StaticInstruction, ...], block_start: Ints) -> Ste
             waited |= set(instruction.sources)
             waited -= set(instruction.destinations)
         start.append(len(rows))
+    pc, ends, sources, destination = zip(*rows, strict=True) if rows else ([], [], [], [])
     return Steps(
-        np.array(start, dtype=np.int64),
-        np.array([row[2] for row in rows], dtype=np.uint32).reshape(-1, SOURCES_PER_STEP),
-        np.array([row[3] for row in rows], dtype=np.uint32),
-        np.array([row[1] for row in rows], dtype=np.bool_),
-        np.array([row[0] for row in rows], dtype=np.int32),
-        registers,
+        np.array(start, dtype=np.int64), np.array(sources, dtype=np.uint32).reshape(-1, SOURCES_PER_STEP),
+        np.array(destination, dtype=np.uint32), np.array(ends, dtype=np.bool_), np.array(pc, dtype=np.int32), registers,
     )
 
 
-_Row = tuple[int, bool, list[int], int]
+_Step = tuple[int, bool, list[int], int]
 
 
-def _steps_of(instruction: StaticInstruction, waited: set[int], registers: int) -> list[_Row]:
+def _steps_of(instruction: StaticInstruction, waited: set[int], registers: int) -> list[_Step]:
     """Pc, whether it is the last, sources and destination of each step. All sources are waited for before any result is written."""
     none, sink = registers, registers + 1
     needed = [source for source in dict.fromkeys(instruction.sources) if source not in waited]
@@ -112,10 +111,6 @@ def _flat(lists: list[tuple[int, ...]]) -> tuple[Ints, Ints]:
 # -- The compiled walks over dynamic instruction streams: GPUMech eq. 4, instruction by instruction.
 #
 # Time is in whole ticks (int64), so that sums do not depend on their order, and two issues a cycle apart differ by exactly a cycle.
-
-Indices = npt.NDArray[np.uint32]
-Floats = npt.NDArray[np.float64]
-
 
 @jit(cache=True, nogil=True)
 def measure_paths(
@@ -201,7 +196,7 @@ class PathIntervals:
 
     instructions: Floats
     stall_cycles: Floats
-    pc: npt.NDArray[np.int32]
+    pc: Ints
     sums: Floats
 
 
@@ -230,7 +225,7 @@ def path_intervals(trace: KernelTrace, path: int, depends: Dependences, latency:
         depends.destinations, depends.registers, TICKS, _ticks(latency), plain(columns, np.float64),
     )  # fmt: skip
 
-    def outputs(count: int) -> tuple[Longs, Longs, npt.NDArray[np.int32], Floats]:
+    def outputs(count: int) -> tuple[Longs, Longs, Ints, Floats]:
         pc = np.full(count, -1, dtype=np.int32)
         return np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64), pc, np.zeros((count, columns.shape[1]))
 
@@ -252,7 +247,7 @@ def plain(array: npt.NDArray[np.generic], dtype: type[np.generic]) -> npt.NDArra
 
 # -- The place of the intervals in a path: the instruction that waits at the end of each, and the intervals in which a pc runs.
 
-def waiting_pcs(trace: KernelTrace, path: int, instructions: Floats) -> npt.NDArray[np.int32]:
+def waiting_pcs(trace: KernelTrace, path: int, instructions: Floats) -> Ints:
     """The instruction that waits at the end of each interval of path number `path`: the first one of the next interval.
 
     `instructions` float64 [intervals] as in an interval profile of that path. The result is int32 [intervals], -1 for the last one,
@@ -289,7 +284,7 @@ def interval_spans(trace: KernelTrace, path: int, instructions: Floats) -> Longs
     return spans
 
 
-def _runs(trace: KernelTrace, path: int) -> tuple[npt.NDArray[np.int32], Longs, Longs]:
+def _runs(trace: KernelTrace, path: int) -> tuple[Ints, Longs, Longs]:
     """Of each run of the path: its basic block, that block's length, and where it starts (one more: where the path ends)."""
     first, last = int(trace.paths.offset[path]), int(trace.paths.offset[path + 1])
     block = np.asarray(trace.paths.block[first:last])

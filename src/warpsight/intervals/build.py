@@ -15,11 +15,10 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.caches.miss_profile import MissProfile
 from warpsight.gpu.occupancy import Occupancy
 from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
-from warpsight.intervals.algorithm import PathIntervals, dependences, path_intervals, path_stats, steps
+from warpsight.intervals.algorithm import Longs, PathIntervals, dependences, path_intervals, path_stats, steps
 from warpsight.intervals.demands import cycles_alone, demands_of, l1_cycles, stall_in_step
 from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile, LaunchShape
-from warpsight.intervals.trace_counts import trace_counts
-from warpsight.intervals.usage import leaving, occurrences, path_use
+from warpsight.intervals.usage import leaving, occurrences, path_use, trace_counts
 from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
 
 LEVELS = ("l1", "l2", "dram")
@@ -40,7 +39,7 @@ class LatencyTable:
 
 
 def latency_table(
-    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: npt.NDArray[np.int64]
+    instructions: tuple[StaticInstruction, ...], misses: MissProfile, gpu: GpuSpec, occurrences: Longs
 ) -> LatencyTable:
     """Latencies of `instructions` on `gpu` with the misses found on its caches.
 
@@ -73,14 +72,12 @@ def _served(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec) -
     l2 = float(gpu.l2.latency_cycles)
     reach = np.array([float(gpu.l1.latency_cycles), l2, l2 + gpu.dram.latency_cycles])
     if instruction.access == LOAD:
-        events = [misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]]
-        served: Floats = np.asarray(events, dtype=np.float64) * reach
-        return served + _merged(pc, misses, reach)
+        served = np.array([misses.slowest_l1[pc], misses.slowest_l2[pc], misses.slowest_dram[pc]], dtype=np.float64)
+        return np.asarray(served * reach + _merged(pc, misses, reach))
     if instruction.access == ATOMIC and misses.l2_reads[pc]:
         # The slowest request of an atomic is not recorded, so its misses are assumed to be spread evenly over its executions.
         missed = float(misses.l2_read_misses[pc] + misses.l2_read_merges[pc]) / float(misses.l2_reads[pc])
-        spread: Floats = float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach
-        return spread
+        return np.asarray(float(misses.executions[pc]) * np.array([0.0, 1.0 - missed, missed]) * reach)
     return np.zeros(len(LEVELS))
 
 
@@ -95,8 +92,7 @@ def _merged(pc: int, misses: MissProfile, reach: Floats) -> Floats:
         beyond[1] = 1.0  # only merges: the lines came at least from the L2
     measured = np.cumsum([0.0, misses.l2_latency_cycles, misses.dram_latency_cycles])
     scale = np.divide(reach, measured, out=np.ones(len(LEVELS)), where=measured > 0)
-    shared: Floats = float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum() * scale
-    return shared
+    return np.asarray(float(misses.merged_wait_cycles[pc]) * beyond / beyond.sum() * scale)
 
 
 def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, times: int) -> float:
@@ -109,8 +105,6 @@ def _on_chip(instruction: StaticInstruction, misses: MissProfile, gpu: GpuSpec, 
 
 
 # -- The choice of the representative warp (GPUMech section III-C): two clusters over performance and length, or an extreme.
-
-Longs = npt.NDArray[np.int64]
 
 _MAX_ROUNDS = 300
 
@@ -212,45 +206,36 @@ def build_profile(
     walked = steps(trace.instructions, trace.block_start)
     stats = path_stats(trace, walked, latency.cycles)
     path = select(stats.instructions, stats.cycles, warps, first_warp, method=representative)
-    found = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
+    intervals = path_intervals(trace, path, dependences(trace.instructions), latency.cycles, traffic(trace, misses, times))
     header = trace.header
     resident = min(occupancy.blocks_per_sm, -(-header.blocks // gpu.sm_count))
-    cause = np.where(found.pc < 0, _NONE, np.where(latency.memory[found.pc], _MEMORY, _COMPUTE)).astype(np.int8)
+    cause = np.where(intervals.pc < 0, _NONE, np.where(latency.memory[intervals.pc], _MEMORY, _COMPUTE)).astype(np.int8)
     # to nine decimals: the rounding errors of a sum of thirds could turn ceil(10.000000000000002) into another batch
-    rounded = np.round(found.sums, 9)
+    rounded = np.round(intervals.sums, 9)
     memory_instructions, read_misses, write_misses, dram_reads, dram_writes, port_cycles = np.ascontiguousarray(rounded.T)
-    alone = float(found.stall_cycles.sum())
+    alone = float(intervals.stall_cycles.sum())
     slots = gpu.sm.schedulers * gpu.sm.issue_width
-    in_step = stall_in_step(found.instructions, found.stall_cycles, port_cycles, header.warps_per_block, slots)
+    in_step = stall_in_step(intervals.instructions, intervals.stall_cycles, port_cycles, header.warps_per_block, slots)
     hidden = 1.0 - in_step / alone if alone else 0.0
     own = cycles_alone(trace, walked, latency.cycles, l1_cycles(trace, misses) / np.maximum(times, 1), gpu)
     return IntervalProfile(
-        kernel=header.kernel,
-        warps_per_sm=resident * header.warps_per_block,
-        total_warp_instructions=header.warp_instructions,
-        llc_miss_ratio=misses.llc_miss_ratio,
-        path=path,
-        instructions=found.instructions,
-        stall_cycles=found.stall_cycles,
-        cause=cause,
-        pc=found.pc,
-        memory_instructions=memory_instructions,
-        read_misses=read_misses,
-        write_misses=write_misses,
-        dram_reads=dram_reads,
-        dram_writes=dram_writes,
+        kernel=header.kernel, warps_per_sm=resident * header.warps_per_block,
+        total_warp_instructions=header.warp_instructions, llc_miss_ratio=misses.llc_miss_ratio, path=path,
+        instructions=intervals.instructions, stall_cycles=intervals.stall_cycles, cause=cause, pc=intervals.pc,
+        memory_instructions=memory_instructions, read_misses=read_misses, write_misses=write_misses,
+        dram_reads=dram_reads, dram_writes=dram_writes,
         dpki=1000.0 * float(misses.divergent.sum()) / header.recorded_instructions,
         launch=LaunchShape(
             header.blocks, header.warps_per_block, occupancy.blocks_per_sm, occupancy.limiter, float(occupancy.fraction)
         ),
-        notes=(_who(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
-        memory_stall_levels=_levels(found, cause, latency),
+        notes=(_representative(int(first_warp[path]), header.warps_per_block, representative, warps, path), *_banks(misses, gpu)),
+        memory_stall_levels=_levels(intervals, cause, latency),
         demands=demands_of(trace, misses, gpu, replace(stats, cycles=own), warps, times, hidden, occupancy.blocks_per_sm),
         counts=trace_counts(trace, gpu, warps, occupancy.blocks_per_sm) if counts else None,
     )
 
 
-def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64]) -> Floats:
+def traffic(trace: KernelTrace, misses: MissProfile, times: Longs) -> Floats:
     """The contribution of one occurrence of each pc to an interval, float64 [instructions, 6].
 
     Columns: memory instructions, read misses, write misses, DRAM reads, DRAM writes, cycles of the load-store unit.
@@ -265,14 +250,14 @@ def traffic(trace: KernelTrace, misses: MissProfile, times: npt.NDArray[np.int64
     return np.concatenate([np.array(waits, dtype=np.float64)[:, None], means], axis=1)
 
 
-def _levels(found: PathIntervals, cause: npt.NDArray[np.int8], latency: LatencyTable) -> tuple[float, float, float] | None:
+def _levels(intervals: PathIntervals, cause: npt.NDArray[np.int8], latency: LatencyTable) -> tuple[float, float, float] | None:
     """Shares of L1, L2 and DRAM in the memory stall cycles, by the distribution of each stalling pc (GPUMech section VII)."""
     memory = cause == _MEMORY
-    stalls, parts = found.stall_cycles[memory], latency.levels[found.pc[memory]]
+    stalls, parts = intervals.stall_cycles[memory], latency.levels[intervals.pc[memory]]
     if not stalls.size:
         return None
     cycles = (stalls[:, None] * parts / parts.sum(axis=1, keepdims=True)).sum(axis=0)
-    l1, l2, dram = (float(share) for share in cycles / cycles.sum())
+    l1, l2, dram = (cycles / cycles.sum()).tolist()
     return l1, l2, dram
 
 
@@ -283,7 +268,7 @@ def _banks(misses: MissProfile, gpu: GpuSpec) -> tuple[str, ...]:
     return (f"bank conflicts are those of {TRACED_BANKS} shared-memory banks; {gpu.name} has {gpu.sm.shared_memory_banks}",)
 
 
-def _who(warp: int, warps_per_block: int, method: str, warps: npt.NDArray[np.int64], path: int) -> str:
+def _representative(warp: int, warps_per_block: int, method: str, warps: Longs, path: int) -> str:
     block, place = divmod(warp, warps_per_block)
     return (
         f"representative ({method}): warp {place} of block {block}, whose path {warps[path]:,} of {warps.sum():,} warps took; "

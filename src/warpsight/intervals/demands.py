@@ -9,20 +9,15 @@ GPU description: the time from the issue of an instruction to the issue of the f
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.compiled import jit
-from warpsight.caches.miss_profile import MissProfile
+from warpsight.caches.miss_profile import SHARES, MissProfile
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.algorithm import Indices, Longs, PathStats, Steps, plain
-from warpsight.intervals.interval_profile import ResourceDemands
+from warpsight.intervals.algorithm import TICKS, Indices, Ints, Longs, PathStats, Steps, plain
+from warpsight.intervals.interval_profile import Floats, ResourceDemands
 from warpsight.intervals.usage import atomics, dram_bytes, requests, touched_bytes
 from warpsight.traces.schema import SECTOR_BYTES, STORE, KernelTrace
 
-Floats = npt.NDArray[np.float64]
-
-# Ticks in a cycle, so that no sum depends on its order.
-TICKS = 1 << 20
 LOAD_STORE = 0
 
 
@@ -70,8 +65,8 @@ def _ticks(cycles: Floats) -> Longs:
 
 @jit(cache=True, nogil=True)
 def _walk(
-    offset: Longs, block: npt.NDArray[np.int32], repeat: npt.NDArray[np.int32], start: Longs, sources: Indices,
-    destination: Indices, advance: Longs, after: Longs, unit: Longs, busy: Longs, registers: int, units: int, ticks: Longs,
+    offset: Longs, block: Ints, repeat: Ints, start: Longs, sources: Indices, destination: Indices, advance: Longs, after: Longs,
+    unit: Longs, busy: Longs, registers: int, units: int, ticks: Longs,
 ) -> None:
     """As `measure_paths`, with the `unit` of each step, and the ticks for which the last step of an instruction keeps it `busy`."""
     ready = np.empty(registers + 2, dtype=np.int64)
@@ -182,9 +177,7 @@ def _start(
 
 @jit(cache=True, nogil=True)
 def _advance(left: Floats, speed: Floats, order: Longs, held: Longs, sm: int, per_block: int, passed: float) -> int:
-    """Advance the SM's warps by `passed` cycles. Places of blocks that end move behind the others in `order`; returns their
-    number.
-    """
+    """Advance the SM's warps by `passed` cycles; returns how many blocks end. Their places move behind the others in `order`."""
     ended = np.empty(held[sm], dtype=np.int64)
     kept, freed = 0, 0
     for age in range(held[sm]):
@@ -222,13 +215,13 @@ def _pace(
     for age in range(held[sm]):
         place = order[sm, age]
         for k in range(per_block):
-            warp, wanted = place * per_block + k, pace[first[sm, place] + k]
+            warp, demand = place * per_block + k, pace[first[sm, place] + k]
             if left[sm, warp] > 0:
                 part = warp % parts
                 if greedy:
                     # its services share what older warps leave of the resource, its stalls take their full time
-                    speed[sm, warp] = free[part] / (free[part] * (1.0 - wanted) + wanted) if wanted > 0 else 1.0
-                    free[part] = max(0.0, free[part] - speed[sm, warp] * wanted)
+                    speed[sm, warp] = free[part] / (free[part] * (1.0 - demand) + demand) if demand > 0 else 1.0
+                    free[part] = max(0.0, free[part] - speed[sm, warp] * demand)
                 else:
                     speed[sm, warp] = min(1.0, 1.0 / whole[part]) if whole[part] > 0 else 1.0
                 if speed[sm, warp] > 0:
@@ -266,31 +259,32 @@ def demands_of(
     atomic = atomics(trace.instructions)
     store = np.array([instruction.access == STORE for instruction in trace.instructions], dtype=np.bool_)
     barrier = np.array([instruction.op_class == "barrier" for instruction in trace.instructions], dtype=np.bool_)
+    # an L1 miss fetches whole sectors of the L1, as many of a line as its requests touch on average
+    reads = ~atomic
+    fetched = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
     atomic_bytes = SECTOR_BYTES * float(misses.l2_reads[atomic].sum())
     beyond = float(misses.l2_read_misses.sum() + misses.l2_read_merges.sum())
-    port = l1_cycles(trace, misses) / np.maximum(times, 1)
+    port = l1_cycles(trace, misses)
+    busiest, parts = busiest_on_path(trace, gpu, port / np.maximum(times, 1), times)
     stall = float(((stats.cycles - stats.instructions) * warps).sum()) / count
     return ResourceDemands(
         unit_cycles=_unit_cycles(trace, gpu, times) / count,
-        l1_cycles=float(l1_cycles(trace, misses).sum()) / count,
-        read_misses=float(misses.l1_misses[~atomic].sum()) / count,
-        fetched_bytes=(_fetched_bytes(misses, gpu, ~atomic) + atomic_bytes) / count,
+        l1_cycles=float(port.sum()) / count,
+        read_misses=float(misses.l1_misses[reads].sum()) / count,
+        fetched_bytes=(float((misses.l1_misses[reads] * fetched).sum()) + atomic_bytes) / count,
         sent_bytes=(SECTOR_BYTES * float(misses.sectors[store].sum()) + atomic_bytes) / count,
         sent_requests=float(requests(trace.instructions, misses)[store | atomic].sum()) / count,
         dram_bytes=sum(dram_bytes(misses, gpu.l2)) / count,
-        slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[~atomic].sum()) / count,
+        slice_accesses=float(misses.l2_reads.sum() + misses.l2_writes[reads].sum()) / count,
         atomic_repeats=float(misses.atomic_repeats.sum()) / count,
         dram_share=beyond / max(1.0, float(misses.l2_reads.sum())),
-        reply_share=misses.reply_share,
-        request_share=misses.request_share,
-        channel_share=misses.channel_share,
-        repeat_share=misses.repeat_share,
+        **{name: getattr(misses, name) for name in SHARES},
         # an L1 that allocates on fill holds no way before the line arrives
         way_wait=misses.way_wait if gpu.l1.allocation == "on-miss" else 0.0,
         barriers=float(times[barrier].sum()) / count,
         stall_cycles=stall,
         stall_in_step=stall * (1.0 - hidden_in_step),
-        work_imbalance=work_imbalance(trace, stats, *busiest_on_path(trace, gpu, port, times), places, gpu),
+        work_imbalance=work_imbalance(trace, stats, busiest, parts, places, gpu),
         longest_warp=float(stats.cycles[warps > 0].max()) * count / float((stats.cycles * warps).sum()),
     )
 
@@ -303,12 +297,6 @@ def _unit_cycles(trace: KernelTrace, gpu: GpuSpec, times: Longs) -> float:
         if initiation > 1 and not instruction.access:
             busy[instruction.op_class] = busy.get(instruction.op_class, 0.0) + initiation * float(times[instruction.pc])
     return max(busy.values(), default=0.0)
-
-
-def _fetched_bytes(misses: MissProfile, gpu: GpuSpec, reads: npt.NDArray[np.bool_]) -> float:
-    """Bytes that L1 misses fetch: whole sectors of the L1, as many of a line as its requests touch on average."""
-    each = touched_bytes(misses.sectors[reads], misses.l1_reads[reads], gpu.l1)
-    return float((misses.l1_misses[reads] * each).sum())
 
 
 def work_imbalance(trace: KernelTrace, stats: PathStats, busiest: Floats, parts: int, places: int, gpu: GpuSpec) -> float:

@@ -43,8 +43,8 @@ class Fields:
         return key in self._value
 
     def is_null(self, key: str) -> bool:
-        """The value is null."""
-        return self._value[key] is None
+        """The key is missing or its value is null."""
+        return self._value.get(key) is None
 
     def whole(self, key: str, *, least: int = 0, most: int = _MOST) -> int:
         """An integer within the bounds; 3.0 is taken for 3."""
@@ -66,7 +66,7 @@ class Fields:
 
     def optional_number(self, key: str) -> float | None:
         """A finite number from 0 on, or None where the key is missing or null."""
-        return None if not self.has(key) or self.is_null(key) else self.number(key)
+        return None if self.is_null(key) else self.number(key)
 
     def text(self, key: str) -> str:
         """A string."""
@@ -91,19 +91,19 @@ class Fields:
 
     def inside(self, key: str, required: Sequence[str], optional: Sequence[str]) -> Fields:
         """The object under `key`, its keys checked."""
-        found = Fields(self._value[key], self._origin, self._join(key))
-        found.known(required, optional)
-        return found
+        inner = Fields(self._value[key], self._origin, self._join(key))
+        inner.known(required, optional)
+        return inner
 
     def items(self, key: str, required: Sequence[str]) -> list[Fields]:
         """The objects in the list under `key`, their keys checked."""
         value = self._value[key]
         if not isinstance(value, list):
             self.fail(key, f"is {_kind(value)}, where a list is due")
-        found = [Fields(item, self._origin, f"{self._join(key)}[{number}]") for number, item in enumerate(value)]
-        for item in found:
-            item.known(required, ())
-        return found
+        objects = [Fields(item, self._origin, f"{self._join(key)}[{number}]") for number, item in enumerate(value)]
+        for each in objects:
+            each.known(required, ())
+        return objects
 
     def fail(self, key: str, what: str, remedy: str = _PROFILE) -> NoReturn:
         """Raises FormatError at `key`."""
@@ -145,20 +145,14 @@ _WHOLE = ("blocks", "warps_per_block", "blocks_per_sm")
 _ORIGINS = ("trace", "program text", "given")
 
 
-def counts_document(counts: KernelCounts) -> dict[str, Any]:
-    """`counts` as a JSON object."""
-    return dict(counts.__dict__)
-
-
 def read_counts(top: Fields, launch: LaunchShape | None) -> KernelCounts | None:
     """The counts in a profile's JSON, None without any. Raises FormatError: a wrong type, no instruction, another launch."""
-    if not top.has("counts") or top.is_null("counts"):
+    if top.is_null("counts"):
         return None
     inside = top.inside("counts", (*_NUMBERS, *_WHOLE, "coalescing"), ("origin",))
     numbers: dict[str, Any] = {name: inside.number(name) for name in _NUMBERS}
     counts = KernelCounts(
-        **numbers,
-        **{name: inside.whole(name, least=1) for name in _WHOLE},
+        **numbers, **{name: inside.whole(name, least=1) for name in _WHOLE},
         coalescing=inside.choice("coalescing", TRANSACTION_RULES),
         origin=inside.choice("origin", _ORIGINS) if inside.has("origin") else "given",
     )
@@ -194,16 +188,10 @@ _MOST_PC = 2**31 - 1
 
 def profile_document(profile: IntervalProfile) -> dict[str, Any]:
     """`profile` as the JSON object of schema 1. Unknown values (an unknown launch, for instance) are left out."""
-    rows = zip(
-        *(getattr(profile, name).tolist() for name in INTERVAL_KEYS),
-        strict=True,
-    )
+    rows = zip(*(getattr(profile, name).tolist() for name in INTERVAL_KEYS), strict=True)
     document: dict[str, Any] = {
-        "schema": SCHEMA,
-        "kernel": profile.kernel,
-        "warps_per_sm": profile.warps_per_sm,
-        "total_warp_instructions": profile.total_warp_instructions,
-        "llc_miss_ratio": profile.llc_miss_ratio,
+        "schema": SCHEMA, "kernel": profile.kernel, "warps_per_sm": profile.warps_per_sm,
+        "total_warp_instructions": profile.total_warp_instructions, "llc_miss_ratio": profile.llc_miss_ratio,
         "intervals": [_interval_document(dict(zip(INTERVAL_KEYS, row, strict=True))) for row in rows],
         "nonoverlapped_instructions": profile.nonoverlapped_instructions,
     }
@@ -213,10 +201,9 @@ def profile_document(profile: IntervalProfile) -> dict[str, Any]:
         document["launch"] = dict(profile.launch.__dict__)
     if profile.memory_stall_levels is not None:
         document["memory_stall_levels"] = dict(zip(_LEVELS, profile.memory_stall_levels, strict=True))
-    if profile.demands is not None:
-        document["demands"] = dict(profile.demands.__dict__)
-    if profile.counts is not None:
-        document["counts"] = counts_document(profile.counts)
+    for key in ("demands", "counts"):
+        if getattr(profile, key) is not None:
+            document[key] = dict(getattr(profile, key).__dict__)
     if profile.notes:
         document["notes"] = list(profile.notes)
     return document
@@ -225,9 +212,8 @@ def profile_document(profile: IntervalProfile) -> dict[str, Any]:
 def write_profile(profile: IntervalProfile) -> str:
     """`profile` as JSON text, one interval per line, with a newline at the end. Numbers are read back exactly."""
     document = profile_document(profile)
-    marks = [json.dumps(interval) for interval in document.pop("intervals")]
+    inside = ",\n  ".join(json.dumps(interval) for interval in document.pop("intervals"))
     head = json.dumps({**document, "intervals": []}, indent=1, allow_nan=False)
-    inside = ",\n  ".join(marks)
     return head.replace('"intervals": []', f'"intervals": [\n  {inside}\n ]') + "\n"
 
 
@@ -266,19 +252,14 @@ def profile_from_document(document: Any, *, origin: str) -> IntervalProfile:
         pc=np.array([-1 if row.is_null("pc") else row.whole("pc", most=_MOST_PC) for row in rows], dtype=np.int32),
         memory_instructions=np.array([row.whole("memory_instructions") for row in rows], dtype=np.float64),
         **{name: np.array([row.number(name) for row in rows]) for name in COUNTS},
-        nonoverlapped_instructions=top.optional_number("nonoverlapped_instructions"),
-        path=None,
-        dpki=top.optional_number("dpki"),
-        launch=launch,
-        memory_stall_levels=_stall_levels(top),
-        demands=_demands(top),
-        counts=read_counts(top, launch),
+        nonoverlapped_instructions=top.optional_number("nonoverlapped_instructions"), path=None, dpki=top.optional_number("dpki"),
+        launch=launch, memory_stall_levels=_stall_levels(top), demands=_demands(top), counts=read_counts(top, launch),
         notes=tuple(top.texts("notes")) if top.has("notes") else (),
     )
 
 
 def _launch(top: Fields) -> LaunchShape | None:
-    if not top.has("launch") or top.is_null("launch"):
+    if top.is_null("launch"):
         return None
     launch = top.inside("launch", LAUNCH_KEYS, LAUNCH_OPTIONAL_KEYS)
     blocks, warps_per_block, blocks_per_sm = (launch.whole(name, least=1) for name in LAUNCH_KEYS)
@@ -288,7 +269,7 @@ def _launch(top: Fields) -> LaunchShape | None:
 
 
 def _stall_levels(top: Fields) -> tuple[float, float, float] | None:
-    if not top.has("memory_stall_levels") or top.is_null("memory_stall_levels"):
+    if top.is_null("memory_stall_levels"):
         return None
     levels = top.inside("memory_stall_levels", _LEVELS, ())
     l1, l2, dram = (levels.number(name, most=1.0) for name in _LEVELS)
@@ -298,11 +279,10 @@ def _stall_levels(top: Fields) -> tuple[float, float, float] | None:
 
 
 def _demands(top: Fields) -> ResourceDemands | None:
-    if not top.has("demands") or top.is_null("demands"):
+    if top.is_null("demands"):
         return None
     inside = top.inside("demands", DEMAND_KEYS, DEMAND_OPTIONAL_KEYS)
-    most = {**dict.fromkeys(SHARES, 1.0), "dram_share": 1.0}
-    values = {name: inside.number(name, most=most[name]) if name in most else inside.number(name) for name in DEMAND_KEYS}
+    values = {name: inside.number(name, most=1.0 if name in (*SHARES, "dram_share") else _MOST) for name in DEMAND_KEYS}
     for name in (*SHARES, "work_imbalance", "longest_warp"):
         if not values[name]:
             inside.fail(name, "is 0; it divides, so it must be above 0", "1 is evenly")
@@ -323,12 +303,12 @@ def _json(text: str | bytes, origin: str) -> Any:
         raise FormatError(f"{name} is not a number that a profile can hold", place=origin, remedy="write finite numbers")
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) < len(pairs):
+        members = dict(pairs)
+        if len(members) < len(pairs):
             names = [name for name, _ in pairs]
             twice = next(name for name in names if names.count(name) > 1)
             raise FormatError(f'the key "{twice}" is given twice in one object', place=origin, remedy="keep one of them")
-        return found
+        return members
 
     try:
         return json.loads(text, parse_constant=refuse_constant, object_pairs_hook=unique)

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -47,7 +47,7 @@ class KernelCounts:
         return self.computation_instructions + self.memory_instructions
 
 
-@dataclass(frozen=True)
+@dataclass
 class LaunchTotals:
     """Sums over all warps of a launch, from a trace or from the program text.
 
@@ -55,12 +55,12 @@ class LaunchTotals:
     `access_bytes` word sizes summed over the memory instructions.
     """
 
-    instructions: float
-    coalesced: float
-    uncoalesced: float
-    transactions: float
-    access_bytes: float
-    synchronizations: float
+    instructions: float = 0.0
+    coalesced: float = 0.0
+    uncoalesced: float = 0.0
+    transactions: float = 0.0
+    access_bytes: float = 0.0
+    synchronizations: float = 0.0
 
     def per_warp(
         self, warps: int, blocks: int, warps_per_block: int, blocks_per_sm: int, *, coalescing: str, origin: str
@@ -70,17 +70,9 @@ class LaunchTotals:
             raise UsageError("no warp executed an instruction, so there is nothing to count", remedy="check the launch")
         memory = self.coalesced + self.uncoalesced
         return KernelCounts(
-            (self.instructions - memory) / warps,
-            self.coalesced / warps,
-            self.uncoalesced / warps,
-            self.transactions / self.uncoalesced if self.uncoalesced else 1.0,
-            self.synchronizations / warps,
-            32.0 * self.access_bytes / memory if memory else 0.0,
-            blocks,
-            warps_per_block,
-            blocks_per_sm,
-            coalescing,
-            origin,
+            (self.instructions - memory) / warps, self.coalesced / warps, self.uncoalesced / warps,
+            self.transactions / self.uncoalesced if self.uncoalesced else 1.0, self.synchronizations / warps,
+            32.0 * self.access_bytes / memory if memory else 0.0, blocks, warps_per_block, blocks_per_sm, coalescing, origin,
         )
 
 
@@ -191,7 +183,7 @@ class IntervalProfile:
     path: int | None = None
     dpki: float | None = None
     launch: LaunchShape | None = None
-    notes: tuple[str, ...] = field(default_factory=tuple)
+    notes: tuple[str, ...] = ()
     memory_stall_levels: tuple[float, float, float] | None = None
     demands: ResourceDemands | None = None
     counts: KernelCounts | None = None

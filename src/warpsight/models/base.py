@@ -26,14 +26,9 @@ STACK_PREFIX = "cpi_stack."
 _CLOSE = 1e-9  # the CPI and the sum of its components
 
 # What a model may need of a profile beyond the intervals, and the name of that part in an error message.
-PARTS = {
-    "misses": "read_misses and write_misses of its intervals",
-    "dram": "dram_reads and dram_writes of its intervals",
-    "launch": "launch",
-    "dpki": "dpki",
-    "demands": "demands",
-    "counts": "counts",
-}
+_OPTIONAL = ("launch", "dpki", "demands", "counts")
+PARTS = {"misses": "read_misses and write_misses of its intervals", "dram": "dram_reads and dram_writes of its intervals"}
+PARTS |= {part: part for part in _OPTIONAL}
 
 
 @dataclass(frozen=True)
@@ -59,8 +54,8 @@ class About:
     @property
     def stack(self) -> tuple[str, ...]:
         """The components that can be other than zero, in order."""
-        own = [component.name for component in self.components]
-        return tuple(in_order(self.by_component or dict.fromkeys((*COMPONENTS, *own), "")))
+        shared_and_own = (*COMPONENTS, *(component.name for component in self.components))
+        return tuple(in_order(self.by_component or dict.fromkeys(shared_and_own, "")))
 
 
 class Model(ABC):
@@ -104,23 +99,12 @@ class Model(ABC):
         if self.about.components:
             about_model["components"] = {component.name: component.to_json() for component in self.about.components}
         return Prediction(
-            kernel=profile.kernel,
-            gpu=gpu.name,
-            model=self.name,
-            cycles=numbers["cycles"],
-            seconds=numbers["seconds"],
-            warp_instructions=profile.total_warp_instructions,
-            ipc_sm_warp=numbers["ipc_sm_warp"],
-            ipc_gpu_warp=numbers["ipc_gpu_warp"],
-            ipc_gpu_thread=numbers["ipc_gpu_warp"] * WARP_SIZE,
-            cpi=numbers["cpi"],
-            cpi_stack=stack,
-            bound_by=bound_by(stack, components),
-            dpki=profile.dpki,
-            memory_class=memory_class(profile.dpki),
+            kernel=profile.kernel, gpu=gpu.name, model=self.name, cycles=numbers["cycles"], seconds=numbers["seconds"],
+            warp_instructions=profile.total_warp_instructions, ipc_sm_warp=numbers["ipc_sm_warp"],
+            ipc_gpu_warp=numbers["ipc_gpu_warp"], ipc_gpu_thread=numbers["ipc_gpu_warp"] * WARP_SIZE, cpi=numbers["cpi"],
+            cpi_stack=stack, bound_by=bound_by(stack, components), dpki=profile.dpki, memory_class=memory_class(profile.dpki),
             occupancy=launch.occupancy if launch else profile.warps_per_sm / gpu.sm.max_warps,
-            occupancy_limiter=launch.limiter if launch else "",
-            provenance={"model": about_model},
+            occupancy_limiter=launch.limiter if launch else "", provenance={"model": about_model},
         )
 
 
@@ -134,16 +118,13 @@ class Divisible(Protocol):
 
 def require(model: Model, profile: IntervalProfile) -> None:
     """Raises UsageError when `profile` lacks a part that `model` needs."""
-    there = {
-        "misses": bool(len(profile.read_misses)) and bool(len(profile.write_misses)),
-        "dram": bool(len(profile.dram_reads)) and bool(len(profile.dram_writes)),
-        "launch": profile.launch is not None,
-        "dpki": profile.dpki is not None,
-        "demands": profile.demands is not None,
-        "counts": profile.counts is not None,
-    }
+    available = {part for part in _OPTIONAL if getattr(profile, part) is not None}
+    if len(profile.read_misses) and len(profile.write_misses):
+        available.add("misses")
+    if len(profile.dram_reads) and len(profile.dram_writes):
+        available.add("dram")
     for part in sorted(model.needs):
-        if not there.get(part, False):
+        if part not in available:
             what = f'the model "{model.name}" needs {PARTS.get(part, part)}, which the profile of {profile.kernel} does not have'
             raise UsageError(what, remedy="make the profile with `warpsight profile`, or choose another model")
 

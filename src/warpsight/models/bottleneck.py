@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations import resources
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import IDLE, launch_answer, residency
-
-Floats = npt.NDArray[np.float64]
 
 _LARGEST = "({what}, of a warp, - its issue cycles) / its instructions, where it is the largest of com_struct, noc and dram; else 0"
 
@@ -51,7 +48,9 @@ class Bottleneck(Model):
         demands = resources.evenly_spread(profile.demands)
         waves = residency(profile, design)
         instructions = resources.instructions_per_warp(profile)
-        resident = waves.warps[: len(design)] if profile.launch is None else _most_resident(profile, design)
+        resident, launch = waves.warps[: len(design)], profile.launch
+        if launch is not None:  # of the fullest wave
+            resident = np.minimum(np.ceil(launch.blocks / design.sm_count), launch.blocks_per_sm) * launch.warps_per_block
         issue = resources.issue_cycles(instructions, design, resident)
         bounds = {
             "com_struct": np.maximum(demands.unit_cycles / design.sm_schedulers, demands.l1_cycles),
@@ -64,14 +63,6 @@ class Bottleneck(Model):
         for number, name in enumerate(bounds):
             stack[name] = np.where(which == number, np.maximum(largest - issue, 0.0), 0.0) / instructions
         return launch_answer(profile, design, stack, waves)
-
-
-def _most_resident(profile: IntervalProfile, design: Design) -> Floats:
-    """Warps on an SM of the fullest wave, [D]."""
-    assert profile.launch is not None
-    launch = profile.launch
-    blocks = np.minimum(np.ceil(launch.blocks / design.sm_count), launch.blocks_per_sm)
-    return np.asarray(blocks * launch.warps_per_block)
 
 
 MODELS.add(Bottleneck.name, Bottleneck())

@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations import queues
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile
-
-Floats = npt.NDArray[np.float64]
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 
 
 @dataclass(frozen=True)

@@ -9,19 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.errors import SpecError
 from warpsight.base.units import FREQUENCY, format_quantity
 from warpsight.gpu.design import Design
 from warpsight.gpu.key import Key
-from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
+from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile
 from warpsight.models.base import MODELS, STACK_PREFIX, About, answer_of
 from warpsight.models.contention import gpumech_mshrs, gpumech_queues
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, residency
 from warpsight.result.prediction import COMPONENTS
-
-Floats = npt.NDArray[np.float64]
 
 
 def load_critical_path(overlapped: Any, load_stalls: Any, slowdown: Any) -> Any:
@@ -37,9 +34,7 @@ def compute_store_path(computation: Any, store_stalls: Any, slowdown: Any) -> An
     return np.maximum(slowdown * computation, computation + store_stalls)
 
 
-TARGET_CLOCK = Key(
-    "crisp.target_clock", FREQUENCY, "clock to predict for, at most core_clock; 0 Hz: core_clock", 0, 1e11, "0 Hz"
-)
+TARGET_CLOCK = Key("crisp.target_clock", FREQUENCY, "clock to predict for, at most core_clock; 0 Hz: core_clock", 0, 1e11, "0 Hz")
 
 # k is the nominal clock over the target's. Stalls are GPUMech's at the nominal clock, in its cycles.
 _LOADS = "(max(k O, L + O) / k - O) x {name} / L of the load critical path: L all load stalls, O the computation overlapping them"
@@ -102,7 +97,9 @@ class Crisp(IntervalModel):
         stack = {name: nominal[f"{STACK_PREFIX}{name}"] for name in COMPONENTS}
         busy = sum(stack.values(), np.zeros(len(design))) - stack["idle"]
         spread = stack["idle"] / busy
-        scaled = _scaled(stack, _memory_cpi(profile, design), _store_share(profile), slowdown)
+        writes, reads = float(profile.dram_writes.sum()), float(profile.dram_reads.sum())
+        store_share = writes / (reads + writes) if writes else 0.0
+        scaled = _scaled(stack, _memory_cpi(profile, design), store_share, slowdown)
         scaled["idle"] = sum(scaled.values(), np.zeros(len(design))) * spread
         return answer_of(profile, design, scaled, clock_hz=_target(design))
 
@@ -113,25 +110,18 @@ def _target(design: Design) -> Floats:
     target = np.where(stated > 0, stated, design.core_clock_hz)
     above = target > design.core_clock_hz
     if above.any():
-        asked, nominal = (format_quantity(float(clock[above][0]), FREQUENCY) for clock in (target, design.core_clock_hz))
-        what = f"CRISP predicts lower clocks, and {asked} is above the nominal {nominal}"
+        highest, nominal = (format_quantity(float(clock[above][0]), FREQUENCY) for clock in (target, design.core_clock_hz))
+        what = f"CRISP predicts lower clocks, and {highest} is above the nominal {nominal}"
         raise SpecError(what, place=TARGET_CLOCK.name, remedy="describe the GPU at its highest clock, and ask for a lower one")
     return target
 
 
 def _memory_cpi(profile: IntervalProfile, design: Design) -> Floats:
     """Memory stalls of the representative warp alone, hidden ones included, per warp instruction of an SM, [D]."""
-    found = residency(profile, design)
+    waves = residency(profile, design)
     stalls = float(profile.stall_cycles @ (profile.cause == CAUSES.index("memory")))
-    executed = np.bincount(found.point, found.times * found.warps, len(design)) * profile.instructions.sum()
-    waves = np.bincount(found.point, found.times, len(design))
-    return np.asarray(waves * stalls / executed, dtype=np.float64)
-
-
-def _store_share(profile: IntervalProfile) -> float:
-    """The share of stores in the requests to DRAM."""
-    writes, reads = float(profile.dram_writes.sum()), float(profile.dram_reads.sum())
-    return writes / (reads + writes) if writes else 0.0
+    executed = np.bincount(waves.point, waves.times * waves.warps, len(design)) * profile.instructions.sum()
+    return np.asarray(np.bincount(waves.point, waves.times, len(design)) * stalls / executed, dtype=np.float64)
 
 
 def _scaled(stack: dict[str, Floats], alone: Floats, store_share: float, slowdown: Floats) -> dict[str, Floats]:

@@ -11,17 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations import queues
 from warpsight.gpu.design import Design
 from warpsight.gpu.spec import GpuSpec
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.contention import Waiting, gpumech_mshrs, gpumech_queues, mdm_mshrs, mdm_queues
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components, residency
-
-Floats = npt.NDArray[np.float64]
 
 # Models of the wait for MSHRs: GPUMech's expected delay at the latency without queues, the same "w/ queue", MDM's batches.
 NO, EXPECTED, EXPECTED_QUEUED, BATCHES = "none", "expected delay", "expected delay w/ queue", "batches"
@@ -51,30 +48,22 @@ class Variant:
     fails: tuple[str, ...]
     citation: str
 
-    def about(self) -> About:
-        """What a reader must know of the model."""
-        waits = {"mshr": _MSHR[self.mshr, self.noc], "noc": _NOC[self.noc], "dram": _DRAM[self.dram]}
-        checks = [key for key, model in (("noc-load", self.noc), ("dram-load", self.dram)) if model == NO]
-        return About(
-            equations=self.equations,
-            assumptions=("one representative warp stands for all warps", *self.assumptions),
-            fails=self.fails,
-            citation=self.citation,
-            by_component=interval_components(**{name: text for name, text in waits.items() if text}),
-            checks=(*INTERVAL_CHECKS, *checks),
-            description=self.description,
-        )
-
 
 class GpumechMdm(IntervalModel):
     """A model of the family, as its row of the table says."""
 
-    def __init__(self, variant: Variant) -> None:
-        self.name, self.title, self.source = variant.name, variant.title, variant.source
-        self.about = variant.about()
-        needs = {"misses": variant.mshr != NO, "dram": variant.dram == MD1}
+    def __init__(self, row: Variant) -> None:
+        self.name, self.title, self.source = row.name, row.title, row.source
+        waits = {"mshr": _MSHR[row.mshr, row.noc], "noc": _NOC[row.noc], "dram": _DRAM[row.dram]}
+        checks = [key for key, model in (("noc-load", row.noc), ("dram-load", row.dram)) if model == NO]
+        self.about = About(
+            row.equations, ("one representative warp stands for all warps", *row.assumptions), row.fails, row.citation,
+            by_component=interval_components(**{name: text for name, text in waits.items() if text}),
+            checks=(*INTERVAL_CHECKS, *checks), description=row.description,
+        )
+        needs = {"misses": row.mshr != NO, "dram": row.dram == MD1}
         self.needs = frozenset(part for part, needed in needs.items() if needed)
-        self._variant = variant
+        self._variant = row
 
     def waiting(self, profile: IntervalProfile, design: Design, warps: Floats) -> Waiting:
         """The waits in each interval, for `warps` [R] resident warps on each design point [R]."""
@@ -109,10 +98,7 @@ class GpumechMdm(IntervalModel):
         return {"l1_miss_latency": {name: float((weight * cycles).sum() / weight.sum()) for name, cycles in parts.items()}}
 
 
-# -- The equation of each component (`About.by_component`), by the model of the wait.
-#
-# W are the warps resident on an SM. Every sum is over the intervals of the representative warp and the waves of the launch, divided
-# by the instructions that the SM executes in them.
+# -- The equation of each component (`About.by_component`), by the model of the wait; W and sums as in `interval_model`.
 
 _LATENCY = "L2 latency + LLC miss ratio x DRAM latency"
 _VISIBLE = "; where issue is the bound, only the part that exceeds it"
@@ -137,19 +123,12 @@ def _md1(line: str, level: str, requests: str) -> str:
     return f"{queue}, {service}, {load}{_VISIBLE}"
 
 
-def _mdm_noc(equations: str, condition: str) -> str:
-    return _mdm(equations, "clock x L1 line / NoC bandwidth", condition)
-
-
-def _mdm_dram(equations: str, condition: str) -> str:
-    return _mdm(equations, "LLC miss ratio x clock x L2 line / DRAM bandwidth", condition)
-
-
 def _mdm(equations: str, service: str, condition: str) -> str:
     misses = "(min(read misses x W, MSHRs) + write misses x W)"
     return f"{equations}: sum of {misses} x SMs x s, s = {service}; in full {condition}, else by half{_VISIBLE}"
 
 
+_NOC_SERVICE, _DRAM_SERVICE = "clock x L1 line / NoC bandwidth", "LLC miss ratio x clock x L2 line / DRAM bandwidth"
 _IF_DIVERGENT = "where the interval is divergent"
 _IF_SATURATED = "where the interval is divergent (eq. 2) and the NoC saturated (eq. 10)"
 # by the model of the MSHRs and of the NoC's queue, since the letter numbers the equations of the batches otherwise
@@ -165,14 +144,14 @@ _MSHR = {
 _NOC = {
     NO: "",
     MD1: _md1("L1", "NoC", "read + write misses"),
-    DIVERGENT: _mdm_noc("CAL 2019, eqs. 2, 4 and 5", _IF_DIVERGENT),
-    SATURATED: _mdm_noc("MDM eqs. 3, 7, 9 and 10", _IF_SATURATED),
+    DIVERGENT: _mdm("CAL 2019, eqs. 2, 4 and 5", _NOC_SERVICE, _IF_DIVERGENT),
+    SATURATED: _mdm("MDM eqs. 3, 7, 9 and 10", _NOC_SERVICE, _IF_SATURATED),
 }
 _DRAM = {
     NO: "",
     MD1: _md1("L2", "DRAM", "DRAM reads + writes"),
-    DIVERGENT: _mdm_dram("CAL 2019, eqs. 3-5", _IF_DIVERGENT),
-    SATURATED: _mdm_dram("MDM eqs. 3 and 8-10", _IF_SATURATED),
+    DIVERGENT: _mdm("CAL 2019, eqs. 3-5", _DRAM_SERVICE, _IF_DIVERGENT),
+    SATURATED: _mdm("MDM eqs. 3 and 8-10", _DRAM_SERVICE, _IF_SATURATED),
 }
 
 # -- The table.

@@ -15,11 +15,9 @@ import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles, nonoverlapped, pieces
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import CAUSES, IntervalProfile
+from warpsight.intervals.interval_profile import CAUSES, Floats, IntervalProfile
 from warpsight.models.base import Model, answer_of
 from warpsight.result.prediction import in_order
-
-Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)

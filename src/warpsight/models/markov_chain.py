@@ -8,15 +8,12 @@ warp that was suspended resumes with probability 1 / `stall_cycles`, so that a s
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.errors import UsageError
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
-
-Floats = npt.NDArray[np.float64]
 
 MAX_WARPS = 1024
 
@@ -96,7 +93,6 @@ def stationary(matrix: Floats) -> Floats:
     return np.asarray(weights / weights.sum())
 
 
-# -- Chen and Aamodt's Markov chain of a multithreaded core.
 
 class MarkovChain(IntervalModel):
     """Chen and Aamodt, HPCA 2009, as GPUMech (MICRO 2014, section VIII) describes and evaluates it.

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.base.units import CYCLES
 from warpsight.equations import mwp_cwp as eq
 from warpsight.equations.mwp_cwp import Parameters, solve
 from warpsight.gpu.design import Design
 from warpsight.gpu.key import MOST_CYCLES, Key
-from warpsight.intervals.interval_profile import IntervalProfile, KernelCounts
+from warpsight.intervals.interval_profile import Floats, IntervalProfile, KernelCounts
 from warpsight.models.base import MODELS, About, Model, answer_of
 
-Floats = npt.NDArray[np.float64]
-
 _DERIVED = "default: derived from other keys, see docs/explanation/mwp-cwp.md"
-MEMORY_LATENCY = Key(
-    "mwp-cwp.memory_latency", CYCLES, "Mem_LD; 0 cycles: an L2 hit and DRAM", 0, MOST_CYCLES, "0 cycles", _DERIVED
-)
+MEMORY_LATENCY = Key("mwp-cwp.memory_latency", CYCLES, "Mem_LD; 0 cycles: an L2 hit and DRAM", 0, MOST_CYCLES, "0 cycles", _DERIVED)
 DEPARTURE_COALESCED = Key(
     "mwp-cwp.departure_coalesced", CYCLES, "Departure_del_coal; 0 cycles: an L1 line at an SM's share of the DRAM bandwidth",
     0, MOST_CYCLES, "0 cycles", _DERIVED,
@@ -106,16 +101,11 @@ def parameters(counts: KernelCounts, design: Design) -> Parameters:
         departure_uncoalesced=_or(design.parameter(DEPARTURE_UNCOALESCED), design.l1_sector_bytes * cycles_per_byte),
         departure_coalesced=_or(design.parameter(DEPARTURE_COALESCED), design.l1_line_bytes * cycles_per_byte),
         issue_cycles=design.parameter(ISSUE_CYCLES) / slots,
-        warps_per_block=float(counts.warps_per_block),
-        blocks=float(counts.blocks),
-        active_blocks=active_blocks,
-        active_sms=active_sms,
-        computation_instructions=counts.computation_instructions,
-        uncoalesced_instructions=counts.uncoalesced_instructions,
-        coalesced_instructions=counts.coalesced_instructions,
-        synchronizations=counts.synchronizations,
-        transactions=counts.transactions,
-        load_bytes=counts.load_bytes,
+        warps_per_block=float(counts.warps_per_block), blocks=float(counts.blocks),
+        active_blocks=active_blocks, active_sms=active_sms,
+        computation_instructions=counts.computation_instructions, uncoalesced_instructions=counts.uncoalesced_instructions,
+        coalesced_instructions=counts.coalesced_instructions, synchronizations=counts.synchronizations,
+        transactions=counts.transactions, load_bytes=counts.load_bytes,
     )
 
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from warpsight.equations.multithreading import multithreaded_cycles
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile
+from warpsight.intervals.interval_profile import Floats, IntervalProfile
 from warpsight.models.base import MODELS, About
 from warpsight.models.interval_model import INTERVAL_CHECKS, IntervalModel, interval_components
-
-Floats = npt.NDArray[np.float64]
 
 
 class NaiveInterval(IntervalModel):
@@ -25,10 +22,7 @@ class NaiveInterval(IntervalModel):
     source = "Huang, Lee, Kim and Lee: GPUMech, MICRO 2014, eq. 1"
     needs = frozenset()
     about = About(
-        equations=(
-            "GPUMech eq. 4: intervals of the representative warp",
-            "GPUMech eqs. 1 and 5: its IPC alone, times the warps",
-        ),
+        equations=("GPUMech eq. 4: intervals of the representative warp", "GPUMech eqs. 1 and 5: its IPC alone, times the warps"),
         assumptions=(
             "one representative warp stands for all warps",
             "the instructions of all other warps fit into the stalls of the representative warp",

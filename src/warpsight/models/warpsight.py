@@ -12,12 +12,11 @@ from warpsight.base.errors import UsageError, suggestion
 from warpsight.equations import resources
 from warpsight.equations.queues import blocking_capacity, closed_network
 from warpsight.gpu.design import Design
-from warpsight.intervals.interval_profile import IntervalProfile, ResourceDemands
+from warpsight.intervals.interval_profile import Floats, IntervalProfile, ResourceDemands
 from warpsight.models.base import MODELS, About, Model
 from warpsight.models.interval_model import Residency, launch_answer, residency, stall_shares
 from warpsight.result.prediction import in_order
 
-Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 # Physical parts that can be left out one by one (`warpsight~spread`), to see the effect of each.
@@ -187,9 +186,7 @@ class Warpsight(Model):
         stack = _divided(total - sync, warps * issue, waits)
         return in_order(stack | {"sync": sync}), warps * servers[:, :3].max(axis=1), warps * carried
 
-    def _own_time(
-        self, demands: ResourceDemands, servers: Floats, waves: Residency, instructions: float, group: Floats
-    ) -> Floats:
+    def _own_time(self, demands: ResourceDemands, servers: Floats, waves: Residency, instructions: float, group: Floats) -> Floats:
         """Cycles [R] of a group's services that are part of the instructions and stalls of its warps, and so no further delay.
 
         A group of `group` [R] warps alone takes its instructions, on as many schedulers as it has warps for, and the stalls of one
@@ -247,9 +244,7 @@ class Warpsight(Model):
         return cycles, carried, {"mshr": shares[:, 0], "noc": shares[:, 1], "dram": shares[:, 2]}
 
 
-def _not_before(
-    slowest: float, profile: IntervalProfile, design: Design, stack: dict[str, Floats], waves: Residency
-) -> Residency:
+def _not_before(slowest: float, profile: IntervalProfile, design: Design, stack: dict[str, Floats], waves: Residency) -> Residency:
     """`waves`, with SMs idle until the launch's slowest warp is done, which alone takes `slowest` cycles."""
     if profile.launch is None:
         return waves

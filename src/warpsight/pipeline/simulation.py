@@ -15,8 +15,7 @@ from warpsight.pipeline.evaluate import trace_occupancy
 from warpsight.pipeline.provenance import trace_provenance
 from warpsight.pipeline.request import Method
 from warpsight.result.prediction import Prediction, bound_by, memory_class
-from warpsight.simulator.result import Simulation, Timeline
-from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, simulate_launch
+from warpsight.simulator.simulate import DEFAULT_MAX_CYCLES, Simulation, Timeline, simulate_launch
 from warpsight.traces.schema import KernelTrace
 
 NAME = "simulator"

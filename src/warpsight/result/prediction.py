@@ -113,7 +113,7 @@ def components_of(document: Mapping[str, Any]) -> dict[str, Component]:
     One that is neither shared nor declared in the document (another program wrote it) has its name for everything.
     """
     declared = (document.get("provenance") or {}).get("model", {}).get("components", {})
-    own = {name: Component(name, said["meaning"], said["nsight"], said["bound_by"]) for name, said in declared.items()}
+    own = {name: Component(name, entry["meaning"], entry["nsight"], entry["bound_by"]) for name, entry in declared.items()}
     return {name: SHARED.get(name) or own.get(name) or Component(name, "", "", name) for name in in_order(document["cpi_stack"])}
 
 
@@ -125,25 +125,22 @@ def bound_by(stack: Mapping[str, float], components: Mapping[str, Component] = S
     """What bounds a kernel with this CPI stack: its largest component, and the next one if that is nearly as large."""
     return bound_by_rows({name: np.array([value]) for name, value in stack.items()}, components)[0]
 
-def bound_by_rows(
-    stacks: Mapping[str, npt.NDArray[np.float64]], components: Mapping[str, Component] = SHARED
-) -> list[str]:
+
+def bound_by_rows(stacks: Mapping[str, npt.NDArray[np.float64]], components: Mapping[str, Component] = SHARED) -> list[str]:
     """`bound_by` of many stacks at once: float64 [D] by component (at least two), all in `components`."""
     stacks = in_order(stacks)
     names, values = list(stacks), np.stack(list(stacks.values()))
     order = np.argsort(-values, axis=0, kind="stable")[:2]
     first, second = np.take_along_axis(values, order, axis=0)
-    whole = np.zeros(values.shape[1])
-    for component in values:
-        whole = whole + component
+    whole = sum(values, np.zeros(values.shape[1]))
     both = second >= np.maximum(_SECOND_OF_FIRST * first, _SECOND_OF_ALL * whole)
     code = (order[0] * len(names) + order[1]) * 2 + both
 
-    def words(code: int) -> str:
+    def text_of(code: int) -> str:
         pair, two = divmod(code, 2)
         return " and ".join([components[names[place]].bound_by for place in divmod(pair, len(names))][: 1 + two])
 
-    text = {int(each): words(int(each)) for each in np.unique(code)}
+    text = {int(each): text_of(int(each)) for each in np.unique(code)}
     return [text[each] for each in code.tolist()]
 
 

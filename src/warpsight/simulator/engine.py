@@ -37,7 +37,7 @@ def list_due(state: State, times: Table[int], count: int, turn: int, now: int) -
     words = (count + WORD - 1) // WORD
     for word in range(words):
         state.due_bits[word] = _bits(times, word * WORD, min(WORD, count - word * WORD), now)
-    found = 0
+    listed = 0
     before = (1 << (turn & (WORD - 1))) - 1
     for k in range(words + 1):
         word = turn // WORD + k
@@ -45,10 +45,10 @@ def list_due(state: State, times: Table[int], count: int, turn: int, now: int) -
         bits = state.due_bits[word]
         bits &= ~before if k == 0 else before if k == words else -1
         while bits != 0:
-            state.due[found] = word * WORD + trailing_zeros(bits)
-            found += 1
+            state.due[listed] = word * WORD + trailing_zeros(bits)
+            listed += 1
             bits &= bits - 1
-    return found
+    return listed
 
 
 @inlined
@@ -145,7 +145,7 @@ def _run(state: State, cycles: int) -> int:
 _state_at = reference_to(State)
 
 
-@kept_until_changed("addressing", "simulator", "traces/window.py")
+@kept_until_changed("addressing", "caches/exact/state.py", "simulator", "traces/window.py")
 def run(address: Address, cycles: int) -> int:
     """Run until the launch is done, a block is missing in the window, the trace is wrong, or `cycles` have passed.
 

@@ -59,13 +59,6 @@ def request_done(state: State, sm: Sm, handle: int, when: int, noc: int, dram: i
 # -- The instruction in hand.
 
 @inlined
-def _wake_schedulers(state: State, sm: Sm, now: int) -> None:
-    """The queue has space again: a scheduler that waits for it can issue in this cycle."""
-    for scheduler in range(state.machine.schedulers):
-        state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
-
-
-@inlined
 def _split(state: State, sm: Sm, first: int, count: int, pc: int) -> int:
     """List the requests of the access: lines of the L1, or for an atomic its sectors. Returns their number."""
     instruction, lines = state.code[pc], sm.lines
@@ -86,7 +79,9 @@ def _take(state: State, sm: Sm, access: Access, now: int) -> None:
     """Take the oldest waiting instruction. One that touches only shared memory occupies the unit for its passes."""
     slot, pc, count, passes = access.slot, access.pc, access.sectors, access.passes
     if sm.access_queue.count == sm.access_queue.room:
-        _wake_schedulers(state, sm, now)
+        # the queue has space again: a scheduler that waits for it can issue in this cycle
+        for scheduler in range(state.machine.schedulers):
+            state.next_scheduler[sm.number * state.machine.schedulers + scheduler] = now
     remove_oldest(sm.access_queue)
     warp, instruction = sm.warps[slot], state.code[pc]
     sm.unit_free = now + max(1, passes) - (1 if count > 0 else 0)

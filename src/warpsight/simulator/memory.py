@@ -1,23 +1,133 @@
-"""The simulation's memory: the kernel's code and the units of the machine as tables, filled for a launch on an empty GPU."""
+"""The machine that the compiled simulation runs, and its memory.
+
+The GPU description is checked and reduced to plain numbers. The kernel's code and the units of the machine are tables, filled for a
+launch on an empty GPU.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from warpsight.addressing.coalescing import packed_lines
+from warpsight.addressing.mapping import SET_INDEX_RULES
+from warpsight.base.errors import LimitError, SpecError, UsageError
 from warpsight.base.records import Memory, dtype_of, fields_of, row_type
-from warpsight.caches.exact.geometry import sector_groups
-from warpsight.gpu.spec import ISSUE_ONLY, GpuSpec, op_latency
+from warpsight.caches.exact.geometry import check_hierarchy, sector_groups
+from warpsight.gpu.spec import ISSUE_ONLY, CacheSpec, GpuSpec, L1Spec, op_latency
 from warpsight.simulator import codes
-from warpsight.simulator.machine import Numbers, geometry_of, queues_of
 from warpsight.simulator.state import Channel, Instruction, Machine, Scheduler, Slice, Sm, State, Warp
 from warpsight.simulator.structures import Cache
-from warpsight.traces.schema import ATOMIC, LOAD, STORE, KernelTrace, StaticInstruction
+from warpsight.traces.schema import ATOMIC, LOAD, SECTOR_BYTES, STORE, KernelTrace, StaticInstruction
 
 Rows = npt.NDArray[Any]
+Numbers = dict[str, int]
+
+# -- The machine.
+
+WRITE_BACK_CYCLES = 1  # of the data of an access into the registers
+_MOST_TARGETS = 1 << 22
+
+
+def _check(gpu: GpuSpec, blocks_per_sm: int, warps_per_block: int) -> None:
+    check_hierarchy(gpu, blocks_per_sm)
+    slots = blocks_per_sm * warps_per_block
+    if -(-slots // gpu.sm.schedulers) > codes.WHEEL:
+        what = f"{slots} warps on {gpu.sm.schedulers} schedulers: the simulator has {codes.WHEEL} warps a scheduler at most"
+        raise LimitError(what, place=f"{gpu.name}: sm.max_warps", remedy="lower sm.max_warps, or give more sm.schedulers")
+    for name, cache in (("l1", gpu.l1), ("l2", gpu.l2)):
+        if cache.mshrs * cache.targets > _MOST_TARGETS:
+            what = f"{cache.mshrs:,} MSHRs x {cache.targets:,} targets are more than {_MOST_TARGETS:,} waiting requests"
+            raise LimitError(what, place=f"{gpu.name}: {name}.targets", remedy=f"lower {name}.mshrs or {name}.targets")
+    if gpu.dram.row_bytes % gpu.l2.line_bytes:
+        what = f"a row of {gpu.dram.row_bytes} B is not a whole number of L2 lines of {gpu.l2.line_bytes} B"
+        remedy = "make it a multiple of l2.line, for example 2 KiB, or 0 B for memory without rows"
+        raise SpecError(what, place=f"{gpu.name}: dram.row", remedy=remedy)
+    if gpu.l2.slices % gpu.dram.channels:
+        what = f"{gpu.l2.slices} L2 slices do not divide evenly among {gpu.dram.channels} memory channels"
+        raise SpecError(what, place=f"{gpu.name}: dram.channels", remedy="make l2.slices a multiple of dram.channels")
+
+
+def machine_of(gpu: GpuSpec, blocks: int, warps_per_block: int, blocks_per_sm: int) -> Numbers:
+    """Check `gpu` and return the fields of `state.Machine` that it and a launch of `blocks` blocks decide.
+
+    Raises SpecError, LimitError or UsageError for what cannot be simulated.
+    """
+    if blocks < 1:
+        raise UsageError("the launch has no blocks", remedy="record a launch with at least one block")
+    _check(gpu, blocks_per_sm, warps_per_block)
+    return {
+        "sm_count": gpu.sm_count, "schedulers": gpu.sm.schedulers, "issue_width": gpu.sm.issue_width,
+        "greedy": gpu.sm.policy == "gto", "places": blocks_per_sm, "slots": blocks_per_sm * warps_per_block,
+        "fetch_width": gpu.sm.fetch_width, "blocks": blocks, "warps_per_block": warps_per_block,
+        "slices": gpu.l2.slices, "lines_per_piece": gpu.l2.slice_interleave_bytes // gpu.l2.line_bytes,
+        **_latencies(gpu), **_memory(gpu),
+    }  # fmt: skip
+
+
+def geometry_of(cache: CacheSpec) -> Numbers:
+    """The fields of `structures.Geometry`, without the table of sector groups."""
+    return {
+        "sets": cache.sets, "ways": cache.ways, "index_rule": SET_INDEX_RULES[cache.index],
+        "line_sectors": cache.line_bytes // SECTOR_BYTES, "mshrs": cache.mshrs, "targets": cache.targets,
+        "buckets": 1 << (2 * cache.mshrs - 1).bit_length(),
+        "allocate_on_fill": isinstance(cache, L1Spec) and cache.allocation == "on-fill",
+    }  # fmt: skip
+
+
+def queues_of(gpu: GpuSpec, machine: Numbers) -> dict[str, dict[str, int]]:
+    """How many elements each queue (`structures.Queue`) of an SM, of a slice and of a channel has room for."""
+    return {
+        "sm": {
+            "access_queue": gpu.sm.access_queue, "pipeline": machine["pipeline_cycles"] + 1, "arrival_queue": gpu.noc.buffer,
+            # a line that lies in several lines of the L2 is sent as a whole
+            "miss_queue": max(1, gpu.l1.miss_queue, gpu.l1.line_bytes // gpu.l2.line_bytes),
+        },
+        # a line that comes from memory answers all its requests at once
+        "slice": {"inbox": machine["l2_cycles"] + gpu.noc.buffer, "outbox": gpu.noc.buffer + gpu.l2.targets},
+        "channel": {"returning": gpu.l2.mshrs * machine["slices_per_channel"] * (gpu.l2.line_bytes // SECTOR_BYTES)},
+    }
+
+
+def _memory(gpu: GpuSpec) -> Numbers:
+    dram, rows = gpu.dram, gpu.dram.row_bytes > 0
+    channel = dram.bandwidth_bytes_per_s / dram.channels
+    return {
+        "channels": dram.channels, "slices_per_channel": gpu.l2.slices // dram.channels,
+        "dram_cycles": dram.latency_cycles, "dram_queue": max(2, dram.queue),
+        "dram_ticks": max(1, round(codes.TICKS * SECTOR_BYTES * gpu.core_clock_hz / channel)),
+        "banks": dram.banks, "row_sectors": dram.row_bytes // SECTOR_BYTES,
+        "open_ticks": codes.TICKS * dram.activate_cycles if rows else 0,
+        "close_ticks": codes.TICKS * dram.precharge_cycles if rows else 0,
+        "turnaround_ticks": codes.TICKS * dram.turnaround_cycles if rows else 0,
+    }  # fmt: skip
+
+
+def _latencies(gpu: GpuSpec) -> Numbers:
+    """Divides the round trips of the description, so that an access without contention takes exactly what they say."""
+    l1, l2, flit_bytes = gpu.l1.latency_cycles, gpu.l2.latency_cycles, gpu.noc.flit_bytes
+    # reading registers and adding an offset is what an integer operation does
+    address = min(gpu.latency_cycles["int"], l1 - 1)
+    write_back = min(WRITE_BACK_CYCLES, l1 - address)
+    pipeline = l1 - address - write_back
+    port = gpu.noc.bandwidth_bytes_per_s / gpu.l2.slices
+    flit = max(1, round(codes.TICKS * flit_bytes * gpu.core_clock_hz / port))
+    line_bytes = min(gpu.l1.line_bytes, gpu.l1.sector_bytes)
+    there, back = math.ceil(flit / codes.TICKS), math.ceil(max(1, -(-line_bytes // flit_bytes)) * flit / codes.TICKS)
+    fixed = address + pipeline + there + back + 1
+    if l2 < fixed:
+        what = f"an L2 round trip of {l2} cycles is shorter than its way: the L1 ({l1} cycles) and the ports ({there + back})"
+        remedy = f"give l2.latency of at least {fixed} cycles, or a shorter l1.latency or more noc.bandwidth"
+        raise SpecError(what, place=f"{gpu.name}: l2.latency", remedy=remedy)
+    return {
+        "address_cycles": address, "write_back_cycles": write_back, "pipeline_cycles": pipeline,
+        "shared_cycles": max(1, gpu.latency_cycles["shared"] - address),
+        "flit_bytes": flit_bytes, "flit_ticks": flit, "l2_cycles": l2 - fixed,
+    }  # fmt: skip
+
 
 # -- The kernel's instructions.
 
@@ -144,18 +254,14 @@ def _sms(tables: _Tables, sms: Rows, machine: Numbers, rooms: Numbers) -> Rows:
     return warps
 
 
-def _slices(tables: _Tables, slices: Rows, machine: Numbers, rooms: Numbers) -> None:
-    slices["number"] = np.arange(len(slices))
+def _slices_and_channels(tables: _Tables, slices: Rows, channels: Rows, machine: Numbers, rooms: dict[str, Numbers]) -> None:
+    slices["number"], channels["number"] = np.arange(len(slices)), np.arange(len(channels))
     slices["channel"] = slices["number"] // machine["slices_per_channel"]
     slices["waits_for"] = -1
-    _queues(tables, slices, Slice, {"inbox": "packets", "outbox": "replies"}, rooms)
-
-
-def _channels(tables: _Tables, channels: Rows, machine: Numbers, rooms: Numbers) -> None:
-    channels["number"] = np.arange(len(channels))
+    _queues(tables, slices, Slice, {"inbox": "packets", "outbox": "replies"}, rooms["slice"])
     tables.give(channels, Channel, "accesses", machine["dram_queue"])
     tables.give(channels, Channel, "banks", machine["banks"])["row"] = -1
-    _queues(tables, channels, Channel, {"returning": "replies"}, rooms)
+    _queues(tables, channels, Channel, {"returning": "replies"}, rooms["channel"])
 
 
 # -- The whole.
@@ -202,8 +308,7 @@ def new_memory(trace: KernelTrace, gpu: GpuSpec, machine: Numbers, code: Code) -
     memory.put("initiation", code.initiation)
     tables, rooms = _Tables(), queues_of(gpu, machine)
     warps = _sms(tables, memory["sms"], machine, rooms["sm"])
-    _slices(tables, memory["slices"], machine, rooms["slice"])
-    _channels(tables, memory["channels"], machine, rooms["channel"])
+    _slices_and_channels(tables, memory["slices"], memory["channels"], machine, rooms)
     for name, cache, caches in (("l1", gpu.l1, memory["sms"]["l1"]), ("l2", gpu.l2, memory["slices"]["cache"])):
         geometry, groups = geometry_of(cache), sector_groups(cache)
         for field, value in {**geometry, "sector_groups": groups.ctypes.data}.items():

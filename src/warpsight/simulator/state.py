@@ -6,6 +6,7 @@ Times are core cycles. Ports and buses that pass a fraction of a packet per cycl
 from __future__ import annotations
 
 from warpsight.base.records import Int32, Record, Table, UInt8, UInt32
+from warpsight.caches.exact.state import PathEntry, RequestCounters
 from warpsight.simulator.structures import Cache, Geometry, Queue
 from warpsight.traces.window import WindowWarp
 
@@ -29,33 +30,9 @@ class Instruction(Record):
     load: int  # its number among the instructions whose data returns later; -1: none of them
 
 
-class PathEntry(Record):
-    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
+class Counters(RequestCounters):
+    """Counts per pc. The `miss_*` are sums of cycles over L1 read misses."""
 
-    block: int
-    lanes: int
-    repeat: int
-
-
-class Counters(Record):
-    """Counts per pc; requests as in `caches.MissProfile`. The `miss_*` are sums of cycles over L1 read misses."""
-
-    executions: int
-    divergent: int
-    l1_reads: int
-    l1_hits: int
-    l1_misses: int
-    l1_merges: int
-    l1_writes: int
-    l2_reads: int
-    l2_read_hits: int
-    l2_read_misses: int
-    l2_read_merges: int
-    l2_writes: int
-    l2_write_hits: int
-    l2_write_misses: int
-    dram_reads: int
-    dram_writes: int
     miss_latency: int
     miss_mshr: int
     miss_noc: int

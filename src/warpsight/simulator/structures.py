@@ -101,10 +101,10 @@ class Cache(Record):
 @inlined
 def find_way(cache: Cache, first: int, ways: int, line: int) -> int:
     """The row of `cache.lines` that holds `line` in the set whose rows begin at `first`, or -1."""
-    found = -1
+    row = -1
     for way in range(first, first + ways):
-        found = way if cache.lines[way].number == line else found
-    return found
+        row = way if cache.lines[way].number == line else row
+    return row
 
 
 @inlined

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from warpsight.base.errors import UsageError
-from warpsight.simulator.result import Simulation, Timeline
+from warpsight.simulator.simulate import Simulation, Timeline
 from warpsight.traces.schema import KernelTrace
 
 MOST = 6000  # instructions in a window

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -21,22 +22,21 @@ MAX_LINE_BYTES = 512
 PATIENCE_CYCLES = 32
 
 
-def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
-    def refuse(what: str, remedy: str) -> None:
-        raise SpecError(what, place=f"{gpu.name}: {name}", remedy=remedy)
+def _refuse(gpu: GpuSpec, key: str, what: str, remedy: str) -> NoReturn:
+    raise SpecError(what, place=f"{gpu.name}: {key}", remedy=remedy)
 
+
+def _check_cache(name: str, cache: CacheSpec, gpu: GpuSpec) -> None:
+    refuse = partial(_refuse, gpu, name)
     line, sector = cache.line_bytes, cache.sector_bytes
     if line % SECTOR_BYTES or not 0 < line <= MAX_LINE_BYTES:
         refuse(f"a line of {line} B cannot be simulated", f"give {name}.line as a multiple of 32 B up to {MAX_LINE_BYTES} B")
     if sector % SECTOR_BYTES or not 0 < sector <= line or line % sector:
-        refuse(
-            f"a sector of {sector} B does not divide a line of {line} B", f"give {name}.sector as a divisor of the line, from 32 B"
-        )
+        what = f"a sector of {sector} B does not divide a line of {line} B"
+        refuse(what, f"give {name}.sector as a divisor of the line, from 32 B")
     if cache.sets < 1 or cache.sets * line * cache.ways * cache.slices != cache.size_bytes:
-        refuse(
-            f"{cache.size_bytes} B is not a whole number of sets of {cache.ways} ways x {line} B in {cache.slices} slices",
-            f"make {name}.size a multiple of {cache.ways * line * cache.slices} B",
-        )
+        what = f"{cache.size_bytes} B is not a whole number of sets of {cache.ways} ways x {line} B in {cache.slices} slices"
+        refuse(what, f"make {name}.size a multiple of {cache.ways * line * cache.slices} B")
     if cache.index not in SET_INDEX_RULES:
         refuse(f'unknown set index "{cache.index}"', f"use one of {', '.join(SET_INDEX_RULES)}")
     if SET_INDEX_RULES[cache.index] != MODULO and cache.sets & (cache.sets - 1):
@@ -53,33 +53,20 @@ def check_hierarchy(gpu: GpuSpec, blocks_per_sm: int) -> None:
     _check_cache("l1", gpu.l1, gpu)
     _check_cache("l2", gpu.l2, gpu)
     if gpu.l1.write_policy != "write-through" or gpu.l1.write_allocate:
-        raise SpecError(
-            "only a write-through L1 without write allocation is simulated",
-            place=f"{gpu.name}: l1",
-            remedy="use write_policy: write-through and write_allocate: false",
-        )
+        what = "only a write-through L1 without write allocation is simulated"
+        _refuse(gpu, "l1", what, "use write_policy: write-through and write_allocate: false")
     if gpu.l2.write_policy != "write-back" or not gpu.l2.write_allocate:
-        raise SpecError(
-            "only a write-back L2 with write allocation is simulated",
-            place=f"{gpu.name}: l2",
-            remedy="use write_policy: write-back and write_allocate: true",
-        )
+        what = "only a write-back L2 with write allocation is simulated"
+        _refuse(gpu, "l2", what, "use write_policy: write-back and write_allocate: true")
     piece = gpu.l2.slice_interleave_bytes
     if piece < 1 or piece % gpu.l2.line_bytes:
-        raise SpecError(
-            f"an interleave of {piece} B is not a whole number of {gpu.l2.line_bytes} B lines",
-            place=f"{gpu.name}: l2.slice_interleave",
-            remedy="make it a multiple of l2.line",
-        )
+        what = f"an interleave of {piece} B is not a whole number of {gpu.l2.line_bytes} B lines"
+        _refuse(gpu, "l2.slice_interleave", what, "make it a multiple of l2.line")
     if gpu.sm.policy not in POLICIES:
-        place = f"{gpu.name}: sm.policy"
-        raise SpecError(f'unknown scheduler "{gpu.sm.policy}"', place=place, remedy=f"use one of {', '.join(POLICIES)}")
+        _refuse(gpu, "sm.policy", f'unknown scheduler "{gpu.sm.policy}"', f"use one of {', '.join(POLICIES)}")
     if blocks_per_sm < 1:
-        raise UsageError(
-            f"{blocks_per_sm} blocks per SM: not one block fits",
-            place=gpu.name,
-            remedy="use smaller blocks, fewer registers or less shared memory",
-        )
+        remedy = "use smaller blocks, fewer registers or less shared memory"
+        raise UsageError(f"{blocks_per_sm} blocks per SM: not one block fits", place=gpu.name, remedy=remedy)
 
 
 def sector_groups(cache: CacheSpec) -> npt.NDArray[np.int64]:

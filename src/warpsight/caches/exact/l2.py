@@ -15,6 +15,7 @@ from warpsight.base.compiled import compiled, inlined
 from warpsight.base.records import Memory, Table
 from warpsight.caches.exact.lru import find, to_front, victim
 from warpsight.caches.exact.state import LEVEL_DRAM, LEVEL_L2, Port, Spread, State
+from warpsight.caches.miss_profile import SHARES
 
 # Rounds in a window: enough for some hundred accesses at each busy port, so that random imbalance stays small.
 ROUNDS = 8
@@ -180,10 +181,5 @@ def traffic_shares(memory: Memory) -> dict[str, float]:
     def share(spread: Any) -> float:
         return int(spread["total"]) / int(spread["busiest"]) if spread["busiest"] else 1.0
 
-    root = memory.root
-    return {
-        "reply_share": share(root["reply_spread"]),
-        "request_share": share(root["store_spread"]),
-        "channel_share": share(root["channel_spread"]),
-        "repeat_share": share(root["atomic_spread"]),
-    }
+    spreads = ("reply_spread", "store_spread", "channel_spread", "atomic_spread")
+    return {name: share(memory.root[spread]) for name, spread in zip(SHARES, spreads, strict=True)}

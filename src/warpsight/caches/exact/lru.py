@@ -38,8 +38,4 @@ def to_front(lines: Table[Line], first: int, way: int, tag: int, valid: int, lev
     for row in range(first + way, first, -1):
         lines[row] = lines[row - 1]
     line = lines[first]
-    line.tag = tag
-    line.valid = valid
-    line.level = level
-    line.dirty = dirty
-    line.ready = ready
+    line.tag, line.valid, line.level, line.dirty, line.ready = tag, valid, level, dirty, ready

@@ -7,16 +7,7 @@ from warpsight.addressing.integers import quotient
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.exact.l1 import l1_read, l1_write
 from warpsight.caches.exact.l2 import l2_read, l2_repeat, l2_write
-from warpsight.caches.exact.state import (
-    IS_ATOMIC,
-    IS_LOAD,
-    IS_STORE,
-    LEVEL_DRAM,
-    LEVEL_L1,
-    MAX_REQUESTS,
-    NEVER,
-    State,
-)
+from warpsight.caches.exact.state import IS_ATOMIC, IS_LOAD, IS_STORE, LEVEL_DRAM, LEVEL_L1, MAX_REQUESTS, NEVER, State
 from warpsight.caches.exact.warps import access_passed
 
 
@@ -34,8 +25,7 @@ def _load(state: State, sm: int, pc: int, now: int) -> bool:
             break
         now = passed + machine.request_ticks
         k += 1
-    lsu.free_at = now
-    lsu.done = k
+    lsu.free_at, lsu.done = now, k
     return k == last
 
 
@@ -98,13 +88,8 @@ def _begin(state: State, sm: int, now: int) -> bool:
     first = state.warps[slot].sector
     state.warps[slot].sector += count
     requests = _split(state, sm, first, count, pc)
-    lsu.slot = slot
-    lsu.pc = pc
-    lsu.back = now
-    lsu.level = LEVEL_L1
-    lsu.waited = 0
-    lsu.done = 0
-    lsu.requests = requests
+    lsu.slot, lsu.pc, lsu.requests, lsu.done = slot, pc, requests, 0
+    lsu.back, lsu.level, lsu.waited = now, LEVEL_L1, 0
     kind = state.code[pc].access
     if kind == IS_STORE:
         _store(state, sm, requests, whole, pc, now)
@@ -156,10 +141,7 @@ def issue(state: State, sm: int, slot: int, now: int) -> None:
     if place >= depth:
         place -= depth
     access = state.waiting_accesses[sm * depth + place]
-    access.slot = slot
-    access.pc = warp.pc
-    access.sectors = warp.sectors_here
-    access.repeats = warp.repeats_here
+    access.slot, access.pc, access.sectors, access.repeats = slot, warp.pc, warp.sectors_here, warp.repeats_here
     # The path knows the active lanes; with fewer bytes than its sectors hold, some sector is written in part.
     access.whole = state.path[warp.path_entry].lanes * code.access_bytes >= SECTOR_BYTES * warp.sectors_here
     lsu.length += 1

@@ -76,32 +76,17 @@ def _initial_memory(machine: Any, program: Program, gpu: GpuSpec) -> Memory:
     sms, slices = int(machine["sm_count"]), int(machine["slices"])
     places, slots, schedulers = (sms * int(machine[name]) for name in ("blocks_per_sm", "warp_slots", "schedulers"))
     memory = Memory(
-        State,
-        counters=len(program.code),
-        free_places=places,
-        sms=sms,
-        schedulers=schedulers,
-        places=places,
-        age_order=places,
-        warps=slots,
-        eligible=slots,
-        load_ready=slots * program.loads,
-        waiting_accesses=sms * int(machine["access_queue"]),
-        requests=sms * 2 * MAX_REQUESTS,
-        l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]),
-        mshrs=sms * 2 * int(machine["l1_mshrs"]),
-        l2_lines=slices * int(machine["l2"]["sets"] * machine["l2"]["ways"]),
-        replies=slices,
-        stores=slices,
-        atomics=slices,
-        channels=int(machine["channels"]),
+        State, counters=len(program.code), free_places=places, sms=sms, schedulers=schedulers, places=places, age_order=places,
+        warps=slots, eligible=slots, load_ready=slots * program.loads, waiting_accesses=sms * int(machine["access_queue"]),
+        requests=sms * 2 * MAX_REQUESTS, l1_lines=sms * int(machine["l1"]["sets"] * machine["l1"]["ways"]),
+        mshrs=sms * 2 * int(machine["l1_mshrs"]), l2_lines=slices * int(machine["l2"]["sets"] * machine["l2"]["ways"]),
+        replies=slices, stores=slices, atomics=slices, channels=int(machine["channels"]),
     )
     state = memory.root
     state["machine"] = machine
-    for name in ("basic_blocks", "stops", "code", "path"):
-        memory.put(name, getattr(program, name))
-    memory.put("l1_groups", sector_groups(gpu.l1))
-    memory.put("l2_groups", sector_groups(gpu.l2))
+    tables = {name: getattr(program, name) for name in ("basic_blocks", "stops", "code", "path")}
+    for name, table in {**tables, "l1_groups": sector_groups(gpu.l1), "l2_groups": sector_groups(gpu.l2)}.items():
+        memory.put(name, table)
     memory["warps"]["id"] = -1
     memory["eligible"][:] = NEVER
     memory["schedulers"]["picked"] = memory["schedulers"]["last"] = -1

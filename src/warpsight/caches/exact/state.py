@@ -98,24 +98,18 @@ class Instruction(Record):
 
 
 class PathEntry(Record):
-    """Consecutive executions of a basic block."""
+    """Part of a dynamic instruction stream: a basic block, the active lanes, and how often it runs."""
 
     block: int
     lanes: int
     repeat: int
 
 
-class Counters(Record):
-    """The counts of one pc, as `MissProfile` names them; `merged_wait_cycles` is kept in ticks."""
+class RequestCounters(Record):
+    """The counts of one pc that every simulation of the hierarchy keeps, as `MissProfile` names them."""
 
     executions: int
     divergent: int
-    sectors: int
-    slowest_l1: int
-    slowest_l2: int
-    slowest_dram: int
-    slowest_merged: int
-    merged_wait_cycles: int
     l1_reads: int
     l1_hits: int
     l1_misses: int
@@ -130,6 +124,17 @@ class Counters(Record):
     l2_write_misses: int
     dram_reads: int
     dram_writes: int
+
+
+class Counters(RequestCounters):
+    """All counts of one pc; `merged_wait_cycles` is kept in ticks."""
+
+    sectors: int
+    slowest_l1: int
+    slowest_l2: int
+    slowest_dram: int
+    slowest_merged: int
+    merged_wait_cycles: int
     shared_executions: int
     shared_passes: int
     atomic_repeats: int

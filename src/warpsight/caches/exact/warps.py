@@ -49,9 +49,7 @@ def _take_event(state: State, warp: Warp, pc: int) -> int:
 def _stand(state: State, slot: int, kind: int, gap: int, since_wait: int, now: int) -> None:
     """Let the warp stand at a stop that it reaches at `now`, after `gap` instructions, `since_wait` of them after its last wait."""
     warp = state.warps[slot]
-    warp.kind = kind
-    warp.gap = gap
-    warp.arrival = now
+    warp.kind, warp.gap, warp.arrival = kind, gap, now
     # The warp issues those instructions while it waits, so it can be picked that much earlier. A warp's accesses leave in order,
     # and only one of them can wait for the load-store unit: the next is issued when that one has passed.
     at_once = kind == DO_BARRIER or (kind != HELD and warp.pending == 0)
@@ -154,13 +152,9 @@ def _start_warp(state: State, slot: int, number: int, now: int) -> None:
     """Put warp `number` of the launch, which is in the window, into the slot and bring it to its first stop."""
     warp, streams = state.warps[slot], state.window[number - state.first_warp]
     warp.id = number
-    warp.path_entry = streams.entry
-    warp.path_end = streams.end
-    warp.event = streams.event
-    warp.event_end = streams.event_end
-    warp.sector = streams.sector
-    warp.sector_end = streams.sector_end
-    warp.taken = streams.sector
+    warp.path_entry, warp.path_end = streams.entry, streams.end
+    warp.event, warp.event_end = streams.event, streams.event_end
+    warp.sector, warp.sector_end, warp.taken = streams.sector, streams.sector_end, streams.sector
     warp.pending = 0
     _enter_block(state, warp)
     for load in range(state.machine.loads):
@@ -204,9 +198,7 @@ def _free_place(state: State, sm: int, number: int, now: int) -> None:
         order[k] = order[k + 1]
     free = state.free_places[state.queue_tail % (machine.sm_count * machine.blocks_per_sm)]
     state.queue_tail += 1
-    free.sm = sm
-    free.place = number
-    free.since = now
+    free.sm, free.place, free.since = sm, number, now
 
 
 @compiled

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import math
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +19,8 @@ import numpy.typing as npt
 from warpsight.base.compiled import compiled_and_kept
 from warpsight.base.errors import FormatError, LimitError
 from warpsight.caches.reuse.access_stream import AccessStream, bounded_blocks, coalesced
+from warpsight.caches.reuse.structures import Longs
 from warpsight.traces.schema import WARP_SIZE
-
-Longs = npt.NDArray[np.int64]
 
 SUFFIXES = (".trc", ".trc.gz")
 _SIZES = (1, 2, 4, 8, 16)
@@ -43,7 +43,7 @@ class AccessList:
     @property
     def threads_per_block(self) -> int:
         """Threads in a block."""
-        return self.block[0] * self.block[1] * self.block[2]
+        return math.prod(self.block)
 
 
 def is_access_list(path: object) -> bool:
@@ -63,10 +63,12 @@ def read_access_list(path: str | Path) -> AccessList:
     head = data[: data.find(b"\n") + 1 or len(data)]
     match = re.fullmatch(rb"blocksize: +(\d{1,9}) +(\d{1,9}) +(\d{1,9})\s*", head)
     block = tuple(int(x) for x in match.groups()) if match else (0, 0, 0)
-    if not 0 < block[0] * block[1] * block[2] <= 1024:
+    if not 0 < math.prod(block) <= 1024:
         what = "the first line is not `blocksize: BX BY BZ` with 1 to 1,024 threads"
         raise FormatError(what, place=f"{path}:1", remedy="begin the file with the block size")
-    thread, store, address, size = _columns(data, len(head), str(path))
+    columns = np.empty((4, data.count(b"\n") + 1), np.int64)
+    rows = _numbers(np.frombuffer(data, np.uint8), len(head), columns)
+    thread, store, address, size = columns[:, :rows] if rows >= 0 else _any_columns(data[len(head) :], str(path))
     accesses = AccessList((block[0], block[1], block[2]), thread, store, address, size, str(path))
     _check(accesses)
     return accesses
@@ -75,38 +77,32 @@ def read_access_list(path: str | Path) -> AccessList:
 @compiled_and_kept
 def _numbers(text: npt.NDArray[np.uint8], start: int, columns: Longs) -> int:
     """Parse lines of four integers, one space between, from byte `start` on, into `columns` [4, rows]; returns the count or -1."""
-    row, column, at = 0, 0, start
-    while at < len(text):
+    row, column, place = 0, 0, start
+    while place < len(text):
         if row == columns.shape[1]:
             return -1
-        value, first = np.int64(0), at
-        while at < len(text) and 48 <= text[at] <= 57:
-            value = 10 * value + text[at] - 48
-            at += 1
-        if at == first or at - first > 18:
+        value, first = np.int64(0), place
+        while place < len(text) and 48 <= text[place] <= 57:
+            value = 10 * value + text[place] - 48
+            place += 1
+        if place == first or place - first > 18:
             return -1
         columns[column, row] = value
         if column < 3:
-            if at == len(text) or text[at] != 32:
+            if place == len(text) or text[place] != 32:
                 return -1
             column += 1
         else:
-            if at < len(text) and text[at] != 10:
+            if place < len(text) and text[place] != 10:
                 return -1
             column = 0
             row += 1
-        at += 1
+        place += 1
     return row if column == 0 else -1
 
 
-def _columns(data: bytes, start: int, path: str) -> list[Longs]:
-    columns = np.empty((4, data.count(b"\n") + 1), np.int64)
-    rows = _numbers(np.frombuffer(data, np.uint8), start, columns)
-    return _any_columns(data[start:], path) if rows < 0 else [column[:rows] for column in columns]
-
-
 def _any_columns(body: bytes, path: str) -> list[Longs]:
-    """As `_columns`, for numbers with signs or line ends of another kind. Raises FormatError for a line that is not an access."""
+    """As `_numbers`, with any signs and line ends. Raises FormatError for a line that is not an access."""
     from pyarrow import ArrowInvalid, csv, int64  # not at the top: it takes long to load, and most lists do not need it
 
     names = ["thread", "store", "address", "size"]
@@ -121,13 +117,10 @@ def _any_columns(body: bytes, path: str) -> list[Longs]:
         table = csv.read_csv(io.BytesIO(body), options, form, types)
     except ArrowInvalid as error:
         row = re.search(r"[Rr]ow #(\d+)", str(error))
-        raise _malformed(path, int(row[1]) + 1 if row else 0) from None
+        what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four integers below 2^63, one space between"
+        place = f"{path}:{int(row[1]) + 1}" if row else path
+        raise FormatError(what, place=place, remedy="write one access per line") from None
     return [table[name].to_numpy().astype(np.int64) for name in names]
-
-
-def _malformed(path: str, line: int) -> FormatError:
-    what = "is not `<thread> <0 or 1> <byte address> <bytes>`, four integers below 2^63, one space between"
-    return FormatError(what, place=f"{path}:{line}" if line else path, remedy="write one access per line")
 
 
 def _check(accesses: AccessList) -> None:

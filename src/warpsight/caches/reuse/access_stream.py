@@ -13,11 +13,9 @@ import numpy.typing as npt
 from warpsight.base.compiled import compiled_and_kept, inlined
 from warpsight.base.errors import UsageError
 from warpsight.caches.reuse.state import Stream
+from warpsight.caches.reuse.structures import Ints, Longs
 from warpsight.traces.events import EventReader
 from warpsight.traces.schema import LOAD, SECTOR_BYTES, STORE, WARP_SIZE, KernelTrace
-
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
 
 # An entry's key: its turn, then the lane, then the logarithm of its bytes.
 _SIZE_BITS, _LANE_BITS = 3, 5
@@ -45,15 +43,15 @@ def _by_hash(line: Longs, table: Ints, known: Longs, dense: Ints) -> int:
     count = 0
     mask = len(table) - 1
     for i in range(len(line)):
-        own = line[i]
-        at = (own * -7046029254386353131 >> 20) & mask
-        while table[at] >= 0 and known[table[at]] != own:
-            at = (at + 1) & mask
-        if table[at] < 0:
-            table[at] = count
-            known[count] = own
+        number = line[i]
+        bucket = (number * -7046029254386353131 >> 20) & mask
+        while table[bucket] >= 0 and known[table[bucket]] != number:
+            bucket = (bucket + 1) & mask
+        if table[bucket] < 0:
+            table[bucket] = count
+            known[count] = number
             count += 1
-        dense[i] = table[at]
+        dense[i] = table[bucket]
     return count
 
 
@@ -88,8 +86,7 @@ def _count(
     kept = 0
     for i in range(len(thread)):
         bytes_ = size[i]
-        invalid = thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0
-        if invalid:
+        if thread[i] < 0 or address[i] < 0 or bytes_ < 1 or bytes_ > 16 or bytes_ & (bytes_ - 1) != 0:
             return -1 - i
         if thread[i] < threads and (stores or store[i] == 0):
             warp = place[thread[i]] >> _LANE_BITS
@@ -113,19 +110,19 @@ def _deal(
     power = np.int64(1) << shift == line_bytes
     crossing = 0
     for i in range(len(thread)):
-        own = thread[i]
-        if own >= len(place) or not (stores or store[i] == 0):
+        own_thread = thread[i]
+        if own_thread >= len(place) or not (stores or store[i] == 0):
             continue
-        bytes_, at = size[i], address[i]
+        bytes_, first_byte = size[i], address[i]
         logarithm = (bytes_ > 1) + np.int64(bytes_ > 2) + (bytes_ > 4) + (bytes_ > 8)
-        warp, lane = place[own] >> _LANE_BITS, place[own] & (WARP_SIZE - 1)
+        warp, lane = place[own_thread] >> _LANE_BITS, place[own_thread] & (WARP_SIZE - 1)
         to = free[warp]
         free[warp] = to + 1
-        number = at >> shift if power else at // line_bytes
-        key[to] = np.int64(turn[own]) << (_LANE_BITS + _SIZE_BITS) | lane << _SIZE_BITS | logarithm
+        number = first_byte >> shift if power else first_byte // line_bytes
+        key[to] = np.int64(turn[own_thread]) << (_LANE_BITS + _SIZE_BITS) | lane << _SIZE_BITS | logarithm
         line[to] = number
-        turn[own] += 1
-        crossing += at - number * line_bytes + bytes_ > line_bytes
+        turn[own_thread] += 1
+        crossing += first_byte - number * line_bytes + bytes_ > line_bytes
     return crossing
 
 
@@ -142,16 +139,16 @@ def _in_turn(key: Longs, line: Longs, begin: Longs) -> None:
         if sorted_:
             continue
         # turns are numbered without gaps, so that there are at most as many as entries
-        at = np.zeros(last + 2, np.int64)
+        position = np.zeros(last + 2, np.int64)
         for i in range(first, end):
-            at[(key[i] >> (_SIZE_BITS + _LANE_BITS)) + 1] += 1
+            position[(key[i] >> (_SIZE_BITS + _LANE_BITS)) + 1] += 1
         for k in range(last + 1):
-            at[k + 1] += at[k]
+            position[k + 1] += position[k]
         keys, lines = key[first:end].copy(), line[first:end].copy()
         for i in range(end - first):
             turn = keys[i] >> (_SIZE_BITS + _LANE_BITS)
-            key[first + at[turn]], line[first + at[turn]] = keys[i], lines[i]
-            at[turn] += 1
+            key[first + position[turn]], line[first + position[turn]] = keys[i], lines[i]
+            position[turn] += 1
         # by turn they are sorted, and a turn has at most one entry of each lane: none moves far
         for i in range(first + 1, end):
             k, own, to = key[i], line[i], i
@@ -247,7 +244,7 @@ def coalesced(
     return stream, lines, count, crossing
 
 
-# -- The accesses of a launch: per warp, coalesced, for one cache line size.
+# -- The accesses of a launch.
 
 @dataclass(frozen=True)
 class AccessStream:
@@ -274,55 +271,33 @@ class AccessStream:
 
 
 @compiled_and_kept
-def _first_of_its_line(access: Longs, lane: Longs, together: Longs, line: Longs) -> npt.NDArray[np.bool_]:
-    """The entries whose line no earlier entry of the same access has, among the `together` lanes that an entry is coalesced with.
-
-    The entries of an access stand together, in the order of lanes.
-    """
+def _first_of_its_line(access: Longs, line: Longs) -> npt.NDArray[np.bool_]:
+    """The entries whose line no earlier entry of the same access has. The entries of an access stand together."""
     first = np.ones(len(line), np.bool_)
     begin = 0
     for i in range(len(line)):
         if access[i] != access[begin]:
             begin = i
         for k in range(begin, i):
-            if line[k] == line[i] and lane[k] >= lane[i] - lane[i] % together[i]:
+            if line[k] == line[i]:
                 first[i] = False
                 break
     return first
 
 
-@compiled_and_kept
-def _first_of_its_group(access: Longs, lane: Longs, together: Longs) -> npt.NDArray[np.uint8]:
-    """1 where a group of lanes that look up at once begins; the first entry of an access decides how many lanes a group has."""
-    first = np.ones(len(lane), np.uint8)
-    begin = 0
-    for i in range(1, len(lane)):
-        if access[i] != access[begin]:
-            begin = i
-        else:
-            first[i] = lane[i] // together[begin] != lane[i - 1] // together[begin]
-    return first
+def packed(warps: int, warp: Longs, access: Longs, line: Longs, pc: Longs) -> tuple[Stream, Longs]:
+    """The stream and its line numbers, from the lines of each access, which merge; an access looks up all its lines at once.
 
-
-def packed(
-    warps: int, warp: Longs, access: Longs, lanes: tuple[Longs, Longs], line: Longs, pc: Longs
-) -> tuple[Stream, Longs]:
-    """The stream and its line numbers, from one entry per lane and access in the order (warp, access, lane).
-
-    `warp` of each entry; `access` a number that grows with each access. `lanes`: the lane of each entry, and how many lanes (32, or
-    fewer for wide accesses) it is coalesced with; lines of an access merge among those.
+    Of each entry, in the order (warp, access): `warp`, `access`, a number that grows with each access, `line` and `pc`.
     """
-    lane, together = lanes
-    kept = np.flatnonzero(_first_of_its_line(access, lane, together, line))
-    access, line = access[kept], line[kept]
-    group = _first_of_its_group(access, lane[kept], together[kept])
+    kept = np.flatnonzero(_first_of_its_line(access, line))
     starts = np.ones(len(kept), np.bool_)
-    starts[1:] = np.diff(access) != 0
+    starts[1:] = np.diff(access[kept]) != 0
     begin = np.flatnonzero(starts)
     offsets = np.append(begin, len(kept)).astype(np.int64)
     per_warp = np.searchsorted(warp[kept][begin], np.arange(warps + 1)).astype(np.int64)
-    numbers, dense = numbered(line)
-    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense, group), numbers
+    numbers, dense = numbered(line[kept])
+    return Stream(per_warp, offsets, pc[kept][begin].astype(np.int32), dense, starts.astype(np.uint8)), numbers
 
 
 def bounded_blocks(blocks: int, threads_per_block: int, most_threads: int | None) -> int:
@@ -348,26 +323,23 @@ def of_trace(trace: KernelTrace, line_bytes: int, *, stores: bool = False, most_
     blocks = bounded_blocks(header.recorded_blocks, header.threads_per_block, most_threads)
     warps = blocks * header.warps_per_block
     kinds = (LOAD, STORE) if stores else (LOAD,)
-    wanted = np.array([i.has_sectors and i.access in kinds for i in trace.instructions], np.bool_)
+    counted = np.array([i.has_sectors and i.access in kinds for i in trace.instructions], np.bool_)
     reader, loads, number = EventReader(trace), 0, 0
     parts: list[tuple[Longs, Longs, Longs, Longs]] = []
     for chunk in trace.chunks:
         if chunk.first_warp >= warps:
             break
         events = reader.read(chunk)
-        keep = np.flatnonzero(wanted[events.pc] & (events.sectors > 0) & (events.warp + chunk.first_warp < warps))
+        keep = np.flatnonzero(counted[events.pc] & (events.sectors > 0) & (events.warp + chunk.first_warp < warps))
         count = events.sectors[keep]
         loads += int(events.lanes[keep].sum())
         each = np.repeat(np.arange(len(keep)), count)
-        at = events.first[keep][each] + np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
-        line = np.asarray(chunk.sectors)[at].astype(np.int64) // (line_bytes // SECTOR_BYTES)
+        sector = events.first[keep][each] + np.arange(len(each)) - np.repeat(np.cumsum(count) - count, count)
+        line = np.asarray(chunk.sectors)[sector].astype(np.int64) // (line_bytes // SECTOR_BYTES)
         parts.append((events.warp[keep][each] + chunk.first_warp, each + number, line, events.pc[keep][each]))
         number += len(keep)
-    warp, access, line, pc = (
-        np.concatenate([part[k] for part in parts]) if parts else np.zeros(0, np.int64) for k in range(4)
-    )
-    together = np.full(len(line), WARP_SIZE)
-    stream, numbers = packed(warps, warp, access, (np.zeros(len(line), np.int64), together), line, pc)
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)] if parts else [np.zeros(0, np.int64)] * 4
+    stream, numbers = packed(warps, *columns)
     notes = () if blocks == header.recorded_blocks else (f"the first {blocks:,} of {header.recorded_blocks:,} blocks",)
     return AccessStream(
         stream, numbers, line_bytes, blocks, header.threads_per_block, header.warps_per_block, loads, len(trace.instructions), notes

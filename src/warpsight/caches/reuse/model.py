@@ -14,28 +14,12 @@ import numpy as np
 
 from warpsight.base.compiled import compiled, inlined, kept_until_changed, pointer
 from warpsight.base.errors import UsageError
-from warpsight.caches.reuse import state as at
+from warpsight.caches.reuse import state
 from warpsight.caches.reuse.access_stream import AccessStream
 from warpsight.caches.reuse.settings import UNLIMITED, ReuseSettings, set_numbers, spread_of
-from warpsight.caches.reuse.state import (
-    AT_END,
-    DIVERGENCE,
-    ENDED,
-    HEAD,
-    LATENCY,
-    QUEUE,
-    QUEUED,
-    SPLIT,
-    TIME,
-    WARPS_PER_BLOCK,
-    Core,
-    Longs,
-    Stream,
-    Tally,
-    new_core,
-)
+from warpsight.caches.reuse.state import Core, Stream, Tally, new_core
 from warpsight.caches.reuse.step import access, requests
-from warpsight.caches.reuse.structures import NEVER, Calendar, Stacks, pop, push, soonest
+from warpsight.caches.reuse.structures import NEVER, Calendar, Longs, Stacks, pop, push, soonest
 
 DONE, BLOCK_ENDED = range(2)
 
@@ -43,19 +27,19 @@ DONE, BLOCK_ENDED = range(2)
 @inlined
 def _enqueue(core: Any, p: Longs, warp: int) -> None:
     cell = core.cell
-    place = cell[HEAD] + cell[QUEUED]
-    if place >= p[QUEUE]:
-        place -= p[QUEUE]
+    place = cell[state.HEAD] + cell[state.QUEUED]
+    if place >= p[state.QUEUE]:
+        place -= p[state.QUEUE]
     core.queue[place] = warp
-    cell[QUEUED] += 1
+    cell[state.QUEUED] += 1
 
 
 @inlined
 def _dequeue(core: Any, p: Longs) -> int:
     cell = core.cell
-    warp = core.queue[cell[HEAD]]
-    cell[HEAD] = cell[HEAD] + 1 if cell[HEAD] + 1 < p[QUEUE] else 0
-    cell[QUEUED] -= 1
+    warp = core.queue[cell[state.HEAD]]
+    cell[state.HEAD] = cell[state.HEAD] + 1 if cell[state.HEAD] + 1 < p[state.QUEUE] else 0
+    cell[state.QUEUED] -= 1
     return warp  # type: ignore[no-any-return]
 
 
@@ -63,36 +47,36 @@ def _dequeue(core: Any, p: Longs) -> int:
 def _run(core: Any, s: Any, p: Longs, spread: Longs, t: Any) -> int:
     cell = core.cell
     while True:
-        while soonest(core.waiting) <= cell[TIME]:
+        while soonest(core.waiting) <= cell[state.TIME]:
             _enqueue(core, p, pop(core.waiting))
-        if cell[QUEUED] == 0:
+        if cell[state.QUEUED] == 0:
             if soonest(core.waiting) == NEVER:
                 return DONE
-            cell[TIME] = soonest(core.waiting)
+            cell[state.TIME] = soonest(core.waiting)
             continue
         warp = _dequeue(core, p)
         if core.next[warp] == s.warp[warp + 1]:
             # the end of a warp is noticed at its next turn
-            cell[TIME] += p[AT_END]
-            block = warp // p[WARPS_PER_BLOCK]
+            cell[state.TIME] += p[state.AT_END]
+            block = warp // p[state.WARPS_PER_BLOCK]
             core.left[block] -= 1
             if core.left[block] == 0:
-                cell[ENDED] += 1
+                cell[state.ENDED] += 1
                 return BLOCK_ENDED
             continue
-        if p[SPLIT] and p[LATENCY]:
-            cell[TIME] = requests(core, s, p, spread, t, warp, cell[TIME])
-            if core.part[warp] == 0 and p[DIVERGENCE] and core.slowest[warp] >= cell[TIME]:
+        if p[state.SPLIT] and p[state.LATENCY]:
+            cell[state.TIME] = requests(core, s, p, spread, t, warp, cell[state.TIME])
+            if core.part[warp] == 0 and p[state.DIVERGENCE] and core.slowest[warp] >= cell[state.TIME]:
                 push(core.waiting, core.slowest[warp] + 1, warp)
             else:
                 _enqueue(core, p, warp)
             continue
-        latency = access(core, s, p, spread, t, warp, cell[TIME])
-        if latency > 0 and p[DIVERGENCE]:
-            push(core.waiting, cell[TIME] + latency + 1, warp)
+        latency = access(core, s, p, spread, t, warp, cell[state.TIME])
+        if latency > 0 and p[state.DIVERGENCE]:
+            push(core.waiting, cell[state.TIME] + latency + 1, warp)
         else:
             _enqueue(core, p, warp)
-        cell[TIME] += 1
+        cell[state.TIME] += 1
 
 
 @inlined
@@ -106,7 +90,7 @@ def _stacks(k: Any) -> Stacks:
 @inlined
 def _calendar(k: Any) -> Calendar:
     return Calendar(
-        pointer(k.first), pointer(k.last), pointer(k.some), pointer(k.time), pointer(k.what), pointer(k.following), pointer(k.cell)
+        pointer(k.first), pointer(k.last), pointer(k.some), pointer(k.time), pointer(k.item), pointer(k.following), pointer(k.cell)
     )
 
 
@@ -115,10 +99,9 @@ def _core(c: Any) -> Core:
     """The core with plain pointers in place of its arrays, which cost reference counts wherever they are handed on."""
     return Core(
         pointer(c.local), pointer(c.line_of), pointer(c.set_of), _stacks(c.sets), _stacks(c.whole), pointer(c.flights),
-        pointer(c.due), pointer(c.owner), pointer(c.arrived),
-        pointer(c.seen), pointer(c.queue), pointer(c.next), pointer(c.part), pointer(c.slowest),
-        pointer(c.held), pointer(c.left), _calendar(c.waiting), _calendar(c.flying),
-        pointer(c.now), pointer(c.found), pointer(c.cell),
+        pointer(c.due), pointer(c.owner), pointer(c.arrived), pointer(c.seen), pointer(c.queue), pointer(c.next),
+        pointer(c.part), pointer(c.slowest), pointer(c.held), pointer(c.left), _calendar(c.waiting), _calendar(c.flying),
+        pointer(c.now), pointer(c.lookups), pointer(c.cell),
     )
 
 
@@ -144,7 +127,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ModelRun:
     """The result of one run of the model.
 
     `counts` int64 [pcs, 5]: hits, compulsory, capacity, associativity and latency misses. `by_set`, `by_cache` int64: transactions
@@ -169,33 +152,27 @@ class Outcome:
 def rules_of(settings: ReuseSettings, accesses: AccessStream, placement: Placement, whole: bool) -> Longs:
     """The parameters of the compiled model, int64 [RULES] (module `state`)."""
     off = settings.without
-    p = np.zeros(at.RULES, np.int64)
-    p[at.LATENCY] = "latency" not in off
-    p[at.HIT_LATENCY] = settings.hit_latency
-    p[at.MISS_LATENCY], p[at.SPREAD] = settings.miss_latency, spread_of(settings.sigma)[-1]
-    p[at.WAYS], p[at.LINES] = settings.ways_modelled, settings.lines
-    p[at.MSHRS] = UNLIMITED if "mshr" in off else settings.mshrs
-    p[at.WARP_MSHRS] = UNLIMITED if "mshr" in off or settings.warp_mshrs == 0 else settings.warp_mshrs
-    p[at.SPLIT] = settings.issue == "request"
-    p[at.CLIP], p[at.DIVERGENCE] = settings.clip, "divergence" not in off
-    p[at.AT_END] = p[at.LATENCY] and p[at.DIVERGENCE] and not p[at.SPLIT]
-    p[at.WHOLE] = whole and settings.sets > 1
-    p[at.BLOCKS_PER_CORE], p[at.WARPS_PER_BLOCK] = placement.blocks_per_core, accesses.warps_per_block
-    p[at.DRAWS], p[at.QUEUE] = len(spread_of(settings.sigma)), placement.blocks_per_core * accesses.warps_per_block + 1
-    p[at.WIDEST] = np.diff(accesses.stream.access).max(initial=1)
+    p = np.zeros(state.RULES, np.int64)
+    p[state.LATENCY] = "latency" not in off
+    p[state.HIT_LATENCY] = settings.hit_latency
+    p[state.MISS_LATENCY], p[state.SPREAD] = settings.miss_latency, spread_of(settings.sigma)[-1]
+    p[state.WAYS], p[state.LINES] = settings.ways_modelled, settings.lines
+    p[state.MSHRS] = UNLIMITED if "mshr" in off else settings.mshrs
+    p[state.WARP_MSHRS] = UNLIMITED if "mshr" in off or settings.warp_mshrs == 0 else settings.warp_mshrs
+    p[state.SPLIT] = settings.issue == "request"
+    p[state.CLIP], p[state.DIVERGENCE] = settings.clip, "divergence" not in off
+    p[state.AT_END] = p[state.LATENCY] and p[state.DIVERGENCE] and not p[state.SPLIT]
+    p[state.WHOLE] = whole and settings.sets > 1
+    p[state.BLOCKS_PER_CORE], p[state.WARPS_PER_BLOCK] = placement.blocks_per_core, accesses.warps_per_block
+    p[state.DRAWS], p[state.QUEUE] = len(spread_of(settings.sigma)), placement.blocks_per_core * accesses.warps_per_block + 1
+    p[state.WIDEST] = np.diff(accesses.stream.access).max(initial=1)
     return p
 
 
 def evaluate(
-    settings: ReuseSettings,
-    accesses: AccessStream,
-    placement: Placement,
-    *,
-    whole: bool = True,
-    keep_misses: bool = False,
-    keep_all: bool = False,
-    log: int = 0,
-) -> Outcome:
+    settings: ReuseSettings, accesses: AccessStream, placement: Placement, *, whole: bool = True, keep_misses: bool = False,
+    keep_all: bool = False, log: int = 0,
+) -> ModelRun:
     """Run the model. `whole`: also keep the stack of the whole cache, which tells capacity from associativity misses.
 
     `keep_misses` fills `misses` with the requests to the next level, `keep_all` with all transactions. `log`: room for so many
@@ -214,46 +191,39 @@ def evaluate(
     cores = min(placement.cores, max(1, accesses.blocks))
     set_of = set_numbers(accesses.line_number, settings.sets, settings.index, settings.index_bits)
     sizes = np.bincount(set_of, minlength=1) if lines else np.zeros(1, np.int64)
-    rules[at.KEPT], rules[at.LOGGED] = accesses.transactions if keep_misses or keep_all else 0, log
-    rules[at.KEEP_ALL] = keep_all
-    tally = Tally(
-        counts=np.zeros(max(1, accesses.pcs) * at.CLASSES, np.int64),
-        by_set=np.zeros(int(sizes.max()) + 2, np.int64),
-        by_cache=np.zeros(lines + 2, np.int64),
-        misses=np.zeros(at.KEPT_ROWS * rules[at.KEPT], np.int64),
-        log=np.zeros(log * at.LOG_WIDTH, np.int64),
-        used=np.zeros(2, np.int64),
+    rules[state.KEPT], rules[state.LOGGED] = accesses.transactions if keep_misses or keep_all else 0, log
+    rules[state.KEEP_ALL] = keep_all
+    entries = (
+        max(1, accesses.pcs) * state.CLASSES, int(sizes.max()) + 2, lines + 2, int(state.KEPT_ROWS * rules[state.KEPT]),
+        log * state.LOG_WIDTH, 2,
     )
+    tally = Tally(*(np.zeros(count, np.int64) for count in entries))
+    warps = max(1, len(stream.warp) - 1)
     shared = (
-        stream.warp[:-1].copy(),
-        np.zeros(max(1, len(stream.warp) - 1), np.int64),
-        np.zeros(max(1, len(stream.warp) - 1), np.int64),
-        np.zeros(max(1, len(stream.warp) - 1), np.int32),
+        stream.warp[:-1].copy(), np.zeros(warps, np.int64), np.zeros(warps, np.int64), np.zeros(warps, np.int32),
         np.full(max(1, accesses.blocks), accesses.warps_per_block, np.int32),
     )
-    made = [new_core(stream, set_of, settings.sets, rules, settings.seed * 1000003 + c, shared) for c in range(cores)]
-    for number, core in enumerate(made):
-        core.cell[at.NUMBER] = number
-    _run_blocks(made, accesses, rules, spread, tally, placement)
-    by_cache = tally.by_cache if rules[at.WHOLE] or settings.sets == 1 else np.zeros(0, np.int64)
-    misses = tally.misses.reshape(at.KEPT_ROWS, -1)[:, : tally.used[0]]
-    return Outcome(
-        tally.counts.reshape(-1, at.CLASSES), tally.by_set, by_cache, sum(int(c.cell[at.CANCELLED]) for c in made),
-        misses[:, np.argsort(misses[at.KEPT_TIME], kind="stable")], tally.log.reshape(-1, at.LOG_WIDTH)[: tally.used[1]],
+    gpu_cores = [new_core(stream, set_of, settings.sets, rules, settings.seed * 1000003 + c, shared) for c in range(cores)]
+    for number, core in enumerate(gpu_cores):
+        core.cell[state.NUMBER] = number
+    _run_blocks(gpu_cores, accesses, rules, spread, tally, placement)
+    by_cache = tally.by_cache if rules[state.WHOLE] or settings.sets == 1 else np.zeros(0, np.int64)
+    misses = tally.misses.reshape(state.KEPT_ROWS, -1)[:, : tally.used[0]]
+    return ModelRun(
+        tally.counts.reshape(-1, state.CLASSES), tally.by_set, by_cache, sum(int(c.cell[state.CANCELLED]) for c in gpu_cores),
+        misses[:, np.argsort(misses[state.KEPT_TIME], kind="stable")], tally.log.reshape(-1, state.LOG_WIDTH)[: tally.used[1]],
     )
 
 
 def _enqueue_block(core: Core, block: int, warps: int) -> None:
     """Put the warps of `block` at the end of the queue."""
     for warp in range(block * warps, (block + 1) * warps):
-        place = (core.cell[at.HEAD] + core.cell[at.QUEUED]) % len(core.queue)
+        place = (core.cell[state.HEAD] + core.cell[state.QUEUED]) % len(core.queue)
         core.queue[place] = warp
-        core.cell[at.QUEUED] += 1
+        core.cell[state.QUEUED] += 1
 
 
-def _run_blocks(
-    cores: list[Core], accesses: AccessStream, rules: Longs, spread: Longs, tally: Tally, placement: Placement
-) -> None:
+def _run_blocks(cores: list[Core], accesses: AccessStream, rules: Longs, spread: Longs, tally: Tally, placement: Placement) -> None:
     """Blocks round-robin over the cores until these are full, then each to the core that first ends one (section 4.1)."""
     following = min(accesses.blocks, len(cores) * placement.blocks_per_core)
     for block in range(following):
@@ -262,7 +232,7 @@ def _run_blocks(
 
     def run_core(number: int) -> None:
         if run(cores[number], accesses.stream, rules, spread, tally) == BLOCK_ENDED:
-            heapq.heappush(ended, (int(cores[number].cell[at.TIME]), number))
+            heapq.heappush(ended, (int(cores[number].cell[state.TIME]), number))
 
     for number in range(len(cores)):
         run_core(number)
@@ -293,7 +263,7 @@ class Analysis:
     settings: ReuseSettings
     placement: Placement
     counts: Longs
-    outcome: Outcome
+    outcome: ModelRun
     mshr_difference: int
 
     def totals(self) -> dict[str, int]:
@@ -302,21 +272,18 @@ class Analysis:
 
 
 def analyse(settings: ReuseSettings, accesses: AccessStream, placement: Placement, *, keep_misses: bool = False) -> Analysis:
-    """Run the model, and where it cancelled accesses run it again with unlimited MSHRs.
-
-    Raises as `model.evaluate` does.
-    """
+    """Run the model, and where it cancelled accesses run it again with unlimited MSHRs. Raises as `evaluate` does."""
     limited = evaluate(settings, accesses, placement, keep_misses=keep_misses)
     counts = np.zeros((len(limited.counts), COLUMNS), np.int64)
-    counts[:, : at.CLASSES] = limited.counts
+    counts[:, : state.CLASSES] = limited.counts
     difference = 0
     if limited.cancelled:
         # without the stack of the whole cache, which takes most of the time and only tells capacity from associativity misses
         unlimited = evaluate(settings.off("mshr"), accesses, placement, whole=False)
-        difference = sum(int(sign * run.counts[:, CAPACITY:].sum()) for sign, run in ((1, limited), (-1, unlimited)))
+        difference = int(limited.counts[:, CAPACITY:].sum()) - int(unlimited.counts[:, CAPACITY:].sum())
         if difference > 0:
             _charge(counts, limited.counts, unlimited.counts, difference)
-    return Analysis(settings, placement, counts[:, :COLUMNS], limited, difference)
+    return Analysis(settings, placement, counts, limited, difference)
 
 
 def _charge(counts: Longs, limited: Longs, unlimited: Longs, excess: int) -> None:
@@ -339,16 +306,16 @@ def _charge(counts: Longs, limited: Longs, unlimited: Longs, excess: int) -> Non
     counts[:, MSHR] += taken.sum(axis=1)
 
 
-def next_level(settings: ReuseSettings, accesses: AccessStream, misses: Longs, *, keep_all: bool = False) -> Outcome:
-    """The run of `misses` [KEPT_ROWS, n] of all cores (`Outcome.misses`), in that order, on one shared cache.
+def next_level(settings: ReuseSettings, accesses: AccessStream, misses: Longs, *, keep_all: bool = False) -> ModelRun:
+    """The run of `misses` [KEPT_ROWS, n] of all cores (`ModelRun.misses`), in that order, on one shared cache.
 
     Latency misses are not among them: their line is already in flight. The shared cache has neither latencies nor MSHRs: HPCA 2014,
     section 1, leaves it to the models of multi-core CPUs, which use ordered traces.
     """
-    lines = accesses.line_number[misses[at.KEPT_LINE]] * accesses.line_bytes // settings.line_bytes
+    lines = accesses.line_number[misses[state.KEPT_LINE]] * accesses.line_bytes // settings.line_bytes
     numbers, dense = np.unique(lines, return_inverse=True)
     count = len(lines)
-    pcs = misses[at.KEPT_PC].astype(np.int32)
+    pcs = misses[state.KEPT_PC].astype(np.int32)
     stream = Stream(np.array([0, count], np.int64), np.arange(count + 1), pcs, dense.astype(np.int32), np.ones(count, np.uint8))
     ordered = AccessStream(stream, numbers, settings.line_bytes, 1, 32, 1, count, accesses.pcs)
     return evaluate(settings.off("latency", "mshr", "divergence"), ordered, Placement(1, 1), keep_all=keep_all)

@@ -13,11 +13,11 @@ from llvmlite import ir
 
 from warpsight.addressing.integers import quotient, set_bits, signed
 from warpsight.base.compiled import compiled_and_kept, inlined, intrinsic, kept_until_changed, pointer
-from warpsight.caches.reuse import state as at
+from warpsight.caches.reuse import state
 from warpsight.caches.reuse.access_stream import AccessStream, numbered
-from warpsight.caches.reuse.model import Outcome, Placement, evaluate
+from warpsight.caches.reuse.model import NAMES, ModelRun, Placement, evaluate
 from warpsight.caches.reuse.settings import ReuseSettings, set_numbers
-from warpsight.caches.reuse.structures import NEVER_USED
+from warpsight.caches.reuse.structures import NEVER_USED, Ints, Longs
 
 numba = lazy.load("numba")
 
@@ -35,8 +35,8 @@ def _spread(builder: Any, number: Any) -> Any:
     return builder.shuffle_vector(first, undefined, ir.Constant(_VECTOR, [0] * LANES))
 
 
-def _place(builder: Any, pointer: Any, at: Any, width: int) -> Any:
-    return builder.bitcast(builder.gep(pointer, [at]), ir.VectorType(_WORD, width).as_pointer())
+def _place(builder: Any, pointer: Any, offset: Any, width: int) -> Any:
+    return builder.bitcast(builder.gep(pointer, [offset]), ir.VectorType(_WORD, width).as_pointer())
 
 
 def _lanes(builder: Any, one: Any, other: Any, lanes: Iterable[int]) -> Any:
@@ -70,34 +70,34 @@ def after(typing_context: Any, start: Any, entries: Any) -> Any:
 
 
 @intrinsic
-def _newer(typing_context: Any, row: Any, at: Any, first: Any, time: Any) -> Any:
-    """Of 16 times from `row[at]` on, put `first` before those above `time`, over the one after; returns which were above."""
+def _newer(typing_context: Any, row: Any, offset: Any, first: Any, time: Any) -> Any:
+    """Of 16 times from `row[offset]` on, put `first` before those above `time`, over the one after; returns which were above."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        row, at, first, time = arguments
-        above = _touched(builder, [_place(builder, row, at, LANES)], _spread(builder, first), _spread(builder, time), LANES)
+        row, offset, first, time = arguments
+        above = _touched(builder, [_place(builder, row, offset, LANES)], _spread(builder, first), _spread(builder, time), LANES)
         return builder.zext(builder.bitcast(above, ir.IntType(LANES)), ir.IntType(64))
 
     return numba.types.int64(row, numba.types.int64, numba.types.int32, numba.types.int32), generate
 
 
 @inlined
-def depth_and_touch(row: Any, at: Any, end: Any, now: Any, time: Any) -> int:
-    """How many times in `row[at:end]` are above `time`, the last use of a line, which becomes `now`.
+def depth_and_touch(row: Any, begin: Any, end: Any, now: Any, time: Any) -> int:
+    """How many times in `row[begin:end]` are above `time`, the last use of a line, which becomes `now`.
 
-    `end - at` is a multiple of LANES. A `time` below all of the row's is not in it: the oldest time is dropped if the row is full.
-    `now` is above all.
+    `end - begin` is a multiple of LANES. A `time` below all of the row's is not in it: a full row drops its oldest time. `now` is
+    above all.
     """
     depth = 0
     carried = now
-    while at < end:
-        last = row[at + LANES - 1]
-        above = _newer(row, at, carried, time)
+    while begin < end:
+        last = row[begin + LANES - 1]
+        above = _newer(row, begin, carried, time)
         if above != _ALL:
             return depth + set_bits(above)
         depth += LANES
         carried = last
-        at += LANES
+        begin += LANES
     return depth
 
 
@@ -107,9 +107,9 @@ def _short_rows(width: int) -> Any:
 
     @intrinsic
     def short_rows(typing_context: Any, rows: Any, first: Any, set_of: Any, lines: Any, uses: Any, n: Any, begin: Any, end: Any,
-                   least: Any, found: Any) -> Any:  # fmt: skip
+                   least: Any, counted: Any) -> Any:  # fmt: skip
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            rows, first, set_of, lines, uses, n, begin, end, least, found = arguments
+            rows, first, set_of, lines, uses, n, begin, end, least, counted = arguments
             long, ones = ir.IntType(64), ir.Constant(_VECTOR, [ir.Constant(_WORD, 1)] * LANES)
             parts = [ir.Constant(long, k) for k in range(at_once)]
             bases = [builder.gep(rows, [builder.load(builder.gep(first, [k]))]) for k in parts]
@@ -133,12 +133,12 @@ def _short_rows(width: int) -> Any:
                     before = builder.load(count)
                     builder.store(builder.select(builder.and_(deeper, one), builder.add(before, ones), before), count)
             for k, count in enumerate(counts):
-                place = _place(builder, found, ir.Constant(long, LANES * k), LANES)
+                place = _place(builder, counted, ir.Constant(long, LANES * k), LANES)
                 builder.store(builder.load(count), place, align=4)
             return context.get_dummy_value()
 
         longs = (numba.types.int64,) * 3
-        return numba.types.void(rows, first, set_of, numba.types.int64, uses, *longs, least, found), generate
+        return numba.types.void(rows, first, set_of, numba.types.int64, uses, *longs, least, counted), generate
 
     return short_rows
 
@@ -146,9 +146,9 @@ def _short_rows(width: int) -> Any:
 # Touches the lines of uses `begin` to `end` in as many stacks as have rows of a width in 16 times; use i is at time i.
 #
 # The rows of stack k begin at `rows[first[k]]`, that of set s `s * width` behind; `set_of` [stacks, lines]. `uses` [3, n]: of each
-# use its line, the time of its last use, and its distance in one stack of all lines, below 0 if there was none. `found` [32] gets,
-# for each way w of each stack, the capacity misses (the distance is at least the lines of such a cache, `least` [16]), and from 16
-# on the others, but for first uses. All are pointers, `first` to int64, the others to int32.
+# use its line, the time of its last use, and its distance in one stack of all lines, below 0 if there was none. `counted` [32]
+# gets, for each way w of each stack, the capacity misses (the distance is at least the lines of such a cache, `least` [16]), and
+# from 16 on the others, but for first uses. All are pointers, `first` to int64, the others to int32.
 rows_of_4, rows_of_8, rows_of_16 = (_short_rows(width) for width in (4, 8, LANES))
 
 
@@ -157,9 +157,6 @@ rows_of_4, rows_of_8, rows_of_16 = (_short_rows(width) for width in (4, 8, LANES
 # Mattson, Gecsei, Slutz, Traiger ("Evaluation techniques for storage hierarchies", IBM Syst. J. 9, 1970): with the same sets, what
 # hits with w ways hits with more. So each number of sets needs one look at its stack, and that tells all ways. What all numbers of
 # sets need, the last use of the same line and its distance in one stack of all lines, is computed once.
-
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
 
 # A block of transactions stays in the cache while all numbers of sets pass over it, and so should the sets of its lines.
 _BLOCK = 1 << 14
@@ -182,24 +179,24 @@ def _uses(line: Longs, whole: Longs, core: Longs, number: Ints, last: Ints, uses
         if whole[i] == 0:
             # it stays on top everywhere
             continue
-        own = number[line[i]]
-        if own < 0:
-            own = lines
-            number[line[i]] = own
+        number_of_line = number[line[i]]
+        if number_of_line < 0:
+            number_of_line = lines
+            number[line[i]] = number_of_line
             lines += 1
-        uses[0, kept] = own
-        uses[1, kept] = begin - 1 if whole[i] == NEVER_USED else last[own]
+        uses[0, kept] = number_of_line
+        uses[1, kept] = begin - 1 if whole[i] == NEVER_USED else last[number_of_line]
         uses[2, kept] = whole[i]
-        last[own] = kept
+        last[number_of_line] = kept
         kept += 1
     return kept
 
 
 @kept_until_changed("addressing", "caches")
-def _few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, found: Longs) -> None:
+def _few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: Ints, counts: Longs) -> None:
     """Pass over `uses` [3, n] with as many stacks at once as LANES holds rows of `width`.
 
-    `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `found` [stacks * width / LANES, 2 * LANES].
+    `set_of` [stacks, lines], `first` [stacks], `least` [stacks * width], `counts` [stacks * width / LANES, 2 * LANES].
     """
     n, lines, at_once = uses.shape[1], set_of.shape[1], LANES // width
     row, use, every = pointer(rows), pointer(uses.reshape(-1)), pointer(set_of.reshape(-1))
@@ -208,7 +205,7 @@ def _few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: 
     counted = pointer(block)
     for begin in range(0, n, _BLOCK):
         end = min(begin + _BLOCK, n)
-        for k in range(len(found)):
+        for k in range(len(counts)):
             own, sets, limits = after(firsts, k * at_once), after(every, k * at_once * lines), after(far, k * LANES)
             if width == 4:
                 rows_of_4(row, own, sets, lines, use, n, begin, end, limits, counted)
@@ -217,14 +214,14 @@ def _few(uses: Ints, width: int, set_of: Ints, first: Longs, least: Ints, rows: 
             else:
                 rows_of_16(row, own, sets, lines, use, n, begin, end, limits, counted)
             for j in range(2 * LANES):
-                found[k, j] += block[j]
+                counts[k, j] += block[j]
 
 
 @kept_until_changed("addressing", "caches")
-def _many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Longs) -> None:
+def _many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, counts: Longs) -> None:
     """Pass over `uses` [3, n] with rows of `width`, a multiple of LANES.
 
-    `found` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
+    `counts` [2, width + 2] counts depths from -1 (never used) on, and the smaller of the depth and how many times as large as
     the sets the distance is: both are at least w for the capacity misses of w ways.
     """
     row, of = pointer(rows), pointer(set_of)
@@ -233,18 +230,18 @@ def _many(uses: Ints, sets: int, width: int, set_of: Ints, rows: Ints, found: Lo
         whole = signed(uses[2, i])
         depth = depth_and_touch(row, place, place + width, np.int32(i), uses[1, i])
         if whole < 0:
-            found[0, 0] += 1
-            found[1, 0] += 1
+            counts[0, 0] += 1
+            counts[1, 0] += 1
         else:
-            found[0, depth + 1] += 1
-            found[1, min(depth, quotient(whole, sets)) + 1] += 1
+            counts[0, depth + 1] += 1
+            counts[1, min(depth, quotient(whole, sets)) + 1] += 1
 
 
 def _aligned(entries: int) -> Ints:
     """`entries` times before the start, at a multiple of 64 B, so that a step of a row lies in one line of the host's cache."""
-    made = np.full(entries + 16, -1, np.int32)
-    start = -(made.ctypes.data // 4) % 16
-    return made[start : start + entries]
+    padded = np.full(entries + 16, -1, np.int32)
+    start = -(padded.ctypes.data // 4) % 16
+    return padded[start : start + entries]
 
 
 class _Group(NamedTuple):
@@ -281,8 +278,8 @@ def _many_ways(uses: Ints, group: _Group) -> Misses:
     """As `_few_ways` for any ways."""
     counts = np.zeros((2, group.width + 2), np.int64)
     _many(uses, min(group.sets, _MOST_SETS), group.width, group.row_of, _aligned(group.rows * group.width), counts)
-    found = {w: (int(counts[0, w + 1 :].sum()), int(counts[1, w + 1 :].sum())) for w in group.ways}
-    return {(group.sets, w): (capacity, misses - capacity) for w, (misses, capacity) in found.items()}
+    beyond = {w: counts[:, w + 1 :].sum(axis=1).tolist() for w in group.ways}
+    return {(group.sets, w): (capacity, misses - capacity) for w, (misses, capacity) in beyond.items()}
 
 
 def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[int, list[int]]) -> Iterator[_Group]:
@@ -291,8 +288,8 @@ def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[in
         row_of, rows, needed = set_numbers(numbers, sets, settings.index, settings.index_bits), sets, max(ways)
         if sets > len(numbers):
             # memory for the sets that have lines
-            known, row_of = numbered(row_of.astype(np.int64))
-            rows = len(known)
+            used, row_of = numbered(row_of.astype(np.int64))
+            rows = len(used)
         if len(numbers) and not 0 <= row_of.min() <= row_of.max() < rows:
             raise ValueError(f"a set of {rows} has a number beyond")
         if len(numbers) <= sets * needed:
@@ -307,38 +304,37 @@ def _groups(settings: ReuseSettings, numbers: npt.NDArray[Any], ways_of: dict[in
 
 def _misses(uses: Ints, groups: Iterable[_Group]) -> Misses:
     """Capacity and associativity misses by number of sets and ways, in memory that does not grow with the groups."""
-    found: Misses = {}
+    misses: Misses = {}
     waiting: dict[int, list[_Group]] = {4: [], 8: [], LANES: []}
     for group in groups:
         if group.width > LANES:
-            found |= _many_ways(uses, group)
+            misses |= _many_ways(uses, group)
             continue
         same = waiting[group.width]
         same.append(group)
         if sum(one.rows * one.width + len(one.row_of) for one in same) > _MOST_ENTRIES:
-            found |= _few_ways(uses, group.width, same)
+            misses |= _few_ways(uses, group.width, same)
             same.clear()
     for width, same in waiting.items():
         if same:
-            found |= _few_ways(uses, width, same)
-    return found
+            misses |= _few_ways(uses, width, same)
+    return misses
 
 
-def _order(settings: ReuseSettings, accesses: AccessStream, placement: Placement) -> tuple[Outcome, Ints, npt.NDArray[Any]]:
+def _order(settings: ReuseSettings, accesses: AccessStream, placement: Placement) -> tuple[ModelRun, Ints, npt.NDArray[Any]]:
     """The run of all accesses on one stack of all lines; the rows of `_uses`; the number of each of its lines."""
     order = evaluate(settings.off("associativity"), accesses, placement, keep_all=True)
-    by_core = np.argsort(order.misses[at.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
-    line, core, whole = (
-        np.ascontiguousarray(order.misses[row][by_core]) for row in (at.KEPT_LINE, at.KEPT_CORE, at.KEPT_DISTANCE)
-    )
-    found, lines = np.empty((3, len(line)), np.int32), len(accesses.line_number)
+    by_core = np.argsort(order.misses[state.KEPT_CORE], kind="stable") if placement.cores > 1 else slice(None)
+    rows = (state.KEPT_LINE, state.KEPT_CORE, state.KEPT_DISTANCE)
+    line, core, whole = (np.ascontiguousarray(order.misses[row][by_core]) for row in rows)
+    uses, lines = np.empty((3, len(line)), np.int32), len(accesses.line_number)
     number = np.full(lines, -1, np.int32)
-    kept = _uses(line, whole, core, number, np.empty(lines, np.int32), found)
+    kept = _uses(line, whole, core, number, np.empty(lines, np.int32), uses)
     # half as wide where they fit: divisions take half the time
     narrow = accesses.line_number.max(initial=0) < 1 << 32
     numbers = np.empty(lines, np.uint32 if narrow else np.int64)
     numbers[number] = accesses.line_number
-    return order, np.ascontiguousarray(found[:, :kept]), numbers
+    return order, np.ascontiguousarray(uses[:, :kept]), numbers
 
 
 def all_sizes_and_ways(
@@ -350,26 +346,23 @@ def all_sizes_and_ways(
     """
     if "latency" not in settings.without:
         raise ValueError("with latencies the order of accesses depends on the cache")
-    made = [replace(settings, size_bytes=size, ways=ways) for size, ways in points]
-    for one in dict.fromkeys(made):
-        one.check()
+    caches = [replace(settings, size_bytes=size, ways=ways) for size, ways in points]
+    for cache in dict.fromkeys(caches):
+        cache.check()
     order, uses, numbers = _order(settings, accesses, placement)
     groups: dict[int, list[int]] = {}
-    for sets, ways in dict.fromkeys((one.sets, one.ways_modelled) for one in made):
+    for sets, ways in dict.fromkeys((cache.sets, cache.ways_modelled) for cache in caches):
         groups.setdefault(sets, []).append(ways)
     # one set: its stack is that of the whole cache
-    answers = {(1, ways): (int(order.by_cache[ways + 1 :].sum()), 0) for ways in groups.pop(1, [])}
+    misses = {(1, ways): (int(order.by_cache[ways + 1 :].sum()), 0) for ways in groups.pop(1, [])}
     # no line stands deeper in its set than in one stack of all lines
     farthest = int(uses[2].max(initial=0))
     groups = {sets: ways for sets, ways in groups.items() if min(ways) <= farthest}
-    answers |= _misses(uses, _groups(settings, numbers, groups))
+    misses |= _misses(uses, _groups(settings, numbers, groups))
     compulsory = int(order.by_cache[0])
     rest = accesses.transactions - compulsory
-    found = [answers.get((one.sets, one.ways_modelled), (0, 0)) for one in made]
+    classes = [misses.get((cache.sets, cache.ways_modelled), (0, 0)) for cache in caches]
     return [
-        {
-            "hits": rest - capacity - associativity, "compulsory": compulsory, "capacity": capacity, "associativity": associativity,
-            "latency": 0, "mshr": 0,
-        }
-        for capacity, associativity in found
+        dict(zip(NAMES, (rest - capacity - associativity, compulsory, capacity, associativity, 0, 0), strict=True))
+        for capacity, associativity in classes
     ]

@@ -71,18 +71,18 @@ class ReuseSettings:
     def check(self) -> None:
         """Raise SpecError or UsageError for what cannot be modelled."""
         _check_cache(self)
-        for name, least, most in (("hit_latency", 0, MOST_LATENCY), ("miss_latency", 0, MOST_LATENCY), ("sigma", 0, MOST_LATENCY)):
+        for name in ("hit_latency", "miss_latency", "sigma"):
             value = getattr(self, name)
-            if not least <= value <= most:
+            if not 0 <= value <= MOST_LATENCY:
                 place = f"--{name.replace('_', '-')}"
-                raise UsageError(f"{value} is not a latency", place=place, remedy=f"give {least} to {most:,} time stamps")
+                raise UsageError(f"{value} is not a latency", place=place, remedy=f"give 0 to {MOST_LATENCY:,} time stamps")
         if not 0 <= self.seed <= MOST_SEED:
             raise UsageError(f"{self.seed} is not a seed", place="seed", remedy=f"give an integer from 0 to {MOST_SEED}")
         if self.issue not in ISSUES:
             raise UsageError(f'unknown issue "{self.issue}"', place="issue", remedy=f"use one of {', '.join(ISSUES)}")
-        unknown = sorted(self.without - set(EXTENSIONS))
+        unknown = self.without - set(EXTENSIONS)
         if unknown:
-            what = f'"{unknown[0]}" is not an extension of the model'
+            what = f'"{min(unknown)}" is not an extension of the model'
             raise UsageError(what, place="without", remedy=f"give some of {', '.join(EXTENSIONS)}")
         if self.mshrs < 1 or self.warp_mshrs < 0:
             what = f"{self.mshrs} MSHRs, {self.warp_mshrs} per warp, let no miss through"
@@ -118,18 +118,18 @@ def set_numbers(lines: npt.NDArray[Any], sets: int, index: str, bits: tuple[tupl
         return np.zeros(len(lines), np.int32)
     if index == "fermi":
         folded = (lines >> 6) & 7 | (lines >> 7) & 8 | (lines >> 8) & 16
-        found = ((lines & 63) ^ folded) & (sets - 1)
+        numbers = ((lines & 63) ^ folded) & (sets - 1)
     elif index == "bits":
-        found = np.zeros(len(lines), np.int64)
+        numbers = np.zeros(len(lines), np.int64)
         for place, group in enumerate(bits):
             for bit in group:
-                found ^= ((lines >> bit) & 1) << place
+                numbers ^= ((lines >> bit) & 1) << place
     else:
         # NumPy vectorises the division by one number, but not the remainder
-        found = lines & (sets - 1) if sets & (sets - 1) == 0 else lines - lines // sets * sets
+        numbers = lines & (sets - 1) if sets & (sets - 1) == 0 else lines - lines // sets * sets
         if index == "xor":
-            found = found ^ (lines // sets % sets)
-    return found.astype(np.int32)
+            numbers = numbers ^ (lines // sets % sets)
+    return numbers.astype(np.int32)
 
 
 def spread_of(sigma: float) -> npt.NDArray[np.int64]:

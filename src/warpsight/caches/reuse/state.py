@@ -7,10 +7,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.caches.reuse.structures import Calendar, Stacks, new_calendar, new_stacks
-
-Longs = npt.NDArray[np.int64]
-Ints = npt.NDArray[np.int32]
+from warpsight.caches.reuse.structures import Calendar, Ints, Longs, Stacks, new_calendar, new_stacks
 
 # Entries of the parameters, int64.
 (
@@ -23,8 +20,8 @@ HIT, COMPULSORY, CAPACITY, ASSOCIATIVITY, IN_FLIGHT, CLASSES = range(6)
 
 # A core's cell.
 TIME, HEAD, QUEUED, OUTSTANDING, RANDOM, CANCELLED, ARRIVED, ENDED, NUMBER, KNOWN, CELL = range(11)
-# The look-up of each transaction of an access: entries of `found`.
-FOUND_CLASS, FOUND_DISTANCE, FOUND_WHOLE, FOUND_LINE, FOUND_WIDTH = range(5)
+# The look-up of each transaction of an access: entries of `lookups`.
+LOOKUP_CLASS, LOOKUP_DISTANCE, LOOKUP_WHOLE, LOOKUP_LINE, LOOKUP_WIDTH = range(5)
 
 # The log of an attempt to access: a row each.
 (
@@ -60,7 +57,7 @@ class Core(NamedTuple):
     MSHR, `arrived` int64 time of the last arrival, `seen` uint8; each set when the line gets its number. `queue` a ring of
     warps. Shared by the cores: `next` int64 [warps] the next access of each, `part` int64 [warps] transactions of it that are
     issued, `slowest` int64 [warps] when the last of them is back, `held` int32 [warps] MSHRs, `left` int32 [blocks]
-    warps that have not ended. `now` int64: lines that arrive in this step. `found` int64 [widest access, FOUND_WIDTH]: class,
+    warps that have not ended. `now` int64: lines that arrive in this step. `lookups` int64 [widest access, LOOKUP_WIDTH]: class,
     distance, that in the whole cache, and line.
     """
 
@@ -83,7 +80,7 @@ class Core(NamedTuple):
     waiting: Calendar
     flying: Calendar
     now: Longs
-    found: Longs
+    lookups: Longs
     cell: Longs
 
 
@@ -123,5 +120,5 @@ def new_core(
         np.empty(lines + 1, np.int32), np.empty(lines + 1, np.int64), np.empty(lines + 1, np.uint8),
         np.zeros(resident + 1, np.int64), *shared,
         new_calendar(resident + 1, longest + widest), new_calendar(flights, longest + widest), np.zeros(flights + 1, np.int64),
-        np.zeros(FOUND_WIDTH * (widest + 1), np.int64), cell,
+        np.zeros(LOOKUP_WIDTH * (widest + 1), np.int64), cell,
     )

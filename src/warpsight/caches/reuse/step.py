@@ -17,11 +17,10 @@ import numpy as np
 
 from warpsight.base.compiled import compiled, inlined
 from warpsight.caches.reuse import state
-from warpsight.caches.reuse.state import Longs
-from warpsight.caches.reuse.structures import NEVER_USED, distance, enter, pop, push, soonest, use
+from warpsight.caches.reuse.structures import NEVER_USED, Longs, distance, enter, pop, push, soonest, use
 
 # A request in flight that hit: it holds no MSHR.
-FOUND = 1 << 40
+HIT_FLAG = 1 << 40
 
 
 @inlined
@@ -61,10 +60,10 @@ def _take_effect(core: Any, p: Longs, line: int) -> None:
 
 
 @inlined
-def _land(core: Any, what: int) -> int:
+def _land(core: Any, item: int) -> int:
     """A request comes back: returns its line, and frees its MSHR unless other requests wait for the same line."""
-    line = what & (FOUND - 1)
-    if what < FOUND:
+    line = item & (HIT_FLAG - 1)
+    if item < HIT_FLAG:
         core.flights[line] -= 1
         if core.flights[line] == 0:
             core.cell[state.OUTSTANDING] -= 1
@@ -108,7 +107,7 @@ def _must_wait(core: Any, p: Longs, held: int, now: int, line: int) -> bool:
 
 @inlined
 def _classify(core: Any, p: Longs, line: int, now: int, j: int) -> None:
-    """Look up a transaction: its class, its distance in its set and in the whole cache, as entries `j` of `found`."""
+    """Look up a transaction: its class, its distance in its set and in the whole cache, as entries `j` of `lookups`."""
     depth = _distance(core, line, now)
     whole = depth
     if p[state.WHOLE]:
@@ -125,9 +124,9 @@ def _classify(core: Any, p: Longs, line: int, now: int, j: int) -> None:
         else:
             kind = state.CAPACITY if whole >= p[state.LINES] else state.ASSOCIATIVITY
     core.seen[line] = 1
-    row = state.FOUND_WIDTH * j
-    core.found[row + state.FOUND_CLASS], core.found[row + state.FOUND_DISTANCE] = kind, depth
-    core.found[row + state.FOUND_WHOLE], core.found[row + state.FOUND_LINE] = whole, line
+    row = state.LOOKUP_WIDTH * j
+    core.lookups[row + state.LOOKUP_CLASS], core.lookups[row + state.LOOKUP_DISTANCE] = kind, depth
+    core.lookups[row + state.LOOKUP_WHOLE], core.lookups[row + state.LOOKUP_LINE] = whole, line
 
 
 @inlined
@@ -150,9 +149,10 @@ def _send(core: Any, p: Longs, spread: Longs, line: int, warp: int, now: int) ->
 
 @inlined
 def _count(core: Any, p: Longs, t: Any, line: int, pc: int, access: int, now: int, j: int) -> None:
-    kind, whole = core.found[state.FOUND_WIDTH * j + state.FOUND_CLASS], core.found[state.FOUND_WIDTH * j + state.FOUND_WHOLE]
+    look_up = state.LOOKUP_WIDTH * j
+    kind, whole = core.lookups[look_up + state.LOOKUP_CLASS], core.lookups[look_up + state.LOOKUP_WHOLE]
     t.counts[pc * state.CLASSES + kind] += 1
-    t.by_set[core.found[state.FOUND_WIDTH * j + state.FOUND_DISTANCE] + 1] += 1
+    t.by_set[core.lookups[look_up + state.LOOKUP_DISTANCE] + 1] += 1
     t.by_cache[whole + 1] += 1
     if p[state.KEPT] > 0 and (p[state.KEEP_ALL] or kind not in (state.HIT, state.IN_FLIGHT)):
         n, row = t.used[0], p[state.KEPT]
@@ -173,9 +173,9 @@ def _log(core: Any, t: Any, warp: int, pc: int, line: int, now: int, j: int, use
     log[row + state.LOG_TIME], log[row + state.LOG_WARP] = now, warp
     log[row + state.LOG_PC], log[row + state.LOG_LINE] = pc, core.line_of[line]
     log[row + state.LOG_USED_BEFORE], log[row + state.LOG_USED_AFTER] = used, core.cell[state.OUTSTANDING]
-    look_up = state.FOUND_WIDTH * j
-    log[row + state.LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.found[look_up + state.FOUND_DISTANCE]
-    log[row + state.LOG_CLASS] = state.CANCEL if j < 0 else core.found[look_up + state.FOUND_CLASS]
+    look_up = state.LOOKUP_WIDTH * j
+    log[row + state.LOG_DISTANCE] = _distance(core, line, now) if j < 0 else core.lookups[look_up + state.LOOKUP_DISTANCE]
+    log[row + state.LOG_CLASS] = state.CANCEL if j < 0 else core.lookups[look_up + state.LOOKUP_CLASS]
     log[row + state.LOG_LATENCY], log[row + state.LOG_EFFECT] = back - now, back
 
 
@@ -191,37 +191,35 @@ def _at_once(core: Any, s: Any, p: Longs, t: Any, access: int, now: int) -> None
 
 
 @inlined
-def _effects(
-    core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, first: int, end: int, now: int, used: int
-) -> int:
+def _effects(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, first: int, end: int, now: int, used: int) -> int:
     """The effects of the transactions from `first` to `end` of an access, just looked up; returns their latency.
 
     Those without latency take effect at once, hits and then misses, in the order of lanes. The others are sent in that order too.
     """
-    at = core.next[warp] - 1
-    pc = s.pc[at]
+    number = core.next[warp] - 1
+    pc = s.pc[number]
     misses_fly = p[state.MISS_LATENCY] + p[state.SPREAD] > 0
     slowest = now
     for i in range(first, end):
         j = i - first
-        line = core.found[state.FOUND_WIDTH * j + state.FOUND_LINE]
-        _count(core, p, t, line, pc, at, now, j)
-        if core.found[state.FOUND_WIDTH * j + state.FOUND_CLASS] == state.HIT and p[state.HIT_LATENCY] == 0:
+        line = core.lookups[state.LOOKUP_WIDTH * j + state.LOOKUP_LINE]
+        _count(core, p, t, line, pc, number, now, j)
+        if core.lookups[state.LOOKUP_WIDTH * j + state.LOOKUP_CLASS] == state.HIT and p[state.HIT_LATENCY] == 0:
             _take_effect(core, p, line)
             if p[state.LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, j, used, now)
     for i in range(end if misses_fly else first, end):
-        if core.found[state.FOUND_WIDTH * (i - first) + state.FOUND_CLASS] != state.HIT:
-            line = core.found[state.FOUND_WIDTH * (i - first) + state.FOUND_LINE]
+        if core.lookups[state.LOOKUP_WIDTH * (i - first) + state.LOOKUP_CLASS] != state.HIT:
+            line = core.lookups[state.LOOKUP_WIDTH * (i - first) + state.LOOKUP_LINE]
             _take_effect(core, p, line)
             if p[state.LOGGED] > 0:
                 _log(core, t, warp, pc, line, now, i - first, used, now)
     for j in range(end - first):
-        line, back = core.found[state.FOUND_WIDTH * j + state.FOUND_LINE], now
-        if core.found[state.FOUND_WIDTH * j + state.FOUND_CLASS] == state.HIT:
+        line, back = core.lookups[state.LOOKUP_WIDTH * j + state.LOOKUP_LINE], now
+        if core.lookups[state.LOOKUP_WIDTH * j + state.LOOKUP_CLASS] == state.HIT:
             if p[state.HIT_LATENCY] > 0:
                 back = now + p[state.HIT_LATENCY]
-                push(core.flying, back, line | FOUND)
+                push(core.flying, back, line | HIT_FLAG)
         elif misses_fly:
             back = _send(core, p, spread, line, warp, now)
         if p[state.LOGGED] > 0 and back > now:
@@ -236,14 +234,14 @@ def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
 
     Returns the time of the next step. The rest is issued again later; once all are issued, `slowest` is when the last is back.
     """
-    at = core.next[warp]
-    pc, end = s.pc[at], s.access[at + 1]
-    i = s.access[at] + core.part[warp]
+    number = core.next[warp]
+    pc, end = s.pc[number], s.access[number + 1]
+    i = s.access[number] + core.part[warp]
     while i < end:
         line = _number(core, p, s.line[i])
         _arrivals(core, p, now)
         used = core.cell[state.OUTSTANDING]
-        wait = _must_wait(core, p, core.held[warp] if i == s.access[at] else 0, now, line)
+        wait = _must_wait(core, p, core.held[warp] if i == s.access[number] else 0, now, line)
         if not wait:
             _classify(core, p, line, now, 0)
         for k in range(core.cell[state.ARRIVED]):
@@ -254,34 +252,34 @@ def requests(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now:
             core.cell[state.CANCELLED] += 1
             now += 1
             break
-        _count(core, p, t, line, pc, at, now, 0)
+        _count(core, p, t, line, pc, number, now, 0)
         back = now + p[state.HIT_LATENCY]
-        if core.found[state.FOUND_CLASS] != state.HIT:
+        if core.lookups[state.LOOKUP_CLASS] != state.HIT:
             back = _send(core, p, spread, line, warp, now)
         elif p[state.HIT_LATENCY] == 0:
             _take_effect(core, p, line)
         else:
-            push(core.flying, back, line | FOUND)
+            push(core.flying, back, line | HIT_FLAG)
         if p[state.LOGGED] > 0:
             _log(core, t, warp, pc, line, now, 0, used, back)
         core.slowest[warp] = max(core.slowest[warp], back)
         now += 1
         i += 1
-    core.part[warp] = i - s.access[at]
+    core.part[warp] = i - s.access[number]
     if i == end:
         core.part[warp] = 0
-        core.next[warp] = at + 1
+        core.next[warp] = number + 1
     return now
 
 
 @inlined
 def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: int) -> int:
     """The next access of `warp` at `now`; returns its latency, that of its slowest transaction, or CANCEL."""
-    at = core.next[warp]
-    first, end, pc = s.access[at], s.access[at + 1], s.pc[at]
+    number = core.next[warp]
+    first, end, pc = s.access[number], s.access[number + 1], s.pc[number]
     if p[state.LATENCY] == 0:
-        core.next[warp] = at + 1
-        _at_once(core, s, p, t, at, now)
+        core.next[warp] = number + 1
+        _at_once(core, s, p, t, number, now)
         return 0
     _arrivals(core, p, now)
     used = core.cell[state.OUTSTANDING]
@@ -293,7 +291,7 @@ def access(core: Any, s: Any, p: Longs, spread: Longs, t: Any, warp: int, now: i
         core.cell[state.CANCELLED] += 1
         end = first
     else:
-        core.next[warp] = at + 1
+        core.next[warp] = number + 1
     latency = state.CANCEL if wait else 0
     arrived, at_top = core.cell[state.ARRIVED], now
     while first < end:

@@ -22,14 +22,14 @@ _SOONEST, _FREE, _USED, _MASK, _SHIFT, _CELL = range(6)
 class Calendar(NamedTuple):
     """`first`, `last` int32 [lists], 0: empty, else the number of an entry; `some` int64 [lists / 64], a bit for each list.
 
-    Of each entry, from 1: `time`, `what` int64 and `following` int32, the next of its list. `cell` int64: module constants.
+    Of each entry, from 1: `time`, `item` int64 and `following` int32, the next of its list. `cell` int64: module constants.
     """
 
     first: Ints
     last: Ints
     some: Longs
     time: Longs
-    what: Longs
+    item: Longs
     following: Ints
     cell: Longs
 
@@ -56,8 +56,8 @@ def soonest(k: Any) -> int:
 
 
 @inlined
-def push(k: Any, time: int, what: int) -> None:
-    """Enter `what` at `time`, after the earlier entries for the same time."""
+def push(k: Any, time: int, item: int) -> None:
+    """Enter `item` at `time`, after the earlier entries for the same time."""
     cell = k.cell
     entry = cell[_FREE]
     if entry != 0:
@@ -65,7 +65,7 @@ def push(k: Any, time: int, what: int) -> None:
     else:
         entry = cell[_USED] + 1
         cell[_USED] = entry
-    k.time[entry], k.what[entry], k.following[entry] = time, what, 0
+    k.time[entry], k.item[entry], k.following[entry] = time, item, 0
     place = (time >> cell[_SHIFT]) & cell[_MASK]
     last = k.last[place]
     if last == 0:
@@ -91,17 +91,16 @@ def push(k: Any, time: int, what: int) -> None:
 def pop(k: Any) -> int:
     """Remove the earliest entry and return its number. The calendar must not be empty."""
     cell = k.cell
-    at = cell[_SOONEST] >> cell[_SHIFT]
-    place = at & cell[_MASK]
+    place = (cell[_SOONEST] >> cell[_SHIFT]) & cell[_MASK]
     entry = np.int64(k.first[place])
-    what = k.what[entry]
+    item = k.item[entry]
     following = k.following[entry]
     k.first[place] = following
     k.following[entry] = cell[_FREE]
     cell[_FREE] = entry
     if following != 0:
         cell[_SOONEST] = k.time[following]
-        return what  # type: ignore[no-any-return]
+        return item  # type: ignore[no-any-return]
     k.last[place] = 0
     k.some[place >> 6] &= ~(np.int64(1) << (place & 63))
     cell[_SOONEST] = NEVER
@@ -114,7 +113,7 @@ def pop(k: Any) -> int:
             cell[_SOONEST] = k.time[k.first[(step >> 6 << 6) + set_bits((rest & -rest) - 1)]]
             break
         step = ((step | 63) + 1) & cell[_MASK]
-    return what  # type: ignore[no-any-return]
+    return item  # type: ignore[no-any-return]
 
 
 # -- LRU stacks, one for each set of a cache, that give reuse distances in logarithmic time.
@@ -159,36 +158,36 @@ def new_stacks(lines: Longs) -> Stacks:
 
 
 @inlined
-def enter(k: Any, line: int, own: Any) -> None:
-    """Add `line` to set `own`, not used yet."""
-    k.set_of[line] = own
+def enter(k: Any, line: int, cache_set: Any) -> None:
+    """Add `line`, not used yet, to `cache_set`."""
+    k.set_of[line] = cache_set
     k.slot[line] = -1
 
 
 @inlined
 def distance(k: Any, line: int) -> int:
     """How many other lines of its set were used since `line`; NEVER_USED for its first use."""
-    at = np.int64(k.slot[line])
-    if at < 0:
+    slot = np.int64(k.slot[line])
+    if slot < 0:
         return NEVER_USED
-    own = k.set_of[line]
-    word = at >> 6
-    newer = set_bits(k.bits[word] & (np.int64(-1) << (at & 63))) - 1
-    if word == (k.following[own] - 1) >> 6:
+    cache_set = k.set_of[line]
+    word = slot >> 6
+    newer = set_bits(k.bits[word] & (np.int64(-1) << (slot & 63))) - 1
+    if word == (k.following[cache_set] - 1) >> 6:
         return newer
-    first = k.first[own]
+    first = k.first[cache_set]
     i = word - first + 1
     older = 0
     while i > 0:
         older += k.tree[first + i - 1]
         i &= i - 1
-    return k.live[own] - older + newer  # type: ignore[no-any-return]
+    return k.live[cache_set] - older + newer  # type: ignore[no-any-return]
 
 
 @inlined
-def _add(k: Any, own: Any, word: Any, change: int) -> None:
-    first = k.first[own]
-    size = k.first[own + 1] - first
+def _add(k: Any, cache_set: Any, word: Any, change: int) -> None:
+    first = k.first[cache_set]
+    size = k.first[cache_set + 1] - first
     i = word - first + 1
     while i <= size:
         k.tree[first + i - 1] += change
@@ -196,9 +195,9 @@ def _add(k: Any, own: Any, word: Any, change: int) -> None:
 
 
 @compiled
-def _compact(k: Any, own: Any) -> None:
+def _compact(k: Any, cache_set: Any) -> None:
     """Renumber the marks of a set from its first slot on, oldest first."""
-    first, end = k.first[own], k.first[own + 1]
+    first, end = k.first[cache_set], k.first[cache_set + 1]
     following = first * 64
     for word in range(first, end):
         rest = k.bits[word]
@@ -210,7 +209,7 @@ def _compact(k: Any, own: Any) -> None:
             k.line_at[following] = line
             k.slot[line] = following
             following += 1
-    k.following[own] = following
+    k.following[cache_set] = following
     for place in range(first * 64, following):
         k.bits[place >> 6] |= np.int64(1) << (place & 63)
     for word in range(first, end):
@@ -225,23 +224,23 @@ def _compact(k: Any, own: Any) -> None:
 @inlined
 def use(k: Any, line: int) -> None:
     """Put `line` on top of the stack of its set."""
-    own = np.int64(k.set_of[line])
-    at = np.int64(k.slot[line])
-    if at >= 0 and at == k.following[own] - 1:
+    cache_set = np.int64(k.set_of[line])
+    slot = np.int64(k.slot[line])
+    if slot >= 0 and slot == k.following[cache_set] - 1:
         return
-    if k.following[own] == k.first[own + 1] * 64:
-        _compact(k, own)
-        at = np.int64(k.slot[line])
-    new = k.following[own]
-    k.following[own] = new + 1
-    if at >= 0:
-        k.bits[at >> 6] &= ~(np.int64(1) << (at & 63))
-        if at >> 6 != new >> 6:
-            _add(k, own, at >> 6, -1)
-            _add(k, own, new >> 6, 1)
+    if k.following[cache_set] == k.first[cache_set + 1] * 64:
+        _compact(k, cache_set)
+        slot = np.int64(k.slot[line])
+    new_slot = k.following[cache_set]
+    k.following[cache_set] = new_slot + 1
+    if slot >= 0:
+        k.bits[slot >> 6] &= ~(np.int64(1) << (slot & 63))
+        if slot >> 6 != new_slot >> 6:
+            _add(k, cache_set, slot >> 6, -1)
+            _add(k, cache_set, new_slot >> 6, 1)
     else:
-        k.live[own] += 1
-        _add(k, own, new >> 6, 1)
-    k.bits[new >> 6] |= np.int64(1) << (new & 63)
-    k.slot[line] = new
-    k.line_at[new] = line
+        k.live[cache_set] += 1
+        _add(k, cache_set, new_slot >> 6, 1)
+    k.bits[new_slot >> 6] |= np.int64(1) << (new_slot & 63)
+    k.slot[line] = new_slot
+    k.line_at[new_slot] = line

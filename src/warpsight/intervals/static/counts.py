@@ -5,6 +5,7 @@ First the number of iterations of each loop, in closed form or step by step, the
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -101,11 +102,13 @@ def _meeting(walk: Walk, loop: Loop) -> int:
 def _changed(walk: Walk, loop: Loop) -> list[str]:
     """Registers that the loop writes."""
     starts = walk.program.graph.block_start
-    names: dict[str, None] = {}
-    for block in sorted(loop.body):
-        for instruction in walk.program.function.instructions[int(starts[block]) : int(starts[block + 1])]:
-            names.update(dict.fromkeys(writes(instruction)))
-    return list(names)
+    instructions = walk.program.function.instructions
+    places = (place for block in sorted(loop.body) for place in range(int(starts[block]), int(starts[block + 1])))
+    return list(dict.fromkeys(name for place in places for name in writes(instructions[place])))
+
+
+def _changing(loop: Loop, name: str) -> Unknown:
+    return Unknown(f"{name}, which changes in the loop {loop.label}", loop.ptx_line)
 
 
 def _probe(walk: Walk, loop: Loop, mask: Mask, meeting: int) -> tuple[dict[str, Content], dict[int, Content], Mask]:
@@ -131,7 +134,7 @@ def _probe(walk: Walk, loop: Loop, mask: Mask, meeting: int) -> tuple[dict[str, 
     changes: dict[str, Content] = {}
     for name in names:
         after, counter = registers.contents.get(name), f"phi {name}"
-        step: Content = Unknown(f"{name}, which changes in the loop {loop.label}", loop.ptx_line)
+        step: Content = _changing(loop, name)
         if isinstance(after, Linear) and isinstance(after.terms.get(counter), int) and after.terms[counter] == 1:
             rest = {key: number for key, number in after.terms.items() if key != counter}
             if not any(key.startswith("phi ") for key in rest if key[4:] in names):
@@ -151,36 +154,40 @@ def _ends(
     Threads that have `ended` by a `ret` whose guard is the same in all iterations do so in the first: that is at `END`.
     """
     hint = walk.program.hints.trips.get(loop.label)
-    found: dict[int, Longs] = {}
+    ends: dict[int, Longs] = {}
     open_exits: list[int] = []
     for block, _ in loop.exits:
-        certain = all(walk.program.dominators[latch] >> block & 1 for latch in loop.latches)
-        at = _closed(walk, loop, exits[block], changes) if certain and block in exits else None
-        if at is None:
+        certain = block in exits and _in_every_iteration(walk, loop, block)
+        iteration = _closed(walk, loop, exits[block], changes) if certain else None
+        if iteration is None:
             open_exits.append(block)
-        found[block] = np.full(walk.registers.threads.count, NEVER) if at is None else at
+        ends[block] = np.full(walk.registers.threads.count, NEVER) if iteration is None else iteration
     if open_exits and hint is None:
         return None
     if hint is not None:
-        _apply_hint(walk, loop, mask & ~ended, found, open_exits, hint)
+        _apply_hint(walk, loop, mask & ~ended, ends, open_exits, hint)
     if ended.any():
-        found[END] = np.where(ended, 0, NEVER)
-    last = np.min(list(found.values()), axis=0) if found else np.full(len(mask), NEVER)
+        ends[END] = np.where(ended, 0, NEVER)
+    last = np.min(list(ends.values()), axis=0) if ends else np.full(len(mask), NEVER)
     if walk.counting and (last[mask] >= NEVER).any():
         raise walk.needs_trips(loop, None)
-    return None if (last[mask] >= NEVER).any() else found
+    return None if (last[mask] >= NEVER).any() else ends
 
 
-def _apply_hint(walk: Walk, loop: Loop, mask: Mask, found: dict[int, Longs], open_exits: list[int], trips: int) -> None:
+def _in_every_iteration(walk: Walk, loop: Loop, block: int) -> bool:
+    return all(walk.program.dominators[latch] >> block & 1 for latch in loop.latches)
+
+
+def _apply_hint(walk: Walk, loop: Loop, mask: Mask, ends: dict[int, Longs], open_exits: list[int], trips: int) -> None:
     """Set the hinted trip count at the exit whose own is unknown."""
-    by_block = {block: trips - 1 if block in loop.latches else trips for block in found}
+    by_block = {block: trips - 1 if block in loop.latches else trips for block in ends}
     if open_exits:
-        certain = [b for b in open_exits if all(walk.program.dominators[latch] >> b & 1 for latch in loop.latches)] or open_exits
-        found[certain[0]] = np.full(len(mask), by_block[certain[0]])
+        chosen = next((block for block in open_exits if _in_every_iteration(walk, loop, block)), open_exits[0])
+        ends[chosen] = np.full(len(mask), by_block[chosen])
         return
-    for block, at in found.items():
-        known = np.unique(at[mask])
-        if len(found) == 1 and known.tolist() not in ([], [by_block[block]]):
+    for block, iterations in ends.items():
+        known = np.unique(iterations[mask])
+        if len(ends) == 1 and known.tolist() not in ([], [by_block[block]]):
             shown = f"{known[0] + trips - by_block[block]:,}" if len(known) == 1 else "different numbers for its threads"
             what = f"the hint for the loop {loop.label} is {trips:,} iterations, but the program text has {shown}"
             raise UsageError(what, place="trips", remedy="leave it out for this loop")
@@ -193,7 +200,7 @@ def _closed(walk: Walk, loop: Loop, predicate: Content, changes: dict[str, Conte
     for name, step in changes.items():
         start = walk.registers.contents.get(name)
         fixed = isinstance(step, Linear) and isinstance(start, Linear)
-        by = linear(start, product(step, counter, 64), lambda a, b: a + b, 64) if fixed and start is not None else step
+        by = linear(start, product(step, counter, 64), operator.add, 64) if fixed and start is not None else step
         if not fixed and not isinstance(by, Unknown):
             by = Unknown(name, loop.ptx_line)
         predicate = substituted(predicate, f"phi {name}", by)
@@ -210,14 +217,14 @@ def _closed(walk: Walk, loop: Loop, predicate: Content, changes: dict[str, Conte
     return first_iteration(predicate.relation, difference.const, difference.terms.get(loop.label, 0), count)
 
 
-def _start(walk: Walk, loop: Loop, mask: Mask, before: dict[str, Content], changes: dict[str, Content], at: Content) -> None:
-    """Sets the registers to what they are when iteration `at` begins."""
+def _start(walk: Walk, loop: Loop, mask: Mask, before: dict[str, Content], changes: dict[str, Content], iteration: Linear) -> None:
+    """Set the registers to what they are when `iteration` begins."""
     live = walk.program.live[loop.header]
     for name, step in changes.items():
         start = before.get(name)
         if isinstance(step, Linear) and isinstance(start, Linear):
-            walk.registers.write(name, linear(start, product(step, at, 64), lambda a, b: a + b, 64), mask)
-        elif name in live and not (isinstance(at, Linear) and not at.terms and isinstance(at.const, int) and at.const == 0):
+            walk.registers.write(name, linear(start, product(step, iteration, 64), operator.add, 64), mask)
+        elif name in live and not (not iteration.terms and isinstance(iteration.const, int) and iteration.const == 0):
             walk.registers.write(name, step if isinstance(step, Unknown) else Unknown(name, loop.ptx_line), mask)
 
 
@@ -252,16 +259,16 @@ def _grouped(walk: Walk, frame: Frame, mask: Mask, changes: dict[str, Content], 
     return frame.arrived
 
 
-def _settle(walk: Walk, loop: Loop, at: int) -> None:
-    """What registers hold after iteration `at`, the last of those that were counted together, without the loop's counter."""
+def _settle(walk: Walk, loop: Loop, iteration: int) -> None:
+    """What registers hold after `iteration`, the last of those that were counted together, without the loop's counter."""
     for name, value in walk.registers.contents.items():
         if loop.label not in counters_of(value):
             continue
-        after = substituted(value, loop.label, Linear(at))
+        after = substituted(value, loop.label, Linear(iteration))
         if isinstance(after, Compare) and not after.difference.terms:
             after = compared(after.relation, after.difference.const, 0)
         elif isinstance(after, Later):
-            after = Unknown(f"{name}, which changes in the loop {loop.label}", loop.ptx_line)
+            after = _changing(loop, name)
         walk.registers.contents[name] = after
 
 
@@ -269,10 +276,10 @@ def _last_pass(walk: Walk, frame: Frame, mask: Mask, changes: dict[str, Content]
     """Without counting: the last iteration of every thread alone, for what it leaves in the registers."""
     last = np.min(list(ends.values()), axis=0)
     uniform = np.unique(last[mask])
-    at = Linear(int(uniform[0])) if len(uniform) == 1 else Linear(np.where(mask, last, 0))
+    iteration = Linear(int(uniform[0])) if len(uniform) == 1 else Linear(np.where(mask, last, 0))
     frame.leaving = lambda block: ends[block] == last
     walk.frames.append(frame)
-    _start(walk, frame.loop, mask, dict(walk.registers.contents), changes, at)
+    _start(walk, frame.loop, mask, dict(walk.registers.contents), changes, iteration)
     walk.run(frame.loop.header, mask, frame.loop.header, entering=True)
     walk.frames.pop()
     return frame.arrived
@@ -296,23 +303,18 @@ def _one_by_one(walk: Walk, frame: Frame, mask: Mask) -> Mask:
         alive = before.registers.alive
         walk.restore(before)
         for name in _changed(walk, frame.loop):
-            unknown = Unknown(f"{name}, which changes in the loop {frame.loop.label}", frame.loop.ptx_line)
-            walk.registers.contents[name] = unknown
+            walk.registers.contents[name] = _changing(frame.loop, name)
         frame.arrived = alive & mask if not mask.any() else alive
-        return _after(walk, frame, frame.arrived)
+        # all threads take the ways from the exits to where they meet
+        for _, target in frame.loop.exits:
+            if target not in (frame.meeting, END):
+                walk.run(target, frame.arrived, frame.meeting)
+        return frame.arrived
     walk.frames.pop()
     return frame.arrived
 
 
-def _after(walk: Walk, frame: Frame, mask: Mask) -> Mask:
-    """The ways from the exits to where they meet, by all threads."""
-    for _, target in frame.loop.exits:
-        if target not in (frame.meeting, END):
-            walk.run(target, mask, frame.meeting)
-    return mask
-
-
-# -- The counts of the MWP-CWP model from a kernel's PTX and its launch, with nothing executed.
+# -- The counts.
 
 _THREADS_AT_ONCE = 1 << 18
 
@@ -342,7 +344,7 @@ def static_counts(
             raise UnsupportedError(what, place=source.path, remedy=REMEDY) from None
     _check_hints(hints, tally, function)
     warps = padded // LANES
-    return tally.totals().per_warp(
+    return tally.per_warp(
         launch.blocks * warps, launch.blocks, warps, blocks_per_sm, coalescing=gpu.sm.coalescing, origin="program text"
     )
 
@@ -362,13 +364,13 @@ def _program(path: str, function: Function, gpu: GpuSpec, hints: StaticHints, ro
 
 def _parameters(function: Function, launch: Launch) -> dict[str, bytes | int]:
     """By parameter: a scalar's bytes, or the made-up address of an array."""
-    found: dict[str, bytes | int] = {}
+    values: dict[str, bytes | int] = {}
     for number, (parameter, argument) in enumerate(zip(function.parameters, launch.arguments, strict=True)):
         if isinstance(argument, ScalarArgument):
-            found[parameter.name] = argument.data
+            values[parameter.name] = argument.data
         elif isinstance(argument, ArrayArgument):
-            found[parameter.name] = array_address(number)
-    return found
+            values[parameter.name] = array_address(number)
+    return values
 
 
 def _check_hints(hints: StaticHints, tally: Tally, function: Function) -> None:

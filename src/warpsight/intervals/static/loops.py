@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from warpsight.base.errors import UnsupportedError, UsageError
@@ -35,28 +36,28 @@ class StaticHints:
 
 def parse_trips(texts: list[str]) -> dict[str, int]:
     """`LABEL=n` texts. Raises UsageError for another form, a label given twice, or less than 1."""
-    found: dict[str, int] = {}
+    trips: dict[str, int] = {}
     for text in texts:
         label, equals, number = (part.strip() for part in text.partition("="))
         if not equals or not label or not number.isdecimal() or int(number) < 1:
             remedy = "give a loop's label and the executions of its body: '$L__BB0_2=16'"
             raise UsageError(f'"{text}" is not LABEL=n', place="trips", remedy=remedy)
-        if label in found:
+        if label in trips:
             raise UsageError(f"{label} is given twice", place="trips", remedy="keep one of them")
-        found[label] = int(number)
-    return found
+        trips[label] = int(number)
+    return trips
 
 
 def parse_lines(texts: list[str], option: str) -> frozenset[int]:
     """PTX line numbers, or `all`. Raises UsageError for anything else."""
-    found = set()
+    lines = set()
     for text in ",".join(texts).split(",") if texts else ():
         word = text.strip()
         if word != "all" and not (word.isdecimal() and int(word) > 0):
             remedy = "give a PTX line number, several with commas, or all"
             raise UsageError(f'"{word}" is no line of the PTX', place=option, remedy=remedy)
-        found.add(ALL if word == "all" else int(word))
-    return frozenset(found)
+        lines.add(ALL if word == "all" else int(word))
+    return frozenset(lines)
 
 
 # -- The loops of a kernel: natural loops of its control-flow graph, innermost known for each basic block.
@@ -73,7 +74,6 @@ class Loop:
     body: frozenset[int]
     latches: tuple[int, ...]
     exits: tuple[tuple[int, int], ...]
-    parent: str | None
     ptx_line: int
 
 
@@ -84,20 +84,17 @@ def find_loops(function: Function, graph: ControlFlowGraph, dominators: list[int
     for block, following in enumerate(graph.successors):
         for target in following:
             if dominators[block] >> target & 1:
-                bodies.setdefault(target, {target}).update(_reaching(graph, block, target))
+                bodies.setdefault(target, {target}).update(_connected(graph.predecessors, block, target))
                 latches.setdefault(target, []).append(block)
     _check_reducible(function, graph, dominators)
     names = {index: label for label, index in reversed(function.labels.items())}
-    labels = {header: names.get(int(graph.block_start[header]), f"block{header}") for header in bodies}
-    found = {}
+    loops = {}
     for header, body in bodies.items():
-        around = [other for other, outer in bodies.items() if other != header and header in outer]
-        parent = min(around, key=lambda other: len(bodies[other]), default=None)
         exits = tuple((b, t) for b in sorted(body) for t in graph.successors[b] if t not in body)
         line = function.instructions[int(graph.block_start[header])].ptx_line
-        name = labels[parent] if parent is not None else None
-        found[header] = Loop(labels[header], header, frozenset(body), tuple(latches[header]), exits, name, line)
-    return found
+        label = names.get(int(graph.block_start[header]), f"block{header}")
+        loops[header] = Loop(label, header, frozenset(body), tuple(latches[header]), exits, line)
+    return loops
 
 
 def dominators_of(graph: ControlFlowGraph) -> list[int]:
@@ -117,31 +114,18 @@ def dominators_of(graph: ControlFlowGraph) -> list[int]:
             new = common | (1 << block) if graph.predecessors[block] else everything
             if new != sets[block]:
                 sets[block], changed = new, True
-    reached = _reachable(graph)
+    reached = _connected(graph.successors, 0)
     return [bits if block in reached else 0 for block, bits in enumerate(sets)]
 
 
-def _reachable(graph: ControlFlowGraph) -> set[int]:
-    seen, pending = {0}, [0]
-    while pending:
-        for following in graph.successors[pending.pop()]:
-            if following not in seen:
-                seen.add(following)
-                pending.append(following)
-    return seen
-
-
-def _reaching(graph: ControlFlowGraph, block: int, header: int) -> set[int]:
-    """Blocks from which `block` can be reached without passing `header`."""
+def _connected(neighbours: Sequence[Iterable[int]], block: int, barrier: int | None = None) -> set[int]:
+    """Blocks that `neighbours` (successors or predecessors of each) lead to from `block`, without passing `barrier`."""
     seen, pending = {block}, [block]
     while pending:
         current = pending.pop()
-        if current == header:
-            continue
-        for before in graph.predecessors[current]:
-            if before not in seen:
-                seen.add(before)
-                pending.append(before)
+        new = set() if current == barrier else set(neighbours[current]) - seen
+        seen |= new
+        pending += new
     return seen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -82,17 +83,13 @@ class Registers:
         else:
             result = Unknown(f'a result of "{instruction.text}"', instruction.ptx_line)
         if instruction.guard is not None:
-            on = self.guard(instruction)
-            if isinstance(on, bool | np.ndarray):
-                mask = mask & on
+            guard = self.guard(instruction)
+            if isinstance(guard, bool | np.ndarray):
+                mask = mask & guard
             else:
-                result = self._maybe(targets[0], result, on, instruction)
+                result = guard if isinstance(guard, Unknown) else Unknown("a write under a condition", instruction.ptx_line)
         for target in targets:
             self.write(target, result, mask)
-
-    def _maybe(self, target: str, result: Content, on: Content, instruction: Instruction) -> Content:
-        """A write whose guard is not a plain mask."""
-        return on if isinstance(on, Unknown) else Unknown("a write under a condition", instruction.ptx_line)
 
     def write(self, name: str, value: Content, mask: Mask) -> None:
         """Put `value` where `mask` is; threads that have left do not matter."""
@@ -111,8 +108,8 @@ class Registers:
 
     def read(self, name: str, instruction: Instruction) -> Content:
         """A register's content."""
-        found = self.contents.get(name)
-        return Unknown(f"{name}, which nothing has written", instruction.ptx_line) if found is None else found
+        content = self.contents.get(name)
+        return Unknown(f"{name}, which nothing has written", instruction.ptx_line) if content is None else content
 
     def operand(self, operand: Operand | Negated, instruction: Instruction) -> Content:
         """A source operand."""
@@ -128,14 +125,13 @@ class Registers:
             return Linear(self._place(operand.name) + operand.offset)
         if isinstance(operand, Address):
             return self.address(operand, instruction)
-        shown = operand.name if isinstance(operand, SpecialRegister) else "a floating-point value"
         if isinstance(operand, Vector):
-            shown = "parts of a value"
-        return Unknown(shown, instruction.ptx_line)
+            return Unknown("parts of a value", instruction.ptx_line)
+        return Unknown(operand.name if isinstance(operand, SpecialRegister) else "a floating-point value", instruction.ptx_line)
 
     def address(self, address: Address, instruction: Instruction) -> Content:
-        """Base and offset."""
-        return linear(self.operand(address.base, instruction), Linear(address.offset), lambda a, b: a + b, 64)
+        """The sum of base and offset."""
+        return linear(self.operand(address.base, instruction), Linear(address.offset), operator.add, 64)
 
     def _place(self, symbol: str) -> int:
         """A made-up, aligned address of a variable."""
@@ -145,15 +141,13 @@ class Registers:
         """A load: of a parameter what the launch says, else data."""
         source = instruction.operands[-1]
         if "param" in instruction.modifiers and isinstance(source, Address) and isinstance(source.base, Symbol):
-            given = self._parameters.get(source.base.name)
-            offset = source.base.offset + source.offset
-            if isinstance(given, int):
-                return Linear(given)
-            kind = instruction.modifiers[-1]
-            if isinstance(given, bytes) and kind[:1] in "usb":
+            argument = self._parameters.get(source.base.name)
+            if isinstance(argument, int):
+                return Linear(argument)
+            offset, kind = source.base.offset + source.offset, instruction.modifiers[-1]
+            if isinstance(argument, bytes) and kind[:1] in "usb":
                 size = type_bits(kind) // 8
-                number = int.from_bytes(given[offset : offset + size], "little")
-                return Linear(wrap(number, 8 * size))
+                return Linear(wrap(int.from_bytes(argument[offset : offset + size], "little"), 8 * size))
         return Unknown("a value loaded from memory", instruction.ptx_line)
 
 
@@ -169,26 +163,14 @@ _MOST_PLACES = 4096
 
 
 @dataclass
-class Tally:
-    """Sums over warps, as floats: counts times their iterations. `hinted` are the PTX lines whose hints were used."""
+class Tally(LaunchTotals):
+    """The sums so far: counts times their iterations. `hinted` are the PTX lines whose hints were used."""
 
-    instructions: float = 0.0
-    coalesced: float = 0.0
-    uncoalesced: float = 0.0
-    transactions: float = 0.0
-    access_bytes: float = 0.0
-    synchronizations: float = 0.0
     hinted: set[int] = field(default_factory=set)
 
     def copy(self) -> Tally:
         """The sums as they are now."""
         return Tally(**{**self.__dict__, "hinted": set(self.hinted)})
-
-    def totals(self) -> LaunchTotals:
-        """The sums as totals of a launch."""
-        return LaunchTotals(
-            self.instructions, self.coalesced, self.uncoalesced, self.transactions, self.access_bytes, self.synchronizations
-        )
 
 
 @dataclass(frozen=True)
@@ -244,7 +226,7 @@ def _seen(address: Linear, active: Mask) -> Linear:
 
 def _places(address: Linear, ranges: Mapping[str, tuple[int, int]], alignment: int) -> list[tuple[Number, float]]:
     """What counters add to the address, modulo the alignment, and in which share of the iterations."""
-    found: list[tuple[Number, float]] = [(0, 1.0)]
+    places: list[tuple[Number, float]] = [(0, 1.0)]
     for name, step in address.terms.items():
         first, end = ranges[name]
         common = step if isinstance(step, int) else int(np.gcd.reduce(np.unique(step)))
@@ -253,15 +235,15 @@ def _places(address: Linear, ranges: Mapping[str, tuple[int, int]], alignment: i
         ways = [(k, len(range(k, count, period)) / count) for k in range(min(period, count))]
         uniform: dict[int, float] = {}
         rest: list[tuple[Number, float]] = []
-        for shift, share in found:
+        for shift, share in places:
             for k, part in ways:
                 moved = shift + step * (first + k)
                 if isinstance(moved, int):
                     uniform[moved % alignment] = uniform.get(moved % alignment, 0.0) + share * part
                 else:
                     rest.append((moved % alignment, share * part))
-        found = [*uniform.items(), *rest]
-        if len(found) > _MOST_PLACES:
+        places = [*uniform.items(), *rest]
+        if len(places) > _MOST_PLACES:
             what = f"an address takes more than {_MOST_PLACES:,} places in a line over the iterations of its loops"
             raise LimitError(what, remedy="leave out `static`: a trace counts any kernel")
-    return found
+    return places

@@ -10,14 +10,15 @@ taken not to wrap.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import operator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from warpsight.isa.ptx.constants import type_bits
+from warpsight.isa.ptx.constants import type_bits as _bits
 from warpsight.isa.ptx.program import Instruction
 
 Number = int | npt.NDArray[np.int64]
@@ -116,7 +117,7 @@ def numbers(values: list[Content], combine: Callable[..., Any]) -> Content:
     other = _not_linear(*values)
     if other is not None:
         return other
-    counters = frozenset(name for value in values if isinstance(value, Linear) for name in value.terms)
+    counters = _all_counters(values)
     if counters:
         return Later(counters)
     result: Content = combine(*(value.const for value in values if isinstance(value, Linear)))
@@ -124,13 +125,12 @@ def numbers(values: list[Content], combine: Callable[..., Any]) -> Content:
 
 
 def _not_linear(*values: Content) -> Unknown | Later | None:
-    for value in values:
-        if isinstance(value, Unknown):
-            return value
-    later = [value for value in values if not isinstance(value, Linear)]
-    if not later:
-        return None
-    return Later(frozenset().union(*(counters_of(value) for value in values)))
+    unknown = next((value for value in values if isinstance(value, Unknown)), None)
+    return unknown or (None if all(isinstance(value, Linear) for value in values) else Later(_all_counters(values)))
+
+
+def _all_counters(values: Iterable[Content]) -> frozenset[str]:
+    return frozenset().union(*(counters_of(value) for value in values))
 
 
 def _is_zero(number: Number) -> bool:
@@ -152,9 +152,8 @@ def merged(mask: Mask, new: Content, old: Content) -> Content:
     """`new` for the threads of `mask`, `old` for the others."""
     if new is old:
         return new
-    for value in (new, old):
-        if isinstance(value, Unknown):
-            return value
+    if isinstance(new, Unknown) or isinstance(old, Unknown):
+        return new if isinstance(new, Unknown) else old
     if isinstance(new, Linear) and isinstance(old, Linear):
         terms = {name: _chosen(mask, new.terms.get(name, 0), old.terms.get(name, 0)) for name in (*new.terms, *old.terms)}
         return Linear(_chosen(mask, new.const, old.const), terms)
@@ -179,7 +178,7 @@ def substituted(value: Content, name: str, by: Content) -> Content:
     if not isinstance(value, Linear) or name not in value.terms:
         return value
     rest = Linear(value.const, {key: number for key, number in value.terms.items() if key != name})
-    return linear(rest, product(Linear(value.terms[name]), by, 64), lambda a, b: a + b, 64)
+    return linear(rest, product(Linear(value.terms[name]), by, 64), operator.add, 64)
 
 
 def same(a: Content, b: Content) -> bool:
@@ -197,11 +196,7 @@ def same(a: Content, b: Content) -> bool:
 
 _UNSIGNED = {"lo": "lt", "ls": "le", "hi": "gt", "hs": "ge"}
 _RELATIONS = {**{name: name for name in ("lt", "le", "gt", "ge", "eq", "ne")}, **_UNSIGNED}
-_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "lt": lambda a, b: a < b, "le": lambda a, b: a <= b, "gt": lambda a, b: a > b, "ge": lambda a, b: a >= b,
-    "eq": lambda a, b: a == b, "ne": lambda a, b: a != b,
-}  # fmt: skip
-_COPIES = frozenset({"mov", "cvta"})
+_BITWISE: dict[str, Callable[[Any, Any], Any]] = {"and": operator.and_, "or": operator.or_, "xor": operator.xor}
 
 
 def apply(instruction: Instruction, sources: list[Content]) -> Content:
@@ -215,12 +210,8 @@ def apply(instruction: Instruction, sources: list[Content]) -> Content:
     handler = _HANDLERS.get(instruction.opcode)
     if handler is None or not kind or "sat" in instruction.modifiers:
         return Unknown(f'the result of "{instruction.text}"', instruction.ptx_line)
-    found = handler(instruction, sources, kind)
-    return Unknown(f'the result of "{instruction.text}"', instruction.ptx_line) if found is None else found
-
-
-def _bits(kind: str) -> int:
-    return type_bits(kind)
+    result = handler(instruction, sources, kind)
+    return Unknown(f'the result of "{instruction.text}"', instruction.ptx_line) if result is None else result
 
 
 def _read(value: Content, kind: str) -> Content:
@@ -238,32 +229,28 @@ def _signed_alike(value: Content, kind: str, line: int) -> Content:
 
 
 def _sum(ins: Instruction, s: list[Content], kind: str) -> Content | None:
-    return linear(s[0], s[1], lambda a, b: a + b, _bits(kind))
+    return linear(s[0], s[1], operator.add, _bits(kind))
 
 
 def _difference(ins: Instruction, s: list[Content], kind: str) -> Content | None:
-    return linear(s[0], s[1], lambda a, b: a - b, _bits(kind))
+    return linear(s[0], s[1], operator.sub, _bits(kind))
 
 
 def _multiplied(ins: Instruction, s: list[Content], kind: str) -> Content | None:
     if "wide" in ins.modifiers:
         return product(_read(s[0], kind), _read(s[1], kind), 2 * _bits(kind))
-    if "hi" in ins.modifiers:
-        return _high(s[:2], kind)
-    return product(s[0], s[1], _bits(kind))
-
-
-def _high(s: list[Content], kind: str) -> Content | None:
     bits = _bits(kind)
+    if "hi" not in ins.modifiers:
+        return product(s[0], s[1], bits)
     if bits > 32:
         return None
-    return numbers([_read(v, kind) for v in s], lambda a, b: Linear(wrap((a * b) >> bits, bits)))
+    return numbers([_read(v, kind) for v in s[:2]], lambda a, b: Linear(wrap((a * b) >> bits, bits)))
 
 
 def _multiplied_and_added(ins: Instruction, s: list[Content], kind: str) -> Content | None:
     bits = _bits(kind) * (2 if "wide" in ins.modifiers else 1)
-    found = _multiplied(ins, s, kind)
-    return None if found is None else linear(found, s[2], lambda a, b: a + b, bits)
+    factor_product = _multiplied(ins, s, kind)
+    return None if factor_product is None else linear(factor_product, s[2], operator.add, bits)
 
 
 def _amount(value: Content) -> Content:
@@ -286,11 +273,11 @@ def _shifted_right(ins: Instruction, s: list[Content], kind: str) -> Content | N
 def _plain(combine: Callable[..., Any]) -> Callable[[Instruction, list[Content], str], Content | None]:
     """An operation on numbers of the instruction's type."""
 
-    def on(ins: Instruction, s: list[Content], kind: str) -> Content | None:
+    def handler(ins: Instruction, s: list[Content], kind: str) -> Content | None:
         values = [_signed_alike(value, kind, ins.ptx_line) for value in s]
         return numbers(values, lambda *n: Linear(_whole(combine(*n), _bits(kind))))
 
-    return on
+    return handler
 
 
 def _whole(number: Any, bits: int) -> Number:
@@ -300,7 +287,7 @@ def _whole(number: Any, bits: int) -> Number:
 def _divided(ins: Instruction, s: list[Content], kind: str) -> Content | None:
     """Division and remainder round towards zero; by zero they are not known."""
 
-    def of(a: Number, b: Number) -> Content:
+    def divide(a: Number, b: Number) -> Content:
         if np.any(np.asarray(b) == 0):
             return Unknown("a division by zero", ins.ptx_line)
         quotient = np.abs(a) // np.abs(b) * np.sign(a) * np.sign(b)
@@ -308,18 +295,17 @@ def _divided(ins: Instruction, s: list[Content], kind: str) -> Content | None:
         uniform = isinstance(a, int) and isinstance(b, int)
         return Linear(_whole(int(result) if uniform else result, _bits(kind)))
 
-    return numbers([_signed_alike(v, kind, ins.ptx_line) for v in s], of)
+    return numbers([_signed_alike(v, kind, ins.ptx_line) for v in s], divide)
 
 
 def _converted(ins: Instruction, s: list[Content], kind: str) -> Content | None:
     types = [m for m in ins.modifiers if m[:1] in "usb" and m[1:].isdigit()]
-    if len(types) != 2 or {"sat"} & {*ins.modifiers}:
+    if len(types) != 2:
         return None
     value = s[0]
     if isinstance(value, Linear) and not value.terms:
-        number = value.const
-        number = unsigned(number, _bits(types[1])) if types[1].startswith("u") else wrap(number, _bits(types[1]))
-        return Linear(wrap(number, _bits(types[0])))
+        read = unsigned if types[1].startswith("u") else wrap
+        return Linear(wrap(read(value.const, _bits(types[1])), _bits(types[0])))
     return value
 
 
@@ -329,10 +315,8 @@ def _selected(ins: Instruction, s: list[Content], kind: str) -> Content | None:
         return s[0] if choice else s[1]
     if isinstance(choice, np.ndarray) and isinstance(s[0], Linear) and isinstance(s[1], Linear) and not (s[0].terms or s[1].terms):
         return Linear(np.where(choice, s[0].const, s[1].const))
-    for value in (choice, *s[:2]):
-        if isinstance(value, Unknown):
-            return value
-    return Later(frozenset().union(*(counters_of(value) for value in s)))
+    unknown = next((value for value in (choice, *s[:2]) if isinstance(value, Unknown)), None)
+    return unknown or Later(_all_counters(s))
 
 
 def _compared(ins: Instruction, s: list[Content], kind: str) -> Content | None:
@@ -342,20 +326,18 @@ def _compared(ins: Instruction, s: list[Content], kind: str) -> Content | None:
     is_unsigned = kind.startswith("u") or any(m in _UNSIGNED for m in ins.modifiers)
     as_kind = f"u{_bits(kind)}" if is_unsigned else f"s{_bits(kind)}"
     a, b = (_signed_alike(value, as_kind, ins.ptx_line) for value in s[:2])
-    found = linear(a, b, lambda x, y: x - y, 64)
-    if isinstance(found, Linear) and found.terms:
-        result: Content = Compare(relation, found)
-    elif isinstance(found, Linear) and isinstance(a, Linear) and isinstance(b, Linear):
+    result = linear(a, b, operator.sub, 64)
+    if isinstance(result, Linear) and result.terms:
+        result = Compare(relation, result)
+    elif isinstance(result, Linear) and isinstance(a, Linear) and isinstance(b, Linear):
         result = compared(relation, a.const, b.const)
-    else:
-        result = found
     combine = next((m for m in ins.modifiers if m in ("and", "or", "xor")), None)
     return result if combine is None else _logic(combine, [result, s[2]], ins.ptx_line)
 
 
 def compared(relation: str, a: Number, b: Number) -> Content:
     """Numbers compared: lt, le, gt, ge, eq, ne."""
-    truth = _COMPARE[relation](a, b)
+    truth = getattr(operator, relation)(a, b)
     return bool(truth) if isinstance(truth, bool | np.bool_) else np.asarray(truth, dtype=np.bool_)
 
 
@@ -384,19 +366,12 @@ def _logic(opcode: str, s: list[Content], line: int) -> Content:
             return mine if mine == deciding else other
         if isinstance(mine, bool) and opcode == "xor":
             return negated(other) if mine else other
-    if all(isinstance(value, bool | np.ndarray) for value in s) and opcode in _TRUTHS and len(s) == 2:
-        found: Content = _TRUTHS[opcode](np.asarray(s[0]), np.asarray(s[1]))
-        return found
-    for value in s:
-        if isinstance(value, Unknown):
-            return value
-    counters = frozenset().union(*(counters_of(value) for value in s))
-    return Later(counters) if counters else Unknown(f'the result of "{opcode}.pred"', line)
-
-
-_TRUTHS: dict[str, Callable[[Any, Any], Any]] = {
-    "and": lambda a, b: a & b, "or": lambda a, b: a | b, "xor": lambda a, b: a ^ b,
-}  # fmt: skip
+    if all(isinstance(value, bool | np.ndarray) for value in s) and opcode in _BITWISE and len(s) == 2:
+        truth: Mask = _BITWISE[opcode](np.asarray(s[0]), np.asarray(s[1]))
+        return truth
+    unknown = next((value for value in s if isinstance(value, Unknown)), None)
+    counters = _all_counters(s)
+    return unknown or (Later(counters) if counters else Unknown(f'the result of "{opcode}.pred"', line))
 
 
 def _copied(ins: Instruction, s: list[Content], kind: str) -> Content | None:
@@ -409,14 +384,14 @@ def _lut(ins: Instruction, s: list[Content], kind: str) -> Content | None:
         return None
     table = s[3].const
 
-    def of(a: Any, b: Any, c: Any) -> Content:
+    def look_up(a: Any, b: Any, c: Any) -> Content:
         result: Any = 0
         for row in range(8):
             if table >> row & 1:
                 result = result | (a if row & 4 else ~a) & (b if row & 2 else ~b) & (c if row & 1 else ~c)
         return Linear(_whole(result, 32))
 
-    return numbers(s[:3], of)
+    return numbers(s[:3], look_up)
 
 
 def _field(ins: Instruction, s: list[Content], kind: str) -> Content | None:
@@ -430,8 +405,8 @@ def _field(ins: Instruction, s: list[Content], kind: str) -> Content | None:
 
 _HANDLERS: dict[str, Callable[[Instruction, list[Content], str], Content | None]] = {
     "mov": _copied, "cvta": _copied, "add": _sum, "sub": _difference, "mul": _multiplied, "mad": _multiplied_and_added,
-    "shl": _shifted_left, "shr": _shifted_right, "and": _plain(lambda a, b: a & b), "or": _plain(lambda a, b: a | b),
-    "xor": _plain(lambda a, b: a ^ b), "not": _plain(lambda a: ~a), "neg": _plain(lambda a: -a),
+    "shl": _shifted_left, "shr": _shifted_right, "and": _plain(operator.and_), "or": _plain(operator.or_),
+    "xor": _plain(operator.xor), "not": _plain(operator.invert), "neg": _plain(operator.neg),
     "min": _plain(lambda a, b: np.minimum(a, b) if not (isinstance(a, int) and isinstance(b, int)) else min(a, b)),
     "max": _plain(lambda a, b: np.maximum(a, b) if not (isinstance(a, int) and isinstance(b, int)) else max(a, b)),
     "abs": _plain(abs), "div": _divided, "rem": _divided, "cvt": _converted, "selp": _selected, "setp": _compared,

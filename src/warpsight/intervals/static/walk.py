@@ -15,7 +15,7 @@ import numpy as np
 from warpsight.base.errors import UnsupportedError, UsageError
 from warpsight.intervals.static.loops import REMEDY, Loop, StaticHints
 from warpsight.intervals.static.threads import LANES, Coalescing, Registers, Tally
-from warpsight.intervals.static.values import Content, Linear, Mask, Unknown, counters_of, negated, same
+from warpsight.intervals.static.values import Content, Linear, Mask, Truth, Unknown, counters_of, negated, same
 from warpsight.isa.ptx.cfg import ControlFlowGraph
 from warpsight.isa.ptx.program import Address, Function, Instruction, Symbol
 from warpsight.isa.ptx.rules import is_block_barrier
@@ -144,19 +144,18 @@ class Walk:
 
     def _address(self, instruction: Instruction) -> Content:
         operands = instruction.operands
-        chosen = operands[1] if instruction.opcode == "cp" and "bulk" not in instruction.modifiers else None
-        found = chosen or next((o for o in operands if isinstance(o, Address)), None)
-        plain = instruction.opcode in ("ld", "ldu", "st", "atom", "red") or chosen is not None
-        if not plain or not isinstance(found, Address):
+        copied = operands[1] if instruction.opcode == "cp" and "bulk" not in instruction.modifiers else None
+        address = copied or next((o for o in operands if isinstance(o, Address)), None)
+        plain = instruction.opcode in ("ld", "ldu", "st", "atom", "red") or copied is not None
+        if not plain or not isinstance(address, Address):
             return Unknown(f'the kind of access that "{instruction.text}" makes', instruction.ptx_line)
-        return self.registers.address(found, instruction)
+        return self.registers.address(address, instruction)
 
     def _is_shared(self, address: Content) -> bool:
         """A generic address that lies in a shared variable."""
-        variables = {**self.program.function.variables}
-        shared = [name for name, variable in variables.items() if variable.space == "shared"]
         if not isinstance(address, Linear):
             return False
+        shared = [name for name, variable in self.program.function.variables.items() if variable.space == "shared"]
         places = [self.registers.operand(Symbol(name), self.program.function.instructions[0]) for name in shared]
         first = address.const if isinstance(address.const, int) else int(address.const[0])
         return any(isinstance(p, Linear) and isinstance(p.const, int) and 0 <= first - p.const < 1 << 32 for p in places)
@@ -199,14 +198,19 @@ class Walk:
         return self._branch(block, target, mask, stop)
 
     def _leaving(self, last: Instruction, mask: Mask) -> Mask:
-        on = self.registers.guard(last)
+        guard = self._choice(last)
+        return np.zeros_like(mask) if guard is None else np.asarray(mask & guard, dtype=np.bool_)
+
+    def _choice(self, branch: Instruction) -> Truth | None:
+        """The guard of a branch or exit; None if both sides are to be taken because it depends on data."""
+        guard = self.registers.guard(branch)
         if self.counting:
-            on = self.known(on)
-        if isinstance(on, bool | np.ndarray):
-            return np.asarray(mask & on, dtype=np.bool_)
-        if self.counting and isinstance(on, Unknown) and not self.program.hints.both_paths:
-            raise self.needs_paths(last, on)
-        return np.zeros_like(mask)
+            guard = self.known(guard)
+        if isinstance(guard, bool | np.ndarray):
+            return guard
+        if self.counting and isinstance(guard, Unknown) and not self.program.hints.both_paths:
+            raise self.needs_paths(branch, guard)
+        return None
 
     def _target(self, branch: Instruction) -> int:
         label = branch.operands[-1]
@@ -233,10 +237,10 @@ class Walk:
         if frame.leaving is not None:
             gone = mask & frame.leaving(block)
         else:
-            on = self.registers.guard(last)
-            if isinstance(on, Unknown):
-                raise self.needs_trips(frame.loop, on)
-            leaves = self.known(on if taken_leaves else negated(on))
+            guard = self.registers.guard(last)
+            if isinstance(guard, Unknown):
+                raise self.needs_trips(frame.loop, guard)
+            leaves = self.known(guard if taken_leaves else negated(guard))
             gone = mask & np.asarray(leaves, dtype=np.bool_)
         if gone.any():
             self._arrive(frame, outside, gone)
@@ -262,15 +266,10 @@ class Walk:
 
     def _branch(self, block: int, target: int, mask: Mask, stop: int) -> tuple[int, Mask]:
         """Both sides of a branch, each by its own threads, up to where they meet."""
-        last = self._last(block)
-        on = self.registers.guard(last)
-        if self.counting:
-            on = self.known(on)
-        if not isinstance(on, bool | np.ndarray):
-            if self.counting and isinstance(on, Unknown) and not self.program.hints.both_paths:
-                raise self.needs_paths(last, on)
+        guard = self._choice(self._last(block))
+        if guard is None:
             return self._either(block, target, mask)
-        taken = np.asarray(mask & on, dtype=np.bool_)
+        taken = np.asarray(mask & guard, dtype=np.bool_)
         other = mask & ~taken
         if not taken.any() or not other.any():
             return (target, mask) if taken.any() else (block + 1, mask)
