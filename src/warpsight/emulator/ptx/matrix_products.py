@@ -123,8 +123,9 @@ def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d:
     counted(helper.builder, product.rows, 1, row)
 
 
-def _at(builder: Builder, matrix: Value, number: Value, columns: int, size: int) -> Value:
-    return at(builder, matrix, builder.mul(number, I64(columns * size)))
+def _at(builder: Builder, matrix: Value, number: Value | int, columns: int, size: int) -> Value:
+    row_bytes = columns * size
+    return at(builder, matrix, number * row_bytes if isinstance(number, int) else builder.mul(number, I64(row_bytes)))
 
 
 def _repeated(builder: Builder, matrix: Value, number: Value, element: Any) -> Value:
@@ -136,7 +137,7 @@ def _repeated(builder: Builder, matrix: Value, number: Value, element: Any) -> V
     return builder.shuffle_vector(first, undefined, ir.Constant(_ROW32, [0] * _COLUMNS))
 
 
-def _row(builder: Builder, matrix: Value, number: Value, element: Any) -> Value:
+def _row(builder: Builder, matrix: Value, number: Value | int, element: Any) -> Value:
     size = 8 if element == F64 else 4
     return load_as(builder, _at(builder, matrix, number, _COLUMNS, size), ir.VectorType(element, _COLUMNS), _COLUMNS * size)
 
@@ -271,7 +272,7 @@ def double_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Va
 def _operands(builder: Builder, product: Product, a: Value, b: Value, m: Value, k: int, element: Any) -> tuple[Value, Value]:
     """Element (m, k) of A in each of eight lanes, and row k of B."""
     number = builder.add(builder.mul(m, I64(product.depth)), I64(k))
-    return _repeated(builder, a, number, element), _row(builder, b, I64(k), element)
+    return _repeated(builder, a, number, element), _row(builder, b, k, element)
 
 
 # -- Sparse A of `mma.sp`: the half of its elements that registers hold goes to the columns that the metadata names.
