@@ -8,9 +8,10 @@ from ptx_samples import kernel
 from random_functions import functions, next_instructions
 
 from warpsight.isa.ptx.cfg import build_cfg
-from warpsight.isa.ptx.dataflow import live_in, live_out, reads, writes
+from warpsight.isa.ptx.dataflow import live_in, live_out
 from warpsight.isa.ptx.parser import parse_module
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.rules import reads, writes
 
 
 @pytest.mark.unit

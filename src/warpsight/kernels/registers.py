@@ -14,9 +14,10 @@ from typing import Literal
 from warpsight.base import diskcache
 from warpsight.base.errors import UsageError, WarpsightError
 from warpsight.isa.ptx.cfg import build_cfg
-from warpsight.isa.ptx.dataflow import CARRY, live_out, reads, writes
+from warpsight.isa.ptx.dataflow import live_out
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.program import Address, Function, Module, Symbol
+from warpsight.isa.ptx.rules import CARRY, reads, writes
 from warpsight.kernels import assembler as nvjitlink
 from warpsight.kernels.assembler import CubinKernel, read_cubin
 from warpsight.kernels.launch import KernelSource

@@ -31,8 +31,9 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.symbols import SymbolTable
 from warpsight.isa.ptx.cfg import ControlFlowGraph, with_calls
-from warpsight.isa.ptx.dataflow import CARRY, live_in, live_out
+from warpsight.isa.ptx.dataflow import live_in, live_out
 from warpsight.isa.ptx.program import Function, Instruction
+from warpsight.isa.ptx.rules import CARRY
 
 
 @dataclass(frozen=True)

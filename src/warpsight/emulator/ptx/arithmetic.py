@@ -16,19 +16,17 @@ from warpsight.emulator.codegen.lanes import (
     Value,
     bits_of,
     call_same,
-    intrinsic,
     is_float,
     is_signed,
     scalar_type,
     splat_constant,
     vector,
-    vector_suffix,
 )
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx import floating_point as floating
-from warpsight.emulator.ptx.common import allow, operands, the_type, types_of
-from warpsight.isa.ptx.dataflow import CARRY, in_chain
+from warpsight.emulator.ptx.common import allow, extended, operands, the_type, typed_operands, types_of
 from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.ptx.rules import CARRY, in_chain
 
 
 def chain(emitter: Emitter, instruction: Instruction) -> None:
@@ -37,15 +35,15 @@ def chain(emitter: Emitter, instruction: Instruction) -> None:
     Computed in twice the width, where the bit above the result is the carry. A difference is, as in hardware, a sum with the
     complement and a carry in: the carry that it leaves is the inverted borrow, which an `addc` behind a `sub.cc` gets to see.
     """
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction, "cc", "lo", "hi")
     family = instruction.opcode.removesuffix("c")
-    d, *sources = operands(emitter, instruction, 4 if family == "mad" else 3)
+    kind, d, *sources = typed_operands(emitter, instruction, 4 if family == "mad" else 3, "cc", "lo", "hi")
     builder, bits = emitter.builder, bits_of(kind)
     wide = vector(ir.IntType(2 * bits))
     first, *rest = (emitter.read(s, kind) for s in sources)
     if family == "mad":
-        first = _half_product(emitter, instruction, kind, first, rest[0])
+        if not {"lo", "hi"} & set(instruction.modifiers):
+            raise emitter.unsupported("a product in a carry chain needs .lo or .hi")
+        first, _ = _product(emitter, instruction, kind, first, rest[0])
     second = builder.not_(rest[-1]) if family == "sub" else rest[-1]
     a, b = builder.zext(first, wide), builder.zext(second, wide)
     total = builder.add(a, b)
@@ -57,19 +55,6 @@ def chain(emitter: Emitter, instruction: Instruction) -> None:
     if "cc" in instruction.modifiers:
         high = builder.lshr(total, splat_constant(wide.element, bits))
         emitter.set_register(CARRY, builder.trunc(high, emitter.lanes.type))
-
-
-def _half_product(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> Value:
-    """`.lo` or `.hi` half of a product."""
-    builder = emitter.builder
-    wide = vector(ir.IntType(2 * bits_of(kind)))
-    extend = builder.sext if is_signed(kind) else builder.zext
-    full = builder.mul(extend(a, wide), extend(b, wide))
-    if "hi" in instruction.modifiers:
-        full = builder.lshr(full, splat_constant(wide.element, bits_of(kind)))
-    elif "lo" not in instruction.modifiers:
-        raise emitter.unsupported("a product in a carry chain needs .lo or .hi")
-    return builder.trunc(full, a.type)
 
 
 def dot(emitter: Emitter, instruction: Instruction) -> None:
@@ -104,11 +89,6 @@ Typed = Callable[[Emitter, Instruction, str], None]
 _PAIRS = ir.VectorType(I16, 2 * WARP)
 
 
-def _saturating(emitter: Emitter, name: str, a: Value, b: Value) -> Value:
-    function = intrinsic(emitter.builder.module, f"llvm.{name}.sat.{vector_suffix(a.type)}", a.type, [a.type, a.type])
-    return emitter.builder.call(function, [a, b])
-
-
 def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     if in_chain(instruction):
         chain(emitter, instruction)
@@ -119,28 +99,23 @@ def _add_sub(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     d, a, b = operands(emitter, instruction, 3)
     x, y = emitter.read(a, kind), emitter.read(b, kind)
     if "sat" in instruction.modifiers:
-        result = _saturating(emitter, "sadd" if instruction.opcode == "add" else "ssub", x, y)
+        result = call_same(emitter.builder, f"s{instruction.opcode}.sat", x, y)
     else:
-        result = emitter.builder.add(x, y) if instruction.opcode == "add" else emitter.builder.sub(x, y)
+        result = getattr(emitter.builder, instruction.opcode)(x, y)
     emitter.write(d, result, kind)
-
-
-def _wide(emitter: Emitter, value: Value, kind: str) -> Value:
-    wide = vector(ir.IntType(2 * bits_of(kind)))
-    return emitter.builder.sext(value, wide) if is_signed(kind) else emitter.builder.zext(value, wide)
 
 
 def _product(emitter: Emitter, instruction: Instruction, kind: str, a: Value, b: Value) -> tuple[Value, str]:
     """`.lo`, `.hi` or `.wide` product and its type."""
-    bits = bits_of(kind)
+    builder, bits = emitter.builder, bits_of(kind)
     if "lo" in instruction.modifiers:
-        return emitter.builder.mul(a, b), kind
-    full = emitter.builder.mul(_wide(emitter, a, kind), _wide(emitter, b, kind))
+        return builder.mul(a, b), kind
+    wide = ir.IntType(2 * bits)
+    full = builder.mul(extended(builder, a, wide, is_signed(kind)), extended(builder, b, wide, is_signed(kind)))
     if "wide" in instruction.modifiers:
         return full, f"{kind[0]}{2 * bits}"
     if "hi" in instruction.modifiers:
-        high = emitter.builder.lshr(full, splat_constant(ir.IntType(2 * bits), bits))
-        return emitter.builder.trunc(high, vector(ir.IntType(bits))), kind
+        return builder.trunc(builder.lshr(full, splat_constant(wide, bits)), a.type), kind
     raise emitter.unsupported("an integer product needs .lo, .hi or .wide")
 
 
@@ -161,29 +136,33 @@ def _mad(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     d, a, b, c = operands(emitter, instruction, 4)
     value, result = _product(emitter, instruction, kind, emitter.read(a, kind), emitter.read(b, kind))
     addend = emitter.read(c, result)
-    total = _saturating(emitter, "sadd", value, addend) if "sat" in instruction.modifiers else emitter.builder.add(value, addend)
+    builder, saturates = emitter.builder, "sat" in instruction.modifiers
+    total = call_same(builder, "sadd.sat", value, addend) if saturates else builder.add(value, addend)
     emitter.write(d, total, result)
 
 
 def mul24(emitter: Emitter, instruction: Instruction) -> None:
     """Product of the low 24 bits: bits 31..0 of it (`.lo`) or 47..16 (`.hi`); `mad24.hi.sat.s32` saturates the sum."""
-    kind, words = the_type(emitter, instruction), instruction.modifiers
+    kind, modifiers = the_type(emitter, instruction), instruction.modifiers
     allow(emitter, instruction, "lo", "hi", "sat")
-    if ("lo" in words) == ("hi" in words) or ("sat" in words and (instruction.opcode, words) != ("mad24", ("hi", "sat", "s32"))):
+    saturates = "sat" in modifiers
+    forbidden = saturates and (instruction.opcode, modifiers) != ("mad24", ("hi", "sat", "s32"))
+    if ("lo" in modifiers) == ("hi" in modifiers) or forbidden:
         raise emitter.unsupported("it needs one of .lo and .hi, and .sat is for mad24.hi.s32")
     values = operands(emitter, instruction, 3 if instruction.opcode == "mul24" else 4)
     builder, shift = emitter.builder, splat_constant(scalar_type(kind), 8)
     cut = []
     for operand in values[1:3]:  # the low 24 bits, sign- or zero-extended
         up = builder.shl(emitter.read(operand, kind), shift)
-        cut.append(_wide(emitter, builder.ashr(up, shift) if is_signed(kind) else builder.lshr(up, shift), kind))
+        low = builder.ashr(up, shift) if is_signed(kind) else builder.lshr(up, shift)
+        cut.append(extended(builder, low, ir.IntType(64), is_signed(kind)))
     full = builder.mul(*cut)
-    if "hi" in words:
+    if "hi" in modifiers:
         full = builder.lshr(full, splat_constant(ir.IntType(64), 16))
     result = builder.trunc(full, vector(scalar_type(kind)))
     if instruction.opcode == "mad24":
         addend = emitter.read(values[3], kind)
-        result = _saturating(emitter, "sadd", result, addend) if "sat" in words else builder.add(result, addend)
+        result = call_same(builder, "sadd.sat", result, addend) if saturates else builder.add(result, addend)
     emitter.write(values[0], result, kind)
 
 
@@ -195,15 +174,14 @@ def _div_rem(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     x, y = emitter.read(a, kind), emitter.read(b, kind)
     zero = builder.icmp_signed("==", y, splat_constant(element, 0))
     unsafe = zero
+    ones = splat_constant(element, (1 << bits_of(kind)) - 1)
     if is_signed(kind):
         lowest = builder.icmp_signed("==", x, splat_constant(element, 1 << (bits_of(kind) - 1)))
-        minus_one = builder.icmp_signed("==", y, splat_constant(element, (1 << bits_of(kind)) - 1))
-        overflow = builder.and_(lowest, minus_one)
-        unsafe = builder.or_(zero, overflow)
+        unsafe = builder.or_(zero, builder.and_(lowest, builder.icmp_signed("==", y, ones)))
     divisor = builder.select(unsafe, splat_constant(element, 1), y)
     if instruction.opcode == "div":
         value = builder.sdiv(x, divisor) if is_signed(kind) else builder.udiv(x, divisor)
-        value = builder.select(zero, splat_constant(element, (1 << bits_of(kind)) - 1), value)
+        value = builder.select(zero, ones, value)
     else:
         value = builder.srem(x, divisor) if is_signed(kind) else builder.urem(x, divisor)
         value = builder.select(zero, x, value)
@@ -213,11 +191,11 @@ def _div_rem(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 def _negate(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     allow(emitter, instruction)
     d, a = operands(emitter, instruction, 2)
-    x = emitter.read(a, kind)
-    negative = emitter.builder.sub(splat_constant(scalar_type(kind), 0), x)
+    builder, x, zero = emitter.builder, emitter.read(a, kind), splat_constant(scalar_type(kind), 0)
+    value = builder.sub(zero, x)
     if instruction.opcode == "abs":
-        negative = emitter.builder.select(emitter.builder.icmp_signed("<", x, splat_constant(scalar_type(kind), 0)), negative, x)
-    emitter.write(d, negative, kind)
+        value = builder.select(builder.icmp_signed("<", x, zero), value, x)
+    emitter.write(d, value, kind)
 
 
 def _min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -248,9 +226,7 @@ def _pairs(emitter: Emitter, instruction: Instruction) -> None:
 
 def sad(emitter: Emitter, instruction: Instruction) -> None:
     """`sad d, a, b, c`: |a - b| + c."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a, b, c = operands(emitter, instruction, 4)
+    kind, d, a, b, c = typed_operands(emitter, instruction, 4)
     builder, prefix = emitter.builder, "s" if is_signed(kind) else "u"
     x, y = emitter.read(a, kind), emitter.read(b, kind)
     difference = builder.sub(call_same(builder, prefix + "max", x, y), call_same(builder, prefix + "min", x, y))
@@ -258,7 +234,7 @@ def sad(emitter: Emitter, instruction: Instruction) -> None:
 
 
 def _by_type(integer: Typed, floats: Typed, pairs: Handler | None = None) -> Handler:
-    """The handler of an opcode that exists for integers, floats and, if `pairs` is given, for two 16-bit integers in a register."""
+    """The handler of an opcode that exists for integers, floats and, with `pairs`, for two 16-bit integers in a register."""
 
     def emit(emitter: Emitter, instruction: Instruction) -> None:
         if floating.is_half(instruction):

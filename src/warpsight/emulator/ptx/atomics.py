@@ -68,8 +68,9 @@ def new_value(builder: Builder, operation: str, kind: str, old: Value, b: Value,
     compare = builder.icmp_signed if is_signed(kind) else builder.icmp_unsigned
     if operation in ("min", "max"):
         return builder.select(compare("<" if operation == "min" else ">", old, b), old, b)
-    if operation in ("and", "or", "xor", "add"):
-        return {"and": builder.and_, "or": builder.or_, "xor": builder.xor, "add": builder.add}[operation](old, b)
+    simple = {"and": builder.and_, "or": builder.or_, "xor": builder.xor, "add": builder.add}
+    if operation in simple:
+        return simple[operation](old, b)
     one, zero = old.type(1), old.type(0)
     if operation == "inc":
         return builder.select(builder.icmp_unsigned(">=", old, b), zero, builder.add(old, one))
@@ -89,11 +90,7 @@ def _packed(builder: Builder, operation: str, kind: str, old: Value, b: Value, f
 def _float(builder: Builder, operation: str, kind: str, old: Value, b: Value, flush: Value) -> Value:
     x, y = _widened(builder, kind, old), _widened(builder, kind, b)
     if operation == "add":
-        if kind == "f32":
-            x, y = _flushed(builder, x, flush), _flushed(builder, y, flush)
-        result = builder.fadd(x, y)
-        if kind == "f32":
-            result = _flushed(builder, result, flush)
+        result = _flushed(builder, kind, builder.fadd(_flushed(builder, kind, x, flush), _flushed(builder, kind, y, flush)), flush)
         pattern = _narrowed(builder, kind, result)
     else:  # of halves only: the number wins over a NaN, and -0 is less than +0
         less = builder.fcmp_ordered("<" if operation == "min" else ">", x, y)
@@ -124,14 +121,17 @@ def _narrowed(builder: Builder, kind: str, value: Value) -> Value:
     return builder.bitcast(value, ir.IntType(32 if kind == "f32" else 64))
 
 
-def _flushed(builder: Builder, value: Value, flush: Value) -> Value:
+def _flushed(builder: Builder, kind: str, value: Value, flush: Value) -> Value:
+    """Denormals of f32 become zero of the same sign where `flush` (i1) holds."""
+    if kind != "f32":
+        return value
     bits = builder.bitcast(value, I32)
     tiny = builder.icmp_signed("==", builder.and_(bits, I32(0x7F800000)), I32(0))
     zeroed = builder.select(builder.and_(tiny, flush), builder.and_(bits, I32(0x80000000)), bits)
     return builder.bitcast(zeroed, F32)
 
 
-# -- `atom` and `red`: lanes one after the other, lowest first, so that the outcome is the same every time.
+# -- The instructions.
 #
 # Each shape (space, operation, type, elements) is one out-of-line function of the kernel. The elements of a vector are operated on
 # in order; a lane's are done before the next lane's.
@@ -158,10 +158,10 @@ def atomic(emitter: Emitter, instruction: Instruction) -> None:
     """`atom` and `red` in every state space that has them, with vectors of floats in device memory."""
     allow_words(emitter, instruction, *_TYPES, "global", *SHARED_SPACES, *VECTORS, "noftz", *CACHE_WORDS)
     operation, kind = operation_of(emitter, instruction)
-    returns, sources = instruction.opcode == "atom", 2 if operation == "cas" else 1
-    values = without_policy(emitter, instruction, 1 + int(returns) + sources)
-    destination, address, *given = values if returns else (None, *values)
-    parts = [vector_parts(emitter, instruction, g) for g in given]
+    returns, count = instruction.opcode == "atom", 2 if operation == "cas" else 1
+    values = without_policy(emitter, instruction, 1 + int(returns) + count)
+    destination, address, *sources = values if returns else (None, *values)
+    parts = [vector_parts(emitter, instruction, source) for source in sources]
     space, bits, count = space_of(instruction), bits_of(kind), len(parts[0])
     if (count > 1 and (space == "shared" or kind not in FLOATS)) or count * bits > 128:
         raise emitter.unsupported("an atomic operation on such a vector is not modelled")

@@ -1,6 +1,4 @@
-"""Logic and bits: and, or, xor, not, cnot, shifts, lop3, shf, bfe, bfi, bfind, brev, clz, popc; bytes and bit fields chosen at
-run time: prmt, bmsk, szext.
-"""
+"""Logic, shifts and bit fields, also those chosen at run time (`prmt`, `bmsk`, `szext`)."""
 
 from __future__ import annotations
 
@@ -8,29 +6,24 @@ from llvmlite import ir
 
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import (
-    I1,
     I32,
     I64,
     Builder,
     Value,
     bits_of,
     call_same,
-    intrinsic,
     is_signed,
     scalar_type,
     splat_constant,
     vector,
-    vector_suffix,
 )
-from warpsight.emulator.ptx.common import allow, operands, outlined, the_type
+from warpsight.emulator.ptx.common import allow, extended, operands, outlined, the_type, typed_operands
 from warpsight.isa.ptx.program import Immediate, Instruction
 
 
 def logic(emitter: Emitter, instruction: Instruction) -> None:
     """`and`, `or`, `xor`."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a, b = operands(emitter, instruction, 3)
+    kind, d, a, b = typed_operands(emitter, instruction, 3)
     builder = emitter.builder
     emit = {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[instruction.opcode]
     emitter.write(d, emit(emitter.read(a, kind), emitter.read(b, kind)), kind)
@@ -38,9 +31,7 @@ def logic(emitter: Emitter, instruction: Instruction) -> None:
 
 def invert(emitter: Emitter, instruction: Instruction) -> None:
     """`not`, and `cnot`: 1 where the source is 0, else 0."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a = operands(emitter, instruction, 2)
+    kind, d, a = typed_operands(emitter, instruction, 2)
     value = emitter.read(a, kind)
     if instruction.opcode == "cnot":
         zero = emitter.builder.icmp_signed("==", value, splat_constant(scalar_type(kind), 0))
@@ -51,28 +42,18 @@ def invert(emitter: Emitter, instruction: Instruction) -> None:
 
 def shift(emitter: Emitter, instruction: Instruction) -> None:
     """Amounts past the width give 0 (the sign for an arithmetic right shift): PTX clamps, it does not wrap."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a, b = operands(emitter, instruction, 3)
+    kind, d, a, b = typed_operands(emitter, instruction, 3)
     builder, bits = emitter.builder, bits_of(kind)
     value, amount32 = emitter.read(a, kind), emitter.read(b, "u32")
+    arithmetic = instruction.opcode == "shr" and is_signed(kind)
+    emit = builder.shl if instruction.opcode == "shl" else builder.ashr if arithmetic else builder.lshr
     if isinstance(b, Immediate) and 0 <= int(b.value) < bits:
-        amount = splat_constant(scalar_type(kind), int(b.value))
-        emitter.write(d, _shifted(emitter, instruction.opcode, kind, value, amount), kind)
+        emitter.write(d, emit(value, splat_constant(scalar_type(kind), int(b.value))), kind)
         return
     within = builder.icmp_unsigned("<", amount32, splat_constant(I32, bits))
-    largest = bits - 1 if instruction.opcode == "shr" and is_signed(kind) else 0
-    safe = builder.select(within, amount32, splat_constant(I32, largest))
-    shifted = _shifted(emitter, instruction.opcode, kind, value, emitter.reinterpret(safe, scalar_type(kind)))
-    if not (instruction.opcode == "shr" and is_signed(kind)):
-        shifted = builder.select(within, shifted, ir.Constant(value.type, None))
-    emitter.write(d, shifted, kind)
-
-
-def _shifted(emitter: Emitter, opcode: str, kind: str, value: Value, amount: Value) -> Value:
-    if opcode == "shl":
-        return emitter.builder.shl(value, amount)
-    return emitter.builder.ashr(value, amount) if is_signed(kind) else emitter.builder.lshr(value, amount)
+    safe = builder.select(within, amount32, splat_constant(I32, bits - 1 if arithmetic else 0))
+    shifted = emit(value, emitter.reinterpret(safe, scalar_type(kind)))
+    emitter.write(d, shifted if arithmetic else builder.select(within, shifted, ir.Constant(value.type, None)), kind)
 
 
 def lop3(emitter: Emitter, instruction: Instruction) -> None:
@@ -102,36 +83,29 @@ def funnel_shift(emitter: Emitter, instruction: Instruction) -> None:
     d, a, b, c = operands(emitter, instruction, 4)
     builder = emitter.builder
     amount = emitter.read(c, "u32")
-    if "wrap" in instruction.modifiers:
-        amount = builder.and_(amount, splat_constant(I32, 31))
-    else:
-        amount = call_same(builder, "umin", amount, splat_constant(I32, 32))
+    wraps = "wrap" in instruction.modifiers
+    amount = builder.and_(amount, splat_constant(I32, 31)) if wraps else call_same(builder, "umin", amount, splat_constant(I32, 32))
     low, high = (emitter.reinterpret(emitter.read(x, "b32"), I64) for x in (a, b))
     both = builder.or_(builder.shl(high, splat_constant(I64, 32)), low)
     amount = emitter.reinterpret(amount, I64)
-    if "l" in instruction.modifiers:
-        value = builder.lshr(builder.shl(both, amount), splat_constant(I64, 32))
-    else:
-        value = builder.lshr(both, amount)
+    left = "l" in instruction.modifiers
+    value = builder.lshr(builder.shl(both, amount), splat_constant(I64, 32)) if left else builder.lshr(both, amount)
     emitter.write(d, builder.trunc(value, vector(I32)), "b32")
 
 
 def bfe(emitter: Emitter, instruction: Instruction) -> None:
     """Extract `len` bits from `pos`; past the top the sign (or 0) fills, and len 0 gives 0."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a, b, c = operands(emitter, instruction, 4)
+    kind, d, a, b, c = typed_operands(emitter, instruction, 4)
     builder, bits, element = emitter.builder, bits_of(kind), scalar_type(kind)
     position, length = (builder.and_(emitter.read(x, "u32"), splat_constant(I32, 255)) for x in (b, c))
     wide = ir.IntType(2 * bits)
-    value = emitter.read(a, kind)
-    extended = builder.sext(value, vector(wide)) if is_signed(kind) else builder.zext(value, vector(wide))
+    doubled = extended(builder, emitter.read(a, kind), wide, is_signed(kind))
     # With the value sign-extended to twice its width, positions clamp at the width and lengths at what is left of the double.
     start = emitter.reinterpret(call_same(builder, "umin", position, splat_constant(I32, bits)), wide)
     size = emitter.reinterpret(call_same(builder, "umin", length, splat_constant(I32, bits)), wide)
     up = builder.sub(splat_constant(wide, 2 * bits), builder.add(start, size))
     # A field that runs past the top keeps its sign because the extension continues it.
-    left = builder.shl(extended, up)
+    left = builder.shl(doubled, up)
     down = call_same(builder, "umin", builder.sub(splat_constant(wide, 2 * bits), size), splat_constant(wide, 2 * bits - 1))
     field = builder.ashr(left, down) if is_signed(kind) else builder.lshr(left, down)
     result = builder.trunc(field, vector(element))
@@ -141,9 +115,7 @@ def bfe(emitter: Emitter, instruction: Instruction) -> None:
 
 def bfi(emitter: Emitter, instruction: Instruction) -> None:
     """Insert the low `len` bits of a into b at `pos`."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    f, a, b, c, e = operands(emitter, instruction, 5)
+    kind, f, a, b, c, e = typed_operands(emitter, instruction, 5)
     builder, bits = emitter.builder, bits_of(kind)
     wide = ir.IntType(2 * bits)
     clamp = splat_constant(I32, bits)
@@ -158,34 +130,23 @@ def bfi(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(f, builder.trunc(builder.or_(new, kept), vector(scalar_type(kind))), kind)
 
 
-def _count(emitter: Emitter, name: str, value: Value) -> Value:
-    kind = value.type
-    if name == "ctpop":
-        return call_same(emitter.builder, name, value)
-    function = intrinsic(emitter.builder.module, f"llvm.{name}.{vector_suffix(kind)}", kind, [kind, I1])
-    return emitter.builder.call(function, [value, I1(0)])
-
-
 def count_bits(emitter: Emitter, instruction: Instruction) -> None:
     """`popc` and `clz`."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a = operands(emitter, instruction, 2)
-    value = _count(emitter, "ctpop" if instruction.opcode == "popc" else "ctlz", emitter.read(a, kind))
-    emitter.write(d, emitter.reinterpret(value, I32), "u32")
+    kind, d, a = typed_operands(emitter, instruction, 2)
+    name, flag = ("ctpop", None) if instruction.opcode == "popc" else ("ctlz", False)
+    count = call_same(emitter.builder, name, emitter.read(a, kind), flag=flag)
+    emitter.write(d, emitter.reinterpret(count, I32), "u32")
 
 
 def bfind(emitter: Emitter, instruction: Instruction) -> None:
     """Position of the highest bit that is not a sign bit, or all ones; `.shiftamt`: the shift that brings it to the top."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction, "shiftamt")
-    d, a = operands(emitter, instruction, 2)
+    kind, d, a = typed_operands(emitter, instruction, 2, "shiftamt")
     builder, element, bits = emitter.builder, scalar_type(kind), bits_of(kind)
     value = emitter.read(a, kind)
     if is_signed(kind):
         negative = builder.icmp_signed("<", value, splat_constant(element, 0))
         value = builder.select(negative, builder.not_(value), value)
-    leading = emitter.reinterpret(_count(emitter, "ctlz", value), I32)
+    leading = emitter.reinterpret(call_same(builder, "ctlz", value, flag=False), I32)
     place = leading if "shiftamt" in instruction.modifiers else builder.sub(splat_constant(I32, bits - 1), leading)
     none = builder.icmp_signed("==", value, splat_constant(element, 0))
     emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "u32")
@@ -193,9 +154,7 @@ def bfind(emitter: Emitter, instruction: Instruction) -> None:
 
 def brev(emitter: Emitter, instruction: Instruction) -> None:
     """`brev`: the bits in reverse order."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a = operands(emitter, instruction, 2)
+    kind, d, a = typed_operands(emitter, instruction, 2)
     emitter.write(d, call_same(emitter.builder, "bitreverse", emitter.read(a, kind)), kind)
 
 
@@ -218,17 +177,13 @@ def prmt(emitter: Emitter, instruction: Instruction) -> None:
     d, a, b, c = operands(emitter, instruction, 4)
     builder = emitter.builder
     low, high, selector = (emitter.read(x, "b32") for x in (a, b, c))
-    mode = next((m for m in instruction.modifiers if m in _MODES), "")
-    if mode:
+    if mode := next((m for m in instruction.modifiers if m in _MODES), ""):
         choices = [splat_constant(I32, sum(byte << 4 * k for k, byte in enumerate(row))) for row in _MODES[mode]]
         bit = [builder.icmp_signed("!=", builder.and_(selector, splat_constant(I32, n)), splat_constant(I32, 0)) for n in (1, 2)]
         upper, lower = (builder.select(bit[0], choices[k + 1], choices[k]) for k in (2, 0))
         selector = builder.select(bit[1], upper, lower)
-    values = [low, high, selector]
-    if isinstance(c, Immediate):  # folds to a few instructions
-        emitter.write(d, _permuted(builder, values), "b32")
-    else:
-        emitter.write(d, outlined(builder, "permute", low.type, values, _permuted), "b32")
+    values, folds = [low, high, selector], isinstance(c, Immediate)  # a constant selector leaves a few instructions
+    emitter.write(d, _permuted(builder, values) if folds else outlined(builder, "permute", low.type, values, _permuted), "b32")
 
 
 def _permuted(builder: Builder, values: list[Value]) -> Value:
@@ -258,31 +213,21 @@ def _amount(emitter: Emitter, instruction: Instruction, operand: object) -> Valu
     return builder.zext(call_same(builder, "umin", value, splat_constant(I32, 32)), vector(I64))
 
 
-def _ones(builder: Builder, width: Value) -> Value:
-    """As many low bits as `width` says."""
-    one = splat_constant(I64, 1)
-    return builder.sub(builder.shl(one, width), one)
-
-
 def bmsk(emitter: Emitter, instruction: Instruction) -> None:
     """`bmsk d, position, width`: ones from a position on; what lies past bit 31 is lost."""
-    the_type(emitter, instruction)
-    allow(emitter, instruction, "clamp", "wrap")
-    d, a, b = operands(emitter, instruction, 3)
-    mask = _ones(emitter.builder, _amount(emitter, instruction, b))
-    shifted = emitter.builder.shl(mask, _amount(emitter, instruction, a))
-    emitter.write(d, emitter.builder.trunc(shifted, vector(I32)), "b32")
+    _, d, a, b = typed_operands(emitter, instruction, 3, "clamp", "wrap")
+    builder, one = emitter.builder, splat_constant(I64, 1)
+    ones = builder.sub(builder.shl(one, _amount(emitter, instruction, b)), one)
+    emitter.write(d, builder.trunc(builder.shl(ones, _amount(emitter, instruction, a)), vector(I32)), "b32")
 
 
 def szext(emitter: Emitter, instruction: Instruction) -> None:
     """The low bits of a, as many as b says, extended by their sign or by zero; of none 0, of 32 or more (`.clamp`) all of a."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction, "clamp", "wrap")
-    d, a, b = operands(emitter, instruction, 3)
+    kind, d, a, b = typed_operands(emitter, instruction, 3, "clamp", "wrap")
     builder = emitter.builder
     away = builder.sub(splat_constant(I64, 64), _amount(emitter, instruction, b))
     none = builder.icmp_signed("==", away, splat_constant(I64, 64))
-    up = builder.shl(builder.zext(emitter.read(a, "b32"), vector(I64)), call_same(builder, "umin", away, splat_constant(I64, 63)))
-    down = call_same(builder, "umin", away, splat_constant(I64, 63))
-    field = builder.ashr(up, down) if is_signed(kind) else builder.lshr(up, down)
+    count = call_same(builder, "umin", away, splat_constant(I64, 63))
+    up = builder.shl(builder.zext(emitter.read(a, "b32"), vector(I64)), count)
+    field = builder.ashr(up, count) if is_signed(kind) else builder.lshr(up, count)
     emitter.write(d, builder.trunc(builder.select(none, splat_constant(I64, 0), field), vector(I32)), "b32")

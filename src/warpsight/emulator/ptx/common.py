@@ -16,15 +16,17 @@ from warpsight.emulator.codegen.lanes import (
     I64,
     Builder,
     Value,
+    bits_of,
     call_same,
     is_float,
+    is_signed,
     splat_constant,
     vector,
     vector_suffix,
 )
 from warpsight.emulator.codegen.recording import internal_function
 from warpsight.isa.ptx.opcodes import OPCODES
-from warpsight.isa.ptx.program import Instruction
+from warpsight.isa.ptx.program import Instruction, Vector
 
 _TYPE = re.compile(r"^(?:pred|[bus](?:8|16|32|64|128)|f16|f16x2|bf16|bf16x2|tf32|f32|f32x2|f64|[us]16x2|e4m3x2|e5m2x2)$")
 EMULATED = frozenset(["pred", "f16", "f32", "f64", *(f"{k}{n}" for k in "bus" for n in (8, 16, 32, 64))])
@@ -37,19 +39,19 @@ def kinds_of(instruction: Instruction) -> list[str]:
 
 def types_of(emitter: Emitter, instruction: Instruction) -> list[str]:
     """The PTX types among the modifiers, in order; refuses types that are not emulated."""
-    found = kinds_of(instruction)
-    for name in found:
+    kinds = kinds_of(instruction)
+    for name in kinds:
         if name not in EMULATED:
             raise emitter.unsupported(f"type .{name} is not modelled")
-    return found
+    return kinds
 
 
 def the_type(emitter: Emitter, instruction: Instruction) -> str:
     """The instruction's single (last) type."""
-    found = types_of(emitter, instruction)
-    if not found:
+    kinds = types_of(emitter, instruction)
+    if not kinds:
         raise emitter.unsupported("it names no type")
-    return found[-1]
+    return kinds[-1]
 
 
 def allow(emitter: Emitter, instruction: Instruction, *known: str) -> None:
@@ -71,6 +73,29 @@ def operands(emitter: Emitter, instruction: Instruction, low: int, high: int | N
     if not low <= count <= (high or low):
         raise emitter.unsupported(f"it has {count} operands; {low if not high else f'{low} to {high}'} expected")
     return instruction.operands
+
+
+def typed_operands(emitter: Emitter, instruction: Instruction, count: int, *known: str) -> tuple[Any, ...]:
+    """The instruction's type, then its `count` operands; refuses modifiers that are neither types nor in `known`."""
+    kind = the_type(emitter, instruction)
+    allow(emitter, instruction, *known)
+    return kind, *operands(emitter, instruction, count)
+
+
+def extended(builder: Builder, value: Value, element: Any, signed: bool) -> Value:
+    """Integer lanes in the wider type `element`, extended by their sign or by zeros."""
+    return (builder.sext if signed else builder.zext)(value, vector(element))
+
+
+def integer_range(kind: str) -> tuple[int, int]:
+    """The least and the largest number of an integer type."""
+    bits = bits_of(kind)
+    return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if is_signed(kind) else (0, (1 << bits) - 1)
+
+
+def elements_of(operand: Any) -> list[Any]:
+    """The registers of a vector operand, or the one register."""
+    return list(operand.elements) if isinstance(operand, Vector) else [operand]
 
 
 def flush(emitter: Emitter, value: Value) -> Value:
@@ -110,13 +135,13 @@ def extreme(emitter: Emitter, instruction: Instruction, a: Value, b: Value) -> V
 
     `.xorsign.abs` takes magnitudes and gives the result, unless it is a NaN, the product of the signs.
     """
-    builder, words = emitter.builder, instruction.modifiers
-    if ("xorsign" in words) != ("abs" in words):
+    builder, modifiers = emitter.builder, instruction.modifiers
+    if ("xorsign" in modifiers) != ("abs" in modifiers):
         raise emitter.unsupported("PTX has .xorsign together with .abs only")
-    name = instruction.opcode + ("imum" if "NaN" in words else "imumnum")
-    x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in words else (a, b)
+    name = instruction.opcode + ("imum" if "NaN" in modifiers else "imumnum")
+    x, y = (call_same(builder, "fabs", v) for v in (a, b)) if "abs" in modifiers else (a, b)
     value = call_same(builder, name, x, y)
-    if "xorsign" in words:
+    if "xorsign" in modifiers:
         kind = ir.VectorType({F32: I32, F64: I64}[value.type.element], value.type.count)
         sign = builder.bitcast(builder.xor(builder.bitcast(a, kind), builder.bitcast(b, kind)), value.type)
         value = call_same(builder, "copysign", value, sign)
@@ -127,15 +152,6 @@ def finish_float(emitter: Emitter, instruction: Instruction, ptx_type: str, valu
     """Apply `.ftz` and `.sat` to a float result."""
     value = flush_if(emitter, instruction, ptx_type, value)
     return saturate(emitter, value) if "sat" in instruction.modifiers and is_float(ptx_type) else value
-
-
-def integer_view(emitter: Emitter, value: Value) -> Value:
-    """Float lanes as integer lanes of the same width."""
-    element = value.type.element
-    if isinstance(element, ir.IntType):
-        return value
-    width = {F32: 32, F64: 64}.get(element, 16)
-    return emitter.builder.bitcast(value, vector(ir.IntType(width)))
 
 
 # -- Code that is too long to repeat at each instruction: functions of the module, made once and called.

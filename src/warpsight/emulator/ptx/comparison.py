@@ -10,7 +10,7 @@ from llvmlite import ir
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I16, I32, Value, bits_of, is_float, is_signed, scalar_type, splat_constant, vector
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.common import allow, flush_if, kinds_of, operands, the_type, types_of
+from warpsight.emulator.ptx.common import allow, flush_if, kinds_of, operands, the_type, typed_operands, types_of
 from warpsight.emulator.ptx.floating_point import HALF_TYPES, flush_patterns, read_patterns
 from warpsight.emulator.ptx.rounding import widen
 from warpsight.isa.ptx.constants import vector_lanes
@@ -50,7 +50,7 @@ def _compare_floats(emitter: Emitter, instruction: Instruction, a: Value, b: Val
     return builder.fcmp_ordered(_INTEGER[name], a, b)
 
 
-def _combined(emitter: Emitter, instruction: Instruction, holds: Value, third: tuple[object, ...]) -> tuple[Value, Value]:
+def _combined(emitter: Emitter, instruction: Instruction, holds: Value, third: tuple[Any, ...]) -> tuple[Value, Value]:
     """An outcome and its negation, each combined with the predicate `third[0]` if there is one."""
     builder = emitter.builder
     fails = builder.not_(holds)
@@ -59,7 +59,7 @@ def _combined(emitter: Emitter, instruction: Instruction, holds: Value, third: t
         raise emitter.unsupported("a third source and one of .and, .or or .xor go together")
     if not third:
         return holds, fails
-    other = emitter.read(third[0], "pred")  # type: ignore[arg-type]
+    other = emitter.read(third[0], "pred")
     emit = {"and": builder.and_, "or": builder.or_, "xor": builder.xor}[name]
     return emit(holds, other), emit(fails, other)
 
@@ -117,9 +117,7 @@ def set_value(emitter: Emitter, instruction: Instruction) -> None:
 
 def selp(emitter: Emitter, instruction: Instruction) -> None:
     """`selp d, a, b, p`: a where p holds, else b."""
-    allow(emitter, instruction)
-    kind = the_type(emitter, instruction)
-    d, a, b, p = operands(emitter, instruction, 4)
+    kind, d, a, b, p = typed_operands(emitter, instruction, 4)
     chosen = emitter.builder.select(emitter.read(p, "pred"), emitter.read(a, kind), emitter.read(b, kind))
     emitter.write(d, chosen, kind)
 
@@ -157,17 +155,16 @@ def mov(emitter: Emitter, instruction: Instruction) -> None:
         emitter.write(d, emitter.read(a, kind), kind)
 
 
-def _elementwise(emitter: Emitter, d: object, a: object, kind: str, modifiers: tuple[str, ...]) -> None:
+def _elementwise(emitter: Emitter, d: Any, a: Any, kind: str, modifiers: tuple[str, ...]) -> None:
     """`mov.v4.f32 {a, b, c, d}, V`: every source is read before the first destination is written."""
     lanes = vector_lanes(modifiers)
     if not (isinstance(d, Vector) and isinstance(a, Vector) and len(d.elements) == len(a.elements) == lanes):
         raise emitter.unsupported("both its operands must be vectors of that many elements")
-    values = [emitter.read(source, kind) for source in a.elements]
-    for target, value in zip(d.elements, values, strict=True):
+    for target, value in zip(d.elements, [emitter.read(source, kind) for source in a.elements], strict=True):
         emitter.write(target, value, kind)
 
 
-def _pack(emitter: Emitter, d: object, parts: Vector, kind: str) -> None:
+def _pack(emitter: Emitter, d: Any, parts: Vector, kind: str) -> None:
     """`mov.b64 d, {lo, hi}`."""
     builder, element = emitter.builder, ir.IntType(bits_of(kind))
     size = element.width // len(parts.elements)
@@ -175,14 +172,14 @@ def _pack(emitter: Emitter, d: object, parts: Vector, kind: str) -> None:
     for k, part in enumerate(parts.elements):
         piece = builder.zext(emitter.read(part, f"b{size}"), vector(element))
         total = builder.or_(total, builder.shl(piece, splat_constant(element, k * size)))
-    emitter.write(d, total, f"b{element.width}")  # type: ignore[arg-type]
+    emitter.write(d, total, f"b{element.width}")
 
 
-def _unpack(emitter: Emitter, parts: Vector, a: object, kind: str) -> None:
+def _unpack(emitter: Emitter, parts: Vector, a: Any, kind: str) -> None:
     """`mov.b64 {lo, hi}, a`."""
     builder, element = emitter.builder, ir.IntType(bits_of(kind))
     size = element.width // len(parts.elements)
-    value = emitter.read(a, f"b{element.width}")  # type: ignore[arg-type]
+    value = emitter.read(a, f"b{element.width}")
     for k, part in enumerate(parts.elements):
         piece = builder.trunc(builder.lshr(value, splat_constant(element, k * size)), vector(ir.IntType(size)))
         emitter.write(part, piece, f"b{size}")

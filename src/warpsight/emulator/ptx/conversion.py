@@ -1,4 +1,4 @@
-"""`cvt`: between numbers, integers and f16, bf16, f32, f64 with rounding and saturation; and what packs or unpacks several."""
+"""`cvt`: between integers and floats with rounding and saturation; and the forms that pack or unpack several values."""
 
 from __future__ import annotations
 
@@ -24,45 +24,32 @@ from warpsight.emulator.codegen.lanes import (
     vector_suffix,
 )
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.common import allow, canonical, flush_if, kinds_of, operands, roundings, saturate
+from warpsight.emulator.ptx.common import allow, canonical, flush_if, integer_range, kinds_of, operands, roundings, saturate
 from warpsight.emulator.ptx.floating_point import read_patterns, write_patterns
 from warpsight.emulator.ptx.rounding import DIRECTED, convert, integer_to_odd, narrow, relu, to_odd, widen
 from warpsight.isa.ptx.program import Instruction
 
 _PAIRS = {"f16x2": "f16", "bf16x2": "bf16", "e4m3x2": "e4m3", "e5m2x2": "e5m2"}
+_PACKED = frozenset({"tf32", *_PAIRS})
 _EIGHT = ("e4m3x2", "e5m2x2")
 _INTERLEAVED = ir.Constant(ir.VectorType(I32, 2 * WARP), [WARP * (k % 2) + k // 2 for k in range(2 * WARP)])
 _PACKED_INTEGERS = ("u2", "s2", "u4", "s4", "u8", "s8", "u16", "s16")
 
 
-def is_packed(instruction: Instruction) -> bool:
-    """Does a conversion concern this module?"""
-    words = instruction.modifiers
-    return "pack" in words or "tf32" in words or any(m in _PAIRS for m in words)
-
-
-def convert_packed(emitter: Emitter, instruction: Instruction) -> None:
-    """Emit it."""
-    if "pack" in instruction.modifiers:
-        _pack_integers(emitter, instruction)
-        return
-    kinds = kinds_of(instruction)
-    if len(kinds) != 2:
-        raise emitter.unsupported("a conversion names two types")
-    to, source = kinds
-    words = set(instruction.modifiers)
+def _convert_packed(emitter: Emitter, instruction: Instruction, to: str, source: str) -> None:
+    """Between f32 and pairs of narrower floats in a register, or `tf32`."""
+    modifiers = set(instruction.modifiers)
     allow(emitter, instruction, "rn", "rz", "rna", "relu", "satfinite")
-    mode = next((m for m in ("rn", "rz", "rna") if m in words), "")
-    if not mode or (mode == "rna") > (to == "tf32") or (mode == "rna" and "relu" in words):
+    mode = next((m for m in ("rn", "rz", "rna") if m in modifiers), "")
+    if not mode or (mode == "rna") > (to == "tf32") or (mode == "rna" and "relu" in modifiers):
         raise emitter.unsupported("PTX does not have this rounding here")
     if source == "f32" and (to in _PAIRS or to == "tf32"):
         _from_single(emitter, instruction, to, mode)
-    elif mode == "rn" and to in _EIGHT and source == "f16x2" and "satfinite" in words:
+    elif mode == "rn" and to in _EIGHT and source == "f16x2" and "satfinite" in modifiers:
         d, a = operands(emitter, instruction, 2)
-        _write(
-            emitter, d, _narrowed(emitter, instruction, widen(emitter.builder, read_patterns(emitter, a, source), "f16"), to, mode)
-        )
-    elif mode == "rn" and to == "f16x2" and source in _EIGHT and "satfinite" not in words:
+        halves = widen(emitter.builder, read_patterns(emitter, a, source), "f16")
+        _write(emitter, d, _narrowed(emitter, instruction, halves, to, mode))
+    elif mode == "rn" and to == "f16x2" and source in _EIGHT and "satfinite" not in modifiers:
         d, a = operands(emitter, instruction, 2)
         patterns = emitter.builder.bitcast(emitter.read(a, "b16"), ir.VectorType(I8, 2 * WARP))
         _write(emitter, d, _narrowed(emitter, instruction, widen(emitter.builder, patterns, _PAIRS[source]), to, mode))
@@ -81,32 +68,31 @@ def _from_single(emitter: Emitter, instruction: Instruction, to: str, mode: str)
 
 
 def _narrowed(emitter: Emitter, instruction: Instruction, value: Value, to: str, mode: str) -> Value:
-    if "relu" in instruction.modifiers:
-        value = relu(emitter.builder, value)
+    value = relu(emitter.builder, value) if "relu" in instruction.modifiers else value
     return narrow(emitter.builder, value, _PAIRS.get(to, to), mode, "satfinite" in instruction.modifiers)
 
 
-def _write(emitter: Emitter, destination: object, value: Value) -> None:
+def _write(emitter: Emitter, destination: Any, value: Value) -> None:
     """Write lanes of 32 bits, or pairs of 16 or 8."""
     if value.type.element == I16:
-        write_patterns(emitter, destination, value)  # type: ignore[arg-type]
+        write_patterns(emitter, destination, value)
     elif value.type.element == I8:
-        emitter.write(destination, emitter.builder.bitcast(value, vector(I16)), "b16")  # type: ignore[arg-type]
+        emitter.write(destination, emitter.builder.bitcast(value, vector(I16)), "b16")
     else:
-        emitter.write(destination, value, "b32")  # type: ignore[arg-type]
+        emitter.write(destination, value, "b32")
 
 
 def _pack_integers(emitter: Emitter, instruction: Instruction) -> None:
     """`cvt.pack.sat.ctype.s32[.b32] d, a, b[, c]`: a above b, each clamped to ctype; c, moved up by both, above them."""
-    words = instruction.modifiers
-    name = words[2] if len(words) > 2 else ""
+    modifiers = instruction.modifiers
+    name = modifiers[2] if len(modifiers) > 2 else ""
     narrow_type = name not in ("u16", "s16")
-    if words[:2] != ("pack", "sat") or name not in _PACKED_INTEGERS or words[3:] != (("s32", "b32") if narrow_type else ("s32",)):
+    known = ("pack", "sat", name, "s32", "b32") if narrow_type else ("pack", "sat", name, "s32")
+    if name not in _PACKED_INTEGERS or modifiers != known:
         raise emitter.unsupported("cvt.pack is not recognized")
     d, a, b, *c = operands(emitter, instruction, 4 if narrow_type else 3)
     builder, bits = emitter.builder, int(name[1:])
-    high = (1 << (bits - 1)) - 1 if name[0] == "s" else (1 << bits) - 1
-    low = -(1 << (bits - 1)) if name[0] == "s" else 0
+    low, high = integer_range(name)
     fields = []
     for operand in (a, b):
         value = call_same(builder, "smin", emitter.read(operand, "s32"), splat_constant(I32, high))
@@ -118,7 +104,7 @@ def _pack_integers(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, result, "b32")
 
 
-# -- `cvt` between numbers: integers and f16, bf16, f32, f64 with rounding and saturation. What packs several is in `packing`.
+# -- `cvt` between numbers: integers and f16, bf16, f32, f64 with rounding and saturation.
 
 _TO_INTEGRAL = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}
 _SIXTEEN = ("f16", "bf16")
@@ -130,21 +116,25 @@ _RANGE = {"f16": 5, "bf16": 8, "f32": 8, "f64": 11}
 
 def cvt(emitter: Emitter, instruction: Instruction) -> None:
     """`cvt` of every type."""
-    if is_packed(instruction):
-        convert_packed(emitter, instruction)
+    if "pack" in instruction.modifiers:
+        _pack_integers(emitter, instruction)
         return
     kinds = kinds_of(instruction)
     if len(kinds) != 2:
         raise emitter.unsupported("a conversion names two types")
     to, source = kinds
+    if not _PACKED.isdisjoint(instruction.modifiers):
+        _convert_packed(emitter, instruction, to, source)
+        return
     if source not in (*_INTEGERS, *_FLOATS) or to not in (*_INTEGERS, *_FLOATS):
         raise emitter.unsupported(f"a conversion of .{source} to .{to} is not modelled")
     _check(emitter, instruction, to, source)
     d, a = operands(emitter, instruction, 2)
     if source in _FLOATS:
-        value = flush_if(emitter, instruction, source, _read_float(emitter, a, source))
-        emit: Any = _float_to_float if to in _FLOATS else _float_to_integer
-        result = emit(emitter, instruction, value, to)
+        # 16-bit floats as f32
+        value = widen(emitter.builder, emitter.read(a, "b16"), source) if source in _SIXTEEN else emitter.read(a, source)
+        value = flush_if(emitter, instruction, source, value)
+        result = (_float_to_float if to in _FLOATS else _float_to_integer)(emitter, instruction, value, to)
     else:
         emit = _integer_to_float if to in _FLOATS else _integer_to_integer
         result = emit(emitter, instruction, emitter.read(a, source), to, source)
@@ -153,44 +143,33 @@ def cvt(emitter: Emitter, instruction: Instruction) -> None:
 
 def _check(emitter: Emitter, instruction: Instruction, to: str, source: str) -> None:
     """Which modifiers PTX defines for a pair of types, and where it demands a rounding."""
-    words = set(instruction.modifiers)
+    modifiers = set(instruction.modifiers)
     rounding = roundings(emitter)
     allow(emitter, instruction, *rounding, *_TO_INTEGRAL, "sat", "ftz", "relu", "satfinite")
-    if "ftz" in words and "f32" not in (to, source):
+    if "ftz" in modifiers and "f32" not in (to, source):
         raise emitter.unsupported("PTX has .ftz for f32 only")
-    if words & {"relu", "satfinite"} and (to not in _SIXTEEN or source != "f32" or words & {"sat", "ftz", "rm", "rp"}):
+    if modifiers & {"relu", "satfinite"} and (to not in _SIXTEEN or source != "f32" or modifiers & {"sat", "ftz", "rm", "rp"}):
         raise emitter.unsupported("PTX has .relu and .satfinite for conversions from f32 to narrower types, rounded by .rn or .rz")
-    if "sat" in words and "bf16" in (to, source):
+    if "sat" in modifiers and "bf16" in (to, source):
         raise emitter.unsupported("PTX has no .sat for bf16")
-    if to in _FLOATS and words & set(_TO_INTEGRAL) and to != source:
+    if to in _FLOATS and modifiers & set(_TO_INTEGRAL) and to != source:
         raise emitter.unsupported("PTX rounds to a whole number between equal types only")
     inexact = to in _FLOATS and (source in _INTEGERS or _FRACTION[to] < _FRACTION[source] or _RANGE[to] < _RANGE[source])
-    if inexact and {to, source} != set(_SIXTEEN) and not words & set(rounding):
+    if inexact and {to, source} != set(_SIXTEEN) and not modifiers & set(rounding):
         raise emitter.unsupported("a conversion that is not exact needs .rn, .rz, .rm or .rp")
-    if to in _INTEGERS and words & set(rounding):
+    if to in _INTEGERS and modifiers & set(rounding):
         raise emitter.unsupported("PTX rounds a conversion to integer by .rni, .rzi, .rmi or .rpi")
-    if to in _INTEGERS and bool(words & set(_TO_INTEGRAL)) != (source in _FLOATS):
+    if to in _INTEGERS and bool(modifiers & set(_TO_INTEGRAL)) != (source in _FLOATS):
         raise emitter.unsupported("a conversion to integer needs .rni, .rzi, .rmi or .rpi if and only if it is from a float")
-
-
-def _read_float(emitter: Emitter, operand: Any, kind: str) -> Value:
-    """Lanes of f32 or f64 with the operand's values."""
-    if kind in _SIXTEEN:
-        return widen(emitter.builder, emitter.read(operand, "b16"), kind)
-    return emitter.read(operand, kind)
-
-
-def _mode(instruction: Instruction) -> str:
-    return next((m for m in DIRECTED if m in instruction.modifiers), "rn")
 
 
 def _finish(emitter: Emitter, instruction: Instruction, value: Value, to: str) -> Value:
     """From a value in the destination's type (16-bit floats: in f32, not yet rounded) to the result. NaNs are canonical."""
-    builder, words = emitter.builder, instruction.modifiers
-    value = saturate(emitter, value) if "sat" in words else value
+    builder, modifiers = emitter.builder, instruction.modifiers
+    value = saturate(emitter, value) if "sat" in modifiers else value
     if to in _SIXTEEN:
-        value = relu(builder, value) if "relu" in words else value
-        return narrow(builder, value, to, _mode(instruction), "satfinite" in words)
+        value = relu(builder, value) if "relu" in modifiers else value
+        return narrow(builder, value, to, next((m for m in DIRECTED if m in modifiers), "rn"), "satfinite" in modifiers)
     return canonical(emitter, flush_if(emitter, instruction, to, value))
 
 
@@ -231,7 +210,7 @@ def _integer_to_integer(emitter: Emitter, instruction: Instruction, value: Value
     builder = emitter.builder
     have, want = bits_of(source), bits_of(to)
     if "sat" in instruction.modifiers:
-        value = clamped(emitter, value, source, want, is_signed(to))
+        value = _clamped(emitter, value, source, to)
     if want == have:
         return value
     if want < have:
@@ -239,15 +218,12 @@ def _integer_to_integer(emitter: Emitter, instruction: Instruction, value: Value
     return (builder.sext if is_signed(source) else builder.zext)(value, vector(ir.IntType(want)))
 
 
-def clamped(emitter: Emitter, value: Value, source: str, want: int, signed: bool) -> Value:
-    """Limit lanes of the integer type `source` to what `want` bits, signed or not, can hold, where they can exceed it."""
+def _clamped(emitter: Emitter, value: Value, source: str, to: str) -> Value:
+    """Limit lanes of the integer type `source` to what the integer type `to` can hold, where they can exceed it."""
     builder, element = emitter.builder, scalar_type(source)
-    have = bits_of(source)
-    low = -(1 << (want - 1)) if signed else 0
-    high = (1 << (want - 1)) - 1 if signed else (1 << want) - 1
-    source_high = (1 << (have - 1)) - 1 if is_signed(source) else (1 << have) - 1
+    (low, high), (source_low, source_high) = integer_range(to), integer_range(source)
     if high < source_high:
         value = call_same(builder, "smin" if is_signed(source) else "umin", value, splat_constant(element, high))
-    if is_signed(source) and low > -(1 << (have - 1)):
-        value = call_same(builder, "smax", value, splat_constant(element, low & ((1 << have) - 1)))
+    if source_low < low:
+        value = call_same(builder, "smax", value, splat_constant(element, low & ((1 << element.width) - 1)))
     return value

@@ -1,9 +1,10 @@
-"""Asynchronous copies: `cp.async` between device memory and the shared memory of the block, and bulk copies and reductions. They
-are carried out at once.
+"""Asynchronous copies: `cp.async` between device memory and the shared memory of the block, and bulk copies and reductions.
 
-Their shared side lies in the block itself: a cluster is one block, and a multicast reaches it if bit 0 of its mask is set. Lanes
-act one after the other, lowest first. An event counts sectors in one byte, so a warp that moves more than 255 of them with one
-instruction is refused.
+They are carried out at once, so a group is complete when it is committed, and waiting for groups does nothing. In a trace,
+`cp.async` is the access to device memory that it makes; its shared side is checked, but not recorded. The shared side of a bulk
+copy lies in the block itself: a cluster is one block, and a multicast reaches it if bit 0 of its mask is set. Lanes act one after
+the other, lowest first. An event counts sectors in one byte, so a warp that moves more than 255 of them with one instruction is
+refused.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ from warpsight.emulator.codegen.recording import emit_event_byte, internal_funct
 from warpsight.emulator.ptx.atomics import FLOATS, new_value, operation_of, record_sharing
 from warpsight.emulator.ptx.common import operands
 from warpsight.emulator.ptx.mbarriers import complete_bytes, emit_copy_arrival
-from warpsight.emulator.ptx.memory import allow_words
+from warpsight.emulator.ptx.memory import allow_words, without_policy
 from warpsight.isa.ptx.program import Instruction, Negated, Register
 from warpsight.isa.ptx.rules import bulk_spaces, is_async_copy
 
@@ -60,17 +61,14 @@ def emit_bulk(emitter: Emitter, instruction: Instruction) -> None:
         _prefetch(emitter, instruction)
         return
     allow_words(emitter, instruction, *_BULK_WORDS, *_OPERATIONS)
-    words = instruction.modifiers
+    modifiers = instruction.modifiers
     target, source = bulk_spaces(instruction)
-    signals = "mbarrier::complete_tx::bytes" in words
-    if signals is ("bulk_group" in words) or signals is (target == "global"):
+    signals = "mbarrier::complete_tx::bytes" in modifiers
+    if signals is ("bulk_group" in modifiers) or signals is (target == "global"):
         raise emitter.unsupported("such a bulk copy is not modelled")
-    reduction = _reduction(emitter, instruction) if "reduce" in words else ("", "")
-    multicast = "multicast::cluster" in words
-    count = 3 + int(signals) + int(multicast) + int("L2::cache_hint" in words)
-    to, origin, size, *rest = operands(emitter, instruction, count)
-    if "L2::cache_hint" in words:
-        emitter.read(rest.pop(), "b64")
+    reduction = _reduction(emitter, instruction) if "reduce" in modifiers else ("", "")
+    multicast = "multicast::cluster" in modifiers
+    to, origin, size, *rest = without_policy(emitter, instruction, 3 + int(signals) + int(multicast))
     frame: Frame = emitter
     if multicast:
         reached = emitter.builder.trunc(emitter.read(rest.pop(), "b16"), vector(I1))
@@ -87,11 +85,9 @@ def emit_bulk(emitter: Emitter, instruction: Instruction) -> None:
 def _prefetch(emitter: Emitter, instruction: Instruction) -> None:
     """A hint; its address need not be mapped."""
     allow_words(emitter, instruction, "async", "bulk", "prefetch", "L2", "global", "L2::cache_hint")
-    address, size, *policy = operands(emitter, instruction, 3 if "L2::cache_hint" in instruction.modifiers else 2)
+    address, size = without_policy(emitter, instruction, 2)
     emitter.effective_address(address)
     emitter.read(size, "u32")
-    for operand in policy:
-        emitter.read(operand, "b64")
 
 
 def _reduction(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
@@ -197,12 +193,11 @@ def _record_sectors(helper: HelperFrame, busy: Value, addresses: Value, sizes: V
     """Append the distinct sectors of the lanes' runs in lane order, and their number. Refused when they may be more than 255."""
     builder = helper.builder
     wide = builder.zext(sizes, vector(I64))
-    shift = splat_constant(I64, _SECTOR_SHIFT)
+    shift, one = splat_constant(I64, _SECTOR_SHIFT), splat_constant(I64, 1)
     first = builder.lshr(addresses, shift)
-    last = builder.lshr(builder.sub(builder.add(addresses, wide), splat_constant(I64, 1)), shift)
-    counts = builder.add(builder.sub(last, first), splat_constant(I64, 1))
-    lanes = PartFrame(helper, busy).active
-    counts = builder.select(lanes, counts, splat_constant(I64, 0))
+    last = builder.lshr(builder.sub(builder.add(addresses, wide), one), shift)
+    counts = builder.add(builder.sub(last, first), one)
+    counts = builder.select(PartFrame(helper, busy).active, counts, splat_constant(I64, 0))
     total = reduce_vector(builder, "add", counts)
     many = builder.icmp_unsigned(">", total, I64(_MOST_SECTORS))
     helper.stop_if(many, Fault.BULK_EVENT, lambda: (I32(0), total))
@@ -226,9 +221,8 @@ def _append_run(module: ir.Module) -> ir.Function:
     if not fresh:
         return function
     context, start, sector, count = function.args
-    entry = function.append_basic_block("entry")
-    names = ("next", "look", "compare", "new", "on", "end")
-    following, look, compare, new, on, end = (function.append_basic_block(n) for n in names)
+    names = ("entry", "next", "look", "compare", "new", "on", "end")
+    entry, following, look, compare, new, on, end = (function.append_basic_block(n) for n in names)
     builder = ir.IRBuilder(entry)
     pointer = at(builder, context, 8 * Slot.SECTOR_CURSOR)
     before = load_as(builder, pointer, I64, 8)  # what other lanes wrote ends here
@@ -266,8 +260,7 @@ def _record_passes(helper: HelperFrame, busy: Value, sizes: Value) -> None:
     builder = helper.builder
     passes = builder.lshr(builder.add(sizes, splat_constant(I32, 127)), splat_constant(I32, 7))
     passes = builder.select(PartFrame(helper, busy).active, passes, splat_constant(I32, 0))
-    total = reduce_vector(builder, "add", passes)
-    most = I32(255)
+    total, most = reduce_vector(builder, "add", passes), I32(255)
     emit_event_byte(helper, builder.select(builder.icmp_unsigned(">", total, most), most, total))
 
 
@@ -285,24 +278,21 @@ def check_runs(helper: HelperFrame, mask: Value, addresses: Value, sizes: Value,
     for_each_lane(builder, mask, body)
 
 
-# -- `cp`: asynchronous copies between device memory and the block's shared memory. They are carried out at once.
-#
-# So a group is complete when it is committed, and waiting for groups does nothing. In a trace a copy is the access to device memory
-# that it makes; its shared side is checked, but not recorded.
+# -- `cp`, which chooses among them, and `cp.async`.
 
 _WORDS = ("async", "ca", "cg", "shared", "shared::cta", "global", "L2::cache_hint", "L2::64B", "L2::128B", "L2::256B")
 
 
 def cp(emitter: Emitter, instruction: Instruction) -> None:
     """`cp.async`, `cp.async.bulk`, `cp.reduce.async.bulk`, and the groups and barriers that wait for them."""
-    words = instruction.modifiers
+    modifiers = instruction.modifiers
     if is_async_copy(instruction):
         _copy_lanes(emitter, instruction)
-    elif "mbarrier" in words:
+    elif "mbarrier" in modifiers:
         emit_copy_arrival(emitter, instruction)
-    elif {"commit_group", "wait_group", "wait_all"} & {*words}:
+    elif {"commit_group", "wait_group", "wait_all"} & {*modifiers}:
         _group(emitter, instruction)
-    elif "bulk" in words:
+    elif "bulk" in modifiers:
         emit_bulk(emitter, instruction)
     else:
         raise emitter.unsupported("it is not modelled")
@@ -311,23 +301,24 @@ def cp(emitter: Emitter, instruction: Instruction) -> None:
 def _group(emitter: Emitter, instruction: Instruction) -> None:
     allow_words(emitter, instruction, "async", "bulk", "commit_group", "wait_group", "wait_all", "read")
     waits = "wait_group" in instruction.modifiers
-    found = operands(emitter, instruction, int(waits)) if waits or instruction.operands else ()
-    if waits and emitter.immediate_value(found[0]) < 0:
+    count = operands(emitter, instruction, int(waits))
+    if waits and emitter.immediate_value(count[0]) < 0:
         raise emitter.unsupported("it waits for a negative number of groups")
 
 
 def _copy_lanes(emitter: Emitter, instruction: Instruction) -> None:
     """`cp.async.{ca,cg}.shared.global [dst], [src], bytes{, source bytes | ignore-source}{, policy}`."""
     allow_words(emitter, instruction, *_WORDS)
-    words = instruction.modifiers
-    given = list(operands(emitter, instruction, 3, 5))
-    if "L2::cache_hint" in words:
-        emitter.read(given.pop(), "b64")
-    size = emitter.immediate_value(given[2])
-    if size not in ((16,) if "cg" in words else (4, 8, 16)) or len(given) > 4:
+    modifiers = instruction.modifiers
+    hinted = "L2::cache_hint" in modifiers
+    to, origin, count, *rest = operands(emitter, instruction, 3 + int(hinted), 5)
+    if hinted:
+        emitter.read(rest.pop(), "b64")
+    size = emitter.immediate_value(count)
+    if size not in ((16,) if "cg" in modifiers else (4, 8, 16)) or len(rest) > 1:
         raise emitter.unsupported("its size or its operands are not recognized")
-    sizes = _source_bytes(emitter, given[3], size) if len(given) == 4 else splat_constant(I32, size)
-    source, target = emitter.effective_address(given[1]), emitter.effective_address(given[0], 32)
+    sizes = _source_bytes(emitter, rest[0], size) if rest else splat_constant(I32, size)
+    source, target = emitter.effective_address(origin), emitter.effective_address(to, 32)
     number = emitter.kernel.next_site()
     call_helper(emitter, f"copy_{size}", number, [source, target, sizes], [], lambda helper: _copy_body(helper, size))
 

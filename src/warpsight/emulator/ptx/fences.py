@@ -1,7 +1,7 @@
 """Fences and cache hints. Memory here is always in order and has no caches, so they change nothing that the kernel computes.
 
-A cache policy is opaque in PTX; here it is always 0. `discard` leaves memory as it is (PTX: indeterminate), but
-is checked as the write that it replaces.
+A cache policy is opaque in PTX; here it is always 0. `discard` leaves memory as it is (PTX: indeterminate), but is checked as the
+write that it replaces.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _LINE = 128  # bytes that `discard` and `applypriority` work on: PTX has no othe
 def fence(emitter: Emitter, instruction: Instruction) -> None:
     """`membar` and `fence`."""
     allow(emitter, instruction, *_FENCE_WORDS)
-    found = instruction.operands
-    if found and not ("tensormap::generic" in instruction.modifiers and len(found) == 2 and isinstance(found[0], Address)):
+    proxied = "tensormap::generic" in instruction.modifiers and len(instruction.operands) == 2
+    if instruction.operands and not (proxied and isinstance(instruction.operands[0], Address)):
         raise emitter.unsupported("a fence has no such operands")
 
 
@@ -36,8 +36,8 @@ def prefetch(emitter: Emitter, instruction: Instruction) -> None:
     emitter.effective_address(address)
 
 
-def _line_address(emitter: Emitter, instruction: Instruction, *words: str) -> object:
-    allow(emitter, instruction, "global", *words)
+def _line_address(emitter: Emitter, instruction: Instruction, *known: str) -> object:
+    allow(emitter, instruction, "global", *known)
     address, size = operands(emitter, instruction, 2)
     if emitter.immediate_value(size) != _LINE:
         raise emitter.unsupported(f"its size is not {_LINE}")
@@ -58,16 +58,16 @@ def applypriority(emitter: Emitter, instruction: Instruction) -> None:
 def createpolicy(emitter: Emitter, instruction: Instruction) -> None:
     """`createpolicy.fractional`, `.range` and `.cvt`."""
     allow(emitter, instruction, "fractional", "range", "global", "cvt", "L2", *_PRIORITIES)
-    words = instruction.modifiers
-    if "range" in words:
+    modifiers = instruction.modifiers
+    if "range" in modifiers:
         d, address, primary, total = operands(emitter, instruction, 4)
         emitter.effective_address(address)
         emitter.read(primary, "u32")
         emitter.read(total, "u32")
-    elif "cvt" in words:
+    elif "cvt" in modifiers:
         d, access_property = operands(emitter, instruction, 2)
         emitter.read(access_property, "b64")
-    elif "fractional" in words:
+    elif "fractional" in modifiers:
         d, *fraction = operands(emitter, instruction, 1, 2)
         for part in fraction:
             emitter.read(part, "f32")

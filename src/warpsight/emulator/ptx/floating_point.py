@@ -19,7 +19,6 @@ from warpsight.emulator.ptx.common import (
     extreme,
     finish_float,
     flush_if,
-    integer_view,
     operands,
     outlined,
     roundings,
@@ -37,8 +36,8 @@ def _check(emitter: Emitter, instruction: Instruction, kind: str, *more: str) ->
     allow(emitter, instruction, *more, *(("ftz",) if kind == "f32" else ()))
 
 
-def _with_sat(emitter: Emitter, kind: str) -> tuple[str, ...]:
-    return (*roundings(emitter), *(("sat",) if kind == "f32" else ()))
+def _check_sum(emitter: Emitter, instruction: Instruction, kind: str) -> None:
+    _check(emitter, instruction, kind, *roundings(emitter), *(("sat",) if kind == "f32" else ()))
 
 
 def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str) -> Value:
@@ -47,7 +46,7 @@ def _read(emitter: Emitter, instruction: Instruction, operand: object, kind: str
 
 def add_sub_mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`add`, `sub`, `mul`: never contracted, so that the rounding is PTX's."""
-    _check(emitter, instruction, kind, *_with_sat(emitter, kind))
+    _check_sum(emitter, instruction, kind)
     d, a, b = operands(emitter, instruction, 3)
     x, y = _read(emitter, instruction, a, kind), _read(emitter, instruction, b, kind)
     result = compute(emitter, instruction, f"f{instruction.opcode}", x, y)
@@ -56,7 +55,7 @@ def add_sub_mul(emitter: Emitter, instruction: Instruction, kind: str) -> None:
 
 def multiply_add(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     """`fma`, and `mad` of floats, which is a fused multiply-add from sm_20 on."""
-    _check(emitter, instruction, kind, *_with_sat(emitter, kind))
+    _check_sum(emitter, instruction, kind)
     d, *sources = operands(emitter, instruction, 4)
     values = [_read(emitter, instruction, s, kind) for s in sources]
     emitter.write(d, finish_float(emitter, instruction, kind, compute(emitter, instruction, "fma", *values)), kind)
@@ -97,9 +96,8 @@ def sign(emitter: Emitter, instruction: Instruction, kind: str) -> None:
     _check(emitter, instruction, kind)
     d, a = operands(emitter, instruction, 2)
     value = _read(emitter, instruction, a, kind)
-    emitter.write(
-        d, emitter.builder.fneg(value) if instruction.opcode == "neg" else call_same(emitter.builder, "fabs", value), kind
-    )
+    result = emitter.builder.fneg(value) if instruction.opcode == "neg" else call_same(emitter.builder, "fabs", value)
+    emitter.write(d, result, kind)
 
 
 def min_max(emitter: Emitter, instruction: Instruction, kind: str) -> None:
@@ -116,16 +114,16 @@ def special_function(emitter: Emitter, instruction: Instruction) -> None:
         half_arithmetic(emitter, instruction)
         return
     kind = the_type(emitter, instruction)
-    opcode, words = instruction.opcode, instruction.modifiers
+    opcode, modifiers = instruction.opcode, instruction.modifiers
     d, a = operands(emitter, instruction, 2)
-    if kind == "f64" and {"approx", "ftz"} <= set(words) and opcode in ("rcp", "rsqrt"):
+    if kind == "f64" and {"approx", "ftz"} <= set(modifiers) and opcode in ("rcp", "rsqrt"):
         emitter.write(d, _coarse(emitter, instruction, emitter.read(a, kind)), kind)
         return
     rounded = roundings(emitter)
     _check(emitter, instruction, kind, *rounded, *(("approx",) if kind == "f32" or opcode == "rsqrt" else ()))
-    if not set(words) & {"approx", *rounded}:
+    if not set(modifiers) & {"approx", *rounded}:
         raise emitter.unsupported("it needs .approx or a rounding")
-    if opcode == "tanh" and "ftz" in words:
+    if opcode == "tanh" and "ftz" in modifiers:
         raise emitter.unsupported("PTX has no .ftz for tanh")
     if kind == "f64" and not rounded and opcode != "rsqrt":
         raise emitter.unsupported("PTX has it for .f32 only")
@@ -179,30 +177,28 @@ def testp(emitter: Emitter, instruction: Instruction) -> None:
     _check(emitter, instruction, kind, *tests)
     d, a = operands(emitter, instruction, 2)
     builder = emitter.builder
-    bits = integer_view(emitter, emitter.read(a, kind))
-    width, fraction = (I32, 23) if scalar_type(kind) == F32 else (I64, 52)
-    total = width.width
-    magnitude = builder.and_(bits, splat_constant(width, (1 << (total - 1)) - 1))
-    infinity = splat_constant(width, ((1 << (total - 1 - fraction)) - 1) << fraction)
-    normal_least = splat_constant(width, 1 << fraction)
-    below = builder.icmp_unsigned
+    width, fraction = (I32, 23) if kind == "f32" else (I64, 52)
+    bits = builder.bitcast(emitter.read(a, kind), vector(width))
+    sign = width.width - 1
+    magnitude = builder.and_(bits, splat_constant(width, (1 << sign) - 1))
+    infinity = splat_constant(width, ((1 << (sign - fraction)) - 1) << fraction)
+    normal_least, zero = splat_constant(width, 1 << fraction), ir.Constant(vector(width), None)
+    compare = builder.icmp_unsigned
     test = next((t for t in tests if t in instruction.modifiers), "")
     if not test:
         raise emitter.unsupported("testp names no test")
     value = {
-        "finite": lambda: below("<", magnitude, infinity),
-        "infinite": lambda: below("==", magnitude, infinity),
-        "number": lambda: below("<=", magnitude, infinity),
-        "notanumber": lambda: below(">", magnitude, infinity),
-        "normal": lambda: builder.and_(below(">=", magnitude, normal_least), below("<", magnitude, infinity)),
-        "subnormal": lambda: builder.and_(
-            below("<", magnitude, normal_least), below("!=", magnitude, ir.Constant(vector(width), None))
-        ),
+        "finite": lambda: compare("<", magnitude, infinity),
+        "infinite": lambda: compare("==", magnitude, infinity),
+        "number": lambda: compare("<=", magnitude, infinity),
+        "notanumber": lambda: compare(">", magnitude, infinity),
+        "normal": lambda: builder.and_(compare(">=", magnitude, normal_least), compare("<", magnitude, infinity)),
+        "subnormal": lambda: builder.and_(compare("<", magnitude, normal_least), compare("!=", magnitude, zero)),
     }[test]()
     emitter.write(d, value, "pred")
 
 
-# -- Arithmetic in 16 bits: f16 and bf16, and f16x2 and bf16x2, which are two of them in a 32-bit register.
+# -- Arithmetic in 16 bits: f16, bf16, and pairs of them in a 32-bit register (f16x2, bf16x2).
 #
 # Computed in wider types that make one rounding exact: single for sums and for products of f16, double for products of bf16 (whose
 # range is that of single) and for fused multiply-add. A pair is a vector of 64 lanes, the low half of a register first. Results
@@ -238,10 +234,8 @@ def read_patterns(emitter: Emitter, operand: Operand, kind: str) -> Value:
 
 def write_patterns(emitter: Emitter, destination: Operand, value: Value) -> None:
     """Write 32 or 64 lanes of i16."""
-    if value.type.count == WARP:
-        emitter.write(destination, value, "b16")
-    else:
-        emitter.write(destination, emitter.builder.bitcast(value, vector(I32)), "b32")
+    single = value.type.count == WARP
+    emitter.write(destination, value if single else emitter.builder.bitcast(value, vector(I32)), "b16" if single else "b32")
 
 
 def flush_patterns(emitter: Emitter, instruction: Instruction, value: Value, name: str) -> Value:
@@ -276,10 +270,10 @@ def half_arithmetic(emitter: Emitter, instruction: Instruction) -> None:
 
 def _check_half(emitter: Emitter, instruction: Instruction, name: str) -> None:
     """What PTX does not define: `.ftz` and `.sat` of bf16, but for `ex2`, which has nothing else."""
-    words = set(instruction.modifiers)
-    if name == "bf16" and instruction.opcode != "ex2" and words & {"ftz", "sat"}:
+    modifiers = set(instruction.modifiers)
+    if name == "bf16" and instruction.opcode != "ex2" and modifiers & {"ftz", "sat"}:
         raise emitter.unsupported("PTX has no .ftz and no .sat for bf16")
-    if instruction.opcode == "ex2" and (name == "bf16") != ("ftz" in words):
+    if instruction.opcode == "ex2" and (name == "bf16") != ("ftz" in modifiers):
         raise emitter.unsupported("PTX has ex2 for bf16 with .ftz, and for f16 without")
 
 
@@ -295,10 +289,8 @@ def _rounded(emitter: Emitter, instruction: Instruction, wide: list[Value], name
         value = outlined(builder, title, wide[0].type, wide, lambda b, v: to_odd(b, _sum_of_product(b, v, name)))
     else:
         value = call_math(builder, {"ex2": "exp2"}.get(opcode, opcode), wide[0])
-    if "relu" in instruction.modifiers:
-        value = relu(builder, value)
-    if "sat" in instruction.modifiers:
-        value = saturate(emitter, value)
+    value = relu(builder, value) if "relu" in instruction.modifiers else value
+    value = saturate(emitter, value) if "sat" in instruction.modifiers else value
     return narrow(builder, value, name)
 
 

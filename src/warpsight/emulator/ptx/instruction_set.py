@@ -6,6 +6,7 @@ A kernel calls a library function by name; the name says all that the function d
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import cast
 
 from llvmlite import ir
@@ -14,28 +15,10 @@ from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import HelperFrame, helper_type
 from warpsight.emulator.codegen.instruction_set import InstructionSet
 from warpsight.emulator.codegen.lanes import I64, PTR
-from warpsight.emulator.ptx import (
-    arithmetic,
-    atomics,
-    bits,
-    comparison,
-    conversion,
-    copies,
-    fences,
-    floating_point,
-    matrix_tiles,
-    mbarriers,
-    memory,
-    mma,
-    system,
-    textures,
-    video,
-    warp,
-    wmma,
-)  # fmt: skip
 from warpsight.emulator.ptx.common import kinds_of
 from warpsight.emulator.ptx.matrix_shapes import Product
 from warpsight.emulator.ptx.mma import multiply_inside, product_types
+from warpsight.emulator.ptx.system import emit_special
 from warpsight.emulator.ptx.wmma import MatrixAccess, move_matrix
 from warpsight.emulator.textures.fetch import fetch_function, query_function
 from warpsight.emulator.textures.surfaces import surface_function
@@ -68,18 +51,10 @@ def build_library_function(name: str) -> ir.Module:
 
 Handler = Callable[[Emitter, Instruction], None]
 
-_FAMILIES = {
-    module.__name__.rpartition(".")[2]: module
-    for module in (
-        arithmetic, atomics, bits, comparison, conversion, copies, fences, floating_point, matrix_tiles, mbarriers, memory, mma,
-        system, textures, video, warp, wmma,
-    )
-}  # fmt: skip
-
 
 def _handler(name: str) -> Handler:
     family, function = name.split(".")
-    return cast(Handler, getattr(_FAMILIES[family], function))
+    return cast(Handler, getattr(import_module(f"warpsight.emulator.ptx.{family}"), function))
 
 
 HANDLERS = {row.name: _handler(row.handler) for row in OPCODES.values() if row.handler not in ("", CONTROL)}
@@ -100,7 +75,7 @@ def emit_operation(emitter: Emitter, instruction: Instruction) -> None:
 PTX = InstructionSet(
     "ptx",
     emit_operation,
-    system.emit_special,
+    emit_special,
     library_functions_of,
     build_library_function,
     {

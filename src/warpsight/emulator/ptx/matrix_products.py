@@ -30,6 +30,7 @@ from warpsight.emulator.codegen.lanes import (
     Builder,
     Value,
     at,
+    call_same,
     intrinsic,
     load_as,
     splat_constant,
@@ -38,6 +39,7 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import WARP
 from warpsight.emulator.ptx.matrix_shapes import BITS, EIGHT_BIT_FLOATS, Product, constant_table, counted
+from warpsight.emulator.ptx.rounding import DIRECTED, NEAREST
 
 _COLUMNS = 8
 _ROW64, _ROW32, _ROWF32, _ROW16, _ROWF16, _ROWI64 = (ir.VectorType(t, _COLUMNS) for t in (F64, I32, F32, I16, F16, I64))
@@ -103,15 +105,13 @@ def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d:
     block = min(limit, product.depth)
 
     def row(builder: Builder, m: Value) -> None:
-        total = load_as(builder, _at(builder, c[0], m, _COLUMNS, 8), _ROW64, 64)
-        power = load_as(builder, _at(builder, c[1], m, _COLUMNS, 4), _ROW32, 32)
+        total, power = _row(builder, c[0], m, F64), _row(builder, c[1], m, I32)
         first_row = builder.mul(builder.lshr(m, I64(3)), I64(product.depth)) if product.is_four else I64(0)
         for start in range(0, product.depth, block):
             terms = []
             for k in range(start, start + block):
                 left = builder.add(builder.mul(m, I64(product.depth)), I64(k))
-                right = builder.add(first_row, I64(k))
-                terms.append(_Term(builder, a, b, left, right))
+                terms.append(_Term(builder, a, b, left, builder.add(first_row, I64(k))))
             total = _block_sum(builder, terms, total, power, fraction, product.d)
             pattern = rounded_pattern(builder, total, product.d, keeps=13 if small and product.d == "f32" else 23)
             if start + block < product.depth:
@@ -123,8 +123,23 @@ def float_rows(helper: HelperFrame, product: Product, a: Any, b: Any, c: Any, d:
     counted(helper.builder, product.rows, 1, row)
 
 
-def _at(builder: Builder, matrix: Value, number: Value, columns: int, size: int) -> Value:
-    return at(builder, matrix, builder.mul(number, I64(columns * size)))
+def _at(builder: Builder, matrix: Value, number: Value | int, columns: int, size: int) -> Value:
+    row_bytes = columns * size
+    return at(builder, matrix, number * row_bytes if isinstance(number, int) else builder.mul(number, I64(row_bytes)))
+
+
+def _repeated(builder: Builder, matrix: Value, number: Value, element: Any) -> Value:
+    """An element of a matrix in each of eight lanes."""
+    size = 8 if element == F64 else 4
+    scalar = load_as(builder, _at(builder, matrix, number, 1, size), element, size)
+    undefined = ir.Constant(ir.VectorType(element, _COLUMNS), ir.Undefined)
+    first = builder.insert_element(undefined, scalar, I32(0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_ROW32, [0] * _COLUMNS))
+
+
+def _row(builder: Builder, matrix: Value, number: Value | int, element: Any) -> Value:
+    size = 8 if element == F64 else 4
+    return load_as(builder, _at(builder, matrix, number, _COLUMNS, size), ir.VectorType(element, _COLUMNS), _COLUMNS * size)
 
 
 class _Term:
@@ -135,23 +150,13 @@ class _Term:
 
     def product(self) -> Value:
         """Eight doubles, exact."""
-        builder = self._builder
-        one = load_as(builder, _at(builder, self._a[0], self._left, 1, 8), F64, 8)
-        row = load_as(builder, _at(builder, self._b[0], self._right, _COLUMNS, 8), _ROW64, 64)
-        return builder.fmul(_spread(builder, one), row)
+        one = _repeated(self._builder, self._a[0], self._left, F64)
+        return self._builder.fmul(one, _row(self._builder, self._b[0], self._right, F64))
 
     def power(self) -> Value:
         """The sums of exponents."""
-        builder = self._builder
-        one = load_as(builder, _at(builder, self._a[1], self._left, 1, 4), I32, 4)
-        row = load_as(builder, _at(builder, self._b[1], self._right, _COLUMNS, 4), _ROW32, 32)
-        return builder.add(_spread(builder, one), row)
-
-
-def _spread(builder: Builder, scalar: Value) -> Value:
-    undefined = ir.Constant(ir.VectorType(scalar.type, _COLUMNS), ir.Undefined)
-    first = builder.insert_element(undefined, scalar, I32(0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(_ROW32, [0] * _COLUMNS))
+        one = _repeated(self._builder, self._a[1], self._left, I32)
+        return self._builder.add(one, _row(self._builder, self._b[1], self._right, I32))
 
 
 def _block_sum(builder: Builder, terms: list[_Term], total: Value, power: Value, fraction: int, kind: str) -> Value:
@@ -162,11 +167,10 @@ def _block_sum(builder: Builder, terms: list[_Term], total: Value, power: Value,
     above = builder.sub(ir.Constant(_ROW32, [fraction] * _COLUMNS), largest)
     into = _power_of_two(builder, above)
     back = _power_of_two(builder, builder.sub(ir.Constant(_ROW32, [0] * _COLUMNS), above))
-    cut = intrinsic(builder.module, "llvm.trunc.v8f64", _ROW64, [_ROW64])
     # Whole numbers far below 2^53: these sums are exact in any order. + 0.0 makes a zero positive.
-    result = builder.fadd(ir.Constant(_ROW64, [0.0] * _COLUMNS), builder.call(cut, [builder.fmul(total, into)]))
+    result = builder.fadd(ir.Constant(_ROW64, [0.0] * _COLUMNS), call_same(builder, "trunc", builder.fmul(total, into)))
     for term in terms:
-        result = builder.fadd(result, builder.call(cut, [builder.fmul(term.product(), into)]))
+        result = builder.fadd(result, call_same(builder, "trunc", builder.fmul(term.product(), into)))
     return builder.fmul(result, back)
 
 
@@ -182,10 +186,9 @@ def rounded_pattern(builder: Builder, value: Value, kind: str, keeps: int = 23) 
     def same(number: int) -> Value:
         return ir.Constant(_ROW32, [number] * _COLUMNS)
 
-    size = intrinsic(builder.module, "llvm.fabs.v8f64", _ROW64, [_ROW64])
     near = builder.fptrunc(value, _ROWF32)
-    back, magnitude = builder.fpext(near, _ROW64), builder.call(size, [value])
-    beyond = builder.fcmp_ordered(">", builder.call(size, [back]), magnitude)
+    back, magnitude = builder.fpext(near, _ROW64), call_same(builder, "fabs", value)
+    beyond = builder.fcmp_ordered(">", call_same(builder, "fabs", back), magnitude)
     beyond = builder.and_(beyond, builder.fcmp_ordered("<", magnitude, ir.Constant(_ROW64, [2.0**128] * _COLUMNS)))
     bits = builder.bitcast(near, _ROW32)
     bits = builder.select(beyond, builder.sub(bits, same(1)), bits)
@@ -207,10 +210,6 @@ def _as_single(builder: Builder, pattern: Value, kind: str) -> Value:
 
 # -- Products of integers and of bits, exact; and of doubles, by fused multiply-add in the order of k.
 
-_ROW, _ROW_OF_DOUBLES = ir.VectorType(I32, _COLUMNS), ir.VectorType(F64, _COLUMNS)
-_ROUNDINGS = {"rz": 0, "rp": 2, "rm": 3}  # arguments of llvm.set.rounding; 1 is to nearest even
-_NEAREST = 1
-
 
 def integer_values(builder: Builder, words: Value, shifts: Value, element: str) -> Value:
     """32 elements as i32, extended by their sign. Each lies `shifts` bits above its word's low end."""
@@ -224,25 +223,18 @@ def integer_values(builder: Builder, words: Value, shifts: Value, element: str) 
 
 def integer_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Value, d: Value) -> None:
     """Fill `d` row by row. Sums of products fit 32 bits by far; only adding C wraps, or saturates with `.satfinite`."""
-    bits = product.a == "b1"
-    count = intrinsic(helper.builder.module, "llvm.ctpop.v8i32", _ROW, [_ROW])
-
     def row(builder: Builder, m: Value) -> None:
-        total: Value = ir.Constant(_ROW, [0] * _COLUMNS)
+        total: Value = ir.Constant(_ROW32, [0] * _COLUMNS)
         for k in range(product.depth):
-            left, right = _operands(builder, product, a, b, m, k, I32, _ROW)
-            if bits:
+            left, right = _operands(builder, product, a, b, m, k, I32)
+            if product.a == "b1":
                 joined = builder.xor(left, right) if product.variant == "xor" else builder.and_(left, right)
-                total = builder.add(total, builder.call(count, [joined]))
+                total = builder.add(total, call_same(builder, "ctpop", joined))
             else:
                 total = builder.add(total, builder.mul(left, right))
-        start = load_as(builder, _row_at(builder, c, m, 4), _ROW, 32)
-        if product.variant == "satfinite":
-            saturating = intrinsic(builder.module, "llvm.sadd.sat.v8i32", _ROW, [_ROW, _ROW])
-            total = builder.call(saturating, [start, total])
-        else:
-            total = builder.add(start, total)
-        store_as(builder, total, _row_at(builder, d, m, 4), 32)
+        start = _row(builder, c, m, I32)
+        total = call_same(builder, "sadd.sat", start, total) if product.variant == "satfinite" else builder.add(start, total)
+        store_as(builder, total, _at(builder, d, m, _COLUMNS, 4), 32)
 
     counted(helper.builder, product.rows, 1, row)
 
@@ -250,48 +242,37 @@ def integer_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: V
 def double_rows(helper: HelperFrame, product: Product, a: Value, b: Value, c: Value, d: Value) -> None:
     """Fill `d` (patterns) row by row, each product added to the sum so far with one rounding; a NaN is canonical."""
     module = helper.builder.module
-    rounding = _ROUNDINGS.get(product.variant)
-    words = ir.MetaDataType()
+    rounding = DIRECTED.get(product.variant)
     if rounding is None:
-        fused = intrinsic(module, "llvm.fma.v8f64", _ROW_OF_DOUBLES, [_ROW_OF_DOUBLES] * 3)
+        fused = intrinsic(module, "llvm.fma.v8f64", _ROW64, [_ROW64] * 3)
         how: list[Any] = []
     else:
         set.add(helper.function.attributes, "strictfp")  # llvmlite's own list of attributes lacks it
-        types = [*([_ROW_OF_DOUBLES] * 3), words, words]
-        fused = intrinsic(module, "llvm.experimental.constrained.fma.v8f64", _ROW_OF_DOUBLES, types)
+        types = [*[_ROW64] * 3, *[ir.MetaDataType()] * 2]
+        fused = intrinsic(module, "llvm.experimental.constrained.fma.v8f64", _ROW64, types)
         how = [ir.MetaDataString(module, text) for text in ("round.dynamic", "fpexcept.ignore")]
         switch = intrinsic(module, "llvm.set.rounding", ir.VoidType(), [I32])
         helper.builder.call(switch, [I32(rounding)])
 
     def row(builder: Builder, m: Value) -> None:
-        total = load_as(builder, _row_at(builder, c, m, 8), _ROW_OF_DOUBLES, 64)
+        total = _row(builder, c, m, F64)
         for k in range(product.depth):
-            left, right = _operands(builder, product, a, b, m, k, F64, _ROW_OF_DOUBLES)
+            left, right = _operands(builder, product, a, b, m, k, F64)
             total = builder.call(fused, [left, right, total, *how])
         nan = ir.Constant(ir.VectorType(I64, _COLUMNS), [0x7FF8000000000000] * _COLUMNS)
         bits = builder.bitcast(total, nan.type)
         bits = builder.select(builder.fcmp_unordered("uno", total, total), nan, bits)
-        store_as(builder, bits, _row_at(builder, d, m, 8), 64)
+        store_as(builder, bits, _at(builder, d, m, _COLUMNS, 8), 64)
 
     counted(helper.builder, product.rows, 1, row)
     if rounding is not None:
-        helper.builder.call(switch, [I32(_NEAREST)])
+        helper.builder.call(switch, [I32(NEAREST)])
 
 
-def _operands(
-    builder: Builder, product: Product, a: Value, b: Value, m: Value, k: int, element: Any, row: Any
-) -> tuple[Value, Value]:
+def _operands(builder: Builder, product: Product, a: Value, b: Value, m: Value, k: int, element: Any) -> tuple[Value, Value]:
     """Element (m, k) of A in each of eight lanes, and row k of B."""
-    size = 8 if element == F64 else 4
     number = builder.add(builder.mul(m, I64(product.depth)), I64(k))
-    one = load_as(builder, at(builder, a, builder.mul(number, I64(size))), element, size)
-    undefined = ir.Constant(row, ir.Undefined)
-    spread = builder.shuffle_vector(builder.insert_element(undefined, one, I32(0)), undefined, ir.Constant(_ROW, [0] * _COLUMNS))
-    return spread, load_as(builder, at(builder, b, k * _COLUMNS * size), row, size * _COLUMNS)
-
-
-def _row_at(builder: Builder, matrix: Value, m: Value, size: int) -> Value:
-    return at(builder, matrix, builder.mul(m, I64(_COLUMNS * size)))
+    return _repeated(builder, a, number, element), _row(builder, b, k, element)
 
 
 # -- Sparse A of `mma.sp`: the half of its elements that registers hold goes to the columns that the metadata names.
@@ -321,27 +302,28 @@ def _places(product: Product) -> list[int]:
     """For each row and chunk: lane times 32 and the first bit of its metadata."""
     chunks = product.depth // chunk_columns(product.a)
     selector = product.selector or 0
-    found = []
+    places = []
     for row in range(_ROWS):
         for q in range(chunks):
             if BITS[product.a] >= 16:
                 lane, bit = selector * (chunks // 4) + q // 4, 16 * (row // 8) + 4 * (q % 4)
             else:
                 lane, bit = 2 * selector + 2 * (q // 8) + row // 8, 4 * (q % 8)
-            found.append((4 * (row % 8) + lane) * 32 + bit)
-    return found
+            places.append((4 * (row % 8) + lane) * 32 + bit)
+    return places
 
 
 def expanded(helper: HelperFrame, product: Product, held: Any, metadata: Value) -> Any:
     """The whole A from its held half: a matrix, or (doubles, exponents) for floats. `metadata` points to a register."""
-    parts = held if isinstance(held, tuple) else (held,)
-    kinds = [(F64, 8), (I32, 4)] if isinstance(held, tuple) else [(I32, 4)]
-    empty = [ir.Constant(vector(F64), None), splat_constant(I32, NOTHING & 0xFFFFFFFF)]
+    floats = isinstance(held, tuple)
+    parts = held if floats else (held,)
+    # LLVM type, bytes and zero of the elements of each part
+    kinds = [(F64, 8, ir.Constant(vector(F64), None)), (I32, 4, splat_constant(I32, NOTHING & 0xFFFFFFFF))]
+    kinds = kinds if floats else [(I32, 4, splat_constant(I32, 0))]
     whole = []
-    for number, (kind, size) in enumerate(kinds):
+    for number, (kind, size, zero) in enumerate(kinds):
         target = helper.buffer(f"whole_{number}", ir.ArrayType(kind, _ROWS * product.depth))
-        nothing = empty[number] if isinstance(held, tuple) else splat_constant(I32, 0)
-        _fill(helper, target, nothing, _ROWS * product.depth, size)
+        _fill(helper, target, zero, _ROWS * product.depth, size)
         whole.append(target)
     table = constant_table(helper.builder.module, "metadata", _places(product))
     columns = chunk_columns(product.a)
@@ -354,12 +336,12 @@ def expanded(helper: HelperFrame, product: Product, held: Any, metadata: Value) 
         for s in range(columns // 2):
             column = _column(builder, bits, columns, s)
             source = builder.add(builder.mul(number, I64(columns // 2)), I64(s))
-            for (kind, size), old, new in zip(kinds, parts, whole, strict=True):
+            for (kind, size, _), old, new in zip(kinds, parts, whole, strict=True):
                 element = load_as(builder, at(builder, old, builder.mul(source, I64(size))), kind, size)
                 store_as(builder, element, at(builder, new, builder.mul(builder.add(first, column), I64(size))), size)
 
     counted(helper.builder, _ROWS * product.depth // columns, 1, chunk)
-    return tuple(whole) if isinstance(held, tuple) else whole[0]
+    return tuple(whole) if floats else whole[0]
 
 
 def _column(builder: Builder, bits: Value, columns: int, s: int) -> Value:

@@ -136,13 +136,13 @@ class Product:
     def left(self) -> Fragment:
         """Where A is: (row, column)."""
         if self.is_four:
-            return _four_left(self.layouts[0])
+            return _four_factor(self.layouts[0], right=False)
         return left_fragment(self.rows, self.stored_depth, BITS[self.a])
 
     @functools.cache  # noqa: B019
     def right(self) -> Fragment:
         """Where B is: (row, column); the four of m8n8k4 lie below each other."""
-        return _four_right(self.layouts[1]) if self.is_four else right_fragment(self.depth, BITS[self.b])
+        return _four_factor(self.layouts[1], right=True) if self.is_four else right_fragment(self.depth, BITS[self.b])
 
     @functools.cache  # noqa: B019
     def result(self, element: str) -> Fragment:
@@ -154,12 +154,9 @@ def left_fragment(rows: int, columns: int, bits: int) -> Fragment:
     """A of 8 or 16 rows."""
     high, e = rows // 8, 32 // min(bits, 32)
     return [
-        [
-            [(lane // 4 + 8 * (r % high), 4 * e * (r // high) + e * (lane % 4) + s) for s in range(e)]
-            for lane in range(WARP)
-        ]
+        [[(lane // 4 + 8 * (r % high), 4 * e * (r // high) + e * (lane % 4) + s) for s in range(e)] for lane in range(WARP)]
         for r in range(high * columns // (4 * e))
-    ]  # fmt: skip
+    ]
 
 
 def right_fragment(rows: int, bits: int) -> Fragment:
@@ -188,29 +185,20 @@ def _four_of(lane: int) -> tuple[int, int, int]:
     return lane % 16 // 4, 4 * (lane // 16), lane % 4
 
 
-def _four_left(layout: str) -> Fragment:
+def _four_factor(layout: str, right: bool) -> Fragment:
     def place(lane: int, i: int) -> Place:
-        product, half, at = _four_of(lane)
-        row, column = (at, i) if layout == "row" else (i, at)
-        return 8 * product + half + row, column
-
-    return [[[place(lane, 2 * r + s) for s in range(2)] for lane in range(WARP)] for r in range(2)]
-
-
-def _four_right(layout: str) -> Fragment:
-    def place(lane: int, i: int) -> Place:
-        product, half, at = _four_of(lane)
-        row, column = (at, i) if layout == "row" else (i, at)
-        return 4 * product + row, half + column
+        product, half, number = _four_of(lane)
+        row, column = (number, i) if layout == "row" else (i, number)
+        return (4 * product + row, half + column) if right else (8 * product + half + row, column)
 
     return [[[place(lane, 2 * r + s) for s in range(2)] for lane in range(WARP)] for r in range(2)]
 
 
 def _four_result(element: str) -> Fragment:
     def place(lane: int, i: int) -> Place:
-        product, half, at = _four_of(lane)
+        product, half, number = _four_of(lane)
         if element == "f16":
-            return 8 * product + half + at, i
+            return 8 * product + half + number, i
         return 8 * product + half + (lane & 1) + (i & 2), (i & 4) + (lane & 2) + (i & 1)
 
     return _in_registers([[place(lane, i) for lane in range(WARP)] for i in range(8)], element)

@@ -18,9 +18,8 @@ from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.lanes import I32, I64, PTR, Value, gather, scatter, splat, splat_constant, vector
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WARP, Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
-from warpsight.emulator.ptx.common import operands
+from warpsight.emulator.ptx.common import elements_of, operands
 from warpsight.emulator.ptx.matrix_shapes import need_whole_warp
-from warpsight.emulator.ptx.mma import elements_of
 from warpsight.isa.ptx.program import Instruction
 
 _COUNTS = {"x1": 1, "x2": 2, "x4": 4}
@@ -41,7 +40,7 @@ def ldmatrix(emitter: Emitter, instruction: Instruction) -> None:
 
     name = f"ldmatrix_{count}{'_trans' if turned else ''}"
     offsets = _offsets(emitter, instruction, address)
-    values = call_helper(emitter, name, I64(emitter.kernel.next_site()), [offsets], _words(count), body)
+    values = call_helper(emitter, name, I64(emitter.kernel.next_site()), [offsets], [vector(I32)] * count, body)
     for part, value in zip(parts, values, strict=True):
         emitter.write(part, value, "b32")
 
@@ -72,21 +71,20 @@ def movmatrix(emitter: Emitter, instruction: Instruction) -> None:
         need_whole_warp(helper)
         return [transposed(helper, helper.arguments[0])]
 
-    (value,) = call_helper(emitter, "movmatrix", I64(0), [emitter.read(a, "b32")], _words(1), body)
+    (value,) = call_helper(emitter, "movmatrix", I64(0), [emitter.read(a, "b32")], [vector(I32)], body)
     emitter.write(d, value, "b32")
 
 
 def _form(emitter: Emitter, instruction: Instruction) -> tuple[int, bool]:
     """How many matrices, and whether `.trans`; refuses every other modifier and the shapes of sm_100."""
-    words = instruction.modifiers
-    known = ("sync", "aligned", "m8n8", "trans", "b16", *_COUNTS, *_SPACES)
-    other = next((w for w in words if w not in known), None)
-    if other is not None:
-        raise emitter.unsupported(f"modifier .{other} is not modelled")
-    counts = [_COUNTS[w] for w in words if w in _COUNTS]
-    if len(counts) != 1 or "m8n8" not in words or "b16" not in words:
+    modifiers = instruction.modifiers
+    for modifier in modifiers:
+        if modifier not in ("sync", "aligned", "m8n8", "trans", "b16", *_COUNTS, *_SPACES):
+            raise emitter.unsupported(f"modifier .{modifier} is not modelled")
+    counts = [_COUNTS[w] for w in modifiers if w in _COUNTS]
+    if len(counts) != 1 or "m8n8" not in modifiers or "b16" not in modifiers:
         raise emitter.unsupported("needs .m8n8, .b16 and one of .x1, .x2, .x4")
-    return counts[0], "trans" in words
+    return counts[0], "trans" in modifiers
 
 
 def _parts(emitter: Emitter, operand: Any, count: int) -> list[Any]:
@@ -94,10 +92,6 @@ def _parts(emitter: Emitter, operand: Any, count: int) -> list[Any]:
     if len(parts) != count:
         raise emitter.unsupported(f"it moves {count} matrices but names {len(parts)} registers")
     return parts
-
-
-def _words(count: int) -> list[Any]:
-    return [vector(I32)] * count
 
 
 def _offsets(emitter: Emitter, instruction: Instruction, address: Any) -> Value:
@@ -136,11 +130,6 @@ def transposed(frame: Frame, value: Value) -> Value:
     """The 8x8 matrix of halves in a register, transposed: lane 4 r + c gets elements (2 c, r) and (2 c + 1, r) of the old one."""
     builder = frame.builder
     shift = ir.Constant(vector(I32), [16 * (lane // 4 % 2) for lane in range(WARP)])
-    low, high = (
-        builder.and_(
-            builder.lshr(_shuffled(frame, value, [4 * (2 * (lane % 4) + s) + lane // 8 for lane in range(WARP)]), shift),
-            splat_constant(I32, 0xFFFF),
-        )
-        for s in range(2)
-    )
+    words = (_shuffled(frame, value, [4 * (2 * (lane % 4) + s) + lane // 8 for lane in range(WARP)]) for s in range(2))
+    low, high = (builder.and_(builder.lshr(word, shift), splat_constant(I32, 0xFFFF)) for word in words)
     return builder.or_(low, builder.shl(high, splat_constant(I32, 16)))

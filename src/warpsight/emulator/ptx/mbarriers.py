@@ -16,7 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from warpsight.emulator.codegen.access import Access, check_window, shared_access
+from warpsight.emulator.codegen.access import Access, check_window, shared_access, stop_on
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.frame import Frame, HelperFrame, call_helper
 from warpsight.emulator.codegen.helpers import for_each_lane
@@ -37,7 +37,6 @@ from warpsight.emulator.codegen.lanes import (
     splat,
     splat_constant,
     store_as,
-    trailing_zeros,
     vector,
 )
 from warpsight.emulator.codegen.layout import SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
@@ -62,13 +61,8 @@ def shared_offsets(emitter: Emitter, instruction: Instruction, address: Any) -> 
     """<32 x i32> offsets of an operand in shared memory; a generic address outside of it becomes one that no access may have."""
     if any(m in SHARED_SPACES for m in instruction.modifiers):
         return emitter.effective_address(address, 32)
-    return offsets_of_generic(emitter, emitter.effective_address(address))
-
-
-def offsets_of_generic(frame: Frame, addresses: Value) -> Value:
-    """The same from <32 x i64> generic addresses."""
-    builder = frame.builder
-    offset = builder.sub(addresses, splat_constant(I64, SHARED_WINDOW))
+    builder = emitter.builder
+    offset = builder.sub(emitter.effective_address(address), splat_constant(I64, SHARED_WINDOW))
     inside = builder.icmp_unsigned("<", offset, splat_constant(I64, WINDOW_BYTES))
     return builder.trunc(builder.select(inside, offset, splat_constant(I64, 0xFFFFFFF8)), vector(I32))
 
@@ -84,8 +78,7 @@ def _step_function(module: ir.Module) -> ir.Function:
     store_as(builder, old, before, 8)
     pending = builder.and_(old, I64(_COUNT_MASK))
     expected = builder.and_(builder.lshr(old, I64(COUNT_BITS)), I64(_COUNT_MASK))
-    above = 64 - _TX_SHIFT - TX_BITS
-    tx = builder.ashr(builder.shl(old, I64(above)), I64(64 - TX_BITS))
+    tx = builder.ashr(builder.shl(old, I64(64 - _TX_SHIFT - TX_BITS)), I64(64 - TX_BITS))
     tx = builder.add(tx, transferred)
     unknown = builder.icmp_signed("==", builder.and_(old, I64(_VALID)), I64(0))
     too_many = builder.icmp_unsigned(">", arrivals, pending)
@@ -122,8 +115,8 @@ def step_lanes(frame: Frame, host: Value, arrivals: Value, dropped: Value, trans
         place, *amounts = (load_as(inner, at(inner, pointer, offset), I64, 8) for pointer in held)
         kind = inner.call(step, [inner.inttoptr(place, PTR), *amounts, at(inner, results, offset)])
         for fault in (Fault.MBARRIER_STATE, Fault.MBARRIER_COUNT):
-            found = inner.icmp_signed("==", kind, I32(fault))
-            frame.stop_if(found, fault, lambda: (lane, inner.zext(inner.extract_element(offsets, lane), I64)))
+            failed = inner.icmp_signed("==", kind, I32(fault))
+            frame.stop_if(failed, fault, lambda: (lane, inner.zext(inner.extract_element(offsets, lane), I64)))
 
     for_each_lane(builder, frame.active_mask, body)
     return load_as(builder, results, vector(I64), 64)
@@ -134,17 +127,13 @@ def complete_bytes(frame: Frame, offsets: Value, transferred: Value) -> None:
 
     def body(helper: HelperFrame) -> list[Value]:
         where, amount = helper.arguments
-        place, zero = _unrecorded_place(helper, where), splat_constant(I64, 0)
-        step_lanes(helper, place, zero, zero, helper.builder.sub(zero, amount), where)
+        builder, zero = helper.builder, splat_constant(I64, 0)
+        check_window(helper, where, 8, helper.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
+        place = builder.add(builder.zext(where, vector(I64)), splat(builder, helper.slot(Slot.SHARED_PTR)))
+        step_lanes(helper, place, zero, zero, builder.sub(zero, amount), where)
         return []
 
     call_helper(frame, "mbarrier_complete", 0, [offsets, transferred], [], body)
-
-
-def _unrecorded_place(frame: Frame, offsets: Value) -> Value:
-    builder = frame.builder
-    check_window(frame, offsets, 8, frame.slot(Slot.SHARED_SIZE), Fault.SHARED_BOUNDS)
-    return builder.add(builder.zext(offsets, vector(I64)), splat(builder, frame.slot(Slot.SHARED_PTR)))
 
 
 def mbarrier(emitter: Emitter, instruction: Instruction) -> None:
@@ -170,24 +159,16 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
     offsets = shared_offsets(emitter, instruction, address)
     if count:
         number = emitter.read(count[0], "u32")
-        off_range = builder.icmp_unsigned(
-            ">=", builder.sub(number, splat_constant(I32, 1)), splat_constant(I32, _COUNT_MASK)
-        )
-        wrong = builder.and_(lanes_to_mask(builder, off_range), emitter.active_mask)
-        lane = builder.and_(trailing_zeros(builder, wrong), I32(31))
-        emitter.stop_if(
-            builder.icmp_signed("!=", wrong, I32(0)),
-            Fault.MBARRIER_COUNT,
-            lambda: (lane, builder.zext(builder.extract_element(offsets, lane), I64)),
-        )
+        beyond = builder.icmp_unsigned(">=", builder.sub(number, splat_constant(I32, 1)), splat_constant(I32, _COUNT_MASK))
+        stop_on(emitter, lanes_to_mask(builder, beyond), offsets, Fault.MBARRIER_COUNT)
         wide = builder.zext(number, vector(I64))
         word = builder.or_(wide, builder.shl(wide, splat_constant(I64, COUNT_BITS)))
         word = builder.or_(word, splat_constant(I64, _VALID))
 
     def body(helper: HelperFrame) -> list[Value]:
-        where, words = helper.arguments
+        where, modifiers = helper.arguments
         place = shared_place(helper, where, 8, sharing=False)
-        scatter(helper.builder, words, helper.builder.inttoptr(place, vector(PTR)), helper.active)
+        scatter(helper.builder, modifiers, helper.builder.inttoptr(place, vector(PTR)), helper.active)
         return []
 
     _call(emitter, "set", offsets, [word], [], body)
@@ -195,26 +176,22 @@ def _set(emitter: Emitter, instruction: Instruction) -> None:
 
 def _change(emitter: Emitter, instruction: Instruction) -> None:
     """`arrive`, `arrive_drop` (both with `.expect_tx` or `.noComplete`), `expect_tx`, `complete_tx`."""
-    builder, words = emitter.builder, instruction.modifiers
+    builder, modifiers = emitter.builder, instruction.modifiers
     zero, one = splat_constant(I64, 0), splat_constant(I64, 1)
-    name = words[0]
-    if name.startswith("arrive"):
-        needs_amount = "expect_tx" in words or "noComplete" in words
-        destination, address, *amount = operands(emitter, instruction, 3 if needs_amount else 2, 3)
+    name, arrives = modifiers[0], modifiers[0].startswith("arrive")
+    if arrives:
+        needs_amount = "expect_tx" in modifiers or "noComplete" in modifiers
+        destination, address, *rest = operands(emitter, instruction, 3 if needs_amount else 2, 3)
     else:
-        destination, (address, *amount) = None, operands(emitter, instruction, 2)
-    given = builder.zext(emitter.read(amount[0], "u32"), vector(I64)) if amount else one
-    arrivals = dropped = transferred = zero
-    if "expect_tx" in words:
-        transferred = given
-        arrivals = one if name.startswith("arrive") else zero
+        destination, (address, *rest) = None, operands(emitter, instruction, 2)
+    amount = builder.zext(emitter.read(rest[0], "u32"), vector(I64)) if rest else one
+    if "expect_tx" in modifiers:
+        arrivals, transferred = one if arrives else zero, amount
     elif name == "complete_tx":
-        transferred = builder.sub(zero, given)
+        arrivals, transferred = zero, builder.sub(zero, amount)
     else:
-        arrivals = given
-    if name == "arrive_drop":
-        dropped = arrivals
-
+        arrivals, transferred = amount, zero
+    dropped = arrivals if name == "arrive_drop" else zero
     offsets = shared_offsets(emitter, instruction, address)
     (state,) = _call(emitter, "change", offsets, [arrivals, dropped, transferred], [vector(I64)], _changed)
     emitter.write(destination, state, "b64")
@@ -239,20 +216,14 @@ def _wait(emitter: Emitter, instruction: Instruction) -> None:
         parity = builder.lshr(emitter.read(phase, "b64"), splat_constant(I64, 63))
 
     def body(helper: HelperFrame) -> list[Value]:
-        where, asked = helper.arguments
+        where, waited = helper.arguments
         inner = helper.builder
         place = shared_place(helper, where, 8, sharing=False)
-        words = gather(inner, inner.inttoptr(place, vector(PTR)), helper.active, I64)
-        unknown = inner.icmp_signed("==", inner.and_(words, splat_constant(I64, _VALID)), splat_constant(I64, 0))
-        wrong = inner.and_(lanes_to_mask(inner, unknown), helper.active_mask)
-        lane = inner.and_(trailing_zeros(inner, wrong), I32(31))
-        helper.stop_if(
-            inner.icmp_signed("!=", wrong, I32(0)),
-            Fault.MBARRIER_STATE,
-            lambda: (lane, inner.zext(inner.extract_element(where, lane), I64)),
-        )
-        now = inner.lshr(words, splat_constant(I64, 63))
-        return [lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(asked, splat_constant(I64, 1))))]
+        modifiers = gather(inner, inner.inttoptr(place, vector(PTR)), helper.active, I64)
+        unknown = inner.icmp_signed("==", inner.and_(modifiers, splat_constant(I64, _VALID)), splat_constant(I64, 0))
+        stop_on(helper, lanes_to_mask(inner, unknown), where, Fault.MBARRIER_STATE)
+        now = inner.lshr(modifiers, splat_constant(I64, 63))
+        return [lanes_to_mask(inner, inner.icmp_signed("!=", now, inner.and_(waited, splat_constant(I64, 1))))]
 
     offsets = shared_offsets(emitter, instruction, address)
     (over,) = _call(emitter, "wait", offsets, [parity], [I32], body)
@@ -276,18 +247,13 @@ def emit_copy_arrival(emitter: Emitter, instruction: Instruction) -> None:
     (address,) = operands(emitter, instruction, 1)
     arrivals = splat_constant(I64, int("noinc" in instruction.modifiers))
     zero = splat_constant(I64, 0)
-
     _call(emitter, "change", shared_offsets(emitter, instruction, address), [arrivals, zero, zero], [vector(I64)], _changed)
 
 
 _FORMS = {
-    "init": _set,
-    "inval": _set,
-    **dict.fromkeys(("arrive", "arrive_drop", "expect_tx", "complete_tx"), _change),
-    "test_wait": _wait,
-    "try_wait": _wait,
-    "pending_count": _pending_count,
-}
+    "init": _set, "inval": _set, "arrive": _change, "arrive_drop": _change, "expect_tx": _change, "complete_tx": _change,
+    "test_wait": _wait, "try_wait": _wait, "pending_count": _pending_count,
+}  # fmt: skip
 
 
 # -- `st.async` and `red.async`: a store or a reduction in shared memory whose bytes complete on an mbarrier object of the block.

@@ -1,5 +1,5 @@
-"""Memory of every state space: `ld`, `ldu`, `st`, with vectors up to 16 bytes a lane (32 in global memory); addresses (`cvta`,
-`isspacep`, `mapa`, `getctarank`); and the stack of each lane in local memory (`alloca`, `stacksave`, `stackrestore`).
+"""Memory of every state space: `ld`, `ldu`, `st`, with vectors up to 16 bytes a lane (32 in global memory); addresses; and the
+stack of each lane in local memory (`alloca`, `stacksave`, `stackrestore`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from warpsight.emulator.codegen.lanes import (
     I32,
     I64,
     PTR,
+    Builder,
     Value,
     at,
     bits_of,
@@ -43,10 +44,10 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import LOCAL_WINDOW, PARAM_WINDOW, SHARED_WINDOW, WINDOW_BYTES, Fault, Slot
-from warpsight.emulator.codegen.recording import emit_event_byte, internal_function
-from warpsight.emulator.ptx.common import allow, operands, the_type
-from warpsight.isa.ptx.constants import TYPE_NAMES
-from warpsight.isa.ptx.program import Address, Instruction, Symbol, Vector
+from warpsight.emulator.codegen.recording import emit_event_byte
+from warpsight.emulator.ptx.common import allow, elements_of, operands, outlined, the_type, typed_operands
+from warpsight.isa.ptx.constants import TYPE_NAMES, vector_lanes
+from warpsight.isa.ptx.program import Address, Instruction, Symbol
 
 # Orders, scopes and cache operators change when memory is seen, not what: a functional model that runs in order needs none of them.
 CACHE_WORDS = (
@@ -68,10 +69,10 @@ _MOVED_AS = {
 
 def memory_type(emitter: Emitter, instruction: Instruction) -> str:
     """The type that an access moves; refuses an instruction without one, or with one that memory does not hold."""
-    found = [m for m in instruction.modifiers if m in TYPE_NAMES]
-    if len(found) != 1 or found[0] not in _MOVED_AS:
+    kinds = [m for m in instruction.modifiers if m in TYPE_NAMES]
+    if len(kinds) != 1 or kinds[0] not in _MOVED_AS:
         raise emitter.unsupported("it names no single type that can be loaded or stored")
-    return _MOVED_AS[found[0]]
+    return _MOVED_AS[kinds[0]]
 
 
 def allow_words(emitter: Emitter, instruction: Instruction, *known: str) -> None:
@@ -90,16 +91,15 @@ def without_policy(emitter: Emitter, instruction: Instruction, count: int) -> tu
     return operands(emitter, instruction, count)
 
 
-def vector_parts(emitter: Emitter, instruction: Instruction, register_side: object) -> list[Any]:
+def vector_parts(emitter: Emitter, instruction: Instruction, register_side: Any) -> list[Any]:
     """The registers that an access moves, as many as `.v2`, `.v4` or `.v8` says."""
-    count = next((int(m[1:]) for m in instruction.modifiers if m in VECTORS), 1)
-    parts: list[object] = list(register_side.elements) if isinstance(register_side, Vector) else [register_side]
+    count, parts = vector_lanes(instruction.modifiers), elements_of(register_side)
     if len(parts) != count:
         raise emitter.unsupported(f"it moves {count} elements but names {len(parts)} registers")
     return parts
 
 
-def _shape(emitter: Emitter, instruction: Instruction, register_side: object) -> tuple[str, list[Any]]:
+def _shape(emitter: Emitter, instruction: Instruction, register_side: Any) -> tuple[str, list[Any]]:
     """The element type and the list of registers moved."""
     kind, parts = memory_type(emitter, instruction), vector_parts(emitter, instruction, register_side)
     most = 32 if space_of(instruction) == "global" else 16
@@ -110,8 +110,7 @@ def _shape(emitter: Emitter, instruction: Instruction, register_side: object) ->
 
 def space_of(instruction: Instruction) -> str:
     """State space by name, `generic` when none is given."""
-    name = next((m for m in instruction.modifiers if m in SPACES), "generic")
-    return name.split("::")[0]
+    return next((m for m in instruction.modifiers if m in SPACES), "generic").split("::")[0]
 
 
 def load(emitter: Emitter, instruction: Instruction) -> None:
@@ -159,39 +158,39 @@ def store(emitter: Emitter, instruction: Instruction) -> None:
 def join_halves(frame: Frame, low: Value, high: Value) -> Value:
     """Two vectors of 64-bit lanes as one of 128-bit lanes."""
     wide = vector(ir.IntType(128))
-    function, fresh = internal_function(frame.builder.module, "join_halves", wide, [vector(I64), vector(I64)])
-    if fresh:
-        builder = ir.IRBuilder(function.append_basic_block())
+
+    def body(builder: Builder, halves: list[Value]) -> Value:
         order = ir.Constant(ir.VectorType(I32, 64), [32 * half + lane for lane in range(32) for half in range(2)])
-        builder.ret(builder.bitcast(builder.shuffle_vector(*function.args, order), wide))
-    return frame.builder.call(function, [low, high])
+        return builder.bitcast(builder.shuffle_vector(*halves, order), wide)
+
+    return outlined(frame.builder, "join_halves", wide, [low, high], body)
 
 
 def split_halves(frame: Frame, value: Value) -> list[Value]:
     """The low and the high 64 bits of 128-bit lanes."""
-    wide, narrow = vector(ir.IntType(128)), vector(I64)
-    function, fresh = internal_function(frame.builder.module, "split_halves", ir.LiteralStructType([narrow, narrow]), [wide])
-    if fresh:
-        builder = ir.IRBuilder(function.append_basic_block())
-        pieces = builder.bitcast(function.args[0], ir.VectorType(I64, 64))
-        undefined, result = ir.Constant(pieces.type, ir.Undefined), ir.Constant(function.ftype.return_type, ir.Undefined)
+    both = ir.LiteralStructType([vector(I64)] * 2)
+
+    def body(builder: Builder, values: list[Value]) -> Value:
+        pieces = builder.bitcast(values[0], ir.VectorType(I64, 64))
+        undefined, result = ir.Constant(pieces.type, ir.Undefined), ir.Constant(both, ir.Undefined)
         for half in range(2):
             order = ir.Constant(vector(I32), [2 * lane + half for lane in range(32)])
             result = builder.insert_value(result, builder.shuffle_vector(pieces, undefined, order), half)
-        builder.ret(result)
-    pair = frame.builder.call(function, [value])
+        return result
+
+    pair = outlined(frame.builder, "split_halves", both, [value], body)
     return [frame.builder.extract_value(pair, half) for half in range(2)]
 
 
-def _dispatch(emitter: Emitter, space: str, address: object, access: Access) -> list[Value]:
+def _dispatch(emitter: Emitter, space: str, address: Any, access: Access) -> list[Value]:
     site = I64(emitter.kernel.next_site())
     if space in ("global", "const"):
-        return global_access(emitter, emitter.effective_address(address), access, site)  # type: ignore[arg-type]
+        return global_access(emitter, emitter.effective_address(address), access, site)
     if space == "shared":
-        return shared_access(emitter, emitter.effective_address(address, 32), access, site)  # type: ignore[arg-type]
+        return shared_access(emitter, emitter.effective_address(address, 32), access, site)
     if space == "local":
-        return local_access(emitter, emitter.effective_address(address, 32), access, site)  # type: ignore[arg-type]
-    return access.outside(emitter, "generic", site, emitter.effective_address(address), _generic)  # type: ignore[arg-type]
+        return local_access(emitter, emitter.effective_address(address, 32), access, site)
+    return access.outside(emitter, "generic", site, emitter.effective_address(address), _generic)
 
 
 def _generic(helper: HelperFrame, addresses: Value, access: Access) -> list[Value]:
@@ -271,10 +270,8 @@ def _load_param(emitter: Emitter, address: object, access: Access) -> list[Value
         if offset % access.size:
             raise emitter.unsupported(f"offset {offset} of the parameters is not a multiple of its {access.size} bytes")
         pointer = at(builder, base, offset)
-        return [
-            splat(builder, load_as(builder, at(builder, pointer, k * access.element_bytes), access.element, 1))
-            for k in range(access.count)
-        ]
+        places = (at(builder, pointer, k * access.element_bytes) for k in range(access.count))
+        return [splat(builder, load_as(builder, place, access.element, 1)) for place in places]
     return _gather_params(emitter, emitter.effective_address(address, 32), access, I64(limit))
 
 
@@ -284,13 +281,8 @@ def _gather_params(frame: Frame, offsets: Value, access: Access, limit: Value) -
     check_window(frame, offsets, access.size, limit, Fault.PARAM_BOUNDS)
     start = splat(builder, frame.slot(Slot.PARAM_PTR))
     host = builder.add(builder.zext(offsets, vector(I64)), start)
-    return [
-        gather(
-            builder, builder.inttoptr(builder.add(host, splat_constant(I64, k * access.element_bytes)), vector(PTR)), frame.active,
-            access.element,
-        )
-        for k in range(access.count)
-    ]
+    places = (builder.add(host, splat_constant(I64, k * access.element_bytes)) for k in range(access.count))
+    return [gather(builder, builder.inttoptr(place, vector(PTR)), frame.active, access.element) for place in places]
 
 
 # -- Addresses: between state spaces and the generic one, which space one lies in, and other blocks of a cluster.
@@ -302,17 +294,15 @@ _WINDOWS = {"shared": SHARED_WINDOW, "local": LOCAL_WINDOW, "global": 0, "const"
 
 
 def _space(emitter: Emitter, instruction: Instruction) -> str:
-    found = [m.split("::")[0] for m in instruction.modifiers if m in SPACES]
-    if len(found) != 1:
+    spaces = [m.split("::")[0] for m in instruction.modifiers if m in SPACES]
+    if len(spaces) != 1:
         raise emitter.unsupported("it names no single state space")
-    return found[0]
+    return spaces[0]
 
 
 def cvta(emitter: Emitter, instruction: Instruction) -> None:
     """To generic adds the space's window, `.to` takes it away; global and constant addresses are generic as they are."""
-    allow(emitter, instruction, "to", *SPACES)
-    kind = the_type(emitter, instruction)
-    d, a = operands(emitter, instruction, 2)
+    kind, d, a = typed_operands(emitter, instruction, 2, "to", *SPACES)
     builder, window = emitter.builder, splat_constant(scalar_type(kind), _WINDOWS[_space(emitter, instruction)])
     value = emitter.read(a, kind)
     emitter.write(d, builder.sub(value, window) if "to" in instruction.modifiers else builder.add(value, window), kind)
@@ -330,7 +320,7 @@ def isspacep(emitter: Emitter, instruction: Instruction) -> None:
         return builder.icmp_unsigned("<", offset, splat_constant(I64, size))
 
     if space in ("global", "const"):
-        constant: Value = ir.Constant(vector(ir.IntType(1)), None)
+        constant: Value = ir.Constant(vector(I1), None)
         for data in emitter.kernel.symbols.global_data:
             if not data.writable and data.variable.size:
                 constant = builder.or_(constant, between(data.address, data.variable.size))
@@ -343,13 +333,11 @@ def isspacep(emitter: Emitter, instruction: Instruction) -> None:
 
 def mapa(emitter: Emitter, instruction: Instruction) -> None:
     """`mapa{.shared::cluster}.type d, a, rank`: the same address in block `rank` of the cluster."""
-    allow(emitter, instruction, "shared::cluster")
-    kind = the_type(emitter, instruction)
-    d, a, b = operands(emitter, instruction, 3)
+    kind, d, a, b = typed_operands(emitter, instruction, 3, "shared::cluster")
     if is_signed(kind):
         raise emitter.unsupported("its type must be .u32 or .u64")
     builder = emitter.builder
-    here = builder.icmp_signed("==", emitter.read(b, "u32"), ir.Constant(vector(ir.IntType(32)), None))
+    here = builder.icmp_signed("==", emitter.read(b, "u32"), ir.Constant(vector(I32), None))
     # All ones but for the alignment: past the end of shared memory, and of the arena.
     nowhere = splat_constant(scalar_type(kind), -(1 << 12) & ((1 << scalar_type(kind).width) - 1))
     emitter.write(d, builder.select(here, emitter.read(a, kind), nowhere), kind)
@@ -357,11 +345,9 @@ def mapa(emitter: Emitter, instruction: Instruction) -> None:
 
 def getctarank(emitter: Emitter, instruction: Instruction) -> None:
     """`getctarank{.shared::cluster}.type d, a`: the rank of the block that owns a shared address, always 0."""
-    allow(emitter, instruction, "shared::cluster")
-    kind = the_type(emitter, instruction)
-    d, a = operands(emitter, instruction, 2)
+    kind, d, a = typed_operands(emitter, instruction, 2, "shared::cluster")
     emitter.read(a, kind)
-    emitter.write(d, splat_constant(ir.IntType(32), 0), "u32")
+    emitter.write(d, splat_constant(I32, 0), "u32")
 
 
 # -- `alloca`, `stacksave`, `stackrestore`: a stack in each lane's local memory, behind the declared local variables.
@@ -420,15 +406,12 @@ def alloca(emitter: Emitter, instruction: Instruction) -> None:
 
 def stacksave(emitter: Emitter, instruction: Instruction) -> None:
     """`stacksave d`: the local address of the top of the stack."""
-    allow(emitter, instruction)
-    kind = the_type(emitter, instruction)
-    (d,) = operands(emitter, instruction, 1)
+    kind, d = typed_operands(emitter, instruction, 1)
     top = _address_of_top(emitter)
     emitter.write(d, emitter.reinterpret(top, I32) if kind == "u32" else top, kind)
 
 
 def stackrestore(emitter: Emitter, instruction: Instruction) -> None:
     """`stackrestore a`: back to a top that was saved."""
-    allow(emitter, instruction)
-    (a,) = operands(emitter, instruction, 1)
-    _set_top(emitter, emitter.reinterpret(emitter.read(a, the_type(emitter, instruction)), I64))
+    kind, a = typed_operands(emitter, instruction, 1)
+    _set_top(emitter, emitter.reinterpret(emitter.read(a, kind), I64))

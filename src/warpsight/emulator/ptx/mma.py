@@ -33,16 +33,8 @@ from warpsight.emulator.codegen.lanes import (
     vector,
 )
 from warpsight.emulator.codegen.layout import WARP
-from warpsight.emulator.ptx.common import operands, roundings
-from warpsight.emulator.ptx.matrix_products import (
-    double_rows,
-    expanded,
-    float_rows,
-    float_values,
-    integer_rows,
-    integer_values,
-    selectors,
-)
+from warpsight.emulator.ptx import matrix_products as products
+from warpsight.emulator.ptx.common import elements_of, operands, roundings
 from warpsight.emulator.ptx.matrix_shapes import (
     BITS,
     EIGHT_BIT_FLOATS,
@@ -57,17 +49,15 @@ from warpsight.emulator.ptx.matrix_shapes import (
     need_whole_warp,
     sparse_shapes,
 )
-from warpsight.isa.ptx.program import Instruction, Register, Vector
+from warpsight.isa.ptx.program import Instruction, Register
 
 _COLUMNS = 8
 _RESULT_BYTES = 8 * 8 * WARP  # f32 of m8n8k4: 8 registers; f64 has 4
 
 
-def multiply(emitter: Emitter, product: Product, sources: list[list[Value]], metadata: Value | None = None) -> list[Value]:
+def multiply(emitter: Emitter, product: Product, sources: list[list[Value]], *metadata: Value) -> list[Value]:
     """The registers of D from those of A, B and C: vectors of i32, of i64 for f64. A warp that is not whole is a fault."""
-    arguments = [register for registers in sources for register in registers]
-    if metadata is not None:
-        arguments.append(metadata)
+    arguments = [*(register for registers in sources for register in registers), *metadata]
     _, results = product_types(product)
     # Results come back in memory: LLVM is slow with returned structs of wide vectors.
     room = at(emitter.builder, emitter.buffer("products", ir.ArrayType(I8, _RESULT_BYTES)), 0)
@@ -109,12 +99,12 @@ def multiply_inside(helper: HelperFrame, product: Product) -> None:
     matrices = Matrices(helper, product, word)
     a = matrices.unpack("a", places[0], sources[0], product.stored_depth, product.a)
     if product.selector is not None:
-        a = expanded(helper, product, a, places[3])
+        a = products.expanded(helper, product, a, places[3])
     b = matrices.unpack("b", places[1], sources[1], _COLUMNS, product.b)
     c = matrices.unpack("c", places[2], sources[2], _COLUMNS, product.c)
     d = helper.buffer("matrix_d", ir.ArrayType(word, product.rows * _COLUMNS))
-    rows = float_rows if is_float(product) else double_rows if product.a == "f64" else integer_rows
-    rows(helper, product, a, b, c, d)
+    fill = products.float_rows if is_float(product) else products.double_rows if product.a == "f64" else products.integer_rows
+    fill(helper, product, a, b, c, d)
     matrices.pack(room, product.result(product.d), d)
     helper.close([])
 
@@ -145,9 +135,9 @@ class Matrices:
             if element == "f64":
                 _put(builder, builder.bitcast(words, vector(kind)), matrix, first, 8)
             elif exponents is None:
-                _put(builder, integer_values(builder, words, shifts, element), matrix, first, 4)
+                _put(builder, products.integer_values(builder, words, shifts, element), matrix, first, 4)
             else:
-                values, powers = float_values(builder, words, shifts, element)
+                values, powers = products.float_values(builder, words, shifts, element)
                 _put(builder, values, matrix, first, 8)
                 _put(builder, powers, exponents, first, 4)
 
@@ -164,12 +154,8 @@ class Matrices:
         """Fill registers from a matrix of patterns, one to a word; halves go in pairs."""
         helper, module = self._helper, self._helper.builder.module
         each = len(fragment[0][0])
-        tables = [
-            constant_table(
-                module, f"places_d{s}", [lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register],
-            )
-            for s in range(each)
-        ]
+        places = [[lane[s][0] * _COLUMNS + lane[s][1] for register in fragment for lane in register] for s in range(each)]
+        tables = [constant_table(module, f"places_d{s}", numbers) for s, numbers in enumerate(places)]
 
         def step(builder: Builder, first: Value) -> None:
             whole: Value = None
@@ -184,12 +170,13 @@ class Matrices:
 
 def _numbers(fragment: Fragment, columns: int, bits: int) -> list[int]:
     """For each element of the matrix, rows after each other, its register's number times 1024, lane times 32, and first bit."""
-    found = {}
-    for r, register in enumerate(fragment):
-        for lane, elements in enumerate(register):
-            for s, (row, column) in enumerate(elements):
-                found[row * columns + column] = (r * WARP + lane) * 32 + (s * bits if bits < 32 else 0)
-    return [found[k] for k in range(len(found))]
+    numbers = {
+        row * columns + column: (r * WARP + lane) * 32 + (s * bits if bits < 32 else 0)
+        for r, register in enumerate(fragment)
+        for lane, elements in enumerate(register)
+        for s, (row, column) in enumerate(elements)
+    }
+    return [numbers[k] for k in range(len(numbers))]
 
 
 def _element(builder: Builder, base: Value, number: Value, size: int) -> Value:
@@ -208,32 +195,32 @@ def _gather_words(builder: Builder, base: Value, numbers: Value, word: Any) -> V
     return gather(builder, pointers, splat_constant(I1, 1), word)
 
 
-# -- `mma.sync.aligned` of every shape and type up to sm_90, and `mma.sp.sync.aligned`.
+# -- The instructions.
 
 LAYOUTS = ("row", "col")
 _ALWAYS = ("sync", "aligned")
 _SPARSE = ("sp", "sp::ordered_metadata")
 
 
-class Words:
+class MatrixModifiers:
     """The modifiers of a matrix instruction, sorted: shape, layouts, types and the rest."""
 
     def __init__(self, emitter: Emitter, modifiers: Sequence[str]) -> None:
-        words = [m for m in modifiers if m not in _ALWAYS]
-        shapes = [m for m in words if SHAPE.fullmatch(m)]
+        modifiers = [m for m in modifiers if m not in _ALWAYS]
+        shapes = [m for m in modifiers if SHAPE.fullmatch(m)]
         if len(shapes) != 1:
             raise emitter.unsupported("it does not name one shape")
         self.shape = shapes[0]
-        self.layouts = [m for m in words if m in LAYOUTS]
-        self.types = [m for m in words if m in BITS]
-        self.rest = [m for m in words if m not in shapes and m not in LAYOUTS and m not in BITS]
+        self.layouts = [m for m in modifiers if m in LAYOUTS]
+        self.types = [m for m in modifiers if m in BITS]
+        self.rest = [m for m in modifiers if m not in shapes and m not in LAYOUTS and m not in BITS]
 
     def take(self, *known: str) -> str:
         """Remove and give the first of `known` among the rest, "" if there is none."""
-        found = next((m for m in self.rest if m in known), "")
-        if found:
-            self.rest.remove(found)
-        return found
+        word = next((m for m in self.rest if m in known), "")
+        if word:
+            self.rest.remove(word)
+        return word
 
     def refuse_rest(self, emitter: Emitter) -> None:
         """Nothing is parsed and ignored."""
@@ -241,70 +228,66 @@ class Words:
             raise emitter.unsupported(f"modifier .{self.rest[0]} is not modelled")
 
 
-def variant_of(emitter: Emitter, words: Words, element: str) -> str:
+def variant_of(emitter: Emitter, modifiers: MatrixModifiers, element: str) -> str:
     """How the products are joined: the bit operation, `satfinite`, or the rounding of f64; refuses any other modifier."""
     variant = ""
     if element == "b1":
-        variant = words.take("xor", "and")
-        if not variant or not words.take("popc"):
+        variant = modifiers.take("xor", "and")
+        if not variant or not modifiers.take("popc"):
             raise emitter.unsupported("a product of bits needs .xor.popc or .and.popc")
     elif element == "f64":
-        variant = words.take(*roundings(emitter))
+        variant = modifiers.take(*roundings(emitter))
         variant = "" if variant == "rn" else variant
     elif accumulators(element) == ("s32",):
-        variant = words.take("satfinite")
-    words.refuse_rest(emitter)
+        variant = modifiers.take("satfinite")
+    modifiers.refuse_rest(emitter)
     return variant
 
 
 def mma(emitter: Emitter, instruction: Instruction) -> None:
     """`mma.sync.aligned.shape.alayout.blayout.dtype.atype.btype.ctype d, a, b, c`."""
-    words = Words(emitter, instruction.modifiers)
-    if words.take(*_SPARSE):
-        _sparse(emitter, instruction, words)
+    modifiers = MatrixModifiers(emitter, instruction.modifiers)
+    if modifiers.take(*_SPARSE):
+        _sparse(emitter, instruction, modifiers)
         return
-    product = _product(emitter, words, dense_shapes)
+    product = _product(emitter, modifiers, dense_shapes)
     d, *sources = operands(emitter, instruction, 4)
-    fragments = (product.left(), product.right(), product.result(product.c))
-    read = [read_fragment(emitter, s, f, product.a) for s, f in zip(sources, fragments, strict=True)]
-    write_fragment(emitter, d, multiply(emitter, product, read), product.a)
+    _multiply(emitter, product, d, sources)
 
 
-def _sparse(emitter: Emitter, instruction: Instruction, words: Words) -> None:
+def _sparse(emitter: Emitter, instruction: Instruction, modifiers: MatrixModifiers) -> None:
     """`mma.sp{::ordered_metadata}.sync.aligned... d, a, b, c, e, f`: e the metadata, f the selector, an integer constant.
 
     Sums are those of the dense product whose A has zeros elsewhere.
     """
     d, *sources, metadata, selector = operands(emitter, instruction, 6)
-    product = replace(_product(emitter, words, sparse_shapes), selector=emitter.immediate_value(selector))
-    if product.selector not in selectors(product.depth, product.a):
+    product = replace(_product(emitter, modifiers, sparse_shapes), selector=emitter.immediate_value(selector))
+    if product.selector not in products.selectors(product.depth, product.a):
         raise emitter.unsupported(f"a selector of {product.selector} is not defined for it")
-    fragments = (product.left(), product.right(), product.result(product.c))
-    read = [read_fragment(emitter, s, f, product.a) for s, f in zip(sources, fragments, strict=True)]
-    write_fragment(emitter, d, multiply(emitter, product, read, emitter.read(metadata, "b32")), product.a)
+    _multiply(emitter, product, d, sources, metadata)
 
 
-def _product(emitter: Emitter, words: Words, shapes: Callable[[str], tuple[str, ...]]) -> Product:
-    if len(words.types) != 4 or len(words.layouts) != 2:
+def _multiply(emitter: Emitter, product: Product, d: Any, sources: list[Any], *metadata: Any) -> None:
+    read = [read_fragment(emitter, s, f, product.a) for s, f in zip(sources, _sources(product), strict=True)]
+    values = multiply(emitter, product, read, *(emitter.read(operand, "b32") for operand in metadata))
+    write_fragment(emitter, d, values, product.a)
+
+
+def _product(emitter: Emitter, modifiers: MatrixModifiers, shapes: Callable[[str], tuple[str, ...]]) -> Product:
+    if len(modifiers.types) != 4 or len(modifiers.layouts) != 2:
         raise emitter.unsupported("it does not name two layouts and four types")
-    d, a, b, c = words.types
+    d, a, b, c = modifiers.types
     if family(a) != family(b):
         raise emitter.unsupported(f"a product of .{a} and .{b} is not modelled")
-    if words.shape not in shapes(a):
-        raise emitter.unsupported(f"shape .{words.shape} with .{a} is not modelled")
-    four = words.shape == "m8n8k4" and a == "f16"
-    mixed = four and (d, c) == ("f32", "f16")
+    if modifiers.shape not in shapes(a):
+        raise emitter.unsupported(f"shape .{modifiers.shape} with .{a} is not modelled")
+    product = Product(modifiers.shape, a, b, c, d, (modifiers.layouts[0], modifiers.layouts[1]))
+    mixed = product.is_four and (d, c) == ("f32", "f16")
     if d not in accumulators(a) or (c != d and not mixed):
         raise emitter.unsupported(f"a sum of .{c} into .{d} is not modelled")
-    if words.layouts != ["row", "col"] and not four:
-        raise emitter.unsupported(f"layouts .{'.'.join(words.layouts)} with this shape are not modelled")
-    variant = variant_of(emitter, words, a)
-    return Product(words.shape, a, b, c, d, (words.layouts[0], words.layouts[1]), variant)
-
-
-def elements_of(operand: Any) -> list[Any]:
-    """The registers of a vector operand, or the one register."""
-    return list(operand.elements) if isinstance(operand, Vector) else [operand]
+    if modifiers.layouts != ["row", "col"] and not product.is_four:
+        raise emitter.unsupported(f"layouts .{'.'.join(modifiers.layouts)} with this shape are not modelled")
+    return replace(product, variant=variant_of(emitter, modifiers, a))
 
 
 def read_fragment(emitter: Emitter, operand: Any, fragment: Fragment, element: str) -> list[Value]:

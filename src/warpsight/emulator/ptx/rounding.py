@@ -13,18 +13,18 @@ from llvmlite import ir
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import F16, F32, F64, I8, I16, I32, Builder, Value, call_same, intrinsic, vector_suffix
 from warpsight.emulator.codegen.recording import internal_function
+from warpsight.emulator.ptx.common import outlined
 from warpsight.isa.ptx.program import Instruction
 
 # PTX modifier to the argument of llvm.set.rounding; 1 is to nearest even, which holds everywhere else.
-_MODES = {"rz": 0, "rp": 2, "rm": 3}
-_NEAREST = 1
-DIRECTED = tuple(_MODES)
+DIRECTED = {"rz": 0, "rp": 2, "rm": 3}
+NEAREST = 1
 _CONVERSIONS = ("fptrunc", "sitofp", "uitofp")
 
 
 def compute(emitter: Emitter, instruction: Instruction, name: str, *values: Value) -> Value:
     """`fadd`, `fsub`, `fmul`, `fdiv`, `fma` or `sqrt` of `values`, all of one type, rounded as the instruction says."""
-    mode = next((m for m in instruction.modifiers if m in _MODES), None)
+    mode = next((m for m in instruction.modifiers if m in DIRECTED), None)
     if mode is not None:
         return _directed(emitter, name, mode, values[0].type, values)
     if name in ("fma", "sqrt"):
@@ -34,7 +34,7 @@ def compute(emitter: Emitter, instruction: Instruction, name: str, *values: Valu
 
 def convert(emitter: Emitter, instruction: Instruction, name: str, value: Value, kind: Any) -> Value:
     """`fptrunc`, `sitofp` or `uitofp` of `value` to the vector type `kind` (f32 or f64), rounded as the instruction says."""
-    mode = next((m for m in instruction.modifiers if m in _MODES), None)
+    mode = next((m for m in instruction.modifiers if m in DIRECTED), None)
     if mode is None:
         return getattr(emitter.builder, name)(value, kind)
     return _directed(emitter, name, mode, kind, (value,))
@@ -52,10 +52,10 @@ def _directed(emitter: Emitter, name: str, mode: str, kind: Any, values: tuple[V
         words = ir.MetaDataType()
         operation = intrinsic(module, f"llvm.experimental.constrained.{name}.{suffix}", kind, [*types, words, words])
         switch = intrinsic(module, "llvm.set.rounding", ir.VoidType(), [I32])
-        builder.call(switch, [I32(_MODES[mode])])
+        builder.call(switch, [I32(DIRECTED[mode])])
         how = [ir.MetaDataString(module, text) for text in ("round.dynamic", "fpexcept.ignore")]
         result = builder.call(operation, [*function.args, *how])
-        builder.call(switch, [I32(_NEAREST)])
+        builder.call(switch, [I32(NEAREST)])
         if name == "uitofp":  # without AVX-512 LLVM subtracts two equal numbers to convert 0, which is -0 under round-down
             zero = builder.icmp_unsigned("==", function.args[0], ir.Constant(types[0], None))
             result = builder.select(zero, ir.Constant(kind, None), result)
@@ -108,7 +108,6 @@ FORMATS = {
     "e4m3": Format("e4m3", 8, 4, 3, False),
     "e5m2": Format("e5m2", 8, 5, 2),
 }
-MODES = ("rn", "rna", "rz", "rp", "rm")
 
 
 def lanes_like(value: Value, element: Any) -> Any:
@@ -185,11 +184,7 @@ def narrow(builder: Builder, value: Value, name: str, mode: str = "rn", finite: 
         return builder.select(builder.fcmp_unordered("uno", value, value), same(half, FORMATS[name].nan), half)
     form = FORMATS[name]
     title = f"narrow_{name}_{mode}{'_finite' if finite else ''}_{value.type.count}"
-    function, fresh = internal_function(builder.module, title, lanes_like(value, form.lane), [value.type])
-    if fresh:
-        inner = ir.IRBuilder(function.append_basic_block())
-        inner.ret(_narrowed(inner, function.args[0], form, mode, finite))
-    return builder.call(function, [value])
+    return outlined(builder, title, lanes_like(value, form.lane), [value], lambda b, v: _narrowed(b, v[0], form, mode, finite))
 
 
 def _narrowed(builder: Builder, value: Value, form: Format, mode: str, finite: bool) -> Value:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from warpsight.isa.ptx.dataflow import reads, writes
 from warpsight.isa.ptx.program import Function
-from warpsight.isa.ptx.rules import memory_access, op_class
+from warpsight.isa.ptx.rules import memory_access, op_class, reads, writes
 from warpsight.traces.schema import StaticInstruction
 
 

@@ -81,9 +81,7 @@ def emit_special(emitter: Emitter, name: str) -> Value:
     if name in _WIDE_CONSTANTS:
         return splat_constant(I64, _WIDE_CONSTANTS[name])
     if name.startswith("%tid."):
-        axis = "xyz".index(name[-1])
-        warp = emitter.slot(Slot.WARP)
-        row = builder.add(builder.mul(warp, I64(3 * 128)), I64(axis * 128))
+        row = builder.add(builder.mul(emitter.slot(Slot.WARP), I64(3 * 128)), I64("xyz".index(name[-1]) * 128))
         return load_as(builder, at(builder, emitter.slot_pointer(Slot.TID_PTR), row), vector(I32), 4)
     if name == "%laneid":
         return IOTA32
@@ -107,8 +105,7 @@ def _clock(emitter: Emitter, half: str) -> Value:
     return builder.trunc(count if half == "low" else builder.lshr(count, I64(32)), I32)
 
 
-# -- `call` of a function that the runtime provides, and `brkpt`. Python does the work (`emulator/run/externals.py`), a warp at a
-# time.
+# -- `call` of a function that the runtime provides, a warp at a time, and `brkpt`.
 
 MOST_EXTERNAL_ARGUMENTS = max(len(external.parameters) for external in EXTERNALS.values())
 _NUMBERS = {name: number for number, name in enumerate(EXTERNALS)}
@@ -129,8 +126,8 @@ def call(emitter: Emitter, instruction: Instruction) -> None:
         store_as(builder, value, at(builder, rows, _ROW_BYTES * k), 64)
     function = intrinsic(builder.module, "warpsight_external", I32, [PTR, I64, I32, I64, PTR])
     number = I64(_NUMBERS[target.name])
-    answer = builder.call(function, [emitter.context, number, emitter.active_mask, emitter.pc, at(builder, rows, 0)])
-    emitter.leave_if(builder.icmp_signed("==", answer, I32(0)))
+    goes_on = builder.call(function, [emitter.context, number, emitter.active_mask, emitter.pc, at(builder, rows, 0)])
+    emitter.leave_if(builder.icmp_signed("==", goes_on, I32(0)))
     if returns.elements:
         result = load_as(builder, at(builder, rows, 0), vector(I64), 64)
         sized = emitter.reinterpret(result, ir.IntType(bits_of(external.result)))

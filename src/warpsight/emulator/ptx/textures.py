@@ -4,6 +4,7 @@ compiled do the work. Objects have one mip level; cache operators have no effect
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from llvmlite import ir
@@ -22,6 +23,7 @@ from warpsight.emulator.codegen.lanes import (
     at,
     bits_of,
     intrinsic,
+    is_signed,
     load_as,
     scalar_type,
     splat_constant,
@@ -30,48 +32,39 @@ from warpsight.emulator.codegen.lanes import (
 )
 from warpsight.emulator.codegen.layout import Fault, Slot
 from warpsight.emulator.codegen.recording import emit_event_byte
-from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.emulator.ptx.common import allow, elements_of, operands, the_type
 from warpsight.emulator.textures import texels
 from warpsight.emulator.textures.objects import AddressMode, Row, Use
 from warpsight.isa.ptx.constants import TYPE_NAMES
-from warpsight.isa.ptx.program import Address, Instruction, Operand, Vector
+from warpsight.isa.ptx.program import Address, Instruction, Vector
 
 # PTX's geometries, by their number in `descriptors.Kind`, with the coordinates that each takes (a fourth pads a vector of three).
 GEOMETRIES = {"1d": (0, 1), "2d": (1, 2), "3d": (2, 3), "a1d": (3, 2), "a2d": (4, 3), "cube": (5, 3), "acube": (6, 4)}
 LAYERED = ("a1d", "a2d", "acube")
-_FAILURES = (
-    Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.BAD_IMAGE, Fault.IMAGE_KIND, Fault.SURFACE_BOUNDS,
-)  # fmt: skip
+_FAILURES = (Fault.OUT_OF_BOUNDS, Fault.READ_ONLY, Fault.MISALIGNED, Fault.BAD_IMAGE, Fault.IMAGE_KIND, Fault.SURFACE_BOUNDS)
 _SLOTS = (Slot.ARENA_DELTA, Slot.ALLOC_PTR, Slot.ALLOC_COUNT, Slot.IMAGE_PTR, Slot.IMAGE_COUNT)
 
 
 def geometry_of(emitter: Emitter, instruction: Instruction) -> str:
     """The geometry that an instruction names."""
-    for modifier in instruction.modifiers:
-        if modifier in GEOMETRIES:
-            return modifier
-    raise emitter.unsupported("it names no geometry that is modelled")
+    geometry = next((m for m in instruction.modifiers if m in GEOMETRIES), None)
+    if geometry is None:
+        raise emitter.unsupported("it names no geometry that is modelled")
+    return geometry
 
 
 def handle(emitter: Emitter, operand: Any) -> Value:
     """The object's handle in each lane; a name gives the address of its variable, which native code follows."""
-    if isinstance(operand, Address):
-        return emitter.effective_address(operand)
-    return emitter.read(operand, "u64")
-
-
-def elements(operand: Any) -> list[Operand | None]:
-    """The registers of a vector, or the one."""
-    return list(operand.elements) if isinstance(operand, Vector) else [operand]
+    return emitter.effective_address(operand) if isinstance(operand, Address) else emitter.read(operand, "u64")
 
 
 def coordinates(emitter: Emitter, operand: Any, geometry: str, kind: str) -> list[Value]:
     """Four vectors of 32-bit patterns; the first of a layered geometry is the layer. `kind` is s32 or f32."""
-    given, count = elements(operand), GEOMETRIES[geometry][1]
-    if len(given) != count and not (count == 3 and len(given) == 4):
-        raise emitter.unsupported(f"it has {len(given)} coordinates, and .{geometry} takes {count}")
+    elements, count = elements_of(operand), GEOMETRIES[geometry][1]
+    if len(elements) != count and not (count == 3 and len(elements) == 4):
+        raise emitter.unsupported(f"it has {len(elements)} coordinates, and .{geometry} takes {count}")
     values = []
-    for place, element in enumerate(given[:count]):
+    for place, element in enumerate(elements[:count]):
         value = emitter.read(element, "u32" if place == 0 and geometry in LAYERED else kind)
         values.append(emitter.builder.bitcast(value, vector(I32)))
     return values + [splat_constant(I32, 0)] * (4 - count)
@@ -88,8 +81,7 @@ def call_native(
     stored = [*values, *([splat_constant(I64, 0)] * (4 - len(values)))] if values else []
 
     def body(helper: HelperFrame) -> list[Value]:
-        what_, *given = helper.arguments
-        request, held = _call(helper, name, what_, given)
+        request, held = _call(helper, name, *helper.arguments)
         if access:
             _record(helper, request, access == "atomic")
         return [] if values else [load_as(helper.builder, at(helper.builder, held, 256 * k), vector(I64), 64) for k in range(4)]
@@ -99,16 +91,16 @@ def call_native(
     return call_helper(emitter, f"{name}_{access}", site, [I64(what), *handles, *place, *stored], results, body)
 
 
-def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tuple[Value, Value]:
-    """Fill a request, call, and stop on a failure; returns the request and where its values lie."""
+def _call(helper: HelperFrame, name: str, what: Value, image: Value, sampler: Value, *rest: Value) -> tuple[Value, Value]:
+    """Fill a request, call, and stop on a failure; returns the request and where its values lie. `rest`: coordinates, values."""
     builder = helper.builder
-    held = _side_by_side(helper, "values", vector(I64), given[6:] or [splat_constant(I64, 0)] * 4)
+    held = _side_by_side(helper, "values", vector(I64), rest[4:] or [splat_constant(I64, 0)] * 4)
     words: dict[int, Value] = {
         texels.MASK: builder.zext(helper.active_mask, I64),
         texels.WHAT: what,
-        texels.HANDLES: helper.spill(given[0], "handles"),
-        texels.SAMPLERS: helper.spill(given[1], "samplers"),
-        texels.COORDINATES: _side_by_side(helper, "coordinates", vector(I32), given[2:6]),
+        texels.HANDLES: helper.spill(image, "handles"),
+        texels.SAMPLERS: helper.spill(sampler, "samplers"),
+        texels.COORDINATES: _side_by_side(helper, "coordinates", vector(I32), rest[:4]),
         texels.VALUES: held,
         texels.SITE: at(builder, helper.slot_pointer(Slot.SITE_PTR), builder.mul(helper.site, I64(16))),
         texels.SECTORS: helper.slot_pointer(Slot.SECTOR_CURSOR),
@@ -120,9 +112,9 @@ def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tu
     builder.call(intrinsic(builder.module, name, ir.VoidType(), [PTR]), [request])
 
     def details() -> tuple[Value, Value]:
-        return builder.trunc(_answer(helper, request, texels.LANE), I32), _answer(helper, request, texels.ADDRESS)
+        return builder.trunc(_word_of(helper, request, texels.LANE), I32), _word_of(helper, request, texels.ADDRESS)
 
-    failure = _answer(helper, request, texels.FAILURE)
+    failure = _word_of(helper, request, texels.FAILURE)
     for number, kind in enumerate(_FAILURES, 1):
         helper.stop_if(builder.icmp_signed("==", failure, I64(number)), kind, details)
     return request, held
@@ -131,19 +123,19 @@ def _call(helper: HelperFrame, name: str, what: Value, given: list[Value]) -> tu
 def _record(helper: HelperFrame, request: Value, shares: bool) -> None:
     """The event: how many sectors were appended, and for an atomic how many lanes share an address."""
     builder = helper.builder
-    count = _answer(helper, request, texels.COUNT)
+    count = _word_of(helper, request, texels.COUNT)
     cursor = at(builder, helper.slot_pointer(Slot.SECTOR_CURSOR), builder.shl(count, I64(2)))
     store_as(builder, cursor, at(builder, helper.context, 8 * Slot.SECTOR_CURSOR), 8)
     emit_event_byte(helper, builder.trunc(count, I32))
     if shares:
-        emit_event_byte(helper, builder.trunc(_answer(helper, request, texels.SHARING), I32))
+        emit_event_byte(helper, builder.trunc(_word_of(helper, request, texels.SHARING), I32))
 
 
-def _answer(helper: HelperFrame, request: Value, word: int) -> Value:
+def _word_of(helper: HelperFrame, request: Value, word: int) -> Value:
     return load_as(helper.builder, at(helper.builder, request, 8 * word), I64, 8)
 
 
-def _side_by_side(frame: Frame, name: str, kind: Any, values: list[Value]) -> Value:
+def _side_by_side(frame: Frame, name: str, kind: Any, values: Sequence[Value]) -> Value:
     """Four vectors in one stack slot, one after the other."""
     size = 32 * kind.element.width // 8
     pointer = frame.buffer(name, ir.ArrayType(kind, 4))
@@ -190,26 +182,24 @@ def fetch(emitter: Emitter, instruction: Instruction) -> None:
 
 def _types(emitter: Emitter, instruction: Instruction) -> tuple[str, str]:
     """Types of result and coordinates."""
-    found = [m for m in instruction.modifiers if m in TYPE_NAMES]
+    kinds = [m for m in instruction.modifiers if m in TYPE_NAMES]
     results = {"u32": "v4", "s32": "v4", "f32": "v4", "f16": "v4", "f16x2": "v2"}
-    if len(found) != 2 or results.get(found[0]) not in instruction.modifiers or found[1] not in ("s32", "f32"):
+    if len(kinds) != 2 or results.get(kinds[0]) not in instruction.modifiers or kinds[1] not in ("s32", "f32"):
         raise emitter.unsupported("it gives four values of u32, s32, f32 or f16 (or v2.f16x2) by coordinates of s32 or f32")
-    return found[0], found[1]
+    return kinds[0], kinds[1]
 
 
 def _write(emitter: Emitter, destination: Any, kind: str, values: list[Value]) -> None:
     """Patterns of 32 bits as the result's type; f16 is rounded to nearest even."""
-    builder, targets = emitter.builder, elements(destination)
+    builder, targets = emitter.builder, elements_of(destination)
     if len(targets) != (2 if kind == "f16x2" else 4):
         raise emitter.unsupported(f"it names {len(targets)} destinations")
     patterns = [builder.trunc(value, vector(I32)) for value in values]
     if kind.startswith("f16"):
-        halves = [builder.fptrunc(builder.bitcast(pattern, vector(F32)), vector(F16)) for pattern in patterns]
+        patterns = [builder.fptrunc(builder.bitcast(pattern, vector(F32)), vector(F16)) for pattern in patterns]
         if kind == "f16x2":
-            wide = [builder.zext(builder.bitcast(half, vector(I16)), vector(I32)) for half in halves]
-            upper = splat_constant(I32, 16)
-            halves = [builder.or_(wide[k], builder.shl(wide[k + 1], upper)) for k in (0, 2)]
-        patterns = halves
+            wide = [builder.zext(builder.bitcast(half, vector(I16)), vector(I32)) for half in patterns]
+            patterns = [builder.or_(wide[k], builder.shl(wide[k + 1], splat_constant(I32, 16))) for k in (0, 2)]
     elif kind == "f32":
         patterns = [builder.bitcast(pattern, vector(F32)) for pattern in patterns]
     for target, value in zip(targets, patterns, strict=True):
@@ -236,19 +226,18 @@ def query(emitter: Emitter, instruction: Instruction) -> None:
     d, place, *_level = operands(emitter, instruction, 2, 3)
     (name,) = names
     uses = [Use.SURFACE] if surface else [Use.TEXTURE, *([Use.SAMPLER] if name in _OF_SAMPLER else [])]
-    found = _word(emitter, place, _WORDS.get(name, Row.CHANNELS), uses, optional=False)
+    value = _word(emitter, place, _WORDS.get(name, Row.CHANNELS), uses, optional=False)
     builder = emitter.builder
     if name.startswith("addr_mode"):
-        answer = splat_constant(I64, 0)
-        for mode, number in _ADDRESS_MODES.items():
-            same = builder.icmp_signed("==", found, splat_constant(I64, mode))
-            answer = builder.select(same, splat_constant(I64, number), answer)
-        found = answer
+        mode, value = value, splat_constant(I64, 0)
+        for ours, number in _ADDRESS_MODES.items():
+            same = builder.icmp_signed("==", mode, splat_constant(I64, ours))
+            value = builder.select(same, splat_constant(I64, number), value)
     elif name in (*_ONES, "memory_layout"):  # rows of a surface lie one after the other: linear
-        found = splat_constant(I64, 1)
+        value = splat_constant(I64, 1)
     elif name == "force_unnormalized_coords":
-        found = splat_constant(I64, 0)
-    emitter.write(d, builder.trunc(found, vector(I32)), "b32")
+        value = splat_constant(I64, 0)
+    emitter.write(d, builder.trunc(value, vector(I32)), "b32")
 
 
 def istypep(emitter: Emitter, instruction: Instruction) -> None:
@@ -258,8 +247,8 @@ def istypep(emitter: Emitter, instruction: Instruction) -> None:
     use = uses.get(instruction.modifiers[0]) if len(instruction.modifiers) == 1 else None
     if use is None:
         raise emitter.unsupported("this type is not modelled")
-    found = _word(emitter, source, Row.USE, [use], optional=True)
-    emitter.write(d, emitter.builder.icmp_signed("!=", found, splat_constant(I64, 0)), "pred")
+    held = _word(emitter, source, Row.USE, [use], optional=True)
+    emitter.write(d, emitter.builder.icmp_signed("!=", held, splat_constant(I64, 0)), "pred")
 
 
 def _word(emitter: Emitter, operand: Any, word: Row, uses: list[Use], *, optional: bool) -> Value:
@@ -275,27 +264,32 @@ _CACHE = ("ca", "cg", "cs", "cv", "wb", "wt")
 _OPERATIONS = {"suld": 0, "sust": 1, "add": 2, "min": 3, "max": 4, "and": 5, "or": 6}
 
 
-def _what(emitter: Emitter, instruction: Instruction, geometry: str, operation: int, kind: str, count: int) -> int:
-    """The access as `textures/surfaces.py` reads it."""
+def _access(
+    emitter: Emitter, instruction: Instruction, access: str, operation: str, kind: str, image: Any, place: Any, parts: list[Any]
+) -> list[Value]:
+    """Do an access, described as `textures/surfaces.py` reads it; `parts` are the elements that a lane moves."""
+    geometry = geometry_of(emitter, instruction)
     form, bounds = instruction.modifiers[0], next((m for m in instruction.modifiers if m in _BOUNDS), "trap")
     if form not in ("b", "p") or "cube" in geometry:
         raise emitter.unsupported("this form of surface access is not modelled")
-    signed = kind.startswith("s")
-    return (
+    what = (
         GEOMETRIES[geometry][0]
-        | operation << 8
+        | _OPERATIONS[operation] << 8
         | _BOUNDS.index(bounds) << 16
         | (form == "p") << 20
-        | signed << 21
+        | is_signed(kind) << 21
         | bits_of(kind) // 8 << 24
-        | count << 32
+        | len(parts) << 32
     )
+    where, handles = coordinates(emitter, place, geometry, "s32"), handle(emitter, image)
+    values = [_wide(emitter, part, kind) for part in parts] if access != "load" else []
+    return call_native(emitter, "warpsight_surface", access, what, [handles, handles], where, values)
 
 
-def _shape(emitter: Emitter, instruction: Instruction, side: object) -> tuple[str, list[Operand | None]]:
+def _shape(emitter: Emitter, instruction: Instruction, side: Any) -> tuple[str, list[Any]]:
     """Type and registers of the elements that a lane moves."""
     allow(emitter, instruction, "b", "p", "v2", "v4", *GEOMETRIES, *_BOUNDS, *_CACHE)
-    kind, parts = the_type(emitter, instruction), elements(side)
+    kind, parts = the_type(emitter, instruction), elements_of(side)
     count = next((int(m[1:]) for m in instruction.modifiers if m in ("v2", "v4")), 1)
     if len(parts) != count or count * bits_of(kind) > 128 or not kind.startswith("b"):
         raise emitter.unsupported(f"it moves {count} elements of .{kind} and names {len(parts)} registers")
@@ -308,10 +302,7 @@ def surface_load(emitter: Emitter, instruction: Instruction) -> None:
     kind, parts = _shape(emitter, instruction, d)
     if instruction.modifiers[0] != "b":
         raise emitter.unsupported("formatted loads are not modelled")
-    geometry = geometry_of(emitter, instruction)
-    what, where = _what(emitter, instruction, geometry, 0, kind, len(parts)), coordinates(emitter, place, geometry, "s32")
-    handles = handle(emitter, surface)
-    values = call_native(emitter, "warpsight_surface", "load", what, [handles, handles], where, [])
+    values = _access(emitter, instruction, "load", "suld", kind, surface, place, parts)
     for part, value in zip(parts, values, strict=False):
         emitter.write(part, value if kind == "b64" else emitter.builder.trunc(value, vector(scalar_type(kind))), kind)
 
@@ -322,11 +313,7 @@ def surface_store(emitter: Emitter, instruction: Instruction) -> None:
     kind, parts = _shape(emitter, instruction, source)
     if instruction.modifiers[0] == "p" and kind != "b32":
         raise emitter.unsupported("a formatted store takes b32")
-    geometry = geometry_of(emitter, instruction)
-    what, where = _what(emitter, instruction, geometry, 1, kind, len(parts)), coordinates(emitter, place, geometry, "s32")
-    handles = handle(emitter, surface)
-    values = [_wide(emitter, part, kind) for part in parts]
-    call_native(emitter, "warpsight_surface", "store", what, [handles, handles], where, values)
+    _access(emitter, instruction, "store", "sust", kind, surface, place, parts)
 
 
 def surface_reduce(emitter: Emitter, instruction: Instruction) -> None:
@@ -338,14 +325,10 @@ def surface_reduce(emitter: Emitter, instruction: Instruction) -> None:
     logic = bool(operations) and operations[0] in ("and", "or")
     if len(operations) != 1 or kind not in ("u32", "s32", "b32", "u64", "s64") or (kind == "b32") != logic:
         raise emitter.unsupported("this reduction is not modelled")
-    geometry = geometry_of(emitter, instruction)
-    what = _what(emitter, instruction, geometry, _OPERATIONS[operations[0]], kind, 1)
-    where, handles = coordinates(emitter, place, geometry, "s32"), handle(emitter, surface)
-    value = _wide(emitter, elements(source)[0], kind)
-    call_native(emitter, "warpsight_surface", "atomic", what, [handles, handles], where, [value])
+    _access(emitter, instruction, "atomic", operations[0], kind, surface, place, elements_of(source)[:1])
 
 
-def _wide(emitter: Emitter, operand: Operand | None, kind: str) -> Value:
+def _wide(emitter: Emitter, operand: Any, kind: str) -> Value:
     """An element in 64 bits."""
     bits = scalar_type(f"b{bits_of(kind)}")
     value = emitter.builder.bitcast(emitter.read(operand, f"b{bits_of(kind)}"), vector(bits))

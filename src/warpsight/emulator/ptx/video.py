@@ -1,8 +1,8 @@
 """Video instructions: arithmetic on one chosen byte, half-word or word (`vadd` ...), or on two or four at once (`vadd2`, `vadd4`).
 
 Selectors (`%r1.h0`, `%r2.b7654`) and signs (`-%r1`) come from the parser as modifiers `position.selector` and `position.neg`, where
-position 0 is the destination. Computed
-in 64 bits, where nothing overflows; `vmad` keeps two more. Each variant is a function of the module, because its code is long.
+position 0 is the destination. Computed in 64 bits, where nothing overflows; `vmad` keeps two more. Each variant is a function of
+the module, because its code is long.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from warpsight.base.errors import UnsupportedError
 from warpsight.emulator.codegen.emitter import Emitter
 from warpsight.emulator.codegen.lanes import I32, I64, Builder, Value, call_same, splat_constant, vector
-from warpsight.emulator.ptx.common import operands, outlined
+from warpsight.emulator.ptx.common import integer_range, operands, outlined
 from warpsight.isa.ptx.program import Instruction
 
 _SIGNS = ("u32", "s32")
@@ -85,10 +85,10 @@ class _Form:
 
     def second(self, scope: _Scope) -> str:
         """The secondary operation, "" when there is none."""
-        found = [w for w in self.words if w in _SECOND]
-        if len(found) > 1 or (found and 0 in self.selectors):
+        operations = [w for w in self.words if w in _SECOND]
+        if len(operations) > 1 or (operations and 0 in self.selectors):
             raise scope.unsupported("it names more than one secondary operation")
-        return found[0] if found else ""
+        return "".join(operations)
 
 
 def _extended(builder: Builder, value: Value, start: int, bits: int, signed: bool, element: Any = I64) -> Value:
@@ -118,7 +118,7 @@ def _sources(scope: _Scope, form: _Form) -> list[Value]:
 def _limited(builder: Builder, value: Value, bits: int, signed: bool) -> Value:
     """i64 (or wider) lanes clamped to what `bits` can hold."""
     element = value.type.element
-    low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
+    low, high = integer_range(f"{'s' if signed else 'u'}{bits}")
     limited = call_same(builder, "smin", value, splat_constant(element, high))
     return call_same(builder, "smax", limited, splat_constant(element, low & ((1 << element.width) - 1)))
 
@@ -290,8 +290,8 @@ def _chosen(scope: _Scope, form: _Form, position: int, ways: int) -> list[int]:
     name = form.selectors.get(position, "")
     if not name:
         return [k + (ways if position == 2 else 0) for k in range(ways)]
-    found = [int(digit) for digit in reversed(name[1:])]
-    good = name[0] == ("h" if ways == 2 else "b") and all(k < (ways if position == 0 else 2 * ways) for k in found)
-    if not good or (position and len(found) != ways):
+    elements = [int(digit) for digit in reversed(name[1:])]
+    good = name[0] == ("h" if ways == 2 else "b") and all(k < (ways if position == 0 else 2 * ways) for k in elements)
+    if not good or (position and len(elements) != ways):
         raise scope.unsupported(f"selector .{name} is not recognized")
-    return found
+    return elements

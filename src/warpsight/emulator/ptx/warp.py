@@ -1,6 +1,4 @@
-"""Operations across the lanes of a warp: vote, shfl, activemask, elect, bar.warp.sync, match, redux; and `fns`, which counts in
-such a mask.
-"""
+"""Operations across the lanes of a warp: vote, shfl, activemask, elect, bar.warp.sync, match, redux; and `fns` on a lane mask."""
 
 from __future__ import annotations
 
@@ -21,7 +19,6 @@ from warpsight.emulator.codegen.lanes import (
     bits_of,
     call_same,
     gather,
-    intrinsic,
     is_signed,
     lanes_to_mask,
     load_as,
@@ -33,9 +30,8 @@ from warpsight.emulator.codegen.lanes import (
     store_as,
     trailing_zeros,
     vector,
-    vector_suffix,
 )
-from warpsight.emulator.ptx.common import allow, operands, the_type
+from warpsight.emulator.ptx.common import allow, integer_range, operands, typed_operands
 from warpsight.isa.ptx.program import Instruction, Negated, Operand
 
 
@@ -58,13 +54,6 @@ def vote(emitter: Emitter, instruction: Instruction) -> None:
     emitter.write(d, outcome, "pred")
 
 
-def _member_mask(emitter: Emitter, operand: Operand) -> Value:
-    """i32: a member mask. It is the same in all active lanes, so that of any one will do."""
-    builder = emitter.builder
-    lane = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))
-    return builder.extract_element(emitter.read(operand, "b32"), lane)
-
-
 def activemask(emitter: Emitter, instruction: Instruction) -> None:
     """`activemask d`: the mask of the active lanes."""
     allow(emitter, instruction)
@@ -77,7 +66,8 @@ def elect(emitter: Emitter, instruction: Instruction) -> None:
     allow(emitter, instruction, "sync")
     d, member = operands(emitter, instruction, 2)
     builder = emitter.builder
-    members = builder.and_(_member_mask(emitter, member), emitter.active_mask)
+    first = builder.and_(trailing_zeros(builder, emitter.active_mask), I32(31))  # the member mask is the same in all active lanes
+    members = builder.and_(builder.extract_element(emitter.read(member, "b32"), first), emitter.active_mask)
     leader = splat(builder, builder.and_(trailing_zeros(builder, members), I32(31)))
     emitter.write(d, leader, "b32")
     if instruction.pair is not None:
@@ -94,22 +84,19 @@ def shfl(emitter: Emitter, instruction: Instruction) -> None:
     offset, control = builder.and_(emitter.read(b, "u32"), five), emitter.read(c, "u32")
     clamp = builder.and_(control, five)
     segment = builder.and_(builder.lshr(control, splat_constant(I32, 8)), five)
-    highest = builder.or_(builder.and_(IOTA32, segment), builder.and_(clamp, builder.not_(segment)))
     lowest = builder.and_(IOTA32, segment)
+    highest = builder.or_(lowest, builder.and_(clamp, builder.not_(segment)))
     if "up" in instruction.modifiers:
         source = builder.sub(IOTA32, offset)
-        valid = builder.icmp_signed(">=", source, highest)
     elif "down" in instruction.modifiers:
         source = builder.add(IOTA32, offset)
-        valid = builder.icmp_signed("<=", source, highest)
     elif "bfly" in instruction.modifiers:
         source = builder.xor(IOTA32, offset)
-        valid = builder.icmp_signed("<=", source, highest)
     elif "idx" in instruction.modifiers:
         source = builder.or_(lowest, builder.and_(offset, builder.not_(segment)))
-        valid = builder.icmp_signed("<=", source, highest)
     else:
         raise emitter.unsupported("shfl needs .up, .down, .bfly or .idx")
+    valid = builder.icmp_signed(">=" if "up" in instruction.modifiers else "<=", source, highest)
     source = builder.select(valid, source, IOTA32)
     # PTX leaves undefined what a lane that does not execute the shuffle gives. Here it gives 0: reduce7 of NVIDIA's samples, which
     # sums eight lanes with a mask of eight and offsets up to 16, is right only so.
@@ -131,7 +118,7 @@ def warp_barrier(emitter: Emitter, instruction: Instruction) -> None:
 
 # -- Values that lanes of a warp compare or combine: match, redux; and `fns`, which counts in such a mask.
 
-_WHAT_CHANGES_NOTHING = {"add": 0, "or": 0, "xor": 0, "and": -1}
+_NEUTRAL = {"add": 0, "or": 0, "xor": 0, "and": -1}
 
 
 def _of_each_lane(
@@ -149,8 +136,8 @@ def _of_each_lane(
     def body(inner: object, lane: Value) -> None:
         place = builder.shl(builder.zext(lane, I64), I64(2))
         members = builder.and_(load_as(builder, at(builder, masks, place), I32, 4), active)
-        for result, found in zip(results, value(lane, members), strict=True):
-            store_as(builder, found, at(builder, result, place), 4)
+        for result, own in zip(results, value(lane, members), strict=True):
+            store_as(builder, own, at(builder, result, place), 4)
 
     for_each_lane(builder, active, body)
     return [load_as(builder, result, vector(I32), 64) for result in results]
@@ -158,9 +145,7 @@ def _of_each_lane(
 
 def match(emitter: Emitter, instruction: Instruction) -> None:
     """`match.any.sync d, a, mask`: the members with this lane's value; `.all d|p`: all members if they agree, else none."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction, "any", "all", "sync")
-    d, a, mask = operands(emitter, instruction, 3)
+    kind, d, a, mask = typed_operands(emitter, instruction, 3, "any", "all", "sync")
     builder, element, size = emitter.builder, scalar_type(kind), bits_of(kind) // 8
     value = emitter.read(a, kind)
     held = emitter.spill(value, "matched")
@@ -174,24 +159,22 @@ def match(emitter: Emitter, instruction: Instruction) -> None:
         agree = builder.icmp_signed("==", alike, members)
         return builder.select(agree, members, I32(0)), builder.zext(agree, I32)
 
-    found = _of_each_lane(emitter, mask, ("matches", "agree")[: 1 + together], of_lane)
-    emitter.write(d, found[0], "b32")
-    if together and instruction.pair is not None:
-        emitter.write(instruction.pair, builder.icmp_signed("!=", found[1], splat_constant(I32, 0)), "pred")
+    matches, *agree = _of_each_lane(emitter, mask, ("matches", "agree")[: 1 + together], of_lane)
+    emitter.write(d, matches, "b32")
+    if agree and instruction.pair is not None:
+        emitter.write(instruction.pair, builder.icmp_signed("!=", agree[0], splat_constant(I32, 0)), "pred")
 
 
 def redux(emitter: Emitter, instruction: Instruction) -> None:
     """`redux.sync.op.type d, a, mask`: one value of all members, the same in each."""
-    kind = the_type(emitter, instruction)
-    allow(emitter, instruction, "sync", "add", "min", "max", "and", "or", "xor")
-    d, a, mask = operands(emitter, instruction, 3)
-    operation = next((m for m in instruction.modifiers if m in (*_WHAT_CHANGES_NOTHING, "min", "max")), "")
+    kind, d, a, mask = typed_operands(emitter, instruction, 3, "sync", "add", "min", "max", "and", "or", "xor")
+    operation = next((m for m in instruction.modifiers if m in (*_NEUTRAL, "min", "max")), "")
     if not operation or kind not in ("u32", "s32", "b32"):
         raise emitter.unsupported(f"a reduction of .{kind} is not modelled")
     builder = emitter.builder
-    neutral = _WHAT_CHANGES_NOTHING.get(operation)
+    neutral = _NEUTRAL.get(operation)
     if neutral is None:
-        low, high = (-(1 << 31), (1 << 31) - 1) if is_signed(kind) else (0, (1 << 32) - 1)
+        low, high = integer_range(kind)
         neutral = high if operation == "min" else low
         operation = ("s" if is_signed(kind) else "u") + operation
     value = emitter.read(a, kind)
@@ -205,9 +188,7 @@ def redux(emitter: Emitter, instruction: Instruction) -> None:
 
 def fns(emitter: Emitter, instruction: Instruction) -> None:
     """`fns.b32 d, mask, base, offset`: the |offset|-th set bit from `base` on, up or down; with offset 0 bit `base` itself."""
-    the_type(emitter, instruction)
-    allow(emitter, instruction)
-    d, a, b, c = operands(emitter, instruction, 4)
+    _, d, a, b, c = typed_operands(emitter, instruction, 4)
     builder = emitter.builder
     mask, base, offset = emitter.read(a, "b32"), emitter.read(b, "u32"), emitter.read(c, "s32")
     zero, one, top = (splat_constant(I32, n) for n in (0, 1, 31))
@@ -224,8 +205,7 @@ def fns(emitter: Emitter, instruction: Instruction) -> None:
         without_lowest = builder.and_(left, builder.sub(left, one))
         left = builder.select(builder.icmp_unsigned(">", distance, splat_constant(I32, passed)), without_lowest, left)
     far = builder.icmp_unsigned(">", distance, splat_constant(I32, 32))
-    function = intrinsic(builder.module, f"llvm.cttz.{vector_suffix(vector(I32))}", vector(I32), [vector(I32), I1])
-    place = builder.call(function, [left, I1(0)])
+    place = call_same(builder, "cttz", left, flag=False)
     place = builder.select(down, builder.sub(top, place), place)
     none = builder.or_(builder.icmp_signed("==", left, zero), far)
     emitter.write(d, builder.select(none, splat_constant(I32, 0xFFFFFFFF), place), "b32")

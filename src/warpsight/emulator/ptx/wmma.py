@@ -36,7 +36,7 @@ from warpsight.emulator.ptx.matrix_shapes import (
     wmma_shapes,
     wmma_tile,
 )
-from warpsight.emulator.ptx.mma import Words, multiply, read_fragment, variant_of, write_fragment
+from warpsight.emulator.ptx.mma import MatrixModifiers, multiply, read_fragment, variant_of, write_fragment
 from warpsight.isa.ptx.program import Instruction
 
 _LINE_SHIFT = 16  # entries of the table of elements: number of the line, then offset in it
@@ -128,14 +128,10 @@ def move_matrix(helper: HelperFrame, access: MatrixAccess) -> None:
         builder.cbranch(builder.icmp_unsigned("<", offset, I64(WINDOW_BYTES)), in_shared, in_global)
         builder.position_at_end(in_shared)
         emit_event_byte(helper, I32(0))
-        host = _shared_lines(helper, access, offset, step)
-        _then_copy(helper, access, host, step, registers, done)
+        _then_copy(helper, access, _shared_lines(helper, access, offset, step), step, registers, done)
         builder.position_at_end(in_global)
-        _then_copy(helper, access, _global_lines(helper, access, address, step), step, registers, done)
-    elif access.space == "shared":
-        _then_copy(helper, access, _shared_lines(helper, access, address, step), step, registers, done)
-    else:
-        _then_copy(helper, access, _global_lines(helper, access, address, step), step, registers, done)
+    lines = _shared_lines if access.space == "shared" else _global_lines
+    _then_copy(helper, access, lines(helper, access, address, step), step, registers, done)
     builder.position_at_end(done)
     helper.close([])
 
@@ -224,47 +220,43 @@ def _record_sectors(helper: HelperFrame, access: MatrixAccess, first: Value, ste
     emit_event_byte(helper, builder.trunc(count, I32))
 
 
+# -- The instructions. A product is one or two of `mma`'s, on the layouts of `matrix_shapes`.
+
 FRAGMENT = ir.ArrayType(I8, 8 * 4 * WARP)
-
-
-# -- `wmma.load`, `wmma.store` and `wmma.mma`. A product is one or two of `mma`'s, on the layouts of `matrix_shapes`.
-
 _SPACES = ("global", "shared", "shared::cta")
 _MULTIPLICANDS = ("f16", "bf16", "tf32", "f64", "s8", "u8", "s4", "u4", "b1")
 
 
 def wmma(emitter: Emitter, instruction: Instruction) -> None:
     """`wmma.load`, `wmma.mma` and `wmma.store`."""
-    what, *words = instruction.modifiers or ("",)
-    if what == "mma":
-        _multiply(emitter, instruction, words)
-    elif what == "load" and words and words[0] in ("a", "b", "c"):
-        _load(emitter, instruction, words)
-    elif what == "store" and words and words[0] == "d":
-        _store(emitter, instruction, words)
+    operation, *modifiers = instruction.modifiers or ("",)
+    if operation == "mma":
+        _multiply(emitter, instruction, modifiers)
+    elif operation == "load" and modifiers and modifiers[0] in ("a", "b", "c"):
+        _load(emitter, instruction, modifiers)
+    elif operation == "store" and modifiers and modifiers[0] == "d":
+        _store(emitter, instruction, modifiers)
     else:
         raise emitter.unsupported("only wmma.load.a, .b and .c, wmma.store.d and wmma.mma are modelled")
 
 
-def _load(emitter: Emitter, instruction: Instruction, words: list[str]) -> None:
+def _load(emitter: Emitter, instruction: Instruction, modifiers: list[str]) -> None:
     """`wmma.load.a.sync.aligned.layout.shape{.space}.type r, [p]{, stride}`."""
-    access = _access(emitter, words)
+    access = _access(emitter, modifiers)
     d, address, *stride = operands(emitter, instruction, 2, 3)
     buffer = emitter.buffer("fragment", FRAGMENT)
     _call(emitter, access, address, stride, buffer)
-    double = access.element == "f64"
-    step = WARP * (8 if double else 4)
-    held = len(access.pieces()[1]) * access.pieces()[0] // step
-    values = [
-        load_as(emitter.builder, at(emitter.builder, buffer, r % held * step), vector(I64 if double else I32), 64)
-        for r in range(access.registers())
-    ]
+    kind = I64 if access.element == "f64" else I32
+    step = WARP * kind.width // 8
+    size, entries = access.pieces()
+    places = (at(emitter.builder, buffer, r % (len(entries) * size // step) * step) for r in range(access.registers()))
+    values = [load_as(emitter.builder, place, vector(kind), 64) for place in places]
     write_fragment(emitter, d, values, access.element)
 
 
-def _store(emitter: Emitter, instruction: Instruction, words: list[str]) -> None:
+def _store(emitter: Emitter, instruction: Instruction, modifiers: list[str]) -> None:
     """`wmma.store.d.sync.aligned.layout.shape{.space}.type [p], r{, stride}`."""
-    access = _access(emitter, words)
+    access = _access(emitter, modifiers)
     address, source, *stride = operands(emitter, instruction, 2, 3)
     fragment = wmma_fragment(access.shape, "d", access.element)
     values = read_fragment(emitter, source, fragment, access.element)
@@ -275,21 +267,21 @@ def _store(emitter: Emitter, instruction: Instruction, words: list[str]) -> None
 
 
 def _access(emitter: Emitter, modifiers: list[str]) -> MatrixAccess:
-    operand, words = modifiers[0], Words(emitter, modifiers[1:])
-    space = words.take(*_SPACES).split("::")[0] or "generic"
-    words.refuse_rest(emitter)
-    if len(words.types) != 1 or len(words.layouts) != 1:
+    operand, form = modifiers[0], MatrixModifiers(emitter, modifiers[1:])
+    space = form.take(*_SPACES).split("::")[0] or "generic"
+    form.refuse_rest(emitter)
+    if len(form.types) != 1 or len(form.layouts) != 1:
         raise emitter.unsupported("it does not name one layout and one type")
-    element, layout = words.types[0], words.layouts[0]
+    element, layout = form.types[0], form.layouts[0]
     if operand in ("a", "b"):
-        fits = element in _MULTIPLICANDS and words.shape in wmma_shapes(element)
+        fits = element in _MULTIPLICANDS and form.shape in wmma_shapes(element)
     else:
-        fits = any(element in accumulators(m) and words.shape in wmma_shapes(m) for m in _MULTIPLICANDS)
+        fits = any(element in accumulators(m) and form.shape in wmma_shapes(m) for m in _MULTIPLICANDS)
     if not fits:
-        raise emitter.unsupported(f"shape .{words.shape} with .{element} is not modelled")
+        raise emitter.unsupported(f"shape .{form.shape} with .{element} is not modelled")
     if element in ("s4", "u4", "b1") and layout != {"a": "row", "b": "col"}[operand]:
         raise emitter.unsupported(f"layout .{layout} with .{element} is not modelled")
-    return MatrixAccess(words.shape, operand, element, layout, space)
+    return MatrixAccess(form.shape, operand, element, layout, space)
 
 
 def _call(emitter: Emitter, access: MatrixAccess, address: Any, stride: list[Any], buffer: Value) -> None:
@@ -307,19 +299,19 @@ def _call(emitter: Emitter, access: MatrixAccess, address: Any, stride: list[Any
 
 def _multiply(emitter: Emitter, instruction: Instruction, modifiers: list[str]) -> None:
     """`wmma.mma.sync.aligned.alayout.blayout.shape.dtype{.atype.btype}.ctype d, a, b, c`."""
-    words = Words(emitter, modifiers)
-    types = words.types if len(words.types) != 2 else [words.types[0], "f16", "f16", words.types[1]]
-    if len(types) != 4 or len(words.layouts) != 2:
+    form = MatrixModifiers(emitter, modifiers)
+    types = form.types if len(form.types) != 2 else [form.types[0], "f16", "f16", form.types[1]]
+    if len(types) != 4 or len(form.layouts) != 2:
         raise emitter.unsupported("it does not name two layouts and two or four types")
     d_type, a_type, b_type, c_type = types
-    shape = words.shape
+    shape = form.shape
     if a_type != b_type or a_type not in _MULTIPLICANDS or shape not in wmma_shapes(a_type):
         raise emitter.unsupported(f"shape .{shape} with .{a_type} and .{b_type} is not modelled")
     if not {c_type, d_type} <= set(accumulators(a_type)):
         raise emitter.unsupported(f"a sum of .{c_type} into .{d_type} is not modelled")
-    if a_type in ("s4", "u4", "b1") and words.layouts != ["row", "col"]:
-        raise emitter.unsupported(f"layouts .{'.'.join(words.layouts)} with .{a_type} are not modelled")
-    product = Product(wmma_tile(shape), a_type, b_type, c_type, d_type, variant=variant_of(emitter, words, a_type))
+    if a_type in ("s4", "u4", "b1") and form.layouts != ["row", "col"]:
+        raise emitter.unsupported(f"layouts .{'.'.join(form.layouts)} with .{a_type} are not modelled")
+    product = Product(wmma_tile(shape), a_type, b_type, c_type, d_type, variant=variant_of(emitter, form, a_type))
     d, *sources = operands(emitter, instruction, 4)
     kinds = (("a", a_type), ("b", b_type), ("c", c_type))
     a, b, c = (
@@ -328,18 +320,12 @@ def _multiply(emitter: Emitter, instruction: Instruction, modifiers: list[str]) 
     )
     if is_turned(shape):
         a, b = b, a
-    result: list[Value] = []
-    tall = is_turned(shape) or shape.startswith("m32")
-    for tile in _tiles(product, a, b, c, tall):
-        result += multiply(emitter, product, tile)
-    write_fragment(emitter, d, result, a_type)
+    tiles = _tiles(product, a, b, c, is_turned(shape) or shape.startswith("m32"))
+    write_fragment(emitter, d, [register for tile in tiles for register in multiply(emitter, product, tile)], a_type)
 
 
 def _tiles(product: Product, a: list[Value], b: list[Value], c: list[Value], tall: bool) -> list[list[list[Value]]]:
     """The registers of A, B and C of each `mma`: parts of A with all of B when `tall`, else A with parts of B."""
-    of_a, of_b, of_c = (len(f) for f in (product.left(), product.right(), product.result(product.c)))
-    found = []
-    for t in range(len(c) // of_c):
-        i, j = (t, 0) if tall else (0, t)
-        found.append([a[i * of_a : (i + 1) * of_a], b[j * of_b : (j + 1) * of_b], c[t * of_c : (t + 1) * of_c]])
-    return found
+    sizes = [len(f) for f in (product.left(), product.right(), product.result(product.c))]
+    places = [(t, 0, t) if tall else (0, t, t) for t in range(len(c) // sizes[2])]
+    return [[x[k * n : (k + 1) * n] for x, k, n in zip((a, b, c), place, sizes, strict=True)] for place in places]

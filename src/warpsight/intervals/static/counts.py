@@ -32,9 +32,10 @@ from warpsight.intervals.static.values import (
 )
 from warpsight.intervals.static.walk import END, Frame, NeedIterationError, Program, Walk
 from warpsight.isa.ptx.cfg import build_cfg
-from warpsight.isa.ptx.dataflow import live_in, writes
+from warpsight.isa.ptx.dataflow import live_in
 from warpsight.isa.ptx.inlining import inline_calls
 from warpsight.isa.ptx.program import Function
+from warpsight.isa.ptx.rules import writes
 from warpsight.kernels.launch import ArrayArgument, KernelSource, Launch, ScalarArgument
 from warpsight.traces.schema import StaticInstruction
 

@@ -15,9 +15,8 @@ from warpsight.base.errors import LimitError
 from warpsight.intervals.interval_profile import LaunchTotals
 from warpsight.intervals.static.values import Content, Linear, Mask, Number, Unknown, apply, linear, merged, negated, wrap
 from warpsight.isa.ptx.constants import type_bits
-from warpsight.isa.ptx.dataflow import writes
 from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, SpecialRegister, Symbol, Vector
-from warpsight.isa.ptx.rules import destination_count
+from warpsight.isa.ptx.rules import destination_count, writes
 
 Dim3 = tuple[int, int, int]
 LANES = 32

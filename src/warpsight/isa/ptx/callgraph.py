@@ -1,9 +1,9 @@
-"""Who calls whom: every call in one form, and which calls are expanded in place, which stay calls, and which functions a call
-through a pointer may reach.
+"""The call graph of a kernel: every call in one form, which calls are expanded in place and which stay calls, and which functions
+a call through a pointer may reach.
 
 PTX lets a function declare `.reg` parameters, and lets a call name registers and constants. Here such a parameter becomes a
 `.param` variable that is loaded at the function's start or stored before each return, and such an operand a variable that is stored
-before the call or loaded after it. A predicate is passed as a 32-bit 0 or 1.
+before the call or loaded after it. A predicate is passed as a 32-bit 0 or 1. Errors are made by `refuse(instruction, why)`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from warpsight.base.errors import UnsupportedError
+from warpsight.isa.ptx.cfg import postorder
 from warpsight.isa.ptx.constants import type_bits, vector_lanes
 from warpsight.isa.ptx.declarations import VECTOR_AXES
 from warpsight.isa.ptx.program import Address, Function, Immediate, Instruction, Module, Register, Symbol, Variable, Vector
@@ -24,24 +25,12 @@ _ONE, _ZERO = Immediate(1, 1, False), Immediate(0, 0, False)
 
 
 def in_param_space(module: Module, function: Function, refuse: Refuse) -> Function:
-    """`function` with calls and parameters in that form: itself when it has it already. Errors are made by `refuse`."""
+    """`function` with calls and parameters in that form: itself when it has it already."""
+    lists = (operand for call in _calls(function) for operand in call.operands[:3:2] if isinstance(operand, Vector))
     in_registers = any(p.space == "reg" for p in (*function.parameters, *function.returns))
-    if not in_registers and not any(_needs_change(function, each) for each in function.instructions):
-        return function
-    return _Rewriter(module, function, refuse).rewritten()
-
-
-def callee_of(module: Module, call: Instruction) -> Function | None:
-    """The function of the module that a direct call names."""
-    target = call.operands[1]
-    return module.functions.get(target.name) if isinstance(target, Symbol) else None
-
-
-def _needs_change(function: Function, instruction: Instruction) -> bool:
-    if instruction.opcode != "call":
-        return False
-    lists = (operand for operand in (instruction.operands[0], instruction.operands[2]) if isinstance(operand, Vector))
-    return any(not isinstance(element, Symbol) for operand in lists for element in operand.elements)
+    if in_registers or any(not isinstance(element, Symbol) for operand in lists for element in operand.elements):
+        return _Rewriter(module, function, refuse).rewritten()
+    return function
 
 
 @dataclass
@@ -82,10 +71,10 @@ class _Rewriter:
             returns=tuple(_in_param(r) for r in function.returns),
         )
 
-    def _give_results(self, at: Instruction) -> None:
+    def _give_results(self, origin: Instruction) -> None:
         for result in self.function.returns:
             if result.space == "reg":
-                self._move(at, "st", self._own(result), _slot(result.name), result.type)
+                self._move(origin, "st", self._own(result), _slot(result.name), result.type)
 
     def _own(self, parameter: Variable) -> Register | Vector:
         """The register, or the vector of them, that the function declares as a parameter."""
@@ -94,35 +83,35 @@ class _Rewriter:
             return Register(parameter.name)
         return Vector(tuple(Register(f"{parameter.name}.{axis}") for axis in VECTOR_AXES[:lanes]))
 
-    def _move(self, at: Instruction, opcode: str, value: Register | Immediate | Vector, name: str, kind: str) -> None:
+    def _move(self, origin: Instruction, opcode: str, value: Register | Immediate | Vector, name: str, kind: str) -> None:
         address = Address(Symbol(name))
-        at = replace(at, pair=None)
+        origin = replace(origin, pair=None)
         if kind == "pred" and isinstance(value, Register):
-            self._move_predicate(at, opcode, value, address)
+            self._move_predicate(origin, opcode, value, address)
             return
         operands = (address, value) if opcode == "st" else (value, address)
         modifiers = ("param", *_passed(kind).split("."))
-        self.instructions.append(replace(at, opcode=opcode, modifiers=modifiers, operands=operands))
+        self.instructions.append(replace(origin, opcode=opcode, modifiers=modifiers, operands=operands))
 
-    def _move_predicate(self, at: Instruction, opcode: str, value: Register, address: Address) -> None:
+    def _move_predicate(self, origin: Instruction, opcode: str, value: Register, address: Address) -> None:
         number = Register(f"{address.base.name}.number")  # type: ignore[union-attr]
         self.registers[number.name] = _PASSED_PREDICATE
-        access = replace(at, opcode=opcode, modifiers=("param", _PASSED_PREDICATE))
+        access = replace(origin, opcode=opcode, modifiers=("param", _PASSED_PREDICATE))
         if opcode == "st":
-            made = replace(at, opcode="selp", modifiers=(_PASSED_PREDICATE,), operands=(number, _ONE, _ZERO, value))
-            self.instructions += [made, replace(access, operands=(address, number))]
+            select = replace(origin, opcode="selp", modifiers=(_PASSED_PREDICATE,), operands=(number, _ONE, _ZERO, value))
+            self.instructions += [select, replace(access, operands=(address, number))]
         else:
-            used = replace(at, opcode="setp", modifiers=("ne", _PASSED_PREDICATE), operands=(value, number, _ZERO))
-            self.instructions += [replace(access, operands=(number, address)), used]
+            test = replace(origin, opcode="setp", modifiers=("ne", _PASSED_PREDICATE), operands=(value, number, _ZERO))
+            self.instructions += [replace(access, operands=(number, address)), test]
 
     def _call(self, call: Instruction) -> None:
         returns, target, arguments = call.operands[:3]
         assert isinstance(returns, Vector)
         assert isinstance(arguments, Vector)
-        given = self._types(call, arguments, parameters=True)
-        taken = self._types(call, returns, parameters=False)
+        argument_kinds = self._types(call, arguments, parameters=True)
+        result_kinds = self._types(call, returns, parameters=False)
         names: list[Symbol] = []
-        for element, kind in zip(arguments.elements, given, strict=True):
+        for element, kind in zip(arguments.elements, argument_kinds, strict=True):
             if isinstance(element, Symbol):
                 names.append(element)
             elif isinstance(element, Register | Immediate | Vector):
@@ -132,7 +121,7 @@ class _Rewriter:
                 raise self.refuse(call, "an argument of this kind is not modelled")
         results: list[Symbol] = []
         moves: list[tuple[Register | Vector, str, str]] = []
-        for element, kind in zip(returns.elements, taken, strict=True):
+        for element, kind in zip(returns.elements, result_kinds, strict=True):
             if isinstance(element, Symbol):
                 results.append(element)
             elif element is None or isinstance(element, Register | Vector):
@@ -141,29 +130,21 @@ class _Rewriter:
                     moves.append((element, results[-1].name, kind))
             else:
                 raise self.refuse(call, "a result of this kind is not modelled")
-        self.instructions.append(
-            replace(call, operands=(Vector(tuple(results)), target, Vector(tuple(names)), *call.operands[3:]))
-        )
+        operands = (Vector(tuple(results)), target, Vector(tuple(names)), *call.operands[3:])
+        self.instructions.append(replace(call, operands=operands))
         for register, variable, kind in moves:
             self._move(call, "ld", register, variable, kind)
 
-    def _types(self, call: Instruction, given: Vector, parameters: bool) -> list[str]:
+    def _types(self, call: Instruction, operand: Vector, parameters: bool) -> list[str]:
         """The declared type of each argument or result."""
-        if all(isinstance(element, Symbol) for element in given.elements):
-            return [""] * len(given.elements)
-        callee = callee_of(self.module, call)
-        declared: tuple[Variable, ...] | None = None
-        if callee is not None:
-            declared = callee.parameters if parameters else callee.returns
-        elif len(call.operands) > 3 and isinstance(call.operands[3], Symbol):
-            label = call.operands[3].name
-            prototype = self.function.prototypes.get(label)
-            listed = [f for n in self.function.call_targets.get(label, ()) if (f := self.module.functions.get(n)) is not None]
-            if prototype is not None:
-                declared = prototype.parameters if parameters else prototype.returns
-            elif listed:
-                declared = listed[0].parameters if parameters else listed[0].returns
-        if declared is None or len(declared) != len(given.elements):
+        if all(isinstance(element, Symbol) for element in operand.elements):
+            return [""] * len(operand.elements)
+        target, label, functions = call.operands[1], _label(call), self.module.functions
+        callee = functions.get(target.name) if isinstance(target, Symbol) else None
+        listed = (functions[name] for name in self.function.call_targets.get(label, ()) if name in functions)
+        signature = callee or self.function.prototypes.get(label) or next(listed, None)
+        declared = () if signature is None else signature.parameters if parameters else signature.returns
+        if len(declared) != len(operand.elements):
             raise self.refuse(call, "the types of its arguments and results are not known")
         return [variable.type for variable in declared]
 
@@ -190,7 +171,7 @@ def _passed(kind: str) -> str:
     return _PASSED_PREDICATE if kind == "pred" else kind
 
 
-# -- Who calls whom: which calls are expanded in place, which stay calls, and which functions a call through a pointer may reach.
+# -- Which calls are expanded in place, which stay calls, and which functions a call through a pointer may reach.
 
 # Calls are expanded while the whole stays below this: code in place runs faster, but each instruction costs time to compile.
 MOST_EXPANDED = 5_000
@@ -217,7 +198,7 @@ class CallPlan:
 
 
 def plan_calls(module: Module, kernel: Function, refuse: Refuse) -> CallPlan:
-    """Look at everything that `kernel` may call. Errors are made by `refuse(instruction, why)`."""
+    """Look at everything that `kernel` may call."""
     functions: dict[str, Function] = {}
     targets: dict[tuple[str, int], tuple[str, ...]] = {}
     direct: dict[str, list[str]] = {}
@@ -230,32 +211,39 @@ def plan_calls(module: Module, kernel: Function, refuse: Refuse) -> CallPlan:
         function = functions[raw.name] = in_param_space(module, raw, refuse)
         direct[raw.name], through[raw.name] = [], set()
         for call in _calls(function):
-            named = call.operands[1]
-            if isinstance(named, Symbol):
-                known = module.functions.get(named.name)
+            target = call.operands[1]
+            if isinstance(target, Symbol):
+                known = module.functions.get(target.name)
                 if known is not None and known.is_entry:
-                    raise refuse(call, f'"{named.name}" is a kernel, and kernels are launched, not called')
-                found: tuple[str, ...] = (known.name,) if known is not None else ()
-                direct[raw.name].extend(found)
+                    raise refuse(call, f'"{target.name}" is a kernel, and kernels are launched, not called')
+                callees: tuple[str, ...] = (known.name,) if known is not None else ()
+                direct[raw.name].extend(callees)
             else:
-                found = targets[raw.name, call.index] = pointer_targets(module, function, call, refuse)
-                through[raw.name].update(found)
-            pending.extend(module.functions[name] for name in found)
+                callees = targets[raw.name, call.index] = pointer_targets(module, function, call, refuse)
+                through[raw.name].update(callees)
+            pending.extend(module.functions[name] for name in callees)
     edges = {name: {*direct[name], *through[name]} for name in functions}
-    cycles = _cycles(edges)
+    reach = {name: {*postorder(edges[name], edges)} for name in functions}  # itself only on a cycle
+    cycles = {name: frozenset(other for other in reach[name] if name in reach[other]) for name in functions}
     pointed = set().union(*through.values())
     kept = {name for name, others in cycles.items() if others}
     sizes = {name: len(function.instructions) for name, function in functions.items()}
     _keep_the_largest(kernel.name, sizes, direct, pointed, kept)
-    called = _still_called(kernel.name, direct, through, kept)
+    there = {kernel.name, *reach[kernel.name]}
+    called = {callee for name in there for callee in edges[name] if callee in through[name] or callee in kept}
     order = tuple(name for name in module.functions if name in called)
     return CallPlan(functions, order, frozenset(kept), cycles, targets)
+
+
+def _label(call: Instruction) -> str:
+    """The label of the prototype or list of targets that a call names, "" when it names none."""
+    return call.operands[3].name if len(call.operands) > 3 and isinstance(call.operands[3], Symbol) else ""
 
 
 def pointer_targets(module: Module, function: Function, call: Instruction, refuse: Refuse) -> tuple[str, ...]:
     """The functions that a call through a pointer may reach: those of its `.calltargets` list, else all of the module whose address
     is taken and whose parameters and results have the sizes of the call's."""
-    label = call.operands[3].name if len(call.operands) > 3 and isinstance(call.operands[3], Symbol) else ""
+    label = _label(call)
     shape = (_sizes(function, call.operands[0], call, refuse), _sizes(function, call.operands[2], call, refuse))
     names: Iterable[str] = function.call_targets.get(label, ())
     if not names:
@@ -263,23 +251,18 @@ def pointer_targets(module: Module, function: Function, call: Instruction, refus
             raise refuse(call, "a call through a pointer without its prototype or the list of its targets is not recognized")
         taken = _addresses_taken(module)
         names = (name for name in module.functions if name in taken)
-    found = dict.fromkeys(module.functions[name].name for name in names if name in module.functions)
-    return tuple(name for name in found if _shape(module.functions[name]) == shape and not module.functions[name].is_entry)
+    candidates = {f.name: f for name in names if (f := module.functions.get(name)) is not None and not f.is_entry}
+    return tuple(
+        name for name, f in candidates.items() if (tuple(v.size for v in f.returns), tuple(v.size for v in f.parameters)) == shape
+    )
 
 
 def _sizes(function: Function, operand: object, call: Instruction, refuse: Refuse) -> tuple[int, ...]:
     declared = {v.name: v for v in (*function.parameters, *function.returns)} | function.variables
-    found = []
-    for element in operand.elements if isinstance(operand, Vector) else ():
-        variable = declared.get(element.name) if isinstance(element, Symbol) else None
-        if variable is None:
-            raise refuse(call, "an argument that is not a .param variable is not modelled")
-        found.append(variable.size)
-    return tuple(found)
-
-
-def _shape(function: Function) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    return tuple(v.size for v in function.returns), tuple(v.size for v in function.parameters)
+    names = [e.name if isinstance(e, Symbol) else "" for e in operand.elements] if isinstance(operand, Vector) else []
+    if not declared.keys() >= {*names}:
+        raise refuse(call, "an argument that is not a .param variable is not modelled")
+    return tuple(declared[name].size for name in names)
 
 
 def _calls(function: Function) -> Iterator[Instruction]:
@@ -288,15 +271,13 @@ def _calls(function: Function) -> Iterator[Instruction]:
 
 def _addresses_taken(module: Module) -> set[str]:
     """Functions of the module whose address an instruction or an initial value takes."""
-    found: set[str] = set()
+    names: set[str] = set()
     variables = list(module.variables.values())
     for function in module.functions.values():
         variables.extend(function.variables.values())
-        for each in function.instructions:
-            operands = each.operands if each.opcode != "call" else ()
-            found.update(name for name in symbols_of(operands) if name in module.functions)
-    found.update(name for v in variables for _, name, _ in v.initial_symbols if name in module.functions)
-    return found
+        names.update(name for each in function.instructions if each.opcode != "call" for name in symbols_of(each.operands))
+    names.update(name for variable in variables for _, name, _ in variable.initial_symbols)
+    return names & module.functions.keys()
 
 
 def symbols_of(operands: Iterable[object]) -> Iterator[str]:
@@ -307,78 +288,23 @@ def symbols_of(operands: Iterable[object]) -> Iterator[str]:
             yield base.name
 
 
-def _cycles(edges: dict[str, set[str]]) -> dict[str, frozenset[str]]:
-    """Per function, the functions that it reaches and that reach it; a function is among them when it reaches itself."""
-    reach = {name: _reached(name, edges) for name in edges}
-    return {name: frozenset(other for other in reach[name] if name in reach[other]) for name in edges}
-
-
-def _reached(start: str, edges: dict[str, set[str]]) -> set[str]:
-    """What `start` calls, directly or not; itself only on a cycle."""
-    seen: set[str] = set()
-    pending = list(edges[start])
-    while pending:
-        name = pending.pop()
-        if name not in seen:
-            seen.add(name)
-            pending.extend(edges[name])
-    return seen
-
-
 def _keep_the_largest(kernel: str, own: dict[str, int], direct: dict[str, list[str]], pointed: set[str], kept: set[str]) -> None:
     """Add to `kept` the functions whose copies cost most, until the code that is left is small enough or no copies are left."""
     while True:
-        order = _callees_first(kernel, direct, kept, pointed)
+        # Each after those that are expanded in it. Calls of kept functions do not count.
+        expanded_in = {name: [callee for callee in callees if callee not in kept] for name, callees in direct.items()}
+        order = postorder((kernel, *sorted(kept), *sorted(pointed)), expanded_in)
         size: dict[str, int] = {}
         for name in order:
-            size[name] = own[name] + sum(size[callee] for callee in direct[name] if callee not in kept)
+            size[name] = own[name] + sum(size[callee] for callee in expanded_in[name])
         copies: Counter[str] = Counter({name: 1 for name in order if name == kernel or name in kept or name in pointed})
         total = sum(size[name] for name in copies)
         expanded: Counter[str] = Counter()
         for name in reversed(order):
-            for callee in direct[name]:
-                if callee not in kept:
-                    copies[callee] += copies[name]
-                    expanded[callee] += copies[name]
+            for callee in expanded_in[name]:
+                copies[callee] += copies[name]
+                expanded[callee] += copies[name]
         saving = {name: (count - 1) * size[name] for name, count in expanded.items() if count > 1}
         if total <= MOST_EXPANDED or not saving:
             return
         kept.add(max(sorted(saving), key=saving.__getitem__))
-
-
-def _callees_first(kernel: str, direct: dict[str, list[str]], kept: set[str], pointed: set[str]) -> list[str]:
-    """All reached functions, each after those that are expanded in it. Calls of kept functions do not count."""
-    order: list[str] = []
-    seen: set[str] = set()
-    for root in (kernel, *sorted(kept), *sorted(pointed)):
-        stack: list[tuple[str, Iterator[str]]] = []
-        if root not in seen:
-            seen.add(root)
-            stack.append((root, iter(direct[root])))
-        while stack:
-            name, rest = stack[-1]
-            for callee in rest:
-                if callee not in seen and callee not in kept:
-                    seen.add(callee)
-                    stack.append((callee, iter(direct[callee])))
-                    break
-            else:
-                order.append(name)
-                stack.pop()
-    return order
-
-
-def _still_called(kernel: str, direct: dict[str, list[str]], through: dict[str, set[str]], kept: set[str]) -> set[str]:
-    """Functions that are called rather than expanded, from code that is there."""
-    called: set[str] = set()
-    seen: set[str] = set()
-    pending = [kernel]
-    while pending:
-        name = pending.pop()
-        if name in seen:
-            continue
-        seen.add(name)
-        called.update(through[name])
-        called.update(callee for callee in direct[name] if callee in kept)
-        pending.extend((*direct[name], *through[name]))
-    return called

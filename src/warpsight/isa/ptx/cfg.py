@@ -6,7 +6,9 @@ Immediate post-dominators are found with the iterative algorithm of Cooper, Harv
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +20,7 @@ from warpsight.isa.ptx.waiting import NO_WAITS, Waits, find_waits
 
 _EXITS = frozenset({"ret", "exit", "trap"})
 _JUMPS = frozenset({"bra", "brx"})
+Node = TypeVar("Node", bound=Hashable)
 
 
 @dataclass(frozen=True)
@@ -54,17 +57,18 @@ class ControlFlowGraph:
 def build_cfg(function: Function) -> ControlFlowGraph:
     """The control-flow graph of a parsed function; a function without instructions has no blocks.
 
-    Raises FormatError for a branch to which is not defined, UnsupportedError for one whose targets are not listed.
+    Raises FormatError for a branch to a label that is not defined, UnsupportedError for one whose targets are not listed.
     """
     targets = {i.index: _targets(function, i) for i in function.instructions if i.opcode in _JUMPS}
     graph = _build(function, targets, frozenset())
     starts = graph.block_start[:-1].tolist()
-    waits = find_waits(function, starts, graph.successors, graph.post_dominator)
+    waits = find_waits(function, starts, graph.successors, graph.predecessors, graph.post_dominator)
     if not waits.independent:
         return graph
     if waits.meetings - set(starts):
         graph = _build(function, targets, waits.meetings)
-        waits = find_waits(function, graph.block_start[:-1].tolist(), graph.successors, graph.post_dominator)
+        starts = graph.block_start[:-1].tolist()
+        waits = find_waits(function, starts, graph.successors, graph.predecessors, graph.post_dominator)
     return replace(graph, waits=waits)
 
 
@@ -78,14 +82,18 @@ def _build(function: Function, targets: dict[int, tuple[int, ...]], meetings: fr
     block_start = np.array([*starts, count] if count else [0], dtype=np.int32)
     block_index = np.repeat(np.arange(len(starts), dtype=np.int32), np.diff(block_start))
     successors, exits = _edges(function, starts, targets)
-    predecessors: list[list[int]] = [[] for _ in starts]
+    predecessors = _reversed(successors)
+    post_dominator = _post_dominators(successors, predecessors, exits)
+    return ControlFlowGraph(block_start, block_index, tuple(successors), predecessors, tuple(post_dominator), tuple(exits))
+
+
+def _reversed(successors: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    """The predecessors of each block."""
+    predecessors: list[list[int]] = [[] for _ in successors]
     for block, following in enumerate(successors):
         for successor in following:
             predecessors[successor].append(block)
-    post_dominator = _post_dominators(successors, predecessors, exits)
-    return ControlFlowGraph(
-        block_start, block_index, tuple(successors), tuple(map(tuple, predecessors)), tuple(post_dominator), tuple(exits)
-    )
+    return tuple(map(tuple, predecessors))
 
 
 def _ends_block(function: Function, instruction: Instruction) -> bool:
@@ -114,19 +122,14 @@ def with_calls(function: Function, graph: ControlFlowGraph) -> ControlFlowGraph:
         last = function.instructions[end - 1]
         if last.opcode == "ret" and last.operands and isinstance(last.operands[0], Register):
             successors[block].extend(after[last.operands[0].name])
-    predecessors: list[list[int]] = [[] for _ in successors]
-    for block, following in enumerate(successors):
-        for successor in dict.fromkeys(following):
-            predecessors[successor].append(block)
-    return replace(
-        graph, successors=tuple(tuple(dict.fromkeys(s)) for s in successors), predecessors=tuple(map(tuple, predecessors))
-    )
+    distinct = tuple(tuple(dict.fromkeys(following)) for following in successors)
+    return replace(graph, successors=distinct, predecessors=_reversed(distinct))
 
 
 def _targets(function: Function, branch: Instruction) -> tuple[int, ...]:
     """Instruction indices that a branch may go to, in the order of the instruction or of its .branchtargets list."""
     place = f"ptx:{branch.ptx_line}"
-    names: tuple[str, ...]
+    names: tuple[str, ...] = ()
     operand = branch.operands[-1] if branch.operands else None
     if branch.opcode == "bra":
         names = (operand.name,) if isinstance(operand, Symbol) and operand.offset == 0 else ()
@@ -134,8 +137,6 @@ def _targets(function: Function, branch: Instruction) -> tuple[int, ...]:
         names = function.branch_targets.get(operand.name, ())
     elif isinstance(operand, Vector):
         names = tuple(element.name for element in operand.elements if isinstance(element, Symbol))
-    else:
-        names = ()
     if not names:
         what = f'"{branch.text}" has no list of targets'
         raise UnsupportedError(what, place=place, remedy="list its targets with .branchtargets")
@@ -155,18 +156,19 @@ def _edges(function: Function, starts: list[int], targets: dict[int, tuple[int, 
         last = instructions[end - 1]
         goes_on = last.guard is not None or last.opcode not in _JUMPS | _EXITS
         following = [*targets.get(end - 1, ()), *([end] if goes_on else [])]
-        leaves = (last.opcode in _EXITS) or any(target >= count for target in following)
         successors.append(tuple(dict.fromkeys(number[target] for target in following if target < count)))
-        if leaves:
+        if last.opcode in _EXITS or any(target >= count for target in following):
             exits.append(block)
     return successors, exits
 
 
-def _post_dominators(successors: list[tuple[int, ...]], predecessors: list[list[int]], exits: list[int]) -> list[int]:
+def _post_dominators(
+    successors: Sequence[tuple[int, ...]], predecessors: Sequence[tuple[int, ...]], exits: list[int]
+) -> list[int]:
     """Immediate post-dominator per block; the virtual exit is node `len(successors)` inside and -1 outside."""
     count = len(successors)
-    order = _postorder_from_exit(predecessors, exits, count)
-    rank = {node: position for position, node in enumerate(order)}
+    order = postorder(exits, predecessors)
+    rank = {node: position for position, node in enumerate([*order, count])}
     is_exit = set(exits)
     immediate = [-1] * (count + 1)
     immediate[count] = count
@@ -182,7 +184,7 @@ def _post_dominators(successors: list[tuple[int, ...]], predecessors: list[list[
     changed = True
     while changed:
         changed = False
-        for node in reversed(order[:-1]):
+        for node in reversed(order):
             best = count if node in is_exit else -1
             for successor in successors[node]:
                 if successor in rank and immediate[successor] >= 0:
@@ -193,21 +195,22 @@ def _post_dominators(successors: list[tuple[int, ...]], predecessors: list[list[
     return [-1 if node == count else node for node in immediate[:count]]
 
 
-def _postorder_from_exit(predecessors: list[list[int]], exits: list[int], count: int) -> list[int]:
-    """Depth-first postorder of the reversed graph from the virtual exit, which comes last."""
-    order: list[int] = []
-    seen = set(exits)
-    for root in exits:
-        stack = [(root, iter(predecessors[root]))]
+def postorder(roots: Iterable[Node], edges: Any) -> list[Node]:
+    """The nodes that `edges` (a list or dict of neighbours) lead to from the roots, in depth-first postorder."""
+    order: list[Node] = []
+    seen: set[Node] = set()
+    stack: list[tuple[Node, Iterator[Node]]] = []
+    for root in roots:
+        if root not in seen:
+            seen.add(root)
+            stack.append((root, iter(edges[root])))
         while stack:
             node, rest = stack[-1]
-            for following in rest:
-                if following not in seen:
-                    seen.add(following)
-                    stack.append((following, iter(predecessors[following])))
-                    break
-            else:
+            following = next((other for other in rest if other not in seen), None)
+            if following is None:
                 order.append(node)
                 stack.pop()
-    order.append(count)
+            else:
+                seen.add(following)
+                stack.append((following, iter(edges[following])))
     return order

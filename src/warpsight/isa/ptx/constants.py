@@ -32,24 +32,18 @@ def type_bits(type: str) -> int:
 
     Raises FormatError for a name that is no PTX type.
     """
-    lanes = 1
     name = type.lstrip(".")
     head, _, tail = name.partition(".")
-    if head in _LANES:
-        lanes, name = _LANES[head], tail
-    bits = _BITS.get(name)
-    if bits is None:
+    name = tail if head in _LANES else name
+    if name not in _BITS:
         what = f'"{type}" is not a PTX type{suggestion(name, _BITS)}'
         raise FormatError(what, remedy="use a type of the PTX ISA such as .u32, .f64 or .v4.f32")
-    return bits * lanes
+    return _BITS[name] * _LANES.get(head, 1)
 
 
 def vector_lanes(modifiers: tuple[str, ...]) -> int:
     """2, 4 or 8 when one of an opcode's modifiers is `v2`, `v4` or `v8`, else 1."""
-    for modifier in modifiers:
-        if modifier in _LANES:
-            return _LANES[modifier]
-    return 1
+    return next((_LANES[modifier] for modifier in modifiers if modifier in _LANES), 1)
 
 
 def is_float(type: str) -> bool:
@@ -102,10 +96,10 @@ def literal(text: str) -> Immediate | None:
         bits = int(digits[2:], 16) ^ (0x80000000 if sign < 0 else 0)
         return Immediate(struct.unpack("<f", bits.to_bytes(4, "little"))[0], bits, True)
     if kind == "double":
-        return float_immediate(int(digits[2:], 16) ^ (1 << 63 if sign < 0 else 0))
+        bits = int(digits[2:], 16) ^ (1 << 63 if sign < 0 else 0)
+        return Immediate(struct.unpack("<d", bits.to_bytes(8, "little"))[0], bits, True)
     if kind == "decimal":
-        value = sign * float(digits)
-        return None if math.isinf(value) else Immediate(value, int.from_bytes(struct.pack("<d", value), "little"), True)
+        return None if math.isinf(float(digits)) else _double(sign * float(digits))
     if kind == "warp":
         return integer_immediate(sign * 32)
     # Longer strings of digits cannot fit 64 bits.
@@ -113,31 +107,26 @@ def literal(text: str) -> Immediate | None:
     return integer_immediate(sign * (int(digits, _RADIX[kind]) if len(digits) < 80 else 1 << 64))
 
 
+def _double(value: float) -> Immediate:
+    return Immediate(value, int.from_bytes(struct.pack("<d", value), "little"), True)
+
+
 def integer_immediate(value: int) -> Immediate | None:
     """An integer constant; None when it does not fit 64 bits (signed or unsigned)."""
-    if not -(1 << 63) <= value <= _MASK64:
-        return None
-    return Immediate(value, value & _MASK64, False)
-
-
-def float_immediate(bits: int) -> Immediate:
-    """A double-precision constant from its bit pattern."""
-    return Immediate(struct.unpack("<d", bits.to_bytes(8, "little"))[0], bits, True)
+    return Immediate(value, value & _MASK64, False) if -(1 << 63) <= value <= _MASK64 else None
 
 
 def constant(text: str) -> Immediate | None:
     """The value of a constant or constant expression, `(4+8)*2`, `-0x10`, `~3`; None when `text` is neither."""
     text = text.strip()
-    found = literal(text)
-    if found is not None or not text or len(text) > 400:
-        return found
+    number = literal(text)
+    if number is not None or not text or len(text) > 400:
+        return number
     try:
         value = _Expression(text).value()
     except _NotConstantError:
         return None
-    if isinstance(value, float):
-        return Immediate(value, int.from_bytes(struct.pack("<d", value), "little"), True)
-    return integer_immediate(value)
+    return _double(value) if isinstance(value, float) else integer_immediate(value)
 
 
 class _NotConstantError(Exception):
@@ -149,17 +138,13 @@ def _divide(left: int, right: int) -> int:
     return quotient if (left < 0) == (right < 0) else -quotient
 
 
-def _shift_left(left: int, right: int) -> int:
-    return left << right & _MASK64 if 0 <= right < 64 else 0
-
-
 # C precedence, weakest first; PTX constant expressions follow C; the conditional and casts are not needed by any compiler's output.
 _LEVELS: tuple[dict[str, Callable[[int, int], int]], ...] = (
     {"||": lambda a, b: int(bool(a) or bool(b))}, {"&&": lambda a, b: int(bool(a) and bool(b))}, {"|": operator.or_},
     {"^": operator.xor}, {"&": operator.and_}, {"==": lambda a, b: int(a == b), "!=": lambda a, b: int(a != b)},
     {"<": lambda a, b: int(a < b), "<=": lambda a, b: int(a <= b), ">": lambda a, b: int(a > b), ">=": lambda a, b: int(a >= b)},
-    {"<<": _shift_left, ">>": lambda a, b: a >> b if 0 <= b < 64 else 0}, {"+": operator.add, "-": operator.sub},
-    {"*": operator.mul, "/": _divide, "%": lambda a, b: a - b * _divide(a, b)},
+    {"<<": lambda a, b: a << b & _MASK64 if 0 <= b < 64 else 0, ">>": lambda a, b: a >> b if 0 <= b < 64 else 0},
+    {"+": operator.add, "-": operator.sub}, {"*": operator.mul, "/": _divide, "%": lambda a, b: a - b * _divide(a, b)},
 )
 
 
@@ -228,9 +213,9 @@ class _Expression:
                         return -operand if token == "-" else operand
                     raise _NotConstantError
                 return {"-": -operand, "+": operand, "~": ~operand, "!": int(not operand)}[token]
-            found = literal(token)
-            if found is None:
+            number = literal(token)
+            if number is None:
                 raise _NotConstantError
-            return found.value
+            return number.value
         finally:
             self._depth -= 1

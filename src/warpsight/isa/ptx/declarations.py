@@ -4,6 +4,7 @@ and "Initializers").
 
 from __future__ import annotations
 
+import math
 import re
 import struct
 from collections.abc import Callable
@@ -23,10 +24,7 @@ _MAX_NESTING = 8
 
 
 class Initializer:
-    """Lays out the initial value of one variable: `data` grows as elements come, `symbols` are addresses to be filled in.
-
-    `data` holds what was given, `symbols` are (byte offset, symbol, addend) of 8-byte (or `element` byte) addresses.
-    """
+    """Lays out the initial value of one variable: `data`, and in `symbols` (byte offset, symbol, addend) of addresses in it."""
 
     def __init__(self, type: str, dimensions: tuple[int, ...], fail: Fail) -> None:
         self._type = type
@@ -56,18 +54,13 @@ class Initializer:
             raise self._fail("a list of initial values is not closed")
         begin = len(self.data)
         inner = text[1:-1].strip().removesuffix(",")
-        inner_dimensions = dimensions[1:]
-        if inner:
-            for piece in split_top(inner, self._fail):
-                self._list(piece, inner_dimensions, depth + 1)
+        for piece in split_top(inner, self._fail) if inner else []:
+            self._list(piece, dimensions[1:], depth + 1)
         if depth and dimensions:
-            size = self._element
-            for count in dimensions:
-                size *= count
-            given = len(self.data) - begin
-            if given > size:
+            missing = self._element * math.prod(dimensions) - (len(self.data) - begin)
+            if missing < 0:
                 raise self._fail("a row has more initial values than the array declares")
-            self.data += bytes(size - given)
+            self.data += bytes(missing)
 
     def _value(self, text: str) -> None:
         number = constant(text)
@@ -87,13 +80,10 @@ class Initializer:
         match = _SYMBOL.fullmatch(text)
         if match is None:
             raise self._fail(f'"{_printable(text)}" is not an initial value')
-        addend = 0
-        if match[3]:
-            offset = constant("0" + match[3])
-            if offset is None or not isinstance(offset.value, int):
-                raise self._fail(f'"{_printable(text)}" is not an initial value')
-            addend = offset.value
-        return match[1] or match[2], addend
+        offset = constant("0" + (match[3] or ""))
+        if offset is None or not isinstance(offset.value, int):
+            raise self._fail(f'"{_printable(text)}" is not an initial value')
+        return match[1] or match[2], offset.value
 
     def _address_byte(self, mask: str, text: str) -> None:
         """`0xFF00(symbol)`: byte 1 of an address. A run of them from byte 0 to 7 is one address."""
@@ -129,8 +119,6 @@ def _printable(text: str) -> str:
     return clean if len(clean) <= 40 else clean[:37] + "..."
 
 
-# -- Variables, parameters and registers as PTX declares them (PTX ISA, section "Variables").
-
 MAX_VARIABLE_BYTES = 1 << 40
 MAX_INITIAL_BYTES = 1 << 28
 VECTOR_AXES = "xyzwabcd"  # names of a vector register's elements; PTX names four, and has vectors of eight in braces only
@@ -142,7 +130,6 @@ _PREFIX = re.compile(
 _DECLARATOR = re.compile(rf"({IDENTIFIER}|_)\s*((?:\[[^\]]*\]\s*)*)(?:=(.*))?", re.DOTALL)
 _RANGE = re.compile(rf"({IDENTIFIER})\s*<\s*(\d{{1,9}})\s*>")
 _REGISTER = re.compile(r"\s*(?:\.(v[248])\s*)?\.(\w+)\s+(.*)", re.DOTALL)
-_NAME_ONLY = re.compile(IDENTIFIER)
 
 
 class _Specifier:
@@ -177,7 +164,7 @@ class _Specifier:
 def read_variables(text: str, space: str, extern: bool, fail: Fail) -> list[Variable]:
     """The variables of a declaration such as `.align 4 .b8 a[16] = {1, 2}, b[4]`: `text` is what follows the state space.
 
-    Sizes in bytes. Raises FormatError (made by `fail`) if it is not a declaration.
+    Raises FormatError (made by `fail`) if it is not a declaration.
     """
     specifier = _Specifier(text, fail)
     if space == "reg":
@@ -191,47 +178,34 @@ def _check_register_type(type: str, fail: Fail) -> None:
 
 
 def _variable(text: str, specifier: _Specifier, space: str, extern: bool, fail: Fail) -> Variable:
-    ranged = _RANGE.fullmatch(text)
     match = _DECLARATOR.fullmatch(text)
-    if match is None or ranged is not None:
+    if match is None:
         raise fail(f'"{_printable(text)}" is not recognized in a declaration')
     name, brackets, initial = match[1], match[2], match[3]
     dimensions = [_dimension(part, fail) for part in re.findall(r"\[([^\]]*)\]", brackets)]
+    shape = tuple(max(count, 0) for count in dimensions)
     element = max(1, type_bits(specifier.type) // 8)
-    scalar = specifier.type.partition(".")[2] if specifier.type[:2] in {"v2", "v4", "v8"} else specifier.type
+    size = element * math.prod(shape)
     data = b""
     symbols: tuple[SymbolAddress, ...] = ()
-    size = element
-    for count in dimensions:
-        size *= max(count, 0)
     if initial is not None:
-        shape = tuple(max(count, 0) for count in dimensions)
-        if scalar != specifier.type:
-            shape = (*shape, int(specifier.type[1]))
-        layout = Initializer(scalar, shape, fail)
+        lanes, _, scalar = specifier.type.rpartition(".")
+        layout = Initializer(scalar, (*shape, int(lanes[1])) if lanes else shape, fail)
         layout.read(initial)
-        if dimensions and dimensions[0] < 0:
-            rest = size_of_row(dimensions, element)
-            size = -(-len(layout.data) // rest) * rest
+        if dimensions and dimensions[0] < 0:  # as many rows as the initial value fills
+            row = element * math.prod(max(count, 1) for count in dimensions[1:])
+            size = -(-len(layout.data) // row) * row
         if len(layout.data) > size:
             raise fail(f'"{_printable(name)}" has more initial values ({len(layout.data)} bytes) than its size ({size} bytes)')
         if size > MAX_INITIAL_BYTES:
             raise fail(f'"{_printable(name)}" is an initialised variable of {size} bytes: larger than any module can hold')
-        data, symbols = bytes(layout.data) + bytes(size - len(layout.data)), tuple(layout.symbols)
-        if not symbols and not any(data):
-            data = b""
+        symbols = tuple(layout.symbols)
+        if symbols or any(layout.data):
+            data = bytes(layout.data) + bytes(size - len(layout.data))
     if size > MAX_VARIABLE_BYTES:
         raise fail(f'"{_printable(name)}" is {size} bytes: larger than the memory of any GPU')
     align = specifier.align or element
     return Variable(name, space, specifier.type, size, align, extern, data, symbols, specifier.is_pointer)
-
-
-def size_of_row(dimensions: list[int], element: int) -> int:
-    """Bytes of what the first dimension counts."""
-    size = element
-    for count in dimensions[1:]:
-        size *= max(count, 1)
-    return max(size, 1)
 
 
 def _dimension(text: str, fail: Fail) -> int:
@@ -246,12 +220,12 @@ def _dimension(text: str, fail: Fail) -> int:
 
 
 def declare_registers(text: str, names: Names, fail: Fail) -> None:
-    """Declare what `.reg` names: `.b32 %r<10>, %s`, `.v4 .f32 q`. Raises FormatError where it cannot be meant."""
+    """Declare what `.reg` names: `.b32 %r<10>, %s`, `.v4 .f32 q`. Raises FormatError (made by `fail`) for anything else."""
     match = _REGISTER.fullmatch(text)
     if match is None or match[2] not in TYPE_NAMES:
         raise fail("a .reg declaration is not recognized")
     _check_register_type(match[2], fail)
-    lanes, type, rest = match[1], match[2], match[3]
+    lanes, type, rest = match.groups()
     for piece in split_top(rest, fail):
         ranged = _RANGE.fullmatch(piece)
         if ranged is not None and not lanes:
@@ -260,7 +234,7 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
         elif ranged is not None:
             for number in range(min(int(ranged[2]), MAX_REGISTERS)):
                 declare_register(f"{ranged[1]}{number}", type, lanes, names, fail)
-        elif _NAME_ONLY.fullmatch(piece):
+        elif re.fullmatch(IDENTIFIER, piece):
             declare_register(piece, type, lanes, names, fail)
         else:
             raise fail(f'"{_printable(piece)}" is not recognized in a .reg declaration')
@@ -270,13 +244,8 @@ def declare_registers(text: str, names: Names, fail: Fail) -> None:
 
 def declare_register(name: str, type: str, lanes: str | None, names: Names, fail: Fail) -> None:
     """Declare one register, or with `lanes` (`v2`, `v4`) a vector of them. Raises FormatError (made by `fail`) if it is there."""
-    if not lanes:
-        if not names.declare_register(name, type):
-            raise fail(f'register "{_printable(name)}" is declared twice')
-        return
-    elements = []
-    for axis in VECTOR_AXES[: int(lanes[1])]:
-        if not names.declare_register(f"{name}.{axis}", type):
-            raise fail(f'register "{_printable(name)}" is declared twice')
-        elements.append(names.scopes[-1].registers[f"{name}.{axis}"])
-    names.scopes[-1].vectors[name] = tuple(elements)
+    elements = [f"{name}.{axis}" for axis in VECTOR_AXES[: int(lanes[1])]] if lanes else [name]
+    if not all(names.declare_register(element, type) for element in elements):
+        raise fail(f'register "{_printable(name)}" is declared twice')
+    if lanes:
+        names.scopes[-1].vectors[name] = tuple(names.scopes[-1].registers[element] for element in elements)

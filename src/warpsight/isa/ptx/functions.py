@@ -3,15 +3,28 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.declarations import declare_register, declare_registers, read_variables
 from warpsight.isa.ptx.lexer import CUT, IDENTIFIER, STATEMENT, Source, split_top
 from warpsight.isa.ptx.names import SINK, Names, Scope
 from warpsight.isa.ptx.operands import OperandReader
-from warpsight.isa.ptx.program import Address, Guard, Instruction, Negated, Operand, Prototype, Register, Symbol, Variable, Vector
+from warpsight.isa.ptx.program import (
+    Address,
+    Function,
+    Guard,
+    Instruction,
+    Negated,
+    Operand,
+    Prototype,
+    Register,
+    Symbol,
+    Variable,
+    Vector,
+)
 
 _FIX = "correct this line, or compile the kernel again"
 _KIND = re.compile(r"\s*\.(entry|func)\b\s*")
@@ -32,14 +45,9 @@ _END = re.compile(r"\s*([{;])")
 
 @dataclass(frozen=True)
 class Header:
-    """A function's head. `end` is the position of its `{`, or after the `;` of a declaration without body."""
+    """A function without its body. `end` is the position of its `{`, or after the `;` of a declaration without body."""
 
-    name: str
-    is_entry: bool
-    parameters: tuple[Variable, ...]
-    returns: tuple[Variable, ...]
-    max_threads: tuple[int, int, int] | None
-    required_threads: tuple[int, int, int] | None
+    function: Function
     has_body: bool
     end: int
 
@@ -47,16 +55,11 @@ class Header:
 def read_header(source: Source, begin: int) -> Header:
     """Read from `.entry` or `.func` at `begin`. Raises FormatError where it is not a header, or is cut."""
     text = source.text
-
-    def fail(what: str) -> FormatError:
-        return source.error(begin, what, _FIX)
-
     kind = _KIND.match(text, begin)
     if kind is None:
-        raise fail("a function header is not recognized")
-    position = kind.end()
+        raise source.error(begin, "a function header is not recognized", _FIX)
     returns: tuple[Variable, ...] = ()
-    position = _after_attributes(text, position)
+    position = _after_attributes(text, kind.end())
     listed = _LIST.match(text, position)
     if listed is not None:
         returns, position = _parameters(source, listed), listed.end()
@@ -77,11 +80,12 @@ def read_header(source: Source, begin: int) -> Header:
         if source.skip(position) >= len(text):
             what = f'the header of "{name[1]}" has no body and no semicolon'
         raise source.error(min(source.skip(position), len(text) - 1), what, CUT)
-    has_body = end[1] == "{"
-    return Header(
-        name[1], kind[1] == "entry", parameters, returns, threads.get("maxntid"), threads.get("reqntid"),
-        has_body, end.start(1) if has_body else end.end(),
+    function = Function(
+        name[1], kind[1] == "entry", parameters, (), {}, {}, returns=returns, max_threads=threads.get("maxntid"),
+        required_threads=threads.get("reqntid"),
     )
+    has_body = end[1] == "{"
+    return Header(function, has_body, end.start(1) if has_body else end.end())
 
 
 def _after_attributes(text: str, position: int) -> int:
@@ -115,20 +119,16 @@ def _parameters(source: Source, listed: re.Match[str]) -> tuple[Variable, ...]:
 
 
 def _listed(text: str, fail: Callable[[str], FormatError]) -> tuple[Variable, ...]:
-    inner = text.strip()
-    if not inner:
-        return ()
-    found: list[Variable] = []
-    for piece in split_top(inner, fail):
+    variables: list[Variable] = []
+    for piece in split_top(text.strip(), fail) if text.strip() else []:
         match = _PARAMETER.fullmatch(piece)
         if match is None:
             raise fail("a parameter is not recognized")
-        found.extend(read_variables(match[2], match[1], False, fail))
-    return tuple(found)
+        variables.extend(read_variables(match[2], match[1], False, fail))
+    return tuple(variables)
 
 
-# -- What every instruction of a kind must have, so that no later step meets one without: predicates where PTX asks for them,
-# operands.
+# -- What every instruction of a kind must have, so that no later step meets one without: operands, and predicates as guards.
 
 _LEAST = {"ld": 2, "ldu": 2, "st": 2, "atom": 3, "red": 2, "mov": 2, "cvt": 2, "cvta": 2, "bra": 1, "brx": 2}
 _NONE = frozenset({"ret", "exit", "trap", "brkpt"})
@@ -164,39 +164,21 @@ _TARGETS = re.compile(IDENTIFIER)
 _UNSCOPED = frozenset({".pragma", ".callprototype", ".calltargets"})  # they declare no name that an operand may have
 
 
-@dataclass(frozen=True)
-class Body:
-    """What stands between a function's braces. `used` are symbols that the body does not declare, with their lines."""
-
-    instructions: tuple[Instruction, ...]
-    registers: dict[str, str]
-    labels: dict[str, int]
-    variables: dict[str, Variable]
-    branch_targets: dict[str, tuple[str, ...]]
-    prototypes: dict[str, Prototype]
-    call_targets: dict[str, tuple[str, ...]]
-    used: dict[str, int]
-
-
 class BodyReader:
-    """Reads one function's body. `parameters` are the function's own, `files` the module's `.file` table,
-    `variables` the module's variables."""
+    """Reads one function's body. `files` is the module's `.file` table, `variables` are the module's variables."""
 
-    def __init__(
-        self, source: Source, files: dict[int, str], parameters: Iterable[Variable], variables: Mapping[str, Variable]
-    ) -> None:
+    def __init__(self, source: Source, files: dict[int, str], function: Function, variables: Mapping[str, Variable]) -> None:
         self._source = source
         self._files = files
-        parameters = tuple(parameters)
+        self._function = function
+        parameters = (*function.parameters, *function.returns)
         self._names = Names(p.name for p in parameters if p.space == "param")
         for parameter in parameters:
             if parameter.space == "reg":
                 lanes, _, element = parameter.type.rpartition(".")
                 declare_register(parameter.name, element, lanes, self._names, self._fail)
-        self._operands = OperandReader(self._names, variables)
-        self._operands.line_of_statement = self._line_now
-        self._position = 0
         self._line = 0
+        self._operands = OperandReader(self._names, variables, lambda: self._line)
         self._instructions: list[Instruction] = []
         self._labels: dict[str, int] = {}
         self._targets: dict[str, tuple[str, ...]] = {}
@@ -206,14 +188,14 @@ class BodyReader:
         self._modifiers: dict[str, tuple[str, ...]] = {"": ()}
         self._pending_label = ""
 
-    def _line_now(self) -> int:
-        return self._line
-
     def _fail(self, what: str) -> FormatError:
         return self._source.error_at(self._line, what, _FIX)
 
-    def read(self, begin: int, end: int) -> Body:
-        """Read `text[begin:end]`, the body without its outer braces. Raises FormatError at the first statement that is none."""
+    def read(self, begin: int, end: int) -> tuple[Function, dict[str, int]]:
+        """The function with the body `text[begin:end]`, and the symbols that it uses and does not declare, with their lines.
+
+        Raises FormatError at the first statement that is none.
+        """
         source, text = self._source, self._source.text
         match_statement = STATEMENT.match
         file, line = "", 0
@@ -236,18 +218,21 @@ class BodyReader:
                 line = line if file else 0
             elif kind == 4:
                 self._line = source.line(match.start(4))
-                self._label(match[4])
+                self._mark(self._pending_label)
+                self._pending_label = match[4]
             elif kind == 3:
                 self._line = source.line(match.start(3))
                 self._brace(match[3])
             else:
                 self._line = source.line(match.start(10))
                 self._directive(match[10], match[11])
-        return Body(
-            tuple(self._instructions), self._names.registers, self._labels, self._names.variables, self._targets,
-            self._prototypes, self._call_targets,
-            {name: line for name, line in self._operands.used.items() if name not in self._labels and name not in self._resolved},
+        function = replace(
+            self._function, instructions=tuple(self._instructions), registers=self._names.registers, labels=self._labels,
+            variables=self._names.variables, branch_targets=self._targets, prototypes=self._prototypes,
+            call_targets=self._call_targets,
         )
+        known = self._labels.keys() | self._resolved
+        return function, {name: line for name, line in self._operands.used.items() if name not in known}
 
     def _finish(self, position: int, end: int) -> None:
         source = self._source
@@ -259,16 +244,12 @@ class BodyReader:
             raise self._fail(f'"{source.excerpt(position, end)}" is not a PTX statement')
         if len(self._names.scopes) > 1:
             raise source.error_at(self._names.scopes[-1].line, "this { has no closing brace", CUT)
-        if self._pending_label:
-            self._mark(self._pending_label)
-
-    def _label(self, name: str) -> None:
-        if self._pending_label:
-            self._mark(self._pending_label)
-        self._pending_label = name
+        self._mark(self._pending_label)
 
     def _mark(self, name: str) -> None:
         """A label stands before the next instruction. (A label of .branchtargets or of a prototype marks none.)"""
+        if not name:
+            return
         scope = self._names.scopes[-1]
         if name in scope.labels or (len(self._names.scopes) == 1 and name in self._labels):
             raise self._fail(f'label "{name}" is defined twice')
@@ -283,8 +264,7 @@ class BodyReader:
         self._pending_label = ""
 
     def _brace(self, brace: str) -> None:
-        if self._pending_label:
-            self._mark(self._pending_label)
+        self._mark(self._pending_label)
         if brace == "{":
             self._names.open(len(self._instructions), len(self._targets), self._line)
             return
@@ -308,40 +288,39 @@ class BodyReader:
         for label in list(self._targets)[scope.first_list :]:
             self._targets[label] = tuple(scope.labels.get(target, target) for target in self._targets[label])
 
-    def _instruction(self, opcode: str, modifiers: str, text: str, guard: Guard | None, place: tuple[str, int], /) -> None:
-        if self._pending_label:
-            self._mark(self._pending_label)
-        words = self._modifiers.get(modifiers)
-        if words is None:
-            words = self._modifiers[modifiers] = tuple(modifiers[1:].split("."))
-        parsed: tuple[Operand | Negated, ...] = ()
+    def _instruction(self, opcode: str, suffix: str, text: str, guard: Guard | None, place: tuple[str, int], /) -> None:
+        self._mark(self._pending_label)
+        modifiers = self._modifiers.get(suffix)
+        if modifiers is None:
+            modifiers = self._modifiers[suffix] = tuple(suffix[1:].split("."))
+        parsed: _Operands = ()
         pair: Register | None = None
         if opcode == "call":
             parsed = self._operands.call(text, self._fail)
         elif text:
             parsed, pair, selectors = self._operands.read(text, self._fail)
-            words += selectors
+            modifiers += selectors
         if opcode in _ACCESSES:
-            words, parsed = self._access(words, parsed)
+            modifiers, parsed = self._access(modifiers, parsed)
         check_instruction(opcode, parsed, guard, self._names.registers, self._fail)
-        self._instructions.append(Instruction(len(self._instructions), opcode, words, parsed, guard, pair, self._line, *place))
+        self._instructions.append(Instruction(len(self._instructions), opcode, modifiers, parsed, guard, pair, self._line, *place))
 
-    def _access(self, words: tuple[str, ...], operands: _Operands) -> tuple[tuple[str, ...], _Operands]:
+    def _access(self, modifiers: tuple[str, ...], operands: _Operands) -> tuple[tuple[str, ...], _Operands]:
         """An access that names a variable: `a[1]` is the address `[a+4]`, and without a state space it is in the variable's.
 
         PTX says that such an access is generic; NVIDIA's assembler knows where the variable lies and accesses it there.
         """
-        given = tuple(Address(o) if isinstance(o, Symbol) else o for o in operands)
-        for operand in given:
+        addressed = tuple(Address(o) if isinstance(o, Symbol) else o for o in operands)
+        for operand in addressed:
             if isinstance(operand, Address) and isinstance(operand.base, Symbol):
                 variable = self._operands.variable(operand.base)
-                if variable is not None and not any(word.partition("::")[0] in _SPACES for word in words):
-                    words = (variable.space, *words)
-        return words, given
+                if variable is not None and not any(word.partition("::")[0] in _SPACES for word in modifiers):
+                    modifiers = (variable.space, *modifiers)
+        return modifiers, addressed
 
     def _directive(self, name: str, text: str) -> None:
         label, self._pending_label = self._pending_label, ""
-        if label and name not in {".branchtargets", ".callprototype", ".calltargets"}:
+        if name not in {".branchtargets", ".callprototype", ".calltargets"}:
             self._mark(label)
         if name == ".reg":
             declare_registers(text, self._names, self._fail)
@@ -374,14 +353,12 @@ class BodyReader:
         return names
 
     def _variables(self, name: str, text: str) -> None:
-        extern = name == ".extern"
-        if extern:
+        space = name[1:]
+        if name == ".extern":
             space, _, text = text.strip().removeprefix(".").partition(" ")
             if space not in _SPACES:
                 raise self._fail("a declaration after .extern is not recognized")
-        else:
-            space = name[1:]
-        for variable in read_variables(text, space, extern, self._fail):
+        for variable in read_variables(text, space, name == ".extern", self._fail):
             if variable.name == SINK:
                 raise self._fail("a variable has no name")
             flat = replace(variable, name=self._names.distinct(variable.name))
@@ -389,12 +366,11 @@ class BodyReader:
                 raise self._fail(f'"{variable.name}" is declared twice')
 
 
-def _renamed(operand: Operand | Negated, names: dict[str, str]) -> Operand | Negated:
-    if isinstance(operand, Symbol) and operand.name in names:
-        return Symbol(names[operand.name], operand.offset)
-    if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in names:
-        return Address(Symbol(names[operand.base.name], operand.base.offset), operand.offset)
-    if isinstance(operand, Vector) and any(isinstance(e, Symbol) and e.name in names for e in operand.elements):
-        changed = (Symbol(names[e.name], e.offset) if isinstance(e, Symbol) and e.name in names else e for e in operand.elements)
-        return Vector(tuple(changed))
+def _renamed(operand: Any, names: dict[str, str]) -> Any:
+    if isinstance(operand, Symbol):
+        return Symbol(names.get(operand.name, operand.name), operand.offset)
+    if isinstance(operand, Address):
+        return Address(_renamed(operand.base, names), operand.offset)
+    if isinstance(operand, Vector):
+        return Vector(tuple(_renamed(element, names) for element in operand.elements))
     return operand

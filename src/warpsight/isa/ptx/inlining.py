@@ -1,35 +1,26 @@
-"""Calls of device functions: expanded in place where that is possible, else the body of the function follows the kernel.
+"""Calls of device functions: expanded in place where that is possible, else the body of the function follows the kernel's.
 
-The ABI of NVIDIA's assembler passes them in registers too, so that no memory traffic is made up and none is lost.
+Compilers inline almost everything; what they leave as `.func` is `__noinline__` code and slow paths of the double-precision
+library (`pow`, `sin`). Expanded, a call and a return stay what they are to the machine, one branch each, and arguments travel in
+registers, as in the ABI of NVIDIA's assembler, so that no memory traffic is made up and none is lost. Recursive functions, those
+called through pointers, and those whose copies would make the kernel too large stay functions: `linking` gives them frames on a
+call stack.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from warpsight.base.errors import UnsupportedError
-from warpsight.isa.ptx.callgraph import CallPlan, plan_calls, symbols_of
+from warpsight.isa.ptx.callgraph import CallPlan, Refuse, plan_calls, symbols_of
 from warpsight.isa.ptx.constants import type_bits
 from warpsight.isa.ptx.linking import EXTERNALS, FRAME, External, KeptCall, Linker, return_register, why_not
 from warpsight.isa.ptx.names import SINK
-from warpsight.isa.ptx.program import (
-    Address,
-    Function,
-    Guard,
-    Instruction,
-    Module,
-    Negated,
-    Operand,
-    Register,
-    Symbol,
-    Variable,
-    Vector,
-)
+from warpsight.isa.ptx.program import Address, Function, Guard, Instruction, Module, Negated, Register, Symbol, Variable, Vector
 from warpsight.isa.ptx.rules import value_type
-
-Refuse = Callable[[Instruction, str], UnsupportedError]
 
 
 @dataclass
@@ -50,20 +41,18 @@ class ArgumentRegisters:
         """What an `ld.param` or `st.param` becomes, or None if it names no argument (one of `names`) or one in memory."""
         if instruction.opcode not in ("ld", "st"):
             return None
-        at = instruction.operands[0 if instruction.opcode == "st" else 1]
-        if not isinstance(at, Address) or not isinstance(at.base, Symbol):
+        address, value = instruction.operands[:2] if instruction.opcode == "st" else instruction.operands[1::-1]
+        if not isinstance(address, Address) or not isinstance(address.base, Symbol):
             return None
-        if at.base.name not in self.names or at.base.name in self.in_memory:
+        argument, offset = address.base.name, address.base.offset + address.offset
+        if argument not in self.names or argument in self.in_memory:
             return None
-        value = instruction.operands[1 if instruction.opcode == "st" else 0]
-        kind, argument, offset = value_type(instruction), at.base.name, at.base.offset + at.offset
-        parts = value.elements if isinstance(value, Vector) else (value,)
+        kind = value_type(instruction)
         moved = []
-        for number, part in enumerate(parts):
-            if part is None or isinstance(part, Address):
-                continue
-            place = self.place(instruction, argument, offset + number * (type_bits(kind) // 8), kind)
-            moved.append(_move(instruction, part, place, kind))  # type: ignore[arg-type]
+        for number, part in enumerate(value.elements if isinstance(value, Vector) else (value,)):
+            if part is not None and not isinstance(part, Address):
+                place = self.place(instruction, argument, offset + number * (type_bits(kind) // 8), kind)
+                moved.append(_move(instruction, part, place, kind))
         return moved
 
     def place(self, instruction: Instruction, argument: str, offset: int, kind: str) -> Register:
@@ -79,22 +68,14 @@ class ArgumentRegisters:
         return Register(name)
 
 
-def _move(instruction: Instruction, part: Operand, place: Register, kind: str) -> Instruction:
+def _move(instruction: Instruction, part: Any, place: Register, kind: str) -> Instruction:
     """One element. A move cannot widen a byte, so bytes go through `cvt`."""
-    opcode = "mov"
-    modifiers: tuple[str, ...] = (kind,)
-    if type_bits(kind) == 8:
-        opcode, modifiers = "cvt", ("s16", "s8") if kind.startswith("s") else ("u16", "u8")
     operands = (place, part) if instruction.opcode == "st" else (part, place)
-    return replace(instruction, opcode=opcode, modifiers=modifiers, operands=operands, pair=None)
+    if type_bits(kind) != 8:
+        return replace(instruction, opcode="mov", modifiers=(kind,), operands=operands, pair=None)
+    modifiers = ("s16", "s8") if kind.startswith("s") else ("u16", "u8")
+    return replace(instruction, opcode="cvt", modifiers=modifiers, operands=operands, pair=None)
 
-
-# -- Calls of device functions: expanded in place where that is possible, else the function's body follows the kernel's.
-#
-# Compilers inline almost everything; what they leave as `.func` is `__noinline__` code and slow paths of the double-precision
-# library (`pow`, `sin`). Expanded, a call and a return stay what they are to the machine, one branch each, and arguments travel in
-# registers. Recursive functions, those called through pointers, and those whose copies would make the kernel too large stay
-# functions: `linking` gives them frames on a call stack.
 
 _MOST_INSTRUCTIONS = 200_000
 _ONCE = ("shared", "global", "const")
@@ -108,14 +89,11 @@ def inline_calls(module: Module, function: Function) -> Function:
     """
     if all(each.opcode != "call" for each in function.instructions):
         return function
-
-    def refuse(instruction: Instruction, why: str) -> UnsupportedError:
-        return _refusal(module, instruction, why)
-
+    refuse = partial(_refusal, module)
     plan = plan_calls(module, function, refuse)
     in_memory: set[str] = set()
     while True:
-        expansion = _Expansion(module, plan, in_memory)
+        expansion = _Expansion(module, plan, in_memory, refuse)
         expansion.expand_all(function.name)
         # What a later instruction forces into memory, earlier ones have taken for registers: then all is done again.
         if expansion.arguments.in_memory == in_memory:
@@ -147,9 +125,10 @@ class _Frame:
 
 
 class _Expansion:
-    def __init__(self, module: Module, plan: CallPlan, in_memory: set[str]) -> None:
+    def __init__(self, module: Module, plan: CallPlan, in_memory: set[str], refuse: Refuse) -> None:
         self._module = module
         self._plan = plan
+        self._refuse = refuse
         self._calls = 0
         self.arguments = ArgumentRegisters(self._refuse, in_memory=set(in_memory))
         self._linker = Linker(plan, self._refuse)
@@ -158,9 +137,6 @@ class _Expansion:
         self.labels: dict[str, int] = {}
         self.variables: dict[str, Variable] = {}
         self.branch_targets: dict[str, tuple[str, ...]] = {}
-
-    def _refuse(self, instruction: Instruction, why: str) -> UnsupportedError:
-        return _refusal(self._module, instruction, why)
 
     def expand_all(self, kernel: str) -> None:
         """The kernel, then each function that stays one."""
@@ -173,16 +149,14 @@ class _Expansion:
                 self.arguments.in_memory.update(prefix + v.name for v in (*function.parameters, *function.returns))
                 self.registers[return_register(name)] = "b32"
             self._expand(frame, ())
-            if self._plan.callables and (_falls_off(self.instructions[first:]) or self._ends_with_label()):
-                at = function.instructions[-1] if function.instructions else self.instructions[-1]
-                over = replace(at, opcode="ret", modifiers=(), operands=(), guard=None, pair=None)
-                self.instructions.append(self._returning(over, frame))
+            ends_with_label = len(self.instructions) in self.labels.values()
+            if self._plan.callables and (_falls_off(self.instructions[first:]) or ends_with_label):
+                last = (function.instructions or self.instructions)[-1]
+                ret = replace(last, opcode="ret", modifiers=(), operands=(), guard=None, pair=None)
+                self.instructions.append(self._returning(ret, frame))
             if prefix:
                 self._linker.add(name, first, len(self.instructions), [prefix + v.name for v in function.returns],
                                  [prefix + v.name for v in function.parameters])
-
-    def _ends_with_label(self) -> bool:
-        return len(self.instructions) in self.labels.values()
 
     def finished(self, function: Function) -> Function:
         """The whole as one function."""
@@ -197,11 +171,11 @@ class _Expansion:
         """Append a function's instructions with its names made distinct; inside a call, returns go to its end."""
         function = frame.function
         self._declare(frame)
-        at: dict[int, list[str]] = {}
+        labels: dict[int, list[str]] = {}
         for label, index in function.labels.items():
-            at.setdefault(index, []).append(frame.prefix + label)
+            labels.setdefault(index, []).append(frame.prefix + label)
         for instruction in function.instructions:
-            self._mark(at.get(instruction.index, ()))
+            self._mark(labels.get(instruction.index, ()))
             if instruction.opcode == "call":
                 self._call(instruction, frame, (*callers, function.name))
                 continue
@@ -215,7 +189,7 @@ class _Expansion:
             self.instructions.extend(moves)
             if len(self.instructions) > _MOST_INSTRUCTIONS:
                 raise self._refuse(instruction, f"its calls expand to more than {_MOST_INSTRUCTIONS:,} instructions")
-        self._mark(at.get(len(function.instructions), ()))
+        self._mark(labels.get(len(function.instructions), ()))
 
     def _returning(self, ret: Instruction, frame: _Frame) -> Instruction:
         """A return: from the kernel as it is, out of an expansion a branch, from a function one that says where to."""
@@ -271,17 +245,17 @@ class _Expansion:
         callee = self._callee(call, name) if name else None
         if callee is None or callee.name in self._plan.kept:
             targets = (callee.name,) if callee else self._plan.targets[frame.function.name, call.index]
-            given, results = (self._actual(call, operand, frame) for operand in (arguments, returns))
-            self.arguments.in_memory.update((*given, *results))
-            self._linker.keep(KeptCall(len(self.instructions), frame.root, targets, given, results))
-            where = self._renamed(replace(call, operands=(target,), guard=None), frame).operands[0]
-            operands = (Vector(()), Symbol(callee.name) if callee else where, Register(FRAME))
+            passed, results = (self._actual(call, operand, frame) for operand in (arguments, returns))
+            self.arguments.in_memory.update((*passed, *results))
+            self._linker.keep(KeptCall(len(self.instructions), frame.root, targets, passed, results))
+            operands = (Vector(()), Symbol(callee.name) if callee else _renamed(target, frame), Register(FRAME))
             self.instructions.append(replace(call, operands=operands, guard=None))
             self._mark((end,))
             return
         inner = _Frame(callee, prefix, frame.root, end)
         for operand, declared in ((arguments, callee.parameters), (returns, callee.returns)):
-            inner.symbols.update(self._bound(call, operand, declared, frame))
+            names = self._actual(call, operand, frame, len(declared))
+            inner.symbols.update((parameter.name, name) for parameter, name in zip(declared, names, strict=True))
         start = f"{prefix}start"
         self.instructions.append(replace(call, opcode="bra", modifiers=("uni",), operands=(Symbol(start),), guard=None))
         self._mark((start,))
@@ -292,10 +266,9 @@ class _Expansion:
         """The call of a function of the runtime, with registers for its `.param` buffers."""
         returns, target, arguments = call.operands[:3]
         vectors = []
-        for given, kinds in ((returns, (external.result,) if external.result else ()), (arguments, external.parameters)):
-            names = [f"{k}" for k in range(len(kinds))]
-            bound = self._bound(call, given, tuple(Variable(n, "param", "", 0, 0) for n in names), frame)
-            places = (self.arguments.place(call, bound[n], 0, kind) for n, kind in zip(names, kinds, strict=True))
+        for operand, kinds in ((returns, (external.result,) if external.result else ()), (arguments, external.parameters)):
+            names = self._actual(call, operand, frame, len(kinds))
+            places = (self.arguments.place(call, name, 0, kind) for name, kind in zip(names, kinds, strict=True))
             vectors.append(Vector(tuple(places)))
         guard = call.guard and Guard(Register(frame.prefix + call.guard.register.name), call.guard.negated)
         return replace(call, operands=(vectors[0], target, vectors[1]), guard=guard)
@@ -306,24 +279,15 @@ class _Expansion:
             raise self._refuse(call, why_not(name))
         return self._plan.functions[known.name]
 
-    def _actual(self, call: Instruction, given: Operand | Negated, frame: _Frame) -> tuple[str, ...]:
-        """The flat names of a call's arguments or results."""
-        names = []
-        for element in given.elements if isinstance(given, Vector) else ():
-            flat = frame.symbols.get(element.name, "") if isinstance(element, Symbol) else ""
-            if flat not in self.arguments.names:
-                raise self._refuse(call, "an argument that is not a .param variable is not modelled")
-            names.append(flat)
-        return tuple(names)
-
-    def _bound(
-        self, call: Instruction, given: Operand | Negated, declared: tuple[Variable, ...], frame: _Frame
-    ) -> dict[str, str]:
-        """The name of each parameter in the function to the argument's in the expansion."""
-        names = self._actual(call, given, frame)
-        if len(names) != len(declared):
-            raise self._refuse(call, f"the call has {len(names)} arguments or results where the function has {len(declared)}")
-        return {parameter.name: name for parameter, name in zip(declared, names, strict=True)}
+    def _actual(self, call: Instruction, operand: Any, frame: _Frame, count: int | None = None) -> tuple[str, ...]:
+        """The flat names of a call's arguments or results; with `count`, refused if they are not as many."""
+        elements = operand.elements if isinstance(operand, Vector) else ()
+        names = tuple(frame.symbols.get(element.name, "") if isinstance(element, Symbol) else "" for element in elements)
+        if not self.arguments.names.issuperset(names):
+            raise self._refuse(call, "an argument that is not a .param variable is not modelled")
+        if count is not None and len(names) != count:
+            raise self._refuse(call, f"the call has {len(names)} arguments or results where the function has {count}")
+        return names
 
     def _renamed(self, instruction: Instruction, frame: _Frame) -> Instruction:
         prefix = frame.prefix
@@ -357,7 +321,4 @@ def _renamed(operand: Any, frame: _Frame) -> Any:
 
 def _falls_off(instructions: list[Instruction]) -> bool:
     """Whether execution may run past the last of some instructions."""
-    if not instructions:
-        return True
-    last = instructions[-1]
-    return last.guard is not None or last.opcode not in ("ret", "exit", "bra", "brx")
+    return not instructions or instructions[-1].guard is not None or instructions[-1].opcode not in ("ret", "exit", "bra", "brx")

@@ -89,9 +89,7 @@ class Source:
 def _blank(match: re.Match[str]) -> str:
     """A comment becomes its line feeds (at least one space, as it separates words); a string stays."""
     word = match.group()
-    if word[0] == '"':
-        return word
-    return "\n" * word.count("\n") or " "
+    return word if word[0] == '"' else "\n" * word.count("\n") or " "
 
 
 def split_top(text: str, fail: Callable[[str], FormatError]) -> list[str]:
@@ -116,9 +114,7 @@ def split_top(text: str, fail: Callable[[str], FormatError]) -> list[str]:
     return pieces
 
 
-# -- Errors of this floor know a PTX line; here they get the name of the file that the user gave.
-
-_ANONYMOUS = "ptx:"
+_ANONYMOUS = "ptx:"  # errors of this floor know a PTX line, and not the name of the file that the user gave
 
 
 @contextmanager

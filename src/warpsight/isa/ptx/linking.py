@@ -7,11 +7,9 @@ is in `emulator/run/externals.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from warpsight.base.errors import UnsupportedError
-from warpsight.isa.ptx.callgraph import CallPlan, symbols_of
+from warpsight.isa.ptx.callgraph import CallPlan, Refuse, symbols_of
 from warpsight.isa.ptx.cfg import build_cfg
 from warpsight.isa.ptx.constants import type_bits
 from warpsight.isa.ptx.dataflow import live_in
@@ -57,13 +55,11 @@ def why_not(name: str) -> str:
     return f'it calls "{name}", which is not defined in the PTX'
 
 
-# -- Functions that are called rather than expanded: their frames on each thread's call stack, and what each call copies and saves.
+# -- Frames on each thread's call stack, and what each call copies and saves.
 #
 # A frame holds, from its start, the function's parameters and results (the same places for all functions of one prototype), the
 # `.param` variables of its calls, the `.local` variables of a recursive function, and the registers that it saves around calls
 # which may come back to it. The register `FRAME` is the address of the running function's frame in local memory.
-
-Refuse = Callable[[Instruction, str], UnsupportedError]
 
 FRAME = "%frame::"
 FRAME_ALIGN = 16
@@ -121,9 +117,7 @@ class Linker:
         mentioned = {name for each in whole.instructions for name in symbols_of(each.operands)}
         mentioned.update(name for call in self._calls for name in (*call.arguments, *call.results))
         place: dict[str, int] = {}
-        size: dict[str, int] = {}
-        for root in dict.fromkeys((whole.name, *self._ranges)):
-            size[root] = self._lay_out(root, mentioned, place)
+        size = {root: self._lay_out(root, mentioned, place) for root in dict.fromkeys((whole.name, *self._ranges))}
         if not place and not self._calls:
             return whole
         whole, moved = _Rewriter(whole, place).rewritten()
@@ -153,21 +147,19 @@ class Linker:
         return end
 
     def _site(self, instruction: Instruction, call: KeptCall, place: dict[str, int]) -> CallSite:
-        """What a call copies: whole words of 8 bytes, as places are apart by that."""
+        """What a call copies: whole modifiers of 8 bytes, as places are apart by that."""
         sizes = {name: v.size for variables in self._variables.values() for name, v in variables.items()}
         shape = [sizes[name] for name in (*call.arguments, *call.results)]
         for target in call.targets:
             returns, parameters = self._signatures[target]
             if shape != [sizes[name] for name in (*parameters, *returns)] or len(parameters) != len(call.arguments):
                 raise self.refuse(instruction, f'its arguments or results are not those that "{target}" has')
-        arguments, results, end = [], [], 0
-        for name in call.arguments:
+        copies, end = [], 0
+        for name in (*call.arguments, *call.results):
             there, end = next_place(end, sizes[name])
-            arguments.append((place[name], there, -(-sizes[name] // 8) * 8))
-        for name in call.results:
-            there, end = next_place(end, sizes[name])
-            results.append((place[name], there, -(-sizes[name] // 8) * 8))
-        return CallSite(call.caller, call.targets, 0, tuple(arguments), tuple(results))
+            copies.append((place[name], there, -(-sizes[name] // 8) * 8))
+        count = len(call.arguments)
+        return CallSite(call.caller, call.targets, 0, tuple(copies[:count]), tuple(copies[count:]))
 
     def _with_saved_registers(self, whole: Function, size: dict[str, int]) -> Function:
         """Around a call that may come back to its caller, the caller's live registers go to its frame."""
@@ -195,10 +187,7 @@ class Linker:
 
 
 def next_place(end: int, size: int) -> tuple[int, int]:
-    """Where a parameter of `size` bytes lies after `end` bytes of others, and where it ends.
-
-    By its size alone, so that all functions of one prototype agree.
-    """
+    """Start and end of a parameter after `end` bytes of others: by sizes alone, so that all functions of a prototype agree."""
     align = 8 if size <= 8 else FRAME_ALIGN
     start = -(-end // align) * align
     return start, start + -(-size // 8) * 8
@@ -228,19 +217,18 @@ class _Rewriter:
         if self._place.keys().isdisjoint(symbols_of(each.operands)):
             self._instructions.append(each)
             return
-        words = each.modifiers
+        modifiers = each.modifiers
         if each.opcode in ("ld", "st"):
-            words = tuple("param::func" if m in _PARAM_WORDS else m for m in words)
+            modifiers = tuple("param::func" if m in _PARAM_WORDS else m for m in modifiers)
         elif each.opcode == "cvta":
-            words = tuple("local" if m in _PARAM_WORDS else m for m in words)  # frames lie in local memory
+            modifiers = tuple("local" if m in _PARAM_WORDS else m for m in modifiers)  # frames lie in local memory
         if each.opcode == "mov" and isinstance(each.operands[1], Symbol):
-            bits = type_bits(words[-1]) if words else 64
-            where = Immediate(self._place[each.operands[1].name] + each.operands[1].offset, 64, False)
-            operands = (each.operands[0], Register(FRAME), where)
+            bits = type_bits(modifiers[-1]) if modifiers else 64
+            operands = (each.operands[0], Register(FRAME), self._offset(each.operands[1]))
             self._instructions.append(replace(each, opcode="add", modifiers=(f"u{bits}",), operands=operands))
             return
         renamed = tuple(self._operand(each, operand) for operand in each.operands)
-        self._instructions.append(replace(each, modifiers=words, operands=renamed))
+        self._instructions.append(replace(each, modifiers=modifiers, operands=renamed))
 
     def _operand(self, each: Instruction, operand: Operand | Negated) -> Operand | Negated:
         if isinstance(operand, Address) and isinstance(operand.base, Symbol) and operand.base.name in self._place:
@@ -248,8 +236,10 @@ class _Rewriter:
         if isinstance(operand, Symbol) and operand.name in self._place:
             register = f"{FRAME}{len(self._registers)}"
             self._registers[register] = "b64"
-            where = Immediate(self._place[operand.name] + operand.offset, 64, False)
-            add = replace(each, opcode="add", modifiers=("u64",), operands=(Register(register), Register(FRAME), where), pair=None)
-            self._instructions.append(replace(add, guard=None))
+            operands = (Register(register), Register(FRAME), self._offset(operand))
+            self._instructions.append(replace(each, opcode="add", modifiers=("u64",), operands=operands, pair=None, guard=None))
             return Register(register)
         return operand
+
+    def _offset(self, symbol: Symbol) -> Immediate:
+        return Immediate(self._place[symbol.name] + symbol.offset, 64, False)

@@ -19,9 +19,7 @@ _PLAIN_SPECIAL = (
     "total_smem_size", "aggr_smem_size", "is_explicit_cluster", "cluster_ctarank", "cluster_nctarank",
     "reserved_smem_offset_begin", "reserved_smem_offset_end", "reserved_smem_offset_cap", "current_graph_exec",
 )
-_DIMENSIONED = (
-    "tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid",
-)
+_DIMENSIONED = ("tid", "ntid", "ctaid", "nctaid", "clusterid", "nclusterid", "cluster_ctaid", "cluster_nctaid")
 SPECIAL_REGISTERS = frozenset(
     [f"%{name}" for name in _PLAIN_SPECIAL]
     + [f"%{name}.{axis}" for name in _DIMENSIONED for axis in "xyzw"]
@@ -40,7 +38,7 @@ class Scope:
         self.first_list = first_list
         self.line = line
         self.registers: dict[str, str] = {}
-        self.ranges: dict[str, tuple[int, str, str]] = {}
+        self.ranges: dict[str, tuple[int, str]] = {}
         self.vectors: dict[str, tuple[str, ...]] = {}
         self.symbols: dict[str, str] = {}
         self.labels: dict[str, str] = {}
@@ -86,13 +84,10 @@ class Names:
         return True
 
     def declare_range(self, prefix: str, count: int, type: str) -> bool:
-        """Declare `prefix<count>`: registers prefix0 to prefix(count - 1). They enter the table when first used.
-
-        False when this scope has the prefix already.
-        """
+        """Declare prefix0 to prefix(count - 1), which enter the table when first used; False when this scope has the prefix."""
         if prefix in self.scopes[-1].ranges:
             return False
-        self.scopes[-1].ranges[prefix] = (count, type, prefix)
+        self.scopes[-1].ranges[prefix] = (count, type)
         self.declared += count
         return True
 
@@ -124,14 +119,12 @@ class Names:
     def _from_range(self, scope: Scope, stem: str, digits: str, name: str) -> str | None:
         # The prefix may itself end in digits (`%a1<4>` declares %a10 to %a13), so every cut of the digits is tried.
         for cut in range(len(digits)):
-            found = scope.ranges.get(stem + digits[:cut])
+            count, type = scope.ranges.get(stem + digits[:cut], (0, ""))
             number = digits[cut:]
-            if found is None or (number[0] == "0" and len(number) > 1) or len(number) > 7 or int(number) >= found[0]:
-                continue
-            _, type, prefix = found
-            flat = scope.registers[name] = self.distinct(f"{prefix}{number}")
-            self.registers[flat] = type
-            return flat
+            if count and (number[0] != "0" or len(number) == 1) and len(number) <= 7 and int(number) < count:
+                flat = scope.registers[name] = self.distinct(name)
+                self.registers[flat] = type
+                return flat
         return None
 
     def vector(self, name: str) -> tuple[str, ...] | None:
@@ -145,8 +138,4 @@ class Names:
 
     def symbol(self, name: str) -> str | None:
         """The flat name of the variable or parameter that `name` means here; None when the function declares none."""
-        for scope in reversed(self.scopes):
-            flat = scope.symbols.get(name)
-            if flat is not None:
-                return flat
-        return None
+        return next((scope.symbols[name] for scope in reversed(self.scopes) if name in scope.symbols), None)

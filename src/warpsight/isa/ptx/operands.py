@@ -25,14 +25,14 @@ _AXES = {"x": 0, "y": 1, "z": 2, "w": 3, "r": 0, "g": 1, "b": 2, "a": 3}
 class OperandReader:
     """Reads the operand texts of one function. `used` collects, with the line, each symbol that the body does not declare."""
 
-    def __init__(self, names: Names, variables: Mapping[str, Variable]) -> None:
+    def __init__(self, names: Names, variables: Mapping[str, Variable], line_of_statement: Callable[[], int]) -> None:
         """`variables` are the module's own, so far."""
         self._names = names
         self._variables = variables
+        self._line_of_statement = line_of_statement
         self._cache: dict[str, Parsed] = {}
         self._single: dict[str, Operand | Negated] = {}
         self.used: dict[str, int] = {}
-        self.line_of_statement: Callable[[], int] = lambda: 0
 
     def forget(self) -> None:
         """Drop what names meant: a scope was left or something was declared."""
@@ -44,10 +44,9 @@ class OperandReader:
 
         A selector (`%r1.b0`, video instructions) is returned as `0.b0`: operand position, dot, selector.
         """
-        found = self._cache.get(text)
-        if found is None:
-            found = self._cache[text] = self._read(text, fail)
-        return found
+        if text not in self._cache:
+            self._cache[text] = self._read(text, fail)
+        return self._cache[text]
 
     def _read(self, text: str, fail: Fail) -> Parsed:
         operands: list[Operand | Negated] = []
@@ -73,10 +72,9 @@ class OperandReader:
 
     def operand(self, text: str, fail: Fail) -> Operand | Negated:
         """One operand of any kind."""
-        found = self._single.get(text)
-        if found is None:
-            found = self._single[text] = self._operand(text, fail)
-        return found
+        if text not in self._single:
+            self._single[text] = self._operand(text, fail)
+        return self._single[text]
 
     def _operand(self, text: str, fail: Fail) -> Operand | Negated:
         first = text[:1]
@@ -88,10 +86,7 @@ class OperandReader:
             return Negated(self.register(text[1:].lstrip(), fail))
         if _NAME.fullmatch(text) and text != "WARP_SZ":
             return self._name(text, fail)
-        number = constant(text)
-        if number is not None:
-            return number
-        return self._offset_symbol(text, fail)
+        return constant(text) or self._offset_symbol(text, fail)
 
     def register(self, name: str, fail: Fail) -> Register:
         """A declared register by the name that it has in the current scope."""
@@ -126,7 +121,7 @@ class OperandReader:
     def _symbol(self, name: str, offset: int) -> Symbol:
         flat = self._names.symbol(name)
         if flat is None:
-            self.used.setdefault(name, self.line_of_statement())
+            self.used.setdefault(name, self._line_of_statement())
         return Symbol(flat or name, offset)
 
     def _vector(self, text: str, fail: Fail) -> Vector:
@@ -135,16 +130,17 @@ class OperandReader:
         inner = text[1:-1].strip()
         if not inner:
             raise fail("a vector has no elements")
-        return Vector(tuple(self.element(piece, fail) for piece in split_top(inner, fail)))
+        return self._elements(inner, fail)
 
-    def element(self, text: str, fail: Fail) -> Operand | None:
-        """An element of a vector or of an argument list: an operand, or None for `_`."""
-        if text == SINK:
-            return None
-        if text[:1] in {"{", "!"}:
-            raise fail(f"{_short(text)} is not an element of a vector")
-        found = self.operand(text, fail)
-        return None if isinstance(found, Negated) else found
+    def _elements(self, inner: str, fail: Fail) -> Vector:
+        """The elements of a vector or of an argument list: operands, or None for `_`."""
+        elements: list[Operand | None] = []
+        for text in split_top(inner, fail):
+            if text[:1] in {"{", "!"}:
+                raise fail(f"{_short(text)} is not an element of a vector")
+            operand = self.operand(text, fail) if text != SINK else None
+            elements.append(None if isinstance(operand, Negated) else operand)
+        return Vector(tuple(elements))
 
     def _sum(self, text: str, fail: Fail) -> tuple[str, int]:
         match = _SUM.fullmatch(text)
@@ -195,38 +191,38 @@ class OperandReader:
         if text[-1] != "]":
             raise fail(f"{_short(text)} is not an address")
         first, *rest = split_top(text[1:-1], fail)
-        result: list[Operand] = [self._address(f"[{first}]", fail)]
+        operands: list[Operand] = [self._address(f"[{first}]", fail)]
         for piece in rest:
-            found = self.operand(piece, fail)
-            if isinstance(found, Negated):
+            operand = self.operand(piece, fail)
+            if isinstance(operand, Negated):
                 raise fail(f"{_short(text)} is not an address")
-            result.append(found)
-        return result
+            operands.append(operand)
+        return operands
 
     def call(self, text: str, fail: Fail) -> tuple[Operand, ...]:
         """Operands of a `call`: (Vector of returns, target, Vector of arguments[, prototype or list of targets])."""
         pieces = split_top(text, fail)
-        returns: Operand = Vector(())
-        if pieces and pieces[0].startswith("("):
-            returns = self._list(pieces.pop(0), fail)
+        returns = self._list(pieces, fail)
         if not pieces or not pieces[0] or pieces[0].startswith("("):
             raise fail("a call names no function")
         target = self.operand(pieces.pop(0), fail)
         if not isinstance(target, Symbol | Register):
             raise fail("a call's target is neither a function nor a register")
-        arguments: Operand = Vector(())
-        if pieces and pieces[0].startswith("("):
-            arguments = self._list(pieces.pop(0), fail)
+        arguments = self._list(pieces, fail)
         rest = [self.operand(piece, fail) for piece in pieces]
         if len(rest) > 1 or not all(isinstance(piece, Symbol) for piece in rest):
             raise fail("a call has too many operands")
         return (returns, target, arguments, *(piece for piece in rest if isinstance(piece, Symbol)))
 
-    def _list(self, text: str, fail: Fail) -> Vector:
+    def _list(self, pieces: list[str], fail: Fail) -> Vector:
+        """The list in parentheses with which `pieces` begin, taken off them; an empty one if they begin otherwise."""
+        if not pieces or not pieces[0].startswith("("):
+            return Vector(())
+        text = pieces.pop(0)
         if text[-1] != ")":
             raise fail(f"{_short(text)} is not a list of parameters")
         inner = text[1:-1].strip()
-        return Vector(tuple(self.element(piece, fail) for piece in split_top(inner, fail))) if inner else Vector(())
+        return self._elements(inner, fail) if inner else Vector(())
 
 
 def _short(text: str) -> str:

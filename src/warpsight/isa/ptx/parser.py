@@ -7,11 +7,11 @@ sections, pragmas) is passed over; what is not PTX is refused with its line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from dataclasses import replace
 
 from warpsight.base.errors import FormatError
 from warpsight.isa.ptx.declarations import read_variables
-from warpsight.isa.ptx.functions import Body, BodyReader, Header, read_header
+from warpsight.isa.ptx.functions import BodyReader, Header, read_header
 from warpsight.isa.ptx.lexer import CUT, IDENTIFIER, Source
 from warpsight.isa.ptx.program import Function, Module, Variable
 
@@ -54,24 +54,17 @@ class _ModuleReader:
         source = self._source
         if not source.text.strip():
             raise source.error_at(1, "the file is empty", "pass PTX text, for example from nvcc -ptx kernel.cu")
-        self._find_files()
-        while True:
-            self._position = source.skip(self._position)
-            if self._position >= len(source.text):
-                break
+        # Compilers write .file after the functions that use it.
+        for match in _FILE.finditer(source.text):
+            self._files[int(match[1])] = match[2].replace('\\"', '"').replace("\\\\", "\\")
+        while (position := source.skip(self._position)) < len(source.text):
+            self._position = position
             self._statement()
         if self._version is None or not self._target:
             missing = ".version" if self._version is None else ".target"
             raise source.error_at(1, f"there is no {missing} directive, so this is not a whole PTX file", CUT)
         self._check_symbols()
-        return Module(
-            source.path, self._version, self._target, self._address_size, self._functions, self._variables, self._files
-        )
-
-    def _find_files(self) -> None:
-        # Compilers write .file after the functions that use it.
-        for match in _FILE.finditer(self._source.text):
-            self._files[int(match[1])] = match[2].replace('\\"', '"').replace("\\\\", "\\")
+        return Module(source.path, self._version, self._target, self._address_size, self._functions, self._variables, self._files)
 
     def _fail(self, what: str, remedy: str = _FIX) -> FormatError:
         return self._source.error(self._position, what, remedy)
@@ -144,10 +137,7 @@ class _ModuleReader:
         source = self._source
         linking: set[str] = set()
         position = self._position
-        while True:
-            word = _WORD.match(source.text, position)
-            if word is None or word[1] not in _LINKING:
-                break
+        while (word := _WORD.match(source.text, position)) is not None and word[1] in _LINKING:
             linking.add(word[1])
             position = word.end()
         if word is not None and word[1] in {".entry", ".func"}:
@@ -173,33 +163,23 @@ class _ModuleReader:
 
     def _function(self, header: Header) -> None:
         source = self._source
-        self._declared.add(header.name)
+        name = header.function.name
+        self._declared.add(name)
         if not header.has_body:
             self._position = header.end
             return
-        if header.name in self._functions:
-            raise self._fail(f'"{header.name}" is defined twice')
+        if name in self._functions:
+            raise self._fail(f'"{name}" is defined twice')
         end = source.closing_brace(header.end)
         if end < 0:
-            kind = "kernel" if header.is_entry else "function"
-            raise self._fail(f'the body of {kind} "{header.name}" has no closing brace', CUT)
-        parameters = (*header.parameters, *header.returns)
-        body = BodyReader(source, self._files, parameters, self._variables).read(header.end + 1, end)
-        self._functions[header.name] = _function(header, body, source.line(self._position))
-        for symbol, line in body.used.items():
-            self._used.setdefault(symbol, line)
+            kind = "kernel" if header.function.is_entry else "function"
+            raise self._fail(f'the body of {kind} "{name}" has no closing brace', CUT)
+        function = replace(header.function, ptx_line=source.line(self._position))
+        self._functions[name], used = BodyReader(source, self._files, function, self._variables).read(header.end + 1, end)
+        self._used |= {symbol: line for symbol, line in used.items() if symbol not in self._used}
         self._position = end + 1
 
     def _check_symbols(self) -> None:
-        known: tuple[Iterable[str], ...] = (self._functions, self._declared, self._variables)
         for symbol, line in self._used.items():
-            if not any(symbol in names for names in known):
+            if symbol not in self._functions and symbol not in self._declared and symbol not in self._variables:
                 raise self._source.error_at(line, f'"{symbol}" is neither a label, a variable nor a function of this file', CUT)
-
-
-def _function(header: Header, body: Body, line: int) -> Function:
-    return Function(
-        header.name, header.is_entry, header.parameters, body.instructions, body.registers, body.labels, body.variables,
-        body.branch_targets, header.returns, header.max_threads, header.required_threads, line,
-        body.prototypes, body.call_targets,
-    )

@@ -1,17 +1,19 @@
-"""What an instruction is, by its row in the table of opcodes and its modifiers: op class, destinations, memory access."""
+"""What an instruction is, by its row in the table of opcodes and its modifiers: op class, memory access, registers."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from warpsight.base.errors import UnsupportedError, suggestion
 from warpsight.isa.ptx.constants import TYPE_NAMES, type_bits, vector_lanes
+from warpsight.isa.ptx.names import SINK
 from warpsight.isa.ptx.opcodes import OPCODES, REFUSED, Opcode
-from warpsight.isa.ptx.program import Address, Immediate, Instruction, Vector
+from warpsight.isa.ptx.program import Address, Immediate, Instruction, Negated, Operand, Register, Vector
 
 IMAGE_OPCODES = frozenset({"tex", "tld4", "suld", "sust", "sured"})
 _SPACES = {
-    "global": "global", "shared": "shared", "local": "local", "const": "const", "param": "param",
+    **{space: space for space in ("global", "shared", "local", "const", "param")},
     "shared::cta": "shared", "shared::cluster": "shared", "param::entry": "param", "param::func": "param",
 }
 # Asynchronous variants of known opcodes have another meaning, so their names are refused like unknown opcodes.
@@ -52,14 +54,14 @@ def _hint(instruction: Instruction) -> str:
 
 
 def _has_other_meaning(instruction: Instruction) -> bool:
-    words = instruction.modifiers
+    modifiers = instruction.modifiers
     if instruction.opcode == "cp":
-        return "tensor" in words or "async" not in words
+        return "tensor" in modifiers or "async" not in modifiers
     if instruction.opcode == "fence":
         return False
-    if instruction.opcode in {"st", "red"} and "async" in words:
-        return _COMPLETES not in words or "bulk" in words
-    return not _OTHER_MEANING.isdisjoint(words)
+    if instruction.opcode in {"st", "red"} and "async" in modifiers:
+        return _COMPLETES not in modifiers or "bulk" in modifiers
+    return not _OTHER_MEANING.isdisjoint(modifiers)
 
 
 def destination_count(instruction: Instruction) -> int:
@@ -74,12 +76,64 @@ def destination_count(instruction: Instruction) -> int:
     return row.writes
 
 
+CARRY = "%.cc"  # the carry of extended-precision arithmetic: a predicate register that no program can name
+
+
+def in_chain(instruction: Instruction) -> bool:
+    """Does it read or write the carry?"""
+    return "cc" in instruction.modifiers or instruction.opcode in ("addc", "subc", "madc")
+
+
+def reads(instruction: Instruction) -> tuple[str, ...]:
+    """Names of the registers that an instruction reads, each once: guard, then sources, address bases and vector elements in order.
+
+    The old value that a guarded write leaves in place is not listed; special registers are not. Raises UnsupportedError for an
+    opcode that is not in the table.
+    """
+    written = destination_count(instruction)
+    names = [instruction.guard.register.name] if instruction.guard is not None else []
+    names += register_names(instruction.operands[written:])
+    # A destination may hold an address only by mistake; its base would still be read.
+    names += register_names(operand for operand in instruction.operands[:written] if isinstance(operand, Address))
+    if instruction.opcode in ("addc", "subc", "madc"):
+        names.append(CARRY)
+    return tuple(dict.fromkeys(names))
+
+
+def writes(instruction: Instruction) -> tuple[str, ...]:
+    """Names of the registers that an instruction writes, each once: destination, vector elements, second of a pair; not `_`.
+
+    Raises UnsupportedError for an opcode that is not in the table.
+    """
+    destinations = instruction.operands[: destination_count(instruction)]
+    names = register_names(operand for operand in destinations if not isinstance(operand, Address))
+    if instruction.pair is not None and instruction.pair.name != SINK:
+        names.append(instruction.pair.name)
+    if "cc" in instruction.modifiers:
+        names.append(CARRY)
+    return tuple(dict.fromkeys(names))
+
+
+def register_names(operands: Iterable[Operand | Negated | None]) -> list[str]:
+    """Names of the registers in operands, their addresses and vectors; not `_`."""
+    names = []
+    for operand in operands:
+        if isinstance(operand, Register):
+            if operand.name != SINK:
+                names.append(operand.name)
+        elif isinstance(operand, Address):
+            if isinstance(operand.base, Register):
+                names.append(operand.base.name)
+        elif isinstance(operand, Vector):
+            names += register_names(operand.elements)
+        elif isinstance(operand, Negated):
+            names.append(operand.register.name)
+    return names
+
+
 def value_type(instruction: Instruction) -> str:
     """The type that an instruction works on: its last type modifier (for set and cvt the source's), "" when it has none."""
-    for modifier in reversed(instruction.modifiers):
-        if modifier in TYPE_NAMES:
-            return modifier
-    return ""
+    return next((modifier for modifier in reversed(instruction.modifiers) if modifier in TYPE_NAMES), "")
 
 
 def op_class(instruction: Instruction) -> str:
@@ -113,11 +167,8 @@ def _arithmetic_class(type: str) -> str:
 
 
 def _space(instruction: Instruction) -> str:
-    for modifier in instruction.modifiers:
-        space = _SPACES.get(modifier)
-        if space is not None:
-            return space
-    return "shared" if instruction.opcode in {"ldmatrix", "stmatrix"} else "generic"
+    default = "shared" if instruction.opcode in {"ldmatrix", "stmatrix"} else "generic"
+    return next((_SPACES[modifier] for modifier in instruction.modifiers if modifier in _SPACES), default)
 
 
 def is_warp_barrier(instruction: Instruction) -> bool:
@@ -171,18 +222,18 @@ def is_async_copy(instruction: Instruction) -> bool:
 
 def is_bulk_copy(instruction: Instruction) -> bool:
     """Whether it is `cp.async.bulk` or `cp.reduce.async.bulk` that moves data: each lane copies a run of bytes."""
-    words = instruction.modifiers
-    waits = {"commit_group", "wait_group", "prefetch", "tensor"}
-    return instruction.opcode == "cp" and "bulk" in words and waits.isdisjoint(words)
+    modifiers = instruction.modifiers
+    others = {"commit_group", "wait_group", "prefetch", "tensor"}
+    return instruction.opcode == "cp" and "bulk" in modifiers and others.isdisjoint(modifiers)
 
 
 def bulk_spaces(instruction: Instruction) -> tuple[str, str]:
     """Destination and source state space of a bulk copy: the first two that its name gives, `global` or `shared`."""
-    found = [_SPACES[m] for m in instruction.modifiers if m in _SPACES]
-    if len(found) != 2 or found == ["global", "global"] or not {*found} <= {"global", "shared"}:
+    spaces = [_SPACES[m] for m in instruction.modifiers if m in _SPACES]
+    if len(spaces) != 2 or spaces == ["global", "global"] or not {*spaces} <= {"global", "shared"}:
         what = f'"{instruction.text}" does not name two state spaces that can be copied between'
         raise UnsupportedError(what, place=f"ptx:{instruction.ptx_line}", remedy="compile the kernel again")
-    return found[0], found[1]
+    return spaces[0], spaces[1]
 
 
 def _copy_access(instruction: Instruction) -> MemoryAccess | None:
@@ -200,8 +251,6 @@ def _copy_access(instruction: Instruction) -> MemoryAccess | None:
 
 def _mbarrier_access(instruction: Instruction) -> MemoryAccess | None:
     """An mbarrier is 8 bytes of shared memory."""
-    kind = instruction.modifiers[:1]
-    if kind == ("pending_count",):
-        return None
-    access = {"init": "store", "inval": "store", "test_wait": "load", "try_wait": "load"}.get("".join(kind), "atomic")
-    return MemoryAccess("shared", access, 8)
+    kind = "".join(instruction.modifiers[:1])
+    access = {"init": "store", "inval": "store", "test_wait": "load", "try_wait": "load"}.get(kind, "atomic")
+    return MemoryAccess("shared", access, 8) if kind != "pending_count" else None

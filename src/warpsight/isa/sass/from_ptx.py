@@ -12,9 +12,8 @@ from warpsight.isa.sass.opcodes import TABLE
 
 _CLASS_COLUMN = {"int": 0, "fp32": 1, "fp64": 2, "fp16": 3}  # of `Opcode.sass`
 _BY_CLASS = {
-    "int": "IADD3", "fp32": "FFMA", "fp64": "DFMA", "fp16": "HFMA2", "sfu": "MUFU.RCP",
-    "tensor": "HMMA.16816.F32", "shared": "SHFL.IDX",
-    "memory": "NOP", "branch": "BRA", "barrier": "MEMBAR.SC.GPU", "control": "NOP",
+    "int": "IADD3", "fp32": "FFMA", "fp64": "DFMA", "fp16": "HFMA2", "sfu": "MUFU.RCP", "tensor": "HMMA.16816.F32",
+    "shared": "SHFL.IDX", "memory": "NOP", "branch": "BRA", "barrier": "MEMBAR.SC.GPU", "control": "NOP",
 }  # fmt: skip
 _ACCESSES = {
     ("global", "load"): "LDG.E", ("global", "store"): "STG.E", ("global", "atomic"): "ATOMG.E.ADD",
@@ -33,16 +32,16 @@ def sass_opcode(opcode: str, op_class: str, space: str, access: str, access_byte
         return opcode
     if access:
         return native_access(space, access, access_bytes)
-    words = opcode.split(".")
-    if words[0] in ("mul", "mad") and "wide" in words:
+    tokens = opcode.split(".")
+    if tokens[0] in ("mul", "mad") and "wide" in tokens:
         return "IMAD.WIDE"
-    if words[0] == "mma" or "mma" in words:
-        return "DMMA.884" if "f64" in words else "IMMA.16816.S8.S8" if "s32" in words else "HMMA.16816.F32"
-    if words[0] == "cvt":
-        return _conversion(words)
-    if words[0] == "bar" and "warp" in words:
+    if tokens[0] == "mma" or "mma" in tokens:
+        return "DMMA.884" if "f64" in tokens else "IMMA.16816.S8.S8" if "s32" in tokens else "HMMA.16816.F32"
+    if tokens[0] == "cvt":
+        return _conversion(tokens)
+    if tokens[0] == "bar" and "warp" in tokens:
         return "WARPSYNC"
-    native = OPCODES[words[0]].sass.split() if words[0] in OPCODES else []
+    native = OPCODES[tokens[0]].sass.split() if tokens[0] in OPCODES else []
     if len(native) > 1:
         return native[_CLASS_COLUMN[op_class]] if op_class in _CLASS_COLUMN else _BY_CLASS[op_class]
     return native[0] if native else _BY_CLASS[op_class]
@@ -69,11 +68,11 @@ def is_native(opcode: str) -> bool:
     return opcode[:1].isupper() or opcode.split(".", maxsplit=1)[0] in TABLE
 
 
-def _conversion(words: list[str]) -> str:
+def _conversion(tokens: list[str]) -> str:
     floats = {"f16": "F16", "f32": "F32", "f64": "F64", "bf16": "BF16"}
-    types = [word for word in words[1:] if word.lstrip("usfb").isdigit() or word in floats]
+    types = [token for token in tokens[1:] if token.lstrip("usfb").isdigit() or token in floats]
     if len(types) < 2:
-        return "I2F" if any(word in floats for word in words) else "MOV"
+        return "I2F" if any(token in floats for token in tokens) else "MOV"
     target, source = types[0], types[-1]
     if target in floats and source in floats:
         return f"F2F.{floats[target]}.{floats[source]}"

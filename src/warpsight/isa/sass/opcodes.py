@@ -48,11 +48,8 @@ def _rows(op_class: str, what: str, names: str, space: str = "", access: str = "
 TABLE: dict[str, SassOpcode] = {
     row.name: row
     for row in (
-        *_rows(
-            "fp32",
-            "single-precision arithmetic",
-            "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSEL FSET FSETP FSWZ FSWZADD FCHK FCMP RRO",
-        ),
+        *_rows("fp32", "single-precision arithmetic", "FADD FADD2 FADD32I FMUL FMUL2 FMUL32I FFMA FFMA2 FFMA32I FMNMX FMNMX3 FSEL "
+               "FSET FSETP FSWZ FSWZADD FCHK FCMP RRO"),
         *_rows("fp32", "single-precision arithmetic on uniform registers", "UFADD UFFMA UFMNMX UFMUL UFSEL UFSET UFSETP"),
         *_rows("fp64", "double-precision arithmetic", "DADD DMUL DFMA DMNMX DSET", wide="ds"),
         *_rows("fp64", "double-precision comparison", "DSETP", wide="s"),
@@ -62,35 +59,26 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("sfu", "conversion from double", "F2F.F32.F64 F2I.F64 F2I.U32.F64 F2I.S64.F64 F2I.U64.F64", wide="s"),
         *_rows("sfu", "conversion to double", "F2F.F64 I2F.F64", wide="d"),
         *_rows("sfu", "bit counts", "POPC FLO BREV UPOPC UFLO UBREV"),
-        *_rows(
-            "int",
-            "integer arithmetic",
-            "IADD IADD3 IADD32I IADD64 IABS IDP IDP4A IMAD IMADSP IMAD32I IMNMX IMUL IMUL32I ISAD ISCADD "
-            "ISCADD32I ISET ISETP ISUB ICMP LEA XMAD VABSDIFF VABSDIFF4 VADD VMAD VMNMX VSET VSETP VSHL VSHR "
-            "VIADD VIADDMNMX VIMNMX "
-            "VIMNMX3 BMSK SGXT QUADI",
-        ),
+        *_rows("int", "integer arithmetic", "IADD IADD3 IADD32I IADD64 IABS IDP IDP4A IMAD IMADSP IMAD32I IMNMX IMUL IMUL32I ISAD "
+               "ISCADD ISCADD32I ISET ISETP ISUB ICMP LEA XMAD VABSDIFF VABSDIFF4 VADD VMAD VMNMX VSET VSETP VSHL VSHR VIADD "
+               "VIADDMNMX VIMNMX VIMNMX3 BMSK SGXT QUADI"),
         *_rows("int", "integer multiply-add with a double-width result", "IMAD.WIDE UIMAD.WIDE", wide="d"),
         *_rows("int", "logic, shifts and bit fields", "LOP LOP3 LOP32I PLOP3 SHF SHL SHR BFE BFI PRMT SEL CSET CSETP PSET PSETP"),
         *_rows("int", "move", "MOV MOV32I P2R R2P R2B B2R S2R S2UR R2UR REDUX CS2R.32 MOVM GETLMEMBASE SETLMEMBASE LEPC AL2P"),
         *_rows("int", "special register pair", "CS2R", wide="d"),
-        *_rows(
-            "int",
-            "arithmetic on uniform registers",
-            "UIADD3 UIADD3.64 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR UPLOP3 "
-            "UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS UIMNMX "
-            "UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR UGETNEXTWORKID USTGR",
-        ),
+        *_rows("int", "arithmetic on uniform registers", "UIADD3 UIADD3.64 UIMAD UISETP ULEA ULEPC ULOP ULOP3 ULOP32I UMOV UP2UR "
+               "UPLOP3 UPRMT UPSETP UR2UP USEL USGXT USHF USHL USHR UBMSK UF2F UF2FP UF2I UF2IP UFRND UI2F UI2FP UI2I UI2IP UIABS "
+               "UIMNMX UISCADD UVIADD UVIMNMX UMEMSETS CREDUX UREDGR UGETNEXTWORKID USTGR"),
         *_rows("int", "vote and match over the warp", "VOTE VOTEU MATCH VOTE_VTG ELECT"),
         *_rows("shared", "exchange between lanes", "SHFL"),
-        *_rows("int", "load of a constant", "LDC LDCU ULDC  ", CONST, LOAD),
+        *_rows("int", "load of a constant", "LDC LDCU ULDC", CONST, LOAD),
         *_rows("memory", "load from device memory", "LDG LDGMC", GLOBAL, LOAD),
         *_rows("memory", "store to device memory", "STG STGMC", GLOBAL, STORE),
         *_rows("memory", "generic load", "LD LDE LDU", GENERIC, LOAD),
         *_rows("memory", "generic store", "ST STE", GENERIC, STORE),
         *_rows("memory", "load from local memory", "LDL", LOCAL, LOAD),
         *_rows("memory", "store to local memory", "STL", LOCAL, STORE),
-        *_rows("shared", "load from shared memory", "LDS LDSM LDSLK ", SHARED, LOAD),
+        *_rows("shared", "load from shared memory", "LDS LDSM LDSLK", SHARED, LOAD),
         *_rows("shared", "store to shared memory", "STS STSM STSUL STSCUL STAS", SHARED, STORE),
         *_rows("shared", "atomic on shared memory", "ATOMS REDAS", SHARED, ATOMIC),
         *_rows("memory", "atomic on device memory", "ATOMG", GLOBAL, ATOMIC),
@@ -109,31 +97,20 @@ TABLE: dict[str, SassOpcode] = {
         *_rows("int", "query of a space or address", "QSPC CCTLT MAPA"),
         *_rows("shared", "barrier object in shared memory", "SYNCS ARRIVES", SHARED, ATOMIC),
         *_rows("control", "cache control", "CCTL CCTLL PREFETCH LDTRAM LDTM.WAIT"),
-        *_rows("tensor", "warp matrix multiply", "HMMA IMMA BMMA DMMA QMMA OMMA "),
+        *_rows("tensor", "warp matrix multiply", "HMMA IMMA BMMA DMMA QMMA OMMA"),
         *_rows("tensor", "warp-group matrix multiply", "HGMMA IGMMA BGMMA QGMMA"),
         *_rows("tensor", "matrix multiply of tensor memory", "UTCHMMA UTCIMMA UTCOMMA UTCQMMA UTCMXQMMA"),
         *_rows("shared", "tensor memory", "LDT LDTM STT STTM UTCCP"),
         *_rows("control", "tensor memory control", "UTCATOMSWS UTCBAR UTCSHIFT UTCLDSWS UTCSTSWS"),
-        *_rows(
-            "branch",
-            "branch, call, return and exit",
-            "BRA BRX BRXU JMP JMX JMXU JCAL CAL CALL RET EXIT BRK BREAK CONT KILL PBK PCNT PRET SSY "
-            "SYNC BSSY BSYNC BMOV RPCMOV RTT YIELD WARPSYNC BPT PEXIT LONGJMP PLONGJMP ACQBLK BRA.DIV ",
-        ),
+        *_rows("branch", "branch, call, return and exit", "BRA BRX BRXU JMP JMX JMXU JCAL CAL CALL RET EXIT BRK BREAK CONT KILL "
+               "PBK PCNT PRET SSY SYNC BSSY BSYNC BMOV RPCMOV RTT YIELD WARPSYNC BPT PEXIT LONGJMP PLONGJMP ACQBLK BRA.DIV"),
         *_rows("barrier", "barrier of a thread block", "BAR BARRIER"),
-        *_rows(
-            "barrier",
-            "barrier of a cluster",
-            "UCGABAR_ARV UCGABAR_WAIT UCGABAR_GET UCGABAR_SET CGABAR_ARV CGABAR_WAIT CGABAR_GET CGABAR_SET CGAERRBAR",
-        ),
+        *_rows("barrier", "barrier of a cluster", "UCGABAR_ARV UCGABAR_WAIT UCGABAR_GET UCGABAR_SET CGABAR_ARV CGABAR_WAIT "
+               "CGABAR_GET CGABAR_SET CGAERRBAR"),
         *_rows("barrier", "memory fence", "MEMBAR FENCE ERRBAR"),
         *_rows("control", "wait for a scoreboard or group", "DEPBAR LDGDEPBAR TEXDEPBAR WARPGROUP WARPGROUPSET"),
-        *_rows(
-            "control",
-            "no effect on data",
-            "NOP NANOSLEEP PMTRIG CSMTEST VILD STP LDCHG SETCTAID IDE USETMAXREG USETSHMSZ "
-            "PREEXIT ACQBULK ACQSHMINIT ENDCOLLECTIVE COLLECTIVE UVIRTCOUNT ISBERD ISBEWR OUT PIXLD IPA ALD AST",
-        ),
+        *_rows("control", "no effect on data", "NOP NANOSLEEP PMTRIG CSMTEST VILD STP LDCHG SETCTAID IDE USETMAXREG USETSHMSZ "
+               "PREEXIT ACQBULK ACQSHMINIT ENDCOLLECTIVE COLLECTIVE UVIRTCOUNT ISBERD ISBEWR OUT PIXLD IPA ALD AST"),
     )
 }
 
@@ -152,15 +129,14 @@ def access_bytes(opcode: str) -> int:
     """Bytes per lane: the first token after the opcode that is a number of bits, all digits or after U or S; else a word.
 
     ``LDG.E.128`` 16, ``STG.E.U8`` 1, ``LDS.64`` 8, ``RED.E.ADD.S32`` 4, ``ATOMG.E.ADD.F64`` 8. A matrix load or store (``LDSM``,
-    ``STSM``) moves a
-    word for each 8x8 matrix (``.M88.4``: 16).
+    ``STSM``) moves a word for each 8x8 matrix (``.M88.4``: 16).
     """
     tokens = opcode.split(".")
     if tokens[0] in ("LDSM", "STSM"):
         return WORD_BYTES * _MATRICES.get(tokens[-1], 1)
     for token in tokens[1:]:
-        found = _BITS.fullmatch(token)
-        bits = int(found[1]) if found else 64 if token == "F64" else 0
+        match = _BITS.fullmatch(token)
+        bits = int(match[1]) if match else 64 if token == "F64" else 0
         if bits in (8, 16, 32, 64, 128, 256):
             return bits // 8
     return WORD_BYTES
@@ -175,10 +151,7 @@ def matrix_rows(opcode: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Meaning:
-    """What an opcode is.
-
-    `row` of the table; `known` is False where it was taken for its nearest name, `bytes` per lane (0: no access).
-    """
+    """The table's row of an opcode; `known` is False where its nearest name stands in for it; `bytes` per lane (0: no access)."""
 
     row: SassOpcode
     known: bool
@@ -186,10 +159,7 @@ class Meaning:
 
 
 class SassTable:
-    """The table with the rows of a user's file before it (`read_isa_file`).
-
-    `numbers` are opcodes by the numbers that some tools write in their place.
-    """
+    """The table with the rows of a user's file before it (`read_isa_file`); `numbers`: opcodes by the number some tools write."""
 
     def __init__(self, own: Mapping[str, SassOpcode] | None = None, numbers: Mapping[int, str] | None = None) -> None:
         self._rows = {**TABLE, **(own or {})}
@@ -197,10 +167,9 @@ class SassTable:
 
     def meaning(self, opcode: str) -> Meaning:
         """What `opcode` is, with all its dot-separated tokens."""
-        row = self._row(opcode)
-        known = row is not None
-        row = row or self._nearest(opcode)
-        return Meaning(row, known, access_bytes(opcode) if row.access else 0)
+        known = self._row(opcode)
+        row = known or self._nearest(opcode)
+        return Meaning(row, known is not None, access_bytes(opcode) if row.access else 0)
 
     def _row(self, opcode: str) -> SassOpcode | None:
         """The row with the longest name that is the opcode up to a dot."""
@@ -212,34 +181,23 @@ class SassTable:
         return None
 
     def _nearest(self, opcode: str) -> SassOpcode:
-        """The row whose name shares the longest beginning with an opcode that no row names; of several, the shortest name.
-
-        Without even a first letter in common it is taken for integer arithmetic.
-        """
+        """The row with the longest prefix in common, of several the one with the shortest name; IADD3 if none has a letter."""
         base = opcode.split(".", maxsplit=1)[0]
-        best = max(self._rows, key=lambda name: (_shared(base, name), -len(name), name))
-        row = self._rows[best]
-        return row if _shared(base, best) else self._rows["IADD3"]
+        prefix, best = max((_shared(base, name), -len(name), name) for name in self._rows)[::2]
+        return self._rows[best if prefix else "IADD3"]
 
 
 def _shared(one: str, other: str) -> int:
     """Letters that two names begin with alike."""
-    count = 0
-    for a, b in zip(one, other, strict=False):
-        if a != b:
-            break
-        count += 1
-    return count
+    return next((k for k, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 def bulk_direction(opcode: str) -> tuple[str, str]:
     """Space and access of a bulk copy: ``UBLKCP.S.G`` loads, ``UBLKCP.G.S`` stores, between blocks neither ("", "")."""
     base, *tokens = opcode.split(".")
     if base == "UBLKCP":
-        letters = [token for token in tokens if token in ("S", "G")]
-        return {("S", "G"): (GLOBAL, LOAD), ("G", "S"): (GLOBAL, STORE)}.get(
-            (letters[0], letters[1]) if len(letters) > 1 else ("", ""), ("", "")
-        )
+        spaces = "".join(token for token in tokens if token in ("S", "G"))
+        return {"SG": (GLOBAL, LOAD), "GS": (GLOBAL, STORE)}.get(spaces[:2], ("", ""))
     row = TABLE.get(base)
     return (row.space, row.access) if row else ("", "")
 
@@ -247,9 +205,6 @@ def bulk_direction(opcode: str) -> tuple[str, str]:
 def is_move_of_constant(opcode: str, sources: tuple[str, ...]) -> bool:
     """``HFMA2.MMA R7, -RZ, RZ, 0, 2.4e-07``: the compiler's way to write a constant when the integer pipeline is busy."""
     return opcode.startswith("HFMA2") and bool(sources) and all(source in ("R255", "RZ") for source in sources)
-
-
-__all__ = ["ATOMIC", "GENERIC", "SHARED", "Meaning", "SassTable", "bulk_direction", "is_move_of_constant"]
 
 
 # -- The user's own rows of the table of native opcodes, from a YAML file (`--isa-file`).
@@ -276,15 +231,19 @@ def read_isa_file(path: str | Path | None) -> SassTable:
             numbers[int(name)] = opcode = _numbered(int(name), node)
             if opcode == unnamed(int(name)):
                 rows[opcode] = _row(opcode, node)
-            continue
-        if not name.replace(".", "").replace("_", "").isalnum() or name != name.upper():
+        elif _is_name(name) and name == name.upper():
+            rows[name] = _row(name, node)
+        else:
             node.refuse(f'"{name}" is not an opcode', "write it in capital letters, as a trace does: IMAD.WIDE")
-        rows[name] = _row(name, node)
     return SassTable(rows, numbers)
 
 
+def _is_name(text: str) -> bool:
+    return text.replace(".", "").replace("_", "").isalnum()
+
+
 def unnamed(number: int) -> str:
-    """What an opcode is called of which only the number is known."""
+    """The name of an opcode of which only the number is known."""
     return f"OP{number}"
 
 
@@ -293,7 +252,7 @@ def _numbered(number: int, node: YamlNode) -> str:
     text = "" if node.is_mapping else node.text()
     if text in OP_CLASSES or not text:
         return unnamed(number)
-    if not text[:1].isalpha() or not text.replace(".", "").replace("_", "").isalnum():
+    if not text[:1].isalpha() or not _is_name(text):
         node.refuse(f'"{text}" is neither an opcode nor a class', "write e.g. `12: LDG.E`, or `12: int`")
     return text
 

@@ -40,7 +40,7 @@ def _is_predicate(name: str) -> bool:
     return name.startswith(("P", "UP"))
 
 
-# -- The registers that a native instruction reads and writes, from the names that a trace lists.
+# -- All registers of an instruction.
 #
 # A name stands for the first of the consecutive registers of an operand. Operands are pairs or quads by what the instruction is:
 # the data of an access of 8 or 16 bytes, a 64-bit address (``.E``), double precision, the fragments of a matrix product (PTX ISA,
@@ -51,23 +51,15 @@ ZERO = frozenset({"R255", "RZ", "UR63", "UR255", "URZ", "P7", "PT", "UP7", "UPT"
 _NAME = re.compile(r"(UR|UP|R|P)(\d{1,3})")
 # (A, B) registers of the fragments, by shape; C and D have 2 for f16, else 4 (the shapes of sm_70: 4 and 8; of f64: 4).
 _FRAGMENTS = {
-    "884": (2, 2),
-    "1688": (2, 1),
-    "16816": (4, 2),
-    "16832": (4, 2),
-    "16864": (4, 2),
-    "8816": (1, 1),
-    "8832": (1, 1),
-    "88128": (1, 1),
-    "168128": (2, 1),
-    "168256": (4, 2),
-}
+    "884": (2, 2), "1688": (2, 1), "16816": (4, 2), "16832": (4, 2), "16864": (4, 2), "8816": (1, 1), "8832": (1, 1),
+    "88128": (1, 1), "168128": (2, 1), "168256": (4, 2),
+}  # fmt: skip
 
 
 def is_register(name: str) -> bool:
     """Whether a trace's token names a register: ``R4``, ``UR8``, ``P0``, ``UP3``; 256 general ones, 8 predicates."""
-    found = _NAME.fullmatch(name)
-    return found is not None and int(found[2]) < (8 if found[1] in ("P", "UP") else 256)
+    match = _NAME.fullmatch(name)
+    return match is not None and int(match[2]) < (8 if match[1] in ("P", "UP") else 256)
 
 
 def destinations(row: SassOpcode, opcode: str, names: tuple[str, ...], access_bytes: int) -> tuple[str, ...]:
@@ -115,16 +107,12 @@ def _accumulator(opcode: str) -> int:
 
 
 def _spread(names: tuple[str, ...], counts: list[int]) -> tuple[str, ...]:
-    found: dict[str, None] = {}
+    """`counts` consecutive registers from each name on, each once; predicates stay single and zero registers are left out."""
+    registers: dict[str, None] = {}
     for name, count in zip(names, counts, strict=True):
-        if name in ZERO:
-            continue
-        part = _NAME.fullmatch(name)
-        if part is None or part[1] in ("P", "UP"):
-            found[name] = None
-            continue
-        for k in range(count):
-            register = f"{part[1]}{int(part[2]) + k}"
-            if register not in ZERO:
-                found[register] = None
-    return tuple(found)
+        match = _NAME.fullmatch(name)
+        if match is None or match[1] in ("P", "UP") or name in ZERO:
+            registers[name] = None
+        else:
+            registers.update(dict.fromkeys(f"{match[1]}{int(match[2]) + k}" for k in range(count)))
+    return tuple(name for name in registers if name not in ZERO)
