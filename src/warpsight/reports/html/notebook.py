@@ -24,17 +24,13 @@ _MOST_BEST = 5
 def notebook_html(value: object) -> str:
     """`value`, a Prediction, KernelTrace or Sweep, as HTML. Raises TypeError for anything else."""
     if isinstance(value, Prediction):
-        return _prediction(value)
+        document = plain(value.to_json())
+        return render("notebook_prediction.jinja", first=document, drawing=Markup(svg(stacks_of([document]))))
     if isinstance(value, KernelTrace):
         return _trace(value)
     if isinstance(value, Sweep):
         return _sweep(value)
     raise TypeError(f"{type(value).__name__} has no drawing")
-
-
-def _prediction(value: Prediction) -> str:
-    document = plain(value.to_json())
-    return render("notebook_prediction.jinja", first=document, drawing=Markup(svg(stacks_of([document]))))
 
 
 def _trace(value: KernelTrace) -> str:

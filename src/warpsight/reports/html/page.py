@@ -88,16 +88,10 @@ def signed(number: float) -> str:
     return f"{number:+,.0f}" if round(number) else "0"
 
 
-FILTERS: dict[str, Any] = {
-    "dimensions": dimensions,
-    "duration": duration,
-    "percent": percent,
-    "signed_percent": signed_percent,
-    "signed": signed,
-    "significant": three_digits,
-    "thousands": thousands,
-    "times": times,
-}
+_FILTERS: dict[str, Any] = {
+    "dimensions": dimensions, "duration": duration, "percent": percent, "signed_percent": signed_percent, "signed": signed,
+    "significant": three_digits, "thousands": thousands, "times": times,
+}  # fmt: skip
 
 
 # -- The document embedded in the page: rows of code as tables, so that column names are stored once, and numbers are short.
@@ -197,6 +191,8 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
     present = [(section, context) for section, context in shown if context is not None]
     style = "\n".join([*(_asset(name) for name in (*_STYLES, *_extra(present, "styles"))), paints(_components(content))])
     script = _bundle((*_SCRIPTS, *_extra(present, "scripts"), *(["live.js"] if live else [])))
+    # a browser runs only the script with this hash
+    digest = base64.b64encode(hashlib.sha256(script.encode("utf-8")).digest()).decode()
     live_policy = "; connect-src 'self'" if live else ""
     bodies = [{"section": section, "html": render(section.template, **context)} for section, context in present]
     whole = render(
@@ -205,7 +201,7 @@ def page(document: dict[str, Any], *, live: bool = False) -> str:
         sections=bodies,
         style=style,
         script=script,
-        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{_digest(script)}'; "
+        policy=f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'; "
         f"base-uri 'none'; form-action 'none'{live_policy}",
         data=_data(embedded(content)),
     )
@@ -237,11 +233,6 @@ def _bundle(names: tuple[str, ...]) -> str:
     return f'(() => {{\n"use strict";\nconst W = {{}};\n{parts}\nW.start();\n}})();'
 
 
-def _digest(text: str) -> str:
-    """The hash in the content security policy, so that a browser runs only this script."""
-    return base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode()
-
-
 def _data(content: Any) -> str:
     """The document as JSON inside a script element; `<` is escaped, so that no text can end the element."""
     text = json.dumps(content, allow_nan=False, separators=(",", ":"))
@@ -255,14 +246,9 @@ def _asset(name: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("warpsight.reports.html"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(FILTERS)
+    loader = PackageLoader("warpsight.reports.html")
+    environment = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(_FILTERS)
     return environment
 
 
