@@ -21,7 +21,7 @@ COMMAND = "python tools/report_snapshots.py"
 _ELSEWHERE = (
     (re.compile(r"<style>.*?</style>", re.S), "<style>(assets/*.css)</style>"),
     (re.compile(r"<script>.*?</script>", re.S), "<script>(assets/*.js)</script>"),
-    (re.compile(r"'sha256-[^']*'"), "'sha256-(of the script)'"),
+    (re.compile(r"sha256-[\w+/=]+"), "sha256-(of the script)"),
     (re.compile(r'(<script type="application/json" id="document">).*?</script>', re.S), r"\1(the document)</script>"),
 )
 
